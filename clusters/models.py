@@ -1,0 +1,85 @@
+"""What we own (nodes), how it is shared out (virtual clusters) and what is taken (allocations)."""
+
+from __future__ import annotations
+
+from django.core.validators import RegexValidator
+from django.db import models
+
+
+class Node(models.Model):
+    """A Docker engine. Its health, totals and ``held`` are written by the scheduler from what it observes."""
+
+    class Status(models.TextChoices):
+        ACTIVE = "active"
+        CORDONED = "cordoned"  # nothing new is placed
+        DRAINING = "draining"  # nothing new is placed, what runs is moved away
+
+    class Health(models.TextChoices):
+        READY = "ready"
+        UNREACHABLE = "unreachable"
+
+    name = models.CharField(
+        max_length=63, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z")]
+    )
+    endpoint = models.CharField(max_length=255)  # unix:///path, tcp://host:port, ssh://user@host
+    address = models.CharField(max_length=255)  # where peers and users reach its containers
+    engine_id = models.CharField(max_length=100, blank=True)
+    docker_version = models.CharField(max_length=40, blank=True)
+    cpus = models.PositiveIntegerField()
+    memory_mb = models.PositiveIntegerField()
+    gpus = models.JSONField(default=list)  # [{"id": "0", "type": "A100"}]
+    port_from = models.PositiveIntegerField(default=30000)
+    port_to = models.PositiveIntegerField(default=39999)  # inclusive
+    network = models.CharField(max_length=8, default="host")  # host | bridge
+    labels = models.JSONField(default=dict)
+    status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
+    health = models.CharField(max_length=12, choices=Health.choices, default=Health.READY)
+    health_reason = models.TextField(blank=True)
+    last_seen_at = models.DateTimeField(null=True)
+    unreachable_since = models.DateTimeField(null=True)
+    # GPU ids and ports in the hands of containers that should not be there: {"gpus": ["0"], "ports": [30001]}
+    held = models.JSONField(default=dict)
+    tls_dir = models.CharField(max_length=255, blank=True)  # 0700 folder with ca.pem, cert.pem, key.pem (0600)
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VirtualCluster(models.Model):
+    class Status(models.TextChoices):
+        RUNNING = "RUNNING"
+        STOPPED = "STOPPED"  # nothing new starts
+
+    name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9_]+\Z")])
+    capacity = models.PositiveIntegerField(default=0)  # guaranteed percent of the cluster
+    max_capacity = models.PositiveIntegerField(default=0)  # most it may borrow up to, percent
+    status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class VcGrant(models.Model):
+    """A user may submit to a virtual cluster. ``default`` and admins need no grant."""
+
+    vc = models.ForeignKey(VirtualCluster, models.CASCADE, related_name="grants")
+    username = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["vc", "username"], name="one_grant_per_user")]
+
+
+class Allocation(models.Model):
+    """What one live owner holds on one node. Rows are never changed: written when placed, deleted when given back,
+    so what is free is a sum and no counter can drift. ``owner`` is opaque here (jobs: the task's row id)."""
+
+    owner = models.CharField(max_length=64, unique=True)
+    node = models.ForeignKey(Node, models.PROTECT, related_name="allocations")
+    vc = models.CharField(max_length=64)
+    cpus = models.PositiveIntegerField()
+    memory_mb = models.PositiveIntegerField()
+    gpu_ids = models.JSONField(default=list)  # ["0", "3"]
+    ports = models.JSONField(default=list)  # [30000, 30001]
+    created_at = models.DateTimeField(auto_now_add=True)

@@ -1,0 +1,178 @@
+"""What Longshore asks of a container engine: seven operations, their values and their errors.
+
+Pure: no Docker, no Django. ``docker_runtime`` speaks to a real engine, ``fake_runtime`` to a dictionary; both pass
+the same contract tests (tests/contract_runtime.py). Names follow from identity, so every operation may be repeated:
+``ensure`` adopts a container that is already there, ``stop`` and ``remove`` of one that is gone succeed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal, Protocol
+
+Stream = Literal["stdout", "stderr"]
+
+# The labels by which Longshore knows its own containers. Nothing without LABEL_TASK is ever touched.
+LABEL_INSTANCE = "longshore.instance"  # which portal made it: two portals may share one engine
+LABEL_JOB = "longshore.job"  # user~job
+LABEL_ATTEMPT = "longshore.attempt"  # number
+LABEL_TASK = "longshore.task"  # the allocation's owner key, "<task row id>"; unknown = a stranger's
+LABEL_EPOCH = "longshore.epoch"  # claim epoch of the start order that created it
+
+
+class RuntimeFault(Exception):
+    """The engine could not do what was asked.
+
+    ``permanent``: the same request would fail the same way (a wrong image name), so no retry helps by itself.
+    ``reason`` names the class of fault for the exit table; ``sentence`` is for the user.
+    """
+
+    def __init__(self, sentence: str, *, reason: FaultReason, permanent: bool = False) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+        self.reason = reason
+        self.permanent = permanent
+
+
+class FaultReason(StrEnum):
+    UNREACHABLE = "unreachable"  # the engine does not answer; nothing is known about what it did
+    IMAGE_MISSING = "image_missing"  # repository or tag does not exist
+    IMAGE_DENIED = "image_denied"  # the registry wants (other) credentials
+    IMAGE_NAME = "image_name"  # not a valid image reference
+    REGISTRY_UNREACHABLE = "registry_unreachable"
+    PULL_FAILED = "pull_failed"  # anything else while pulling
+    PORT_TAKEN = "port_taken"  # something outside Longshore listens on a port of the request
+    GPU_MISSING = "gpu_missing"  # the engine cannot hand out the GPUs
+    COMMAND_MISSING = "command_missing"  # the image has no shell to run the command with
+    REFUSED = "refused"  # any other refusal of create or start
+    GONE = "gone"  # the container does not exist
+    WITHDRAWN = "withdrawn"  # the caller's guard said no right before create: not an error of the engine
+
+
+class Phase(StrEnum):
+    CREATED = "created"  # exists, its process was never started
+    RUNNING = "running"
+    EXITED = "exited"  # has an exit code
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """One file put into the created container before it starts; ``path`` is absolute."""
+
+    path: str
+    content: bytes
+    mode: int = 0o644
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerRequest:
+    """Everything needed to make one container. Sizes are in MB (2**20 bytes), CPU in cores."""
+
+    name: str
+    image: str
+    argv: tuple[str, ...]
+    env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    files: tuple[File, ...] = ()
+    cpus: float = 1.0
+    memory_mb: int = 100
+    shm_mb: int = 64
+    pids_limit: int = 32768
+    gpu_ids: tuple[str, ...] = ()
+    network: Literal["host", "bridge"] = "host"
+    ports: tuple[int, ...] = ()  # published with equal numbers when network is bridge
+    security: Literal["default", "pai"] = "default"  # CONTRACT 5.4
+    pull: Literal["absent", "always"] = "absent"
+    auth: tuple[str, str] | None = None  # registry user and password, used for this pull only
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerStatus:
+    """One container as the engine reports it. ``oom_killed`` alone is not a failure: a child may have been killed
+    while the job went on to end with 0 (facts measured on Docker 20.10)."""
+
+    id: str
+    name: str
+    phase: Phase
+    labels: Mapping[str, str]
+    exit_code: int | None = None
+    oom_killed: bool = False
+    error: str = ""
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EngineInfo:
+    """What the engine says of its host. ``swarm_worker`` and ``kubelet`` make it unfit as a node."""
+
+    engine_id: str
+    hostname: str
+    version: str
+    cpus: int
+    memory_mb: int
+    swarm_worker: bool = False
+    kubelet: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds)."""
+
+    at: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a pull is; bytes over all layers known so far."""
+
+    done: int
+    total: int
+    text: str
+
+
+class ContainerRuntime(Protocol):
+    """One engine. Every method may be called from several threads and raises only ``RuntimeFault``."""
+
+    def info(self) -> EngineInfo: ...
+
+    def list(self) -> list[ContainerStatus]:
+        """Every container that carries LABEL_TASK, running or not."""
+        ...
+
+    def ensure(
+        self,
+        request: ContainerRequest,
+        *,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> ContainerStatus:
+        """Pull if absent, create, put files, start. A container of that name is adopted: a created one is started, a
+        running or exited one returned as it is (an exited one is never started again). ``still_wanted`` is asked
+        right before create (after the pull) and right before start; False raises WITHDRAWN. When start is refused
+        the created container is removed before the error is raised."""
+        ...
+
+    def stop(self, name: str, grace: int) -> None:
+        """TERM, then KILL after ``grace`` seconds. Gone or not running is success."""
+        ...
+
+    def remove(self, name: str) -> None:
+        """Remove with its anonymous volumes, by force. Gone is success."""
+        ...
+
+    def logs(
+        self, name: str, stream: Stream, *, since: str = "", follow: bool = False
+    ) -> Iterator[LogChunk]:
+        """The stream's log from the chunk stamped ``since`` on (inclusive). With ``follow`` it ends when the container
+        does. Chunks are at most 64 KiB. Close the iterator to give the connection back."""
+        ...
+
+    def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
+        """Watch the engine's events about Longshore containers for at most ``timeout`` seconds and call ``wake`` at
+        each. True when the window ended in order, False when the engine ended the stream."""
+        ...

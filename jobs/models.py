@@ -1,0 +1,145 @@
+"""What users want (Job), how it was tried (Attempt, Task) and what happened (Event)."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+
+class Job(models.Model):
+    class Execution(models.TextChoices):
+        START = "START"
+        STOP = "STOP"  # the intent to stop; the scheduler makes it so
+
+    username = models.CharField(max_length=64)
+    name = models.CharField(max_length=255)
+    vc = models.CharField(max_length=64)
+    config = models.TextField()  # exactly as sent
+    spec = models.JSONField()  # normalised: JobSpec.model_dump(by_alias=True)
+    state = models.CharField(max_length=10, default="WAITING")  # lifecycle.JobState
+    execution = models.CharField(max_length=5, choices=Execution.choices, default=Execution.START)
+    stopped_by = models.CharField(max_length=64, blank=True)
+    attempt_number = models.PositiveIntegerField(default=1)
+    user_retries = models.PositiveIntegerField(default=0)
+    platform_retries = models.PositiveIntegerField(default=0)
+    resource_retries = models.PositiveIntegerField(default=0)
+    exit_code = models.IntegerField(null=True)
+    total_tasks = models.PositiveIntegerField()
+    total_roles = models.PositiveIntegerField()
+    total_gpus = models.PositiveIntegerField()
+    created_at = models.DateTimeField()
+    queued_at = models.DateTimeField()  # when it last began to wait
+    not_before = models.DateTimeField(null=True)  # a retry waits until then
+    parked_until = models.DateTimeField(null=True)  # planning it raised: looked at again then
+    started_at = models.DateTimeField(null=True)  # when the current attempt was placed
+    completed_at = models.DateTimeField(null=True)
+    deleted_at = models.DateTimeField(null=True)  # hidden, its name is free again; purged once nothing of it runs
+    changed_at = models.DateTimeField()  # last change of state or execution
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["username", "name"], condition=Q(deleted_at__isnull=True), name="one_job_per_name"
+            )
+        ]
+        indexes = [
+            models.Index(fields=["state", "id"], name="job_by_state"),
+            models.Index(fields=["-created_at", "-id"], name="job_by_age"),
+            models.Index(fields=["username", "-created_at"], name="job_by_user"),
+            models.Index(
+                fields=["id"], condition=Q(state__in=["WAITING", "RUNNING"]) | Q(deleted_at__isnull=False), name="job_live"
+            ),
+        ]
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.username}~{self.name}"
+
+    def __str__(self) -> str:
+        return f"{self.username}/{self.name}"
+
+
+class Attempt(models.Model):
+    """One try of the whole job. ``exit_code`` is set when its outcome is decided, ``completed_at`` when its last
+    container is gone."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    app_id = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    launched_at = models.DateTimeField(null=True)
+    decided_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+    exit_code = models.IntegerField(null=True)
+    # {"trigger": text, "role": name, "index": n, "reason": sentence, "detail": {...exits.Exit}, "next": what followed}
+    exit = models.JSONField(default=dict)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_attempt_per_number")]
+
+
+class Task(models.Model):
+    """One container of one attempt. ``state`` moves only through lifecycle's table, by the scheduler; workers write
+    the facts (container_id, fault, progress, collected) and hold the claim."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="tasks")
+    role = models.CharField(max_length=255)
+    index = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, default="WAITING")  # lifecycle.TaskState
+    changed_at = models.DateTimeField()  # last change of state
+    # placement
+    node = models.CharField(max_length=63, blank=True)
+    address = models.CharField(max_length=255, blank=True)
+    gpu_ids = models.JSONField(default=list)
+    ports = models.JSONField(default=dict)  # {"http": [30000], "ssh": [30001]}
+    # orders and claims
+    ordered_at = models.DateTimeField(null=True)  # when the scheduler last ordered work on it
+    claim = models.CharField(max_length=32, blank=True)  # token of the worker that has it in hand
+    claimed_until = models.DateTimeField(null=True)  # a short lease, renewed by progress
+    fact_at = models.DateTimeField(null=True)  # last write by a worker
+    progress = models.CharField(max_length=120, blank=True)  # "pulling 3.1 of 8.2 GB"
+    fault = models.JSONField(null=True)  # {"reason", "sentence", "permanent"} of a refused start
+    container_name = models.CharField(max_length=200, blank=True)
+    container_id = models.CharField(max_length=64, blank=True)
+    container_started_at = models.DateTimeField(null=True)
+    # the end
+    exit_code = models.IntegerField(null=True)
+    exit = models.JSONField(default=dict)  # exits.Exit as data
+    finished_at = models.DateTimeField(null=True)
+    collected = models.BooleanField(default=False)  # ended, log archived and container gone (or never was)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["attempt", "role", "index"], name="one_task_per_index")]
+        indexes = [
+            models.Index(fields=["job", "state"], name="task_by_job"),
+            models.Index(
+                fields=["id"],
+                condition=Q(state__in=["STARTING", "RUNNING", "STOPPING"])
+                | Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
+                name="task_live",
+            ),
+        ]
+
+    @property
+    def label(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+class Event(models.Model):
+    """The append-only ledger: every state change and every decision, with its reason. Never updated."""
+
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=40)  # job.submitted, task.state, attempt.decided, node.unreachable ...
+    job = models.ForeignKey(Job, models.CASCADE, null=True, related_name="events")
+    attempt = models.PositiveIntegerField(null=True)
+    task = models.CharField(max_length=270, blank=True)  # worker-1
+    node = models.CharField(max_length=63, blank=True)
+    actor = models.CharField(max_length=64, default="scheduler")
+    before = models.CharField(max_length=12, blank=True)
+    after = models.CharField(max_length=12, blank=True)
+    reason = models.TextField(blank=True)  # one plain sentence
+    data = models.JSONField(default=dict)
+
+    class Meta:
+        indexes = [models.Index(fields=["job", "id"], name="event_by_job")]

@@ -1,0 +1,132 @@
+"""Every error a user can meet, as one tree. Each says its v1 code, its HTTP status and, as message, what to do.
+
+    LongshoreError                         500 UnknownError
+    ├─ BadRequest                          400 InvalidParametersError
+    │   ├─ InvalidConfig                   400 InvalidParametersError   carries every problem with line, column, path
+    │   ├─ IncorrectPassword               400 IncorrectPasswordError
+    │   └─ NoUser                          400 NoUserError
+    ├─ TooLarge                            413 (no code, CONTRACT 1.3)
+    ├─ Unauthorized                        401 UnauthorizedUserError
+    ├─ LockedOut                           429 TooManyAttemptsError
+    ├─ Forbidden                           403 ForbiddenUserError
+    ├─ NotFound                            404
+    │   ├─ NoApi  NoJob  NoJobConfig  NoNode  NoVirtualCluster  NoLog
+    ├─ Conflict                            409
+    │   ├─ ConflictJob  ConflictNode
+    └─ NodeUnreachable                     503 NodeUnreachableError
+
+Pure: the API and the pages turn these into answers in one place each (portal.api.exception_handler, portal.middleware).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong with a job config. ``line`` and ``column`` count from 1; ``path`` is a JSON pointer."""
+
+    line: int
+    column: int
+    path: str
+    message: str
+
+
+class LongshoreError(Exception):
+    code: str | None = "UnknownError"
+    status = 500
+
+    def __init__(self, message: str = "") -> None:
+        self.message = message or (type(self).__doc__ or "").strip()
+        super().__init__(self.message)
+
+
+class BadRequest(LongshoreError):
+    code, status = "InvalidParametersError", 400
+
+
+class InvalidConfig(BadRequest):
+    """The job config has problems. ``message`` is the first violation in v1 words (CONTRACT 1.3)."""
+
+    def __init__(self, message: str, problems: Sequence[Problem], *, code: str | None = BadRequest.code) -> None:
+        super().__init__(message)
+        self.problems = tuple(problems)
+        self.code = code  # None for text that is not JSON at all
+
+
+class IncorrectPassword(BadRequest):
+    """Password is incorrect."""
+
+    code = "IncorrectPasswordError"
+
+
+class NoUser(BadRequest):
+    code = "NoUserError"
+
+
+class TooLarge(LongshoreError):
+    """request entity too large"""
+
+    code, status = None, 413
+
+
+class Unauthorized(LongshoreError):
+    """Guest is not allowed to do this operation."""
+
+    code, status = "UnauthorizedUserError", 401
+
+
+class LockedOut(LongshoreError):
+    """Too many wrong passwords. Try again in a few minutes."""
+
+    code, status = "TooManyAttemptsError", 429
+
+
+class Forbidden(LongshoreError):
+    code, status = "ForbiddenUserError", 403
+
+
+class NotFound(LongshoreError):
+    code, status = "NotFoundError", 404
+
+
+class NoApi(NotFound):
+    code = "NoApiError"
+
+
+class NoJob(NotFound):
+    code = "NoJobError"
+
+
+class NoJobConfig(NotFound):
+    code = "NoJobConfigError"
+
+
+class NoNode(NotFound):
+    code = "NoNodeError"
+
+
+class NoVirtualCluster(NotFound):
+    code = "NoVirtualClusterError"
+
+
+class NoLog(NotFound):
+    code = "NoLogError"
+
+
+class Conflict(LongshoreError):
+    code, status = "ConflictError", 409
+
+
+class ConflictJob(Conflict):
+    code = "ConflictJobError"
+
+
+class ConflictNode(Conflict):
+    code = "ConflictNodeError"
+
+
+class NodeUnreachable(LongshoreError):
+    code, status = "NodeUnreachableError", 503

@@ -1,0 +1,65 @@
+"""Who may do what: users, their API tokens, and the record of what they did."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import ClassVar
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.core.validators import RegexValidator
+from django.db import models
+
+USERNAME = RegexValidator(r"\A[\w.-]{1,64}\Z", "Use letters, digits, dots, dashes and underscores, 64 at most.")
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, username: str, password: str | None = None, *, is_admin: bool = False) -> User:
+        user = self.model(username=username, is_admin=is_admin)
+        user.set_password(password)
+        user.full_clean(exclude=["password"])
+        user.save()
+        return user
+
+    def create_superuser(self, username: str, password: str | None = None) -> User:
+        return self.create_user(username, password, is_admin=True)
+
+
+class User(AbstractBaseUser):
+    username = models.CharField(max_length=64, unique=True, validators=[USERNAME])
+    email = models.EmailField(blank=True)
+    is_admin = models.BooleanField(default=False)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects: ClassVar[UserManager] = UserManager()
+    USERNAME_FIELD = "username"
+
+    def __str__(self) -> str:
+        return self.username
+
+
+class ApiToken(models.Model):
+    """A bearer token: a JWT outside, here only the hash of its id. A row that is gone or revoked ends the token."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
+    id_hash = models.CharField(max_length=64, unique=True)
+    name = models.CharField(max_length=100, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True)
+    revoked_at = models.DateTimeField(null=True)
+
+    @staticmethod
+    def hash_id(token_id: str) -> str:
+        return hashlib.sha256(token_id.encode()).hexdigest()
+
+
+class AuditEvent(models.Model):
+    """Append-only: who did what to which object. Job and node history is in jobs.Event; this is for accounts."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    actor = models.CharField(max_length=64)
+    action = models.CharField(max_length=40)
+    object = models.CharField(max_length=200, blank=True)
+    ip = models.GenericIPAddressField(null=True)
+    data = models.JSONField(default=dict)

@@ -1,0 +1,32 @@
+"""DATABASE_URL -> Django's settings for it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+# WAL lets readers go on while one writes; IMMEDIATE takes the write lock at BEGIN, so read-then-write never fails.
+_SQLITE = {
+    "transaction_mode": "IMMEDIATE",
+    "timeout": 20,
+    "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16000;PRAGMA temp_store=MEMORY",
+}
+
+
+def configure(url: str) -> dict[str, Any]:
+    try:
+        settings: dict[str, Any] = dict(environ.Env.db_url_config(url))
+    except Exception as error:
+        raise ImproperlyConfigured("DATABASE_URL is not a database address, such as postgres://user@host/name.") from error
+    engine = settings.get("ENGINE", "")
+    if engine.endswith("sqlite3"):
+        settings["OPTIONS"] = dict(_SQLITE)
+        Path(settings["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+    elif not engine.endswith("postgresql"):
+        raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
+    settings["CONN_MAX_AGE"] = None  # threads live long and keep their connection
+    settings["CONN_HEALTH_CHECKS"] = True
+    return settings

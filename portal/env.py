@@ -1,0 +1,62 @@
+"""Typed readers of environment variables. Pure but for reading the environment and, for secrets, one file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+
+def text(name: str, default: str) -> str:
+    """The variable, or the content of the file that ``<NAME>_FILE`` names, or the default."""
+    path = os.environ.get(f"{name}_FILE")
+    if path:
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE is {path}, which cannot be read: {error.strerror}.") from error
+    return os.environ.get(name) or default
+
+
+def number(name: str, default: int, *, least: int) -> int:
+    value = text(name, str(default))
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+    return int(value)
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
+    return value
+
+
+def bind(name: str, default: str) -> tuple[str, int]:
+    value = text(name, default)
+    host, colon, port = value.rpartition(":")
+    if not (colon and host and port.isdigit() and 0 < int(port) < 65536):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address and a port, such as {default}.")
+    return host.strip("[]"), int(port)
+
+
+def secret_file(name: str, path: Path) -> str:
+    """A secret given by the environment, or made once and kept in a 0600 file."""
+    given = text(name, "")
+    if given:
+        return given
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.touch(mode=0o600)
+    part.write_text(secrets.token_urlsafe(48))
+    try:
+        os.link(part, path)  # the first of two starting processes wins, both then read the same
+    except FileExistsError:
+        pass
+    part.unlink()
+    return path.read_text()

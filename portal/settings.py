@@ -1,0 +1,150 @@
+"""All settings, from the environment. A wrong value stops the start with one sentence that names the variable."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from portal.database import configure
+from portal.env import bind, choice, number, secret_file, text
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+HOME = Path(text("LONGSHORE_HOME", str(BASE_DIR / "var"))).absolute()
+BIND_HOST, BIND_PORT = bind("LONGSHORE_BIND", "127.0.0.1:9186")
+VERSION = "0.1.0"
+
+DEBUG = False
+SECRET_KEY = secret_file("LONGSHORE_SECRET_KEY", HOME / "secrets" / "django.key")
+TOKEN_KEY = secret_file("LONGSHORE_TOKEN_KEY", HOME / "secrets" / "token.key")
+ALLOWED_HOSTS = text("LONGSHORE_ALLOWED_HOSTS", "*").split(",")
+ANONYMOUS_READ = choice("LONGSHORE_ANONYMOUS_READ", "jobs", ("all", "jobs", "none"))
+NODE_LOST_AFTER = number("LONGSHORE_NODE_LOST_AFTER", 60, least=1)
+PULL_POLICY = choice("LONGSHORE_PULL", "absent", ("absent", "always"))
+DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
+DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", "")  # exported to jobs as PAI_DEFAULT_FS_URI
+
+INSTALLED_APPS = [
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "django_q",
+    "axes",
+    "rest_framework",
+    "drf_spectacular",
+    "portal",
+    "clusters",
+    "jobs",
+]
+MIDDLEWARE = [
+    "portal.middleware.SecurityHeaders",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "portal.middleware.Errors",
+    "axes.middleware.AxesMiddleware",
+]
+ROOT_URLCONF = "portal.urls"
+ASGI_APPLICATION = "portal.asgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "OPTIONS": {
+            "loaders": [
+                (
+                    "django.template.loaders.cached.Loader",
+                    ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
+                )
+            ],
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "portal.context.page",
+            ],
+            "builtins": ["portal.templatetags.longshore"],
+        },
+    }
+]
+
+_SQLITE = f"sqlite:///{HOME / 'longshore.sqlite3'}"
+DATABASES = {"default": configure(text("DATABASE_URL", _SQLITE))}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+CACHES = {
+    "default": {
+        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
+        "LOCATION": str(HOME / "cache"),
+    }
+}
+
+AUTH_USER_MODEL = "portal.User"
+AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
+PASSWORD_HASHERS = [
+    "django.contrib.auth.hashers.Argon2PasswordHasher",
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 6}},
+]
+LOGIN_URL = "/login"
+LOGIN_REDIRECT_URL = "/"
+AXES_FAILURE_LIMIT = 8
+AXES_COOLOFF_TIME = 5 / 60  # hours
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_RESET_ON_SUCCESS = True
+AXES_DISABLE_ACCESS_LOG = True
+AXES_VERBOSE = False
+SESSION_COOKIE_NAME = "longshore"
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+
+STATIC_URL = "/static/"
+STATIC_ROOT = HOME / "static"
+STATICFILES_DIRS = [BASE_DIR / "static"]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+}
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
+
+LANGUAGE_CODE = "en"
+USE_I18N = False
+USE_TZ = True
+TIME_ZONE = os.environ.get("TZ") or "UTC"
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["portal.auth.BearerAuthentication", "portal.auth.PageSession"],
+    "DEFAULT_PERMISSION_CLASSES": [],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "EXCEPTION_HANDLER": "portal.api.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {"TITLE": "Longshore", "VERSION": VERSION, "SERVE_INCLUDE_SCHEMA": False}
+
+# At least once, never lost: an order is a row of the same transaction as the state it follows from (jobs/orders.py).
+# Orders return at once (their work goes to threads of the worker), so a few processes and a long retry are enough.
+Q_CLUSTER = {
+    "name": "longshore",
+    "broker_class": "portal.broker.WakingBroker",
+    "orm": "default",
+    "workers": 1,
+    "queue_limit": 50,
+    "bulk": 20,
+    "poll": 0,
+    "timeout": 60,
+    "retry": 600,
+    "ack_failures": True,
+    "max_attempts": 3,
+    "catch_up": False,
+    "save_limit": -1,
+    "recycle": 1_000_000,
+    "log_level": "WARNING",
+}
+LOGGING_CONFIG = "portal.logs.configure"

@@ -21,6 +21,8 @@ LABEL_JOB = "longshore.job"  # user~job
 LABEL_ATTEMPT = "longshore.attempt"  # number
 LABEL_TASK = "longshore.task"  # the allocation's owner key, "<task row id>"; unknown = a stranger's
 LABEL_EPOCH = "longshore.epoch"  # claim epoch of the start order that created it
+LABEL_GPUS = "longshore.gpus"  # "0,2": what it holds can be read from itself when nobody knows it any more
+LABEL_PORTS = "longshore.ports"  # "30000,30001"
 
 
 class RuntimeFault(Exception):

@@ -201,15 +201,12 @@ _SIGNAL_SENTENCES = {
 
 def _out_of_memory(code: int, memory_mb: int, label: str) -> Exit:
     amount = f"{memory_mb / 1024:.4g} GB" if memory_mb >= 1024 else f"{memory_mb} MB"
-    if code == 137:
-        sentence, certainty = f"{label} ran out of memory. It used all of its {amount}.", "certain"
-    else:
-        sentence, certainty = (
-            f"{label} ended with exit code {code} after a part of it ran out of its {amount}.",
-            "likely",
-        )
+    certainty: Certainty = "certain" if code == 137 else "likely"
+    sentence = f"{label} ran out of memory. It used all of its {amount}."
+    if code != 137:
+        sentence = f"{label} ended with exit code {code} after a part of it ran out of its {amount}."
     exit_ = of(OUT_OF_MEMORY, sentence, remedy="Ask for more memoryMB, or use less in each task.")
-    return replace(exit_, raw_code=code, signal=_signal_name(code), oom=True, certainty=certainty)  # type: ignore[arg-type]
+    return replace(exit_, raw_code=code, signal=_signal_name(code), oom=True, certainty=certainty)
 
 
 def _signalled(code: int, label: str) -> Exit:
@@ -293,7 +290,7 @@ def _delay(counter: Counter, done: int, random_unit: float) -> float:
         if done == 0:
             return 0.0
         done -= 1
-    grown = first * 2 ** min(done, 16)
+    grown: float = first * 2 ** min(done, 16)
     return min(longest, grown * (0.75 + random_unit / 2))
 
 

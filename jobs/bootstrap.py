@@ -1,0 +1,31 @@
+"""What runs inside the container: the start script and the files it needs, put there before the container starts.
+
+Pure. The command is a file of its own, so no quoting stands between the config and the shell: several lines, quotes
+and ``$VAR`` arrive as written.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from clusters.runtime import File
+
+ARGV = ("/bin/sh", "/pai/bootstrap/start.sh")
+# Docker's init then signals the whole process group instead of the start script alone (tini >= 0.19, Docker >= 20.10).
+ENV = {"TINI_KILL_PROCESS_GROUP": "1"}
+
+_SCRIPT = Path(__file__).with_name("bootstrap.sh").read_bytes()
+
+
+def files(command: str) -> tuple[File, ...]:
+    """The files of one task. The runtime log may be written by any user of the image."""
+    return (
+        File("/pai/bootstrap/start.sh", _SCRIPT, 0o755),
+        File("/pai/bootstrap/command.sh", _command(command)),
+        File("/pai/log/runtime.pai.log", b"", 0o666),
+    )
+
+
+def _command(command: str) -> bytes:
+    """With Unix line ends: a carriage return from a Windows editor would become part of the last word of its line."""
+    return command.replace("\r\n", "\n").encode("utf-8", "replace") + b"\n"

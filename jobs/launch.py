@@ -1,0 +1,157 @@
+"""One placed task as a container: spec and placement in, ContainerRequest out.
+
+Pure. Names follow from identity: the same Launch always gives the same container name, and two tasks never share
+one, not even those of a deleted job and of its successor under the same name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clusters.runtime import (
+    LABEL_ATTEMPT,
+    LABEL_EPOCH,
+    LABEL_GPUS,
+    LABEL_INSTANCE,
+    LABEL_JOB,
+    LABEL_PORTS,
+    LABEL_TASK,
+    ContainerRequest,
+)
+from jobs import bootstrap, environment
+from jobs.environment import TaskPlace
+from jobs.spec import JobSpec, RoleSpec
+
+_NAME_LENGTH = 120
+_HASH_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One task's start, as plain values. ``places`` are all tasks of the attempt, this one too; ``task_id`` is the
+    task's row id; ``pull`` and ``network`` are ContainerRequest's."""
+
+    spec: JobSpec
+    username: str
+    instance: str
+    attempt_number: int
+    app_id: str
+    task_id: int
+    role: str
+    index: int
+    node_name: str
+    places: Sequence[TaskPlace]
+    fs_uri: str
+    gpu_ids: Sequence[str] = ()
+    network: Literal["host", "bridge"] = "host"
+    pull: Literal["absent", "always"] = "absent"
+    epoch: str = ""  # the claim that orders this start
+
+
+def request(launch: Launch) -> ContainerRequest:
+    """The container of one task. KeyError when its role or its place is unknown."""
+    role = _role(launch.spec, launch.role)
+    me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
+    if me is None:
+        raise KeyError(f"{launch.role}-{launch.index} has no place")
+    ports = tuple(sorted({port for numbers in me.ports.values() for port in numbers}))
+    return ContainerRequest(
+        name=container_name(launch),
+        image=launch.spec.image,
+        argv=bootstrap.ARGV,
+        env=_env(launch, me),
+        labels=_labels(launch, ports),
+        files=bootstrap.files(role.command),
+        cpus=float(role.cpu_number),
+        memory_mb=role.memory_mb,
+        shm_mb=role.shm_mb,
+        gpu_ids=tuple(launch.gpu_ids),
+        network=launch.network,
+        ports=ports,
+        pull=launch.pull,
+    )
+
+
+def container_name(launch: Launch) -> str:
+    """``longshore-mira-mnist-a1-1-worker-0-5d3c9a1f``: readable, in Docker's alphabet, at most 120 characters. The
+    hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again."""
+    job = launch.spec.job_name
+    identity = "\0".join(
+        str(part)
+        for part in (
+            launch.instance,
+            launch.username,
+            job,
+            launch.attempt_number,
+            launch.role,
+            launch.index,
+            launch.task_id,
+        )
+    )
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    readable = f"longshore-{launch.username}-{job}-{launch.attempt_number}-{launch.role}-{launch.index}"
+    return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', readable)[: _NAME_LENGTH - _HASH_LENGTH - 1]}-{digest}"
+
+
+def app_id(milliseconds: int, number: int) -> str:
+    """``application_1552000000000_0042``: when, and the how-manieth of that moment or portal."""
+    return f"application_{milliseconds}_{number:04d}"
+
+
+def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
+    """``container_e03_1552000000000_0042_01_000004``. Tasks count in config order from 2: 1 was the one that led
+    the application."""
+    before = 0
+    for known in spec.task_roles:
+        if known.name == role:
+            break
+        before += known.task_number
+    return f"container_e03_{app.removeprefix('application_')}_01_{before + index + 2:06d}"
+
+
+def _role(spec: JobSpec, name: str) -> RoleSpec:
+    for role in spec.task_roles:
+        if role.name == name:
+            return role
+    raise KeyError(f"the job has no role {name}")
+
+
+def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
+    env = environment.build(
+        launch.spec,
+        username=launch.username,
+        app_id=launch.app_id,
+        container_id=container_id(launch.app_id, launch.spec, launch.role, launch.index),
+        fs_uri=launch.fs_uri,
+        tasks=launch.places,
+        me=me,
+    )
+    if not launch.gpu_ids:
+        # Images set it to "all", and on an engine whose default runtime is NVIDIA's that would show every GPU.
+        env["NVIDIA_VISIBLE_DEVICES"] = "void"
+    return env | bootstrap.ENV
+
+
+def _labels(launch: Launch, ports: Sequence[int]) -> dict[str, str]:
+    full_name = f"{launch.username}~{launch.spec.job_name}"
+    gpus = ",".join(launch.gpu_ids)
+    return {
+        LABEL_INSTANCE: launch.instance,
+        LABEL_JOB: full_name,
+        LABEL_ATTEMPT: str(launch.attempt_number),
+        LABEL_TASK: str(launch.task_id),
+        LABEL_EPOCH: launch.epoch,
+        LABEL_GPUS: gpus,
+        LABEL_PORTS: ",".join(map(str, ports)),
+        # The v1 labels, which monitoring reads (v1 contract, 5.4).
+        "GPU_ID": gpus,
+        "PAI_HOSTNAME": launch.node_name,
+        "PAI_JOB_NAME": full_name,
+        "PAI_JOB_VC_NAME": launch.spec.virtual_cluster or "default",
+        "PAI_USER_NAME": launch.username,
+        "PAI_CURRENT_TASK_ROLE_NAME": launch.role,
+    }

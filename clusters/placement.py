@@ -1,12 +1,12 @@
 """Which task goes where. Pure: values in, decisions out; the same input gives the same answer.
 
-``place`` puts a whole gang on nodes or nobody; ``blockers`` says everything that keeps a gang from starting;
-``never_fits`` says whether any set of idle nodes could hold it. One set of small checks serves all three.
+``Room`` is the free space of one pass: it places whole gangs, or nothing of them. Why a gang does not fit is told by
+``clusters.blockers`` with the same checks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 
@@ -76,13 +76,201 @@ class Blocker:
     until: str = ""
 
 
-def place(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Place] | None:
-    raise NotImplementedError
+Likeness = tuple[int, int, int, tuple[str, ...]]
 
 
-def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
-    raise NotImplementedError
+class Free:
+    """What is free on one node, changed as tasks are put there."""
+
+    __slots__ = ("cpus", "gpus", "memory_mb", "node", "ports")
+
+    def __init__(self, node: NodeView) -> None:
+        self.node = node
+        self.cpus = node.cpus - node.used_cpus
+        self.memory_mb = node.memory_mb - node.used_memory_mb
+        self.gpus = [gpu for gpu in node.gpus if gpu[0] not in node.used_gpus]
+        self.ports = set(node.used_ports)  # the taken ones
+
+    def free_gpus(self, gpu_type: str) -> int:
+        return len(self.gpus) if not gpu_type else sum(kind == gpu_type for _, kind in self.gpus)
+
+    def fits(self, demand: Demand) -> bool:
+        return self.has_room(demand) and self.has_ports(demand.ports)
+
+    def has_room(self, demand: Demand) -> bool:
+        return (
+            demand.cpus <= self.cpus
+            and demand.memory_mb <= self.memory_mb
+            and (not demand.gpus or demand.gpus <= self.free_gpus(demand.gpu_type))
+        )
+
+    def likeness(self) -> Likeness:
+        """Nodes with the same one are as good as each other, but for ports."""
+        return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus)
+
+    def has_ports(self, ports: Iterable[PortDemand]) -> bool:
+        return all(not port.begin_at or self.ports.isdisjoint(_range(port)) for port in ports) and (
+            self.free_port_count() >= sum(port.number for port in ports if not port.begin_at)
+        )
+
+    def free_port_count(self) -> int:
+        return self.node.port_to - self.node.port_from + 1 - len(self.ports)  # at worst: all taken ones are in range
+
+    def put(self, demand: Demand, salt: int) -> Place:
+        chosen = sorted((gpu for gpu in self.gpus if demand.gpu_type in ("", gpu[1])), key=_gpu_order)[: demand.gpus]
+        place = Place(
+            role=demand.role,
+            index=demand.index,
+            node=self.node.name,
+            address=self.node.address,
+            gpu_ids=tuple(id for id, _ in chosen),
+            ports=self._take_ports(demand.ports, salt),
+        )
+        self.cpus -= demand.cpus
+        self.memory_mb -= demand.memory_mb
+        self.gpus = [gpu for gpu in self.gpus if gpu not in chosen]
+        return place
+
+    def take_back(self, demand: Demand, place: Place) -> None:
+        self.cpus += demand.cpus
+        self.memory_mb += demand.memory_mb
+        back = {gpu[0] for gpu in self.gpus} | set(place.gpu_ids)
+        self.gpus = [gpu for gpu in self.node.gpus if gpu[0] in back]
+        for ports in place.ports.values():
+            self.ports.difference_update(ports)
+
+    def _take_ports(self, demands: Iterable[PortDemand], salt: int) -> dict[str, list[int]]:
+        """Fixed ones first, so that no free choice takes them. Free ones start at a place of the job's own: the next
+        job does not get a port that the last one has just let go."""
+        taken: dict[str, list[int]] = {}
+        for demand in sorted(demands, key=lambda port: not port.begin_at):
+            taken[demand.label] = list(_range(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
+            self.ports.update(taken[demand.label])
+        return taken
+
+    def _free_ports(self, number: int, salt: int) -> list[int]:
+        first, span = self.node.port_from, self.node.port_to - self.node.port_from + 1
+        found: list[int] = []
+        for step in range(span):
+            if len(found) == number:
+                break
+            port = first + (salt * 7919 + step) % span
+            if port not in self.ports:
+                found.append(port)
+        return found
 
 
-def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker | None:
-    raise NotImplementedError
+class Room:
+    """The free space of all offered nodes during one pass; each gang placed makes it smaller.
+
+    Nodes that are alike are kept in one group, so that a search looks at a handful of groups and not at every node.
+    """
+
+    # Groups looked at by one search before it gives up: it ends in milliseconds also when much nearly fits.
+    EFFORT = 5_000
+
+    def __init__(self, nodes: Iterable[NodeView]) -> None:
+        self.groups: dict[Likeness, dict[str, Free]] = {}
+        for node in nodes:
+            if node.offered:
+                self._join(Free(node))
+
+    def place(self, demands: Sequence[Demand], salt: int = 0) -> list[Place] | None:
+        """Places for all demands, in their order, or None and nothing is taken."""
+        if not self._could(demands):
+            return None
+        order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
+        found = self._search([demands[at] for at in order], salt)
+        if found is None:
+            return None
+        by_order = dict(zip(order, found, strict=True))
+        return [by_order[at][1] for at in range(len(demands))]
+
+    def _could(self, demands: Sequence[Demand]) -> bool:
+        """A quick no: for each shape alone, the nodes together must have room for all its tasks."""
+        shapes: dict[tuple[object, ...], tuple[Demand, int]] = {}
+        for demand in demands:
+            key = (demand.role, demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type)
+            shapes[key] = (demand, shapes[key][1] + 1 if key in shapes else 1)
+        return all(self._copies(shape) >= number for shape, number in shapes.values())
+
+    def _copies(self, shape: Demand) -> int:
+        total = 0
+        for group in self.groups.values():
+            free = next(iter(group.values()))
+            if free.has_room(shape):
+                total += len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
+        return total
+
+    def _search(self, demands: Sequence[Demand], salt: int) -> list[tuple[Free, Place]] | None:
+        """Depth first, tightest node first. The first way down is the usual best fit; going back finds the packings
+        that it misses, within EFFORT."""
+        done: list[tuple[Free, Place]] = []
+        choices: list[list[Free]] = []
+        effort = self.EFFORT + 10 * len(demands)
+        while len(done) < len(demands):
+            if len(choices) == len(done):  # a demand reached for the first time on this path
+                effort -= len(self.groups)
+                choices.append(self._candidates(demands[len(done)]))
+            if choices[-1]:
+                done.append(self._put(choices[-1].pop(), demands[len(done)], salt))
+                continue
+            choices.pop()
+            if not done:
+                return None
+            self._take_back(*done.pop(), demands[len(done)])
+            if effort <= 0:
+                choices[-1].clear()
+        return done
+
+    def _candidates(self, demand: Demand) -> list[Free]:
+        """One node of each group where it fits, the best last."""
+        found = []
+        for group in self.groups.values():
+            if next(iter(group.values())).has_room(demand):
+                fitting = next((free for free in group.values() if free.has_ports(demand.ports)), None)
+                if fitting is not None:
+                    found.append(fitting)
+        return sorted(found, key=lambda free: (-len(free.gpus), -free.cpus, -free.memory_mb, free.node.name))
+
+    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Place]:
+        self._leave(free)
+        place = free.put(demand, salt)
+        self._join(free)
+        return free, place
+
+    def _take_back(self, free: Free, place: Place, demand: Demand) -> None:
+        self._leave(free)
+        free.take_back(demand, place)
+        self._join(free)
+
+    def _join(self, free: Free) -> None:
+        self.groups.setdefault(free.likeness(), {})[free.node.name] = free
+
+    def _leave(self, free: Free) -> None:
+        likeness = free.likeness()
+        group = self.groups[likeness]
+        del group[free.node.name]
+        if not group:
+            del self.groups[likeness]
+
+
+def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
+    """How many tasks of this shape fit into so much room; 1 at most where a fixed port is asked for."""
+    if any(port.begin_at for port in shape.ports):
+        return 1
+    most = min(cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000)
+    return min(most, gpus // shape.gpus) if shape.gpus else most
+
+
+def _range(port: PortDemand) -> range:
+    return range(port.begin_at, port.begin_at + port.number)
+
+
+def _size(demand: Demand) -> tuple[int, int, int, bool]:
+    return demand.gpus, demand.cpus, demand.memory_mb, any(port.begin_at for port in demand.ports)
+
+
+def _gpu_order(gpu: tuple[str, str]) -> tuple[str, int, str]:
+    id, kind = gpu
+    return kind, int(id) if id.isdigit() else 1_000_000, id

@@ -1,0 +1,202 @@
+"""Why a gang does not start: every reason, not the first. Pure; the checks are those of clusters.placement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from clusters.placement import Blocker, Demand, Free, NodeView, Room, copies
+
+
+def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
+    """Everything that is short for this gang on the nodes as they are now; empty when it would be placed."""
+    offered = [Free(node) for node in nodes if node.offered]
+    if not offered:
+        return [_no_node(nodes)]
+    found = [blocker for shape in _shapes(demands) for blocker in _shape_blockers(offered, shape)]
+    if not found and Room(nodes).place(demands) is None:
+        found = [_gang(offered, demands)]
+    away = [node for node in nodes if not node.offered]
+    if found and away and Room([_idle(node) for node in nodes]).place(demands) is not None:
+        found += [
+            Blocker("nodes", f"Node {node.name} is {node.why_not}, so nothing is placed on it.", node=node.name)
+            for node in away[:5]
+        ]
+    return found
+
+
+def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker | None:
+    """The reason why even all registered nodes together, idle, could not hold this gang; None when they could.
+
+    Says never only where it is certain, node by node and in sum; a packing that is merely hard to find is not never.
+    """
+    idle = [Free(_idle(node)) for node in nodes]
+    for shape in _shapes(demands):
+        if not any(free.fits(shape) for free in idle):
+            return _no_node_ever(idle, shape)
+        wanted = sum(demand.role == shape.role for demand in demands)
+        room = sum(
+            copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type)) for free in idle if free.fits(shape)
+        )
+        if room < wanted:
+            return Blocker(
+                "never",
+                f"All nodes together have room for {room} {shape.role} tasks at once; the job asks for {wanted}.",
+                need=str(wanted),
+                have=str(room),
+            )
+    return _too_much_in_sum(idle, demands)
+
+
+def _shapes(demands: Sequence[Demand]) -> list[Demand]:
+    return list({demand.role: demand for demand in demands}.values())
+
+
+def _idle(node: NodeView) -> NodeView:
+    return replace(
+        node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
+    )
+
+
+def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
+    if any(free.fits(shape) for free in frees):
+        return []
+    found = [blocker for check in (_gpus, _cpus, _memory, _ports) if (blocker := check(frees, shape))]
+    return found or [
+        Blocker(
+            "node",
+            f"No single node has {_asked(shape)} free at once; each {shape.role} needs them on one node.",
+            need=_asked(shape),
+        )
+    ]
+
+
+def _gpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:
+    if not shape.gpus:
+        return None
+    kind = f"{shape.gpu_type} GPUs" if shape.gpu_type else "GPUs"
+    return _short(frees, shape, "gpus", shape.gpus, lambda free: free.free_gpus(shape.gpu_type), kind, str)
+
+
+def _cpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:
+    return _short(frees, shape, "cpu", shape.cpus, lambda free: free.cpus, "CPU cores", str)
+
+
+def _memory(frees: Sequence[Free], shape: Demand) -> Blocker | None:
+    return _short(frees, shape, "memory", shape.memory_mb, lambda free: free.memory_mb, "of memory", size)
+
+
+def _short(
+    frees: Sequence[Free],
+    shape: Demand,
+    kind: str,
+    need: int,
+    have: Callable[[Free], int],
+    what: str,
+    show: Callable[[int], str],
+) -> Blocker | None:
+    best = sorted(frees, key=lambda free: (-have(free), free.node.name))
+    most = max(0, have(best[0]))
+    if most >= need:
+        return None
+    where = ", ".join(f"{show(max(0, have(free)))} on {free.node.name}" for free in best[:2] if have(free) > 0)
+    return Blocker(
+        kind,
+        f"No node has {show(need)} {what} free. Each {shape.role} needs that on one node; free are {where or 'none'}.",
+        need=show(need),
+        have=show(most),
+        node=best[0].node.name,
+    )
+
+
+def _ports(frees: Sequence[Free], shape: Demand) -> Blocker | None:
+    if any(free.has_ports(shape.ports) for free in frees):
+        return None
+    fixed = [port for port in shape.ports if port.begin_at]
+    if fixed:
+        wanted = ", ".join(
+            str(port.begin_at) if port.number == 1 else f"{port.begin_at}-{port.begin_at + port.number - 1}"
+            for port in fixed
+        )
+        return Blocker("ports", f"Port {wanted} is taken on every node; {shape.role} asks for exactly that.", need=wanted)
+    number = sum(port.number for port in shape.ports)
+    return Blocker("ports", f"No node has {number} free ports left for {shape.role}.", need=str(number))
+
+
+def _gang(frees: Sequence[Free], demands: Sequence[Demand]) -> Blocker:
+    gpus = sum(demand.gpus for demand in demands)
+    if gpus:
+        kind = demands[0].gpu_type
+        have = sum(free.free_gpus(kind) for free in frees)
+        need, free_text = f"{gpus} GPUs", f"{have} GPUs"
+    else:
+        need = f"{sum(demand.cpus for demand in demands)} CPU cores"
+        free_text = f"{sum(free.cpus for free in frees)} CPU cores"
+    return Blocker(
+        "gang",
+        f"The {len(demands)} tasks start together or not at all. They need {need} in the right pieces; "
+        f"{free_text} are free, spread over {len(frees)} nodes.",
+        need=need,
+        have=free_text,
+    )
+
+
+def _no_node(nodes: Sequence[NodeView]) -> Blocker:
+    if not nodes:
+        return Blocker("nodes", "No node is registered yet. An admin adds one on the Nodes page or by the API.")
+    listed = ", ".join(f"{node.name} is {node.why_not}" for node in nodes[:3])
+    return Blocker("nodes", f"No node takes tasks now: {listed}.", need="1", have="0")
+
+
+def _no_node_ever(idle: Sequence[Free], shape: Demand) -> Blocker:
+    if not idle:
+        return _no_node([])
+    nearest = min(idle, key=lambda free: (sum(short for short, _ in _lacks(free, shape)), free.node.name))
+    lacks = " and ".join(text for _, text in _lacks(nearest, shape)) or "ports outside what it may give"
+    return Blocker(
+        "never",
+        f"No registered node could ever run {shape.role}. The nearest is {nearest.node.name}: it has {lacks}.",
+        need=_asked(shape),
+        node=nearest.node.name,
+    )
+
+
+def _lacks(free: Free, shape: Demand) -> list[tuple[float, str]]:
+    """(how far off, what is short) for each resource of an idle node that this task does not fit."""
+    has, kind = free.free_gpus(shape.gpu_type), f"{shape.gpu_type} " if shape.gpu_type else ""
+    checks = (
+        (shape.gpus, has, f"{has} {kind}GPUs of the {shape.gpus} asked for"),
+        (shape.cpus, free.cpus, f"{free.cpus} CPU cores of the {shape.cpus} asked for"),
+        (shape.memory_mb, free.memory_mb, f"{size(free.memory_mb)} of memory of the {size(shape.memory_mb)} asked for"),
+    )
+    return [((need - have) / need, text) for need, have, text in checks if need > have]
+
+
+def _too_much_in_sum(idle: Sequence[Free], demands: Sequence[Demand]) -> Blocker | None:
+    kind = demands[0].gpu_type if demands else ""
+    totals = (
+        ("GPUs", sum(d.gpus for d in demands), sum(free.free_gpus(kind) for free in idle), str),
+        ("CPU cores", sum(d.cpus for d in demands), sum(free.cpus for free in idle), str),
+        ("memory", sum(d.memory_mb for d in demands), sum(free.memory_mb for free in idle), size),
+    )
+    for what, need, have, show in totals:
+        if need > have:
+            return Blocker(
+                "never",
+                f"The job asks for {show(need)} {what} at once; all nodes together have {show(have)}.".replace(
+                    " memory at once", " of memory at once"
+                ),
+                need=show(need),
+                have=show(have),
+            )
+    return None
+
+
+def _asked(shape: Demand) -> str:
+    kind = f"{shape.gpu_type} " if shape.gpu_type else ""
+    gpus = [f"{shape.gpus} {kind}GPUs"] if shape.gpus else []
+    return ", ".join([*gpus, f"{shape.cpus} CPU cores", f"{size(shape.memory_mb)} of memory"])
+
+
+def size(megabytes: int) -> str:
+    return f"{megabytes / 1024:.3g} GB" if megabytes >= 1024 else f"{megabytes} MB"

@@ -1,0 +1,155 @@
+"""Reads of jobs, for pages and API alike. Deleted jobs are invisible here; every query count is constant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Q, QuerySet
+
+from jobs.lifecycle import JOB_ENDS, JobState
+from jobs.models import Attempt, Event, Job, Task
+from portal.errors import NoJob
+
+STOPPING = "STOPPING"  # not a state: asked to stop, not yet stopped
+LIVE = (JobState.WAITING.value, JobState.RUNNING.value)
+ENDED = tuple(sorted(state.value for state in JOB_ENDS))
+_STOPPING = Q(state__in=LIVE, execution=Job.Execution.STOP)
+
+# What a line of the list needs: never the config or the spec.
+LIST_FIELDS = (
+    "id",
+    "username",
+    "name",
+    "vc",
+    "state",
+    "execution",
+    "attempt_number",
+    "user_retries",
+    "platform_retries",
+    "resource_retries",
+    "exit_code",
+    "total_tasks",
+    "total_roles",
+    "total_gpus",
+    "created_at",
+    "queued_at",
+    "started_at",
+    "completed_at",
+    "changed_at",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JobFilter:
+    """What a list shows; empty means any. ``keyword`` looks in name, user and virtual cluster.
+
+    ``state`` is a JobState or STOPPING. WAITING and RUNNING hold jobs that are stopping too, as v1 has it, unless
+    ``shown_as`` is set: then it is the state as a page shows it, and each job is in exactly one.
+    """
+
+    username: str = ""
+    vc: str = ""
+    state: str = ""
+    keyword: str = ""
+    shown_as: bool = False
+
+
+def visible_jobs() -> QuerySet[Job]:
+    return Job.objects.filter(deleted_at__isnull=True)
+
+
+def list_jobs(which: JobFilter = JobFilter()) -> QuerySet[Job, dict[str, Any]]:
+    """Dicts of LIST_FIELDS, newest first. Slice it for a page, ``iterator()`` it for all, ``count()`` it."""
+    return _filtered(which).order_by("-created_at", "-id").values(*LIST_FIELDS)
+
+
+def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
+    """How many jobs each state has as a page shows it, STOPPING apart; the filter's own state is left aside."""
+    rows = (
+        _filtered(JobFilter(username=which.username, vc=which.vc, keyword=which.keyword))
+        .order_by()
+        .values_list("state", "execution")
+        .annotate(number=Count("id"))
+    )
+    counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0)
+    for state, execution, number in rows:
+        stopping = execution == Job.Execution.STOP and state in LIVE
+        counts[STOPPING if stopping else state] += number
+    return counts
+
+
+def count_by_vc() -> dict[str, dict[str, int]]:
+    """Live jobs: {vc: {"WAITING": n, "RUNNING": n}}."""
+    counts: dict[str, dict[str, int]] = {}
+    rows = visible_jobs().filter(state__in=LIVE).order_by().values_list("vc", "state").annotate(number=Count("id"))
+    for vc, state, number in rows:
+        counts.setdefault(vc, dict.fromkeys(LIVE, 0))[state] = number
+    return counts
+
+
+def get_job(username: str, name: str, *, mine: str = "") -> Job:
+    """The visible job of that user, also as ``user~job``; raises NoJob.
+
+    Without ``username`` (v1's ``/jobs/:name``) it is the job of ``mine`` with that name, else the only one.
+    """
+    if "~" in name and not username:
+        username, _, name = name.partition("~")
+    named = visible_jobs().filter(username=username, name=name).first
+    job = named() if username else _by_name_alone(name, mine)
+    if job is None:
+        raise NoJob(f"Job {name} is not found.")
+    return job
+
+
+def current_attempt(job: Job) -> Attempt:
+    return get_attempt(job, job.attempt_number)
+
+
+def get_attempt(job: Job, number: int) -> Attempt:
+    """Raises NoJob when there was no such attempt."""
+    attempt = Attempt.objects.filter(job=job, number=number).first()
+    if attempt is None:
+        raise NoJob(f"Attempt {number} of job {job.name} is not found.")
+    return attempt
+
+
+def list_attempts(job: Job) -> QuerySet[Attempt]:
+    """Newest first."""
+    return Attempt.objects.filter(job=job).order_by("-number")
+
+
+def list_tasks(attempt: Attempt) -> QuerySet[Task]:
+    """In the order of creation: roles as in the config, then by index."""
+    return Task.objects.filter(attempt=attempt).order_by("id")
+
+
+def list_events(job: Job, *, after: int = 0) -> QuerySet[Event]:
+    """Oldest first, those whose id is greater than ``after``."""
+    return Event.objects.filter(job=job, id__gt=after).order_by("id")
+
+
+def _filtered(which: JobFilter) -> QuerySet[Job]:
+    jobs = visible_jobs()
+    if which.username:
+        jobs = jobs.filter(username=which.username)
+    if which.vc:
+        jobs = jobs.filter(vc=which.vc)
+    if which.state == STOPPING:
+        jobs = jobs.filter(_STOPPING)
+    elif which.state:
+        jobs = jobs.filter(state=which.state)
+        if which.shown_as and which.state in LIVE:
+            jobs = jobs.filter(execution=Job.Execution.START)
+    if which.keyword:
+        has = Q(name__icontains=which.keyword) | Q(username__icontains=which.keyword) | Q(vc__icontains=which.keyword)
+        jobs = jobs.filter(has)
+    return jobs
+
+
+def _by_name_alone(name: str, mine: str) -> Job | None:
+    own = visible_jobs().filter(username=mine, name=name).first() if mine else None
+    if own is not None:
+        return own
+    found = visible_jobs().filter(name=name)[:2]
+    return found[0] if len(found) == 1 else None

@@ -1,0 +1,208 @@
+"""Everything that a user changes about jobs, for pages and API alike.
+
+These are intents and no more: the scheduler makes them so. Each is one transaction with its Event and its wake-up.
+``check`` says what ``submit`` would, and whether the cluster could run it, without changing anything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.utils import timezone
+
+from clusters import placement
+from clusters.models import VcGrant, VirtualCluster
+from clusters.placement import Blocker
+from jobs import jsonc, queries
+from jobs.access import may_write, require_write
+from jobs.attempts import open_attempt
+from jobs.models import Event, Job
+from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, MAX_FULL_NAME, JobSpec, read_config, read_value
+from portal import wake
+from portal.errors import BadRequest, ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem
+from portal.models import AuditEvent, User
+
+_INT_MAX = 2**31 - 1  # of the database's integer
+
+
+def submit(user: User, config: Any, *, name_from_url: str | None = None, username: str | None = None) -> Job:
+    """Accept a job. ``config`` is its text, kept exactly as sent, or an already decoded body (a form).
+
+    ``name_from_url`` wins over the config's jobName; ``username`` is the one in the URL.
+    Raises InvalidConfig, TooLarge, ConflictJob, NoVirtualCluster, Forbidden: in this order, as v1 does.
+    """
+    text, spec = read(config, name_from_url)
+    require_room_for(user, spec, username)
+    return _insert(user, text, spec)
+
+
+def read(config: Any, name_from_url: str | None = None) -> tuple[str, JobSpec]:
+    """The text to keep and what it says. Raises InvalidConfig or TooLarge."""
+    if not isinstance(config, str):
+        return json.dumps(config, indent=2, ensure_ascii=False), read_value(config, name_from_url)
+    return config, read_config(config, name_from_url)
+
+
+def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> None:
+    """What is not in the config itself: the name is free, and the user may submit where he wants to."""
+    require_free_name(username or user.username, spec.job_name)
+    vc = spec.effective_virtual_cluster
+    if vc != DEFAULT_VIRTUAL_CLUSTER:
+        _require_grant(user, vc)
+    if username is not None and username != user.username:
+        raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
+    if len(user.username) + 1 + len(spec.job_name) > MAX_FULL_NAME:
+        raise BadRequest(f"The name {user.username}~{spec.job_name} has more than {MAX_FULL_NAME} characters.")
+
+
+def require_free_name(username: str, name: str) -> None:
+    if queries.visible_jobs().filter(username=username, name=name).exists():
+        raise ConflictJob(f"Job name {name} already exists")
+
+
+@dataclass(frozen=True, slots=True)
+class CheckResult:
+    """``problems`` refuse a submission. Without any, ``never`` says why no set of registered nodes could run it (sent
+    anyway it fails at once) and ``blockers`` what keeps it from starting now."""
+
+    problems: tuple[Problem, ...]
+    spec: JobSpec | None = None
+    never: Blocker | None = None
+    blockers: tuple[Blocker, ...] = ()
+
+    @property
+    def is_valid(self) -> bool:
+        return not self.problems
+
+
+def check(config: Any, user: User | None = None, *, name_from_url: str | None = None) -> CheckResult:
+    """Raises TooLarge only. ``user``: also whether he may submit it."""
+    from clusters.queries import load_nodes
+    from jobs.demands import demands
+
+    try:
+        text, spec = read(config, name_from_url)
+    except InvalidConfig as error:
+        return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
+    problem = _refusal(user, text, spec) if user else None
+    nodes, wanted = load_nodes(), demands(spec)
+    never = placement.never_fits(nodes, wanted)
+    blockers = () if never else tuple(placement.blockers(nodes, wanted))
+    return CheckResult((problem,) if problem else (), spec, never, blockers)
+
+
+def stop(actor: User, job: Job) -> bool:
+    """Ask for the job to end. True when this call asked first; on an ended or stopping job nothing happens."""
+    require_write(actor, job, "execute")
+    return bool(_ask_stop(actor, [job.pk]))
+
+
+def start(actor: User, job: Job) -> bool:
+    """v1's START. A job that was asked to stop does stop, and an ended one is not run again (clone it): always
+    False, no effect."""
+    require_write(actor, job, "execute")
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedMany:
+    stopped: int
+    refused: tuple[str, ...]  # full names of jobs the actor may not stop
+
+
+def stop_many(actor: User, jobs: Sequence[Job]) -> StoppedMany:
+    """The list's bulk stop: those that may be stopped are, in one transaction."""
+    allowed = [job.pk for job in jobs if may_write(actor, job)]
+    refused = tuple(job.full_name for job in jobs if not may_write(actor, job))
+    return StoppedMany(len(_ask_stop(actor, allowed)), refused)
+
+
+def delete(actor: User, job: Job) -> bool:
+    """Hide the job at once and free its name; the scheduler ends what runs of it and then purges it."""
+    require_write(actor, job, "remove")
+    now = timezone.now()
+    with transaction.atomic():
+        gone = {"deleted_at": now, "execution": Job.Execution.STOP, "stopped_by": actor.username, "changed_at": now}
+        if not queries.visible_jobs().filter(pk=job.pk).update(**gone):
+            return False
+        _record([job.pk], now, "job.deleted", actor.username, f"Deleted by {actor.username}.")
+        AuditEvent.objects.create(actor=actor.username, action="job.deleted", object=f"{job.username}/{job.name}")
+        _wake()
+    return True
+
+
+def _refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
+    try:
+        require_room_for(user, spec)
+    except (NoVirtualCluster, Forbidden) as error:
+        return _problem_at(text, "/virtualCluster", error.message)
+    except (ConflictJob, BadRequest) as error:
+        return _problem_at(text, "/jobName", error.message)
+    return None
+
+
+def _problem_at(text: str, path: str, message: str) -> Problem:
+    document = jsonc.parse(text)
+    return Problem(*document.line_column(document.offset(path)), path, message)
+
+
+def _require_grant(user: User, vc: str) -> None:
+    if not VirtualCluster.objects.filter(name=vc).exists():
+        raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")
+    if not user.is_admin and not VcGrant.objects.filter(vc__name=vc, username=user.username).exists():
+        raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")
+
+
+def _insert(user: User, text: str, spec: JobSpec) -> Job:
+    now = timezone.now()
+    job = Job(
+        username=user.username,
+        name=spec.job_name,
+        vc=spec.effective_virtual_cluster,
+        config=text,
+        spec=spec.to_json(),
+        total_tasks=spec.total_tasks,
+        total_roles=len(spec.task_roles),
+        total_gpus=min(spec.total_gpus, _INT_MAX),
+        created_at=now,
+        queued_at=now,
+        changed_at=now,
+    )
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+            open_attempt(job, 1, now)
+            _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
+            _wake()
+    except IntegrityError:
+        require_free_name(user.username, spec.job_name)  # somebody else was faster with this name
+        raise
+    return job
+
+
+def _ask_stop(actor: User, ids: list[int]) -> list[int]:
+    """Write the intent where there is none yet; gives the ids of the jobs that changed."""
+    now = timezone.now()
+    with transaction.atomic():
+        live = queries.visible_jobs().filter(pk__in=ids, state__in=queries.LIVE, execution=Job.Execution.START)
+        changed = list(live.select_for_update().order_by("id").values_list("id", flat=True))
+        if changed:
+            stopped = {"execution": Job.Execution.STOP, "stopped_by": actor.username, "changed_at": now}
+            Job.objects.filter(pk__in=changed).update(**stopped)
+            _record(changed, now, "job.stop_asked", actor.username, f"{actor.username} asked for it to stop.")
+            _wake()
+    return changed
+
+
+def _record(job_ids: list[int], at: datetime, kind: str, actor: str, reason: str) -> None:
+    Event.objects.bulk_create(Event(job_id=pk, at=at, kind=kind, actor=actor, reason=reason) for pk in job_ids)
+
+
+def _wake() -> None:
+    wake.notify("scheduler")
+    wake.notify("pages")

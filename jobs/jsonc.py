@@ -1,0 +1,293 @@
+"""JSON with ``//`` and ``/* */`` comments and trailing commas: text -> value, and where in the text each part stands.
+
+Pure. Comments and trailing commas are blanked with spaces of the same length, so every offset stays true, and the rest
+is strict JSON: no NaN, no single quotes. Nothing inside a string is ever touched (``hdfs://...``). What strict JSON
+lets pass but a config must not have (a key twice, NUL, half of a surrogate pair, 1e999) becomes a ``Fault``; text that
+is not JSON, or nested too deep, raises ``NotJson``.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+MAX_DEPTH = 64
+_FLOAT_DIGITS = 310  # more digits than any double has: not worth an exact integer
+
+# Possessive, and with the closing part optional: an unclosed string or comment is passed over once, not once per quote.
+_STRING = r'"(?:[^"\\]|\\.)*+"?'
+_COMMENT = re.compile(rf"{_STRING}|(?P<comment>//[^\r\n]*|/\*.*?\*/)|/\*.*", re.DOTALL)
+_TRAILING = re.compile(
+    rf'(?P<before>(?:{_STRING}|[^ \t\r\n"\[{{,:])[ \t\r\n]*),(?=[ \t\r\n]*[}}\]])|{_STRING}', re.DOTALL
+)
+_TOKEN = re.compile(rf'{_STRING}|[\[\]{{}},:]|[^ \t\r\n"\[\]{{}},:]+', re.DOTALL)
+_VISIBLE = re.compile(r"[^\r\n]")
+_LINE_END = re.compile(r"\r\n?|\n")
+_UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
+_ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
+
+_WORDS = {
+    "Expecting value": "A value is missing here.",
+    "Expecting property name enclosed in double quotes": "A key in double quotes must stand here.",
+    "Expecting ':' delimiter": "A colon is missing before this.",
+    "Expecting ',' delimiter": "A comma or a closing bracket is missing before this.",
+    "Unterminated string starting at": "This text has no closing quote.",
+    "Invalid control character at": "A line break or tab inside a text must be written as \\n or \\t.",
+    "Extra data": "Nothing may follow the end of the config.",
+}
+
+
+class NotJson(Exception):
+    """The text cannot be read. ``v1`` is the message in the words of the v1 server, ``is_syntax`` False when it is
+    JSON but too deep; line and column count from 1."""
+
+    def __init__(self, message: str, v1: str, line: int, column: int, *, is_syntax: bool = True) -> None:
+        super().__init__(message)
+        self.message, self.v1, self.line, self.column, self.is_syntax = message, v1, line, column, is_syntax
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Offsets into the text; ``key`` is None for elements of an array and for the whole."""
+
+    value: int
+    key: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something JSON allows and a config must not have; ``at`` is its offset in the text."""
+
+    at: int
+    path: str
+    v1: str
+    message: str
+
+
+class Document:
+    """A parsed text. ``places`` (JSON pointer -> Place) and ``faults`` are worked out when first asked for."""
+
+    def __init__(self, text: str, value: Any, *, is_suspect: bool) -> None:
+        self.text, self.value, self._is_suspect = text, value, is_suspect
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        return {path: place for path, place, _ in self._walk}
+
+    @cached_property
+    def faults(self) -> tuple[Fault, ...]:
+        return tuple(_faults(self._walk)) if self._is_suspect else ()
+
+    @cached_property
+    def _walk(self) -> list[tuple[str, Place, str]]:
+        return list(_walk(self.text))
+
+    def offset(self, path: str, *, of_key: bool = False) -> int:
+        """Where ``path`` stands; for a path the text does not have, where its nearest ancestor stands."""
+        while path and path not in self.places:
+            path, of_key = path.rpartition("/")[0], False
+        place = self.places.get(path, Place(0))
+        return place.key if of_key and place.key is not None else place.value
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        return line_column(self.text, offset)
+
+
+def parse(text: str) -> Document:
+    """Raises NotJson. A byte order mark at the start is passed over."""
+    text = text.removeprefix("\ufeff")
+    if found := _UNKEEPABLE.search(text):
+        _refuse(text, found.start(), f"This text contains {unkeepable(found[0])}.")
+    text = blank(text)
+    seen = _Seen()
+    try:
+        value = seen.load(text)
+        if _depth_over(value, MAX_DEPTH):
+            raise RecursionError
+    except json.JSONDecodeError as error:
+        _refuse(text, error.pos, _words(error))
+    except RecursionError:
+        _refuse_depth(text)
+    if seen.has_constant:
+        at = _constant_offset(text)
+        _refuse(text, at, "NaN and Infinity are not JSON; write a number.")
+    return Document(text, value, is_suspect=seen.is_suspect or _has_odd_escape(text))
+
+
+def decode(text: str) -> Any:
+    """The value of strict, plain JSON that stands inside a string of a config. Raises ValueError for anything else, and
+    for what would be a Fault in a text of its own."""
+    seen = _Seen()
+    try:
+        value = seen.load(text)
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    if seen.has_constant or seen.is_suspect or _has_odd_escape(text) or _depth_over(value, MAX_DEPTH):
+        raise ValueError("not plain JSON")
+    return value
+
+
+def blank(text: str) -> str:
+    """The same text, the same length, the same lines, with comments and trailing commas as spaces."""
+    text = _COMMENT.sub(lambda m: _VISIBLE.sub(" ", m[0]) if m["comment"] else m[0], text)
+    return _TRAILING.sub(lambda m: m["before"] + " " if m["before"] else m[0], text)
+
+
+def line_column(text: str, offset: int) -> tuple[int, int]:
+    """Both count from 1; a column is one character."""
+    line, start = 1, 0
+    for end in _LINE_END.finditer(text, 0, offset):
+        line, start = line + 1, end.end()
+    return line, offset - start + 1
+
+
+def unkeepable(value: str) -> str | None:
+    """What in a string no database or container could hold, in words; None when there is nothing."""
+    found = _UNKEEPABLE.search(value)
+    if found is None:
+        return None
+    return "the character NUL" if found[0] == "\x00" else "half of a surrogate pair"
+
+
+def _has_odd_escape(text: str) -> bool:
+    return _ODD_ESCAPE.search(text) is not None
+
+
+class _Seen:
+    """json.loads at full speed, noting by flags what needs the slow walk to be located."""
+
+    def __init__(self) -> None:
+        self.has_constant = self.is_suspect = False
+
+    def load(self, text: str) -> Any:
+        return json.loads(
+            text,
+            object_pairs_hook=self._object,
+            parse_constant=self._constant,
+            parse_int=self._int,
+            parse_float=self._float,
+        )
+
+    def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        made = dict(pairs)
+        self.is_suspect |= len(made) != len(pairs)
+        return made
+
+    def _constant(self, _: str) -> None:
+        self.has_constant = True
+
+    def _int(self, digits: str) -> int | float:
+        return int(digits) if len(digits) < _FLOAT_DIGITS else self._float(digits)
+
+    def _float(self, digits: str) -> float:
+        number = float(digits)
+        self.is_suspect |= math.isinf(number)
+        return number
+
+
+def _depth_over(value: Any, limit: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return limit == 0 or any(_depth_over(item, limit - 1) for item in inner)
+
+
+def _walk(text: str) -> Iterator[tuple[str, Place, str]]:
+    """Every value of a text that is known to be JSON, in order: its JSON pointer, its place, its first token."""
+    stack: list[tuple[str, int | None]] = []  # of open containers: pointer, next index (None: an object)
+    path, key_at = "", None
+    is_key = False
+    for token in _TOKEN.finditer(text):
+        word = token[0]
+        if word in "}]":
+            path, _ = stack.pop()
+            is_key = False
+        elif word == ",":
+            parent, index = stack[-1]
+            is_key, key_at = index is None, None
+            if index is not None:
+                stack[-1] = (parent, index + 1)
+                path = f"{parent}/{index + 1}"
+        elif word == ":":
+            is_key = False
+        elif is_key:
+            path, key_at = f"{stack[-1][0]}/{escape(json.loads(word))}", token.start()
+        else:
+            yield path, Place(token.start(), key_at), word
+            if word in "{[":
+                stack.append((path, 0 if word == "[" else None))
+                is_key, key_at = word == "{", None
+                path = f"{path}/0" if word == "[" else path
+
+
+def _faults(walk: list[tuple[str, Place, str]]) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for path, place, word in walk:
+        name = unescape(path.rpartition("/")[2])
+        if path in seen and place.key is not None:
+            yield Fault(place.key, path, f'"{name}" is a duplicate key', f"{shown(name)} stands here a second time.")
+        seen.add(path)
+        if place.key is not None and (what := unkeepable(name)):
+            yield Fault(place.key, path, f'"{ascii(name)[1:-1]}" is not allowed', f"This name contains {what}.")
+        if word[0] == '"' and (what := unkeepable(json.loads(word))):
+            yield Fault(place.value, path, f'"{name}" contains an invalid value', f"This text contains {what}.")
+        if word[0] in "-0123456789" and math.isinf(float(word)):
+            yield Fault(place.value, path, f'"{name}" contains an invalid value', "This number is too large.")
+
+
+def escape(key: str) -> str:
+    """A key as one step of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def unescape(step: str) -> str:
+    return step.replace("~1", "/").replace("~0", "~")
+
+
+def shown(name: str) -> str:
+    """A name as it is put into a message: short, on one line, and always encodable."""
+    cut = name if len(name) <= 60 else name[:57] + "..."
+    return cut if cut.isprintable() and cut else ascii(cut)
+
+
+def _words(error: json.JSONDecodeError) -> str:
+    if error.msg.startswith("Invalid \\"):
+        return "This escape is not known; write \\\\ for a backslash."
+    if error.pos >= len(error.doc.rstrip()):
+        return "The config ends too early: something is not closed." if error.doc.strip() else "The config is empty."
+    if error.msg == "Expecting value" and error.doc[error.pos] not in ",:]}":
+        return "This is not a value; a text stands in double quotes."
+    return _WORDS.get(error.msg, f"This is not JSON: {error.msg}.")
+
+
+def _refuse(text: str, at: int, message: str) -> NoReturn:
+    """``v1`` is what V8 said, by what stands at the offset."""
+    found = text[at : at + 1]
+    if not text[at:].strip() or (found == '"' and message == _WORDS["Unterminated string starting at"]):
+        v1 = "Unexpected end of JSON input"
+    elif found == '"' or found in "-0123456789":
+        kind = "string" if found == '"' else "number"
+        v1 = f"Unexpected {kind} in JSON at position {at}"
+    else:
+        v1 = f"Unexpected token {found if not _UNKEEPABLE.match(found) else '?'} in JSON at position {at}"
+    raise NotJson(message, v1, *line_column(text, at))
+
+
+def _refuse_depth(text: str) -> NoReturn:
+    depth = at = 0
+    for token in _TOKEN.finditer(text):
+        depth += (token[0] in "{[") - (token[0] in "}]")
+        if depth > MAX_DEPTH:
+            at = token.start()
+            break
+    v1 = f'"value" must not be nested deeper than {MAX_DEPTH} levels'
+    raise NotJson(f"The config is nested deeper than {MAX_DEPTH} levels.", v1, *line_column(text, at), is_syntax=False)
+
+
+def _constant_offset(text: str) -> int:
+    return next(t.start() for t in _TOKEN.finditer(text) if t[0] in ("NaN", "Infinity", "-Infinity"))

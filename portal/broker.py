@@ -1,13 +1,12 @@
-"""django-q2's ORM broker, woken instead of polling: an order is durable in the database and picked up in milliseconds."""
+"""django-q2's ORM broker, woken instead of polling: an order is durable and picked up in milliseconds."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db import connection
 from django_q.brokers.orm import ORM
 
-from portal import wake
+from portal import health, wake
 
 
 class WakingBroker(ORM):
@@ -18,6 +17,7 @@ class WakingBroker(ORM):
 
     def dequeue(self) -> Any:
         """The base class sleeps POLL seconds when there is nothing; that is set to 0 and the wait is here."""
+        health.beat("workers")
         return super().dequeue() or (self._listener().wait(1.0) and super().dequeue()) or None
 
     def _listener(self) -> wake.Listener:

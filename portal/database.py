@@ -12,7 +12,9 @@ from django.core.exceptions import ImproperlyConfigured
 _SQLITE = {
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16000;PRAGMA temp_store=MEMORY",
+    "init_command": (
+        "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-16000;PRAGMA temp_store=MEMORY"
+    ),
 }
 
 
@@ -20,7 +22,7 @@ def configure(url: str) -> dict[str, Any]:
     try:
         settings: dict[str, Any] = dict(environ.Env.db_url_config(url))
     except Exception as error:
-        raise ImproperlyConfigured("DATABASE_URL is not a database address, such as postgres://user@host/name.") from error
+        raise ImproperlyConfigured("DATABASE_URL is no database address, such as postgres://user@host/name.") from error
     engine = settings.get("ENGINE", "")
     if engine.endswith("sqlite3"):
         settings["OPTIONS"] = dict(_SQLITE)

@@ -63,3 +63,10 @@ class AuditEvent(models.Model):
     object = models.CharField(max_length=200, blank=True)
     ip = models.GenericIPAddressField(null=True)
     data = models.JSONField(default=dict)
+
+
+class Heartbeat(models.Model):
+    """When a process of the portal was last seen alive."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    at = models.DateTimeField()

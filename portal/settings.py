@@ -100,6 +100,7 @@ AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
+CSRF_FAILURE_VIEW = "portal.pages.forbidden"
 SESSION_COOKIE_NAME = "longshore"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
@@ -148,3 +149,4 @@ Q_CLUSTER = {
     "log_level": "WARNING",
 }
 LOGGING_CONFIG = "portal.logs.configure"
+LOGGING = {"level": choice("LONGSHORE_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))}

@@ -98,14 +98,19 @@ def _channel(topic: Topic) -> str:
 
 def _postgres_params() -> dict[str, Any]:
     params = connection.get_connection_params()
-    return {key: value for key, value in params.items() if key not in {"cursor_factory", "context", "prepare_threshold"}}
+    return {
+        key: value for key, value in params.items() if key not in {"cursor_factory", "context", "prepare_threshold"}
+    }
 
 
 def _folder() -> Path:
     """Short, since the path of a socket may have 107 bytes at most."""
     folder = settings.HOME / "run"
     if len(str(folder)) > 60:
-        folder = Path(tempfile.gettempdir()) / f"longshore-{os.getuid()}-{uuid.uuid5(uuid.NAMESPACE_URL, str(folder)).hex[:12]}"
+        folder = (
+            Path(tempfile.gettempdir())
+            / f"longshore-{os.getuid()}-{uuid.uuid5(uuid.NAMESPACE_URL, str(folder)).hex[:12]}"
+        )
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return folder
 

@@ -1,0 +1,13 @@
+"""Routes below ``/api/v1/`` about nodes."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from clusters import api
+
+urlpatterns = [
+    path("nodes", api.NodeList.as_view(), name="nodes"),
+    path("nodes/<str:name>", api.NodeDetail.as_view(), name="node"),
+    path("nodes/<str:name>/status", api.NodeStatusView.as_view(), name="node-status"),
+]

@@ -1,0 +1,7 @@
+"""Pages below ``/``. Routes carry no trailing slash; a request with one finds them too."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

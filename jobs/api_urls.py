@@ -1,0 +1,7 @@
+"""Routes below ``/api/v1/``. They carry no trailing slash; a request with one finds them too."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern
+
+urlpatterns: list[URLPattern] = []

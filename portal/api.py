@@ -1,0 +1,55 @@
+"""REST framework's answers in v1 style: ``{"code", "message"}``, and nothing of our inside to the outside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.http import Http404, HttpRequest
+from rest_framework import exceptions
+from rest_framework.response import Response
+
+from portal import errors
+
+_log = structlog.get_logger("portal.api")
+_FIRST_ANSWERS: tuple[
+    tuple[type[BaseException] | tuple[type[BaseException], ...], type[errors.LongshoreError]], ...
+] = (
+    ((exceptions.NotAuthenticated, exceptions.AuthenticationFailed), errors.Unauthorized),
+    (RequestDataTooBig, errors.TooLarge),
+    (exceptions.Throttled, errors.LockedOut),
+)
+
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path_info.startswith(("/api/", "/rest-server/"))
+
+
+def error_body(error: errors.LongshoreError) -> dict[str, Any]:
+    return {"message": error.message} if error.code is None else {"code": error.code, "message": error.message}
+
+
+def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
+    known = _translate(error, context["request"])
+    if known is None:
+        _log.error("request failed", path=context["request"].path, exc_info=error)
+        known = errors.LongshoreError("Something went wrong here. The log of the portal has the cause.")
+    return Response(error_body(known), status=known.status)
+
+
+def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError | None:
+    if isinstance(error, errors.LongshoreError):
+        return error
+    for kind, ours in _OURS:
+        if isinstance(error, kind):
+            return ours()
+    if isinstance(error, (Http404, exceptions.NotFound, exceptions.MethodNotAllowed)):
+        return errors.NoApi(f"API {request.get_full_path()} is not found.")
+    if isinstance(error, (PermissionDenied, exceptions.PermissionDenied)):
+        return errors.Forbidden(str(error) or "This is not allowed.")
+    if isinstance(error, exceptions.ParseError):
+        unreadable = errors.BadRequest(str(error.detail))
+        unreadable.code = None  # as v1 answers a body that is not JSON
+        return unreadable
+    return errors.BadRequest(str(error.detail)) if isinstance(error, exceptions.APIException) else None

@@ -1,0 +1,39 @@
+"""What every request passes: security headers, the answer to our own errors, and a name for the log."""
+
+from __future__ import annotations
+
+import uuid
+
+import structlog
+from django.http import HttpRequest, HttpResponseBase
+from django.utils.deprecation import MiddlewareMixin
+
+from portal.errors import LongshoreError
+from portal.pages import error_answer
+
+_CSP = (
+    "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
+    "form-action 'self'; object-src 'none'"
+)
+
+
+class SecurityHeaders(MiddlewareMixin):
+    """Also lets a route declared without a trailing slash answer a request that has one."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        request.path_info = request.path_info.rstrip("/") or "/"
+        structlog.contextvars.clear_contextvars()
+        structlog.contextvars.bind_contextvars(request_id=uuid.uuid4().hex[:12])
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        response.headers.setdefault("Content-Security-Policy", _CSP)
+        response.headers.setdefault("X-Content-Type-Options", "nosniff")
+        response.headers.setdefault("Referrer-Policy", "same-origin")
+        return response
+
+
+class Errors(MiddlewareMixin):
+    """A LongshoreError raised by a page becomes an error page; below ``/api`` the JSON that API clients know."""
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
+        return error_answer(request, error) if isinstance(error, LongshoreError) else None

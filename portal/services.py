@@ -1,0 +1,61 @@
+"""Writes about accounts. The login page and the API's token route are two skins over the same checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axes.handlers.proxy import AxesProxyHandler
+from django.contrib.auth import authenticate
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+
+from portal import tokens
+from portal.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
+from portal.models import AuditEvent, User
+
+
+def check_password(request: HttpRequest, username: str, password: str) -> User:
+    """The active user. Raises LockedOut (before any hash is computed), NoUser or IncorrectPassword."""
+    credentials = {"username": username, "password": password}
+    if not AxesProxyHandler.is_allowed(request, credentials):
+        raise LockedOut
+    user = authenticate(request, **credentials)
+    if isinstance(user, User):
+        return user
+    audit(request, "login failed", actor=username[:64])
+    if not AxesProxyHandler.is_allowed(request, credentials):
+        raise LockedOut
+    if not User.objects.filter(username=username, is_active=True).exists():
+        raise NoUser(f"User {username} is not found.")
+    raise IncorrectPassword
+
+
+def make_token(request: HttpRequest, username: str, password: str, seconds: int) -> tuple[User, str]:
+    user = check_password(request, username, password)
+    token = tokens.issue(user, seconds)
+    audit(request, "token made", actor=user.username, data={"seconds": seconds})
+    return user, token
+
+
+def change_password(request: HttpRequest, user: User, old: str, new: str) -> None:
+    """Ends every token and, since sessions carry a hash of the password, every other session."""
+    check_password(request, user.username, old)
+    try:
+        validate_password(new, user)
+    except ValidationError as error:
+        raise BadRequest(" ".join(error.messages)) from error
+    with transaction.atomic():
+        user.set_password(new)
+        user.save(update_fields=["password"])
+        revoked = tokens.revoke_all(user)
+        audit(request, "password changed", actor=user.username, data={"tokensRevoked": revoked})
+
+
+def audit(
+    request: HttpRequest | None, action: str, *, actor: str, target: str = "", data: dict[str, Any] | None = None
+) -> None:
+    """One line of the account ledger. Never put a password or a token in ``data``."""
+    address = request.META.get("REMOTE_ADDR") if request is not None else None
+    AuditEvent.objects.create(actor=actor, action=action, object=target, ip=address or None, data=data or {})

@@ -1,0 +1,7 @@
+"""Template tags and filters every template has without loading them."""
+
+from __future__ import annotations
+
+from django import template
+
+register = template.Library()

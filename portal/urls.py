@@ -1,0 +1,32 @@
+"""All routes. None carries a trailing slash; portal.middleware lets a request with one find them."""
+
+from __future__ import annotations
+
+from django.urls import include, path, re_path
+from drf_spectacular.views import SpectacularAPIView
+
+from portal import pages, views
+
+_V1 = [
+    path("", include("portal.api_urls")),
+    path("", include("clusters.api_urls")),
+    path("", include("jobs.api_urls")),
+]
+
+urlpatterns = [
+    path("healthz", views.healthz, name="healthz"),
+    path("login", views.login, name="login"),
+    path("logout", views.logout, name="logout"),
+    path("account", views.account, name="account"),
+    re_path(r"^(?:rest-server/)?api/v1$", views.api_root),
+    path("rest-server/api/v1/", include((_V1, "rest-server"))),
+    path("api/v1/", include(_V1)),
+    path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    re_path(r"^(?:rest-server/)?api/", pages.not_found),
+    path("", include("clusters.urls")),
+    path("", include("jobs.urls")),
+]
+handler400 = pages.bad_request
+handler403 = pages.forbidden
+handler404 = pages.not_found
+handler500 = pages.server_error

@@ -1,0 +1,73 @@
+"""Fixtures every ring may use: users, clients, and the marks that skip or fail by what the machine has."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.core.cache import cache
+from django.test import Client
+from rest_framework.test import APIClient
+
+from portal import health, tokens
+from portal.models import User
+from tests.helpers import need
+
+# Playwright runs its own event loop; Django would take database calls of such a test for a mistake.
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+PASSWORD = "correct horse"
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for part in ("docker", "browser", "postgres"):
+        if item.get_closest_marker(part):
+            need(part)
+
+
+@pytest.fixture(autouse=True)
+def _fresh_process_state() -> Iterator[None]:
+    health.forget()
+    cache.clear()
+    yield
+
+
+@pytest.fixture
+def admin(db: None) -> User:
+    return User.objects.create_user("admin", PASSWORD, is_admin=True)
+
+
+@pytest.fixture
+def alice(db: None) -> User:
+    return User.objects.create_user("alice", PASSWORD)
+
+
+@pytest.fixture
+def bob(db: None) -> User:
+    return User.objects.create_user("bob", PASSWORD)
+
+
+@pytest.fixture
+def api(db: None) -> Callable[[User | None], APIClient]:
+    """``api(alice).get("/api/v1/jobs")`` with her bearer token; ``api(None)`` is a guest."""
+
+    def client_of(user: User | None = None) -> APIClient:
+        client = APIClient()
+        if user is not None:
+            client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(user, 3600)}")
+        return client
+
+    return client_of
+
+
+@pytest.fixture
+def browse(db: None) -> Callable[[User | None], Client]:
+    """``browse(alice).get("/jobs")`` signed in as on the pages; ``browse(None)`` is a guest."""
+
+    def client_of(user: User | None = None) -> Client:
+        client = Client()
+        if user is not None:
+            client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+        return client
+
+    return client_of

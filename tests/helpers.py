@@ -1,0 +1,62 @@
+"""What tests wait with, and what they need of the machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import TypeVar
+
+import pytest
+
+T = TypeVar("T")
+
+
+def until(condition: Callable[[], T], timeout: float = 10.0, every: float = 0.02, what: str = "") -> T:
+    """The first truthy answer; fails when the time is over. For what happens in another thread or process."""
+    deadline = time.monotonic() + timeout
+    while not (answer := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"Not within {timeout} s: {what or condition}", pytrace=True)
+        time.sleep(every)
+    return answer
+
+
+def need(part: str) -> None:
+    """Skip with the reason when the machine lacks ``part``; fail when LONGSHORE_REQUIRE names it."""
+    reason = _missing(part)
+    if reason and part in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
+        pytest.fail(f"LONGSHORE_REQUIRE asks for {part}: {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+@cache
+def _missing(part: str) -> str:
+    """Empty when it is there, else why not."""
+    return _PARTS[part]()
+
+
+def _no_docker() -> str:
+    if not shutil.which("docker"):
+        return "docker is not installed"
+    answer = subprocess.run(["docker", "version"], capture_output=True, text=True, timeout=20)
+    return "" if answer.returncode == 0 else "no Docker engine answers"
+
+
+def _no_browser() -> str:
+    return "" if chromium() else "chromium is not installed"
+
+
+def _no_postgres() -> str:
+    return "" if os.environ.get("DATABASE_URL", "").startswith("postgres") else "DATABASE_URL names no PostgreSQL"
+
+
+def chromium() -> str | None:
+    return shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+_PARTS: dict[str, Callable[[], str]] = {"docker": _no_docker, "browser": _no_browser, "postgres": _no_postgres}

@@ -1,0 +1,24 @@
+"""The portal's own settings in a folder of its own, with a password hash that costs nothing."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+HOME_OF_TESTS = tempfile.mkdtemp(prefix="longshore-tests-")
+atexit.register(shutil.rmtree, HOME_OF_TESTS, ignore_errors=True)
+os.environ["LONGSHORE_HOME"] = HOME_OF_TESTS
+os.environ.setdefault("LONGSHORE_LOG_LEVEL", "WARNING")
+
+from portal.settings import *  # noqa: E402, F403
+from portal.settings import DATABASES, STORAGES  # noqa: E402
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+    # A file, not memory: threads and processes of a test must see the same rows.
+    DATABASES["default"]["TEST"] = {"NAME": f"{HOME_OF_TESTS}/test.sqlite3"}
+STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
+WHITENOISE_AUTOREFRESH = True
+WHITENOISE_USE_FINDERS = True

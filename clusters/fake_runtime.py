@@ -89,6 +89,7 @@ class FakeRuntime:
         self._reachable = True
         self._breaks = 0  # how often the engine ended its streams
         self._events = self._events_seen = 0
+        self._watched = False
         self._stamp = self._ids = 0
         self._due: list[tuple[float, int, _Container]] = []  # heap of the ends to come
 
@@ -161,7 +162,8 @@ class FakeRuntime:
         with self._changed:
             self._enter("list")
             self._settle()
-            self._events_seen = max(self._events_seen, self._events)
+            if not self._watched:  # the first window begins where the last list ended
+                self._events_seen = self._events
             return [c.status for c in self._containers.values() if LABEL_TASK in c.status.labels]
 
     def ensure(
@@ -215,7 +217,7 @@ class FakeRuntime:
         deadline = time.monotonic() + timeout
         with self._changed:
             self._enter("wait_event")
-            breaks = self._breaks
+            breaks, self._watched = self._breaks, True
         while True:
             with self._changed:
                 self._await(lambda: self._breaks != breaks or self._events > self._events_seen, deadline)

@@ -13,10 +13,9 @@ from rest_framework.response import Response
 from portal import errors
 
 _log = structlog.get_logger("portal.api")
-_FIRST_ANSWERS: tuple[
-    tuple[type[BaseException] | tuple[type[BaseException], ...], type[errors.LongshoreError]], ...
-] = (
-    ((exceptions.NotAuthenticated, exceptions.AuthenticationFailed), errors.Unauthorized),
+_OURS: tuple[tuple[type[Exception], type[errors.LongshoreError]], ...] = (
+    (exceptions.NotAuthenticated, errors.Unauthorized),
+    (exceptions.AuthenticationFailed, errors.Unauthorized),
     (RequestDataTooBig, errors.TooLarge),
     (exceptions.Throttled, errors.LockedOut),
 )

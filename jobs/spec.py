@@ -105,7 +105,8 @@ class JobSpec(_Spec):
     code_dir: Text = ""
     task_roles: Annotated[tuple[RoleSpec, ...], Field(min_length=1), BeforeValidator(coerce.container)]
     gpu_type: str = Field("", strict=True, pattern=r"^\S*$", max_length=256)
-    kill_all_on_completed_task_number: Int | None = Field(None, ge=-INT_MAX, le=INT_MAX)
+    # None: not given. A null that is given is refused, as v1 did
+    kill_all_on_completed_task_number: Annotated[int | None, BeforeValidator(coerce.integer)] = None
     virtual_cluster: Text = DEFAULT_VIRTUAL_CLUSTER
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
     job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
@@ -138,8 +139,9 @@ class JobSpec(_Spec):
         raise KeyError(name)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The normalised form that is stored: every field, by its v1 name."""
-        return self.model_dump(mode="json", by_alias=True)
+        """The normalised form that is stored: every field that has a value, by its v1 name."""
+        not_given = {"kill_all_on_completed_task_number"} if self.kill_all_on_completed_task_number is None else None
+        return self.model_dump(mode="json", by_alias=True, exclude=not_given)
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> JobSpec:
@@ -231,13 +233,13 @@ def _name_length(name: str, username: str) -> list[spec_v1.Error]:
     return [{"type": "string_too_long", "loc": ("jobName",), "input": name, "ctx": {"max_length": most}, "msg": ""}]
 
 
-def _known_fields(error: Any) -> spec_v1.Error:
+def _known_fields(error: spec_v1.Error) -> spec_v1.Error:
     level = _LEVELS.get(len(error["loc"]))
     if error["type"] != "extra_forbidden" or level is None:
         return error
     return {**error, "ctx": {"known": [_v1_name(name) for name in level.model_fields]}}
 
 
-def _is_hollow(error: Any) -> bool:
+def _is_hollow(error: spec_v1.Error) -> bool:
     """pydantic calls an array empty when all its elements were refused; those have been told of."""
     return error["type"] == "too_short" and bool(coerce.container(error["input"]))

@@ -7,7 +7,7 @@ from django.urls import path
 from clusters import api
 
 urlpatterns = [
-    path("nodes", api.NodeList.as_view(), name="nodes"),
-    path("nodes/<str:name>", api.NodeDetail.as_view(), name="node"),
-    path("nodes/<str:name>/status", api.NodeStatusView.as_view(), name="node-status"),
+    path("nodes", api.NodeList.as_view(), name="api-nodes"),
+    path("nodes/<str:name>", api.NodeDetail.as_view(), name="api-node"),
+    path("nodes/<str:name>/status", api.NodeStatusView.as_view(), name="api-node-status"),
 ]

@@ -1,0 +1,72 @@
+"""/api/v1/nodes: a thin skin over clusters.services. Writes are for admins; any user may look."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.parsers import JSONParser
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from clusters import services
+from clusters.models import Node
+from clusters.serializers import NewNode, NodeChange, NodeStatus, node_objects
+from portal.auth import require_user
+from portal.errors import BadRequest
+
+
+class NodeView(APIView):
+    parser_classes = [JSONParser]
+
+
+class NodeList(NodeView):
+    def get(self, request: Request) -> Response:
+        _reader(request)
+        return Response(node_objects(Node.objects.order_by("name")))
+
+    @extend_schema(request=NewNode)
+    def post(self, request: Request) -> Response:
+        node = services.register_node(request.user, _body(request), _ip(request))
+        return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
+
+
+class NodeDetail(NodeView):
+    def get(self, request: Request, name: str) -> Response:
+        _reader(request)
+        return Response(node_objects([services.find_node(name)])[0])
+
+    @extend_schema(request=NodeChange)
+    def put(self, request: Request, name: str) -> Response:
+        node = services.change_node(request.user, name, _body(request), _ip(request))
+        return Response(node_objects([node])[0])
+
+    def delete(self, request: Request, name: str) -> Response:
+        services.remove_node(request.user, name, _ip(request))
+        return Response({"message": f"node {name} removed"})
+
+
+class NodeStatusView(NodeView):
+    @extend_schema(request=NodeStatus)
+    def put(self, request: Request, name: str) -> Response:
+        node = services.set_node_status(request.user, name, _body(request), _ip(request))
+        return Response(node_objects([node])[0])
+
+
+def _reader(request: Request) -> None:
+    if settings.ANONYMOUS_READ != "all":
+        require_user(request)
+
+
+def _body(request: Request) -> object:
+    """The JSON value that was sent. Permission comes first: what a guest sends is not even read."""
+    services.require_admin(request.user)
+    try:
+        return request.data
+    except RecursionError:
+        raise BadRequest("The body is nested too deep.") from None
+
+
+def _ip(request: Request) -> str | None:
+    return request.META.get("REMOTE_ADDR") or None

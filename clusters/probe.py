@@ -1,0 +1,68 @@
+"""Asking an engine who it is before it becomes a node, within a deadline; and which address its host has."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from clusters import engines
+from clusters.runtime import EngineInfo, FaultReason, RuntimeFault
+from portal.errors import BadRequest
+
+DEADLINE = 10.0  # seconds; a frozen host accepts the connection and then says nothing
+
+
+def probe(endpoint: str, tls_dir: str = "") -> EngineInfo:
+    """What the engine says of itself. BadRequest with the reason when it cannot be reached or cannot be a node."""
+    info = _ask(endpoint, tls_dir)
+    if info.swarm_worker:
+        raise BadRequest(
+            f"{endpoint} is a worker of a Docker Swarm, which also starts containers there."
+            " Take it out with `docker swarm leave` first."
+        )
+    if info.kubelet:
+        raise BadRequest(f"{endpoint} runs a kubelet, so Kubernetes hands out its GPUs too. It cannot be a node.")
+    return info
+
+
+def address_of(endpoint: str) -> str:
+    """Where peers reach the containers of the engine behind the endpoint, as far as the endpoint tells."""
+    return urlsplit(endpoint).hostname or primary_address()
+
+
+def primary_address() -> str:
+    """The address this host uses towards others (127.0.0.1 without a network). Connecting a UDP socket sends nothing:
+    the kernel only picks the route."""
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe_socket:
+                probe_socket.connect((target, 9))
+                return str(probe_socket.getsockname()[0])
+        except OSError:
+            continue
+    return "127.0.0.1"
+
+
+def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
+    answers: queue.Queue[EngineInfo | Exception] = queue.Queue()
+
+    def ask() -> None:
+        try:
+            answers.put(engines.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
+        except Exception as error:  # handed to the caller, who knows which are faults and which are bugs
+            answers.put(error)
+
+    # A daemon: when the deadline has passed nobody waits for it, and it ends with the runtime's own time-outs.
+    threading.Thread(target=ask, name="probe", daemon=True).start()
+    try:
+        answer = answers.get(timeout=DEADLINE)
+    except queue.Empty:
+        answer = RuntimeFault(f"No answer within {DEADLINE:g} s.", reason=FaultReason.UNREACHABLE)
+    if isinstance(answer, RuntimeFault):
+        raise BadRequest(f"The engine at {endpoint} cannot be used: {answer.sentence}") from answer
+    if isinstance(answer, Exception):
+        raise answer
+    return answer

@@ -11,11 +11,13 @@ from portal import health
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
-    """{"page": {"version", "theme": "light"|"dark"|"", "is_admin", "health": {"scheduler": bool, "workers": bool}}}"""
+    """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin",
+    "health": {"scheduler": bool, "workers": bool}}}"""
     theme = request.COOKIES.get("theme", "")
     return {
         "page": {
             "version": settings.VERSION,
+            "open": settings.ANONYMOUS_READ != "none",
             "theme": theme if theme in ("light", "dark") else "",
             "is_admin": bool(getattr(getattr(request, "user", None), "is_admin", False)),
             "health": health.up(),

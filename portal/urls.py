@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal import pages, views
+from portal import pages, theme, views
 
 _V1 = [
     path("", include("portal.api_urls")),
@@ -18,6 +18,7 @@ urlpatterns = [
     path("login", views.login, name="login"),
     path("logout", views.logout, name="logout"),
     path("account", views.account, name="account"),
+    path("theme", theme.theme, name="theme"),
     re_path(r"^(?:rest-server/)?api/v1$", views.api_root),
     path("rest-server/api/v1/", include((_V1, "rest-server"))),
     path("api/v1/", include(_V1)),

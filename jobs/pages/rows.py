@@ -1,0 +1,142 @@
+"""One line per job, as in the list and on the home page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.db.models import Count, F, QuerySet
+from django.db.models.fields.json import KT
+from django.utils import timezone
+
+from jobs import queries
+from jobs.access import Viewer
+from jobs.models import Attempt, Job, Task
+from portal import words
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``state`` is as shown (STOPPING apart). ``start`` and ``end`` bound its Time: waiting, running or ran for."""
+
+    id: int
+    username: str
+    name: str
+    vc: str
+    state: str
+    counts: Mapping[str, int]  # tasks of the current attempt by state
+    gpus: str  # "8 × A100"
+    created_at: datetime
+    start: datetime | None
+    end: datetime | None
+    happening: str
+    retries: int
+    may_stop: bool
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.username}/{self.name}"
+
+    @property
+    def url(self) -> str:
+        return job_url(self.username, self.name)
+
+    @property
+    def part(self) -> str:
+        """The id of its line in the page, by which the live stream finds it."""
+        return f"job:{self.full_name}"
+
+
+def job_url(username: str, name: str) -> str:
+    return f"/jobs/{quote(username)}/{quote(name)}"
+
+
+def shown_state(state: str, execution: str) -> str:
+    """The job's state as people see it: asked to stop, not yet stopped is Stopping."""
+    return queries.STOPPING if execution == Job.Execution.STOP and state in queries.LIVE else state
+
+
+def gpu_text(total: int, gpu_type: str | None) -> str:
+    return f"{total:,} × {gpu_type or 'any'}" if total else words.NOTHING
+
+
+def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str, Any]]:
+    return jobs.annotate(gpu_type=KT("spec__gpuType"), not_before_at=F("not_before"), stopper=F("stopped_by"))
+
+
+def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[Row]:
+    """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``; three queries however many."""
+    ids = [job["id"] for job in jobs]
+    attempts = _current_attempts(ids)
+    counts = _task_counts(attempts)
+    progress = _progress(attempts)
+    return [
+        _row(job, attempts.get(job["id"], (0, {})), counts, progress, viewer)
+        for job in jobs
+    ]
+
+
+_Attempts = Mapping[int, tuple[int, dict[str, Any]]]  # job id -> (attempt id, exit)
+
+
+def _current_attempts(ids: Iterable[int]) -> _Attempts:
+    current = Attempt.objects.filter(job_id__in=ids, number=F("job__attempt_number"))
+    return {job: (pk, exit) for job, pk, exit in current.values_list("job_id", "id", "exit")}
+
+
+def _task_counts(attempts: _Attempts) -> dict[int, dict[str, int]]:
+    """{attempt id: {state: tasks}}"""
+    tasks = Task.objects.filter(attempt_id__in=[pk for pk, _ in attempts.values()])
+    counts: dict[int, dict[str, int]] = {}
+    for attempt, state, number in tasks.values_list("attempt_id", "state").annotate(number=Count("id")):
+        counts.setdefault(attempt, {})[state] = number
+    return counts
+
+
+def _progress(attempts: _Attempts) -> dict[int, str]:
+    """{attempt id: what the worker of one of its starting tasks is doing}"""
+    tasks = Task.objects.filter(attempt_id__in=[pk for pk, _ in attempts.values()], state="STARTING")
+    doing = tasks.exclude(progress="").values_list("attempt_id", "progress", "node")[:1000]
+    return {attempt: f"{text[:1].upper()}{text[1:]} on {node}" for attempt, text, node in doing}
+
+
+def _row(
+    job: Mapping[str, Any],
+    attempt: tuple[int, dict[str, Any]],
+    counts: Mapping[int, Mapping[str, int]],
+    progress: Mapping[int, str],
+    viewer: Viewer,
+) -> Row:
+    state = shown_state(job["state"], job["execution"])
+    waiting = job["state"] == "WAITING"
+    owner = viewer.is_authenticated and getattr(viewer, "username", "") == job["username"]
+    return Row(
+        id=job["id"],
+        username=job["username"],
+        name=job["name"],
+        vc=job["vc"],
+        state=state,
+        counts=counts.get(attempt[0], {}),
+        gpus=gpu_text(job["total_gpus"], job["gpu_type"]),
+        created_at=job["created_at"],
+        start=job["queued_at"] if waiting else job["started_at"],
+        end=None if job["state"] in queries.LIVE else job["completed_at"],
+        happening=_happening(job, state, attempt[1], progress.get(attempt[0], "")),
+        retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
+        may_stop=state in queries.LIVE and (owner or bool(getattr(viewer, "is_admin", False))),
+    )
+
+
+def _happening(job: Mapping[str, Any], state: str, exit: Mapping[str, Any], progress: str) -> str:
+    if state == queries.STOPPING:
+        return f"Stop asked by {job['stopper']}" if job["stopper"] else "Stop asked"
+    if state == "STOPPED":
+        return f"Stopped by {job['stopper']}" if job["stopper"] else ""
+    if state == "FAILED":
+        return str(exit.get("reason") or exit.get("detail", {}).get("sentence") or "")
+    if state == "WAITING" and job["not_before_at"] and job["not_before_at"] > timezone.now():
+        return f"Tried again at {timezone.localtime(job['not_before_at']):%H:%M:%S}"
+    return progress if state == "RUNNING" else ""

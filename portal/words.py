@@ -1,0 +1,109 @@
+"""The words and numbers of the pages: states, durations, sizes, lists of ids. Pure; the browser's copy of
+``duration`` and ``ago`` is static/js/longshore.js."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+NOTHING = "–"  # unknown or not applicable; 0 is written as 0
+
+
+@dataclass(frozen=True, slots=True)
+class StateWord:
+    word: str
+    icon: str
+    css: str
+
+
+STATES: dict[str, StateWord] = {
+    "WAITING": StateWord("Waiting", "hourglass-low", "ls-waiting"),
+    "STARTING": StateWord("Starting", "loader-2", "ls-starting"),
+    "RUNNING": StateWord("Running", "player-play", "ls-running"),
+    "STOPPING": StateWord("Stopping", "player-eject", "ls-stopping"),
+    "SUCCEEDED": StateWord("Succeeded", "circle-check", "ls-succeeded"),
+    "FAILED": StateWord("Failed", "alert-circle", "ls-failed"),
+    "STOPPED": StateWord("Stopped", "player-stop", "ls-stopped"),
+    "active": StateWord("Active", "circle-check", "ls-normal"),
+    "cordoned": StateWord("Cordoned", "circle-minus", "ls-stopped"),
+    "draining": StateWord("Draining", "arrow-bar-to-down", "ls-stopping"),
+    "unreachable": StateWord("Unreachable", "plug-connected-x", "ls-failed"),
+}
+
+_MINUTE, _HOUR, _DAY = 60, 3600, 86400
+
+
+def duration(seconds: float | None) -> str:
+    """At most two units: ``48 s``, ``6 min 36 s``, ``2 h 51 min``, ``1 d 4 h``."""
+    if seconds is None:
+        return NOTHING
+    whole = max(0, int(seconds))
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return _two(whole, _MINUTE, "min", 1, "s")
+    if whole < _DAY:
+        return _two(whole, _HOUR, "h", _MINUTE, "min")
+    return _two(whole, _DAY, "d", _HOUR, "h")
+
+
+def ago(seconds: float) -> str:
+    """``just now``, ``3 min ago``, ``5 h ago``, ``2 d ago``: one unit, for up to 7 days."""
+    whole = max(0, int(seconds))
+    if whole < 5:
+        return "just now"
+    for size, unit in ((_DAY, "d"), (_HOUR, "h"), (_MINUTE, "min")):
+        if whole >= size:
+            return f"{whole // size} {unit} ago"
+    return f"{whole} s ago"
+
+
+def memory(megabytes: float) -> str:
+    """1 GB = 1024 MB: ``512 MB``, ``64 GB``, ``1.5 GB``."""
+    if megabytes < 1024:
+        return f"{megabytes:g} MB"
+    return f"{round(megabytes / 1024, 1):,g} GB"
+
+
+def number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:,}".replace("-", "–")
+
+
+def count(n: int, one: str, many: str = "") -> str:
+    """``1 task``, ``16 tasks``."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def ranges(ids: Iterable[str | int]) -> str:
+    """``0–3, 6``. Ids that are no numbers are listed as they are."""
+    texts = [str(i) for i in ids]
+    if not texts:
+        return NOTHING
+    if not all(text.isdigit() for text in texts):
+        return ", ".join(texts)
+    numbers = sorted({int(text) for text in texts})
+    parts: list[list[int]] = []
+    for value in numbers:
+        if parts and value == parts[-1][-1] + 1:
+            parts[-1].append(value)
+        else:
+            parts.append([value])
+    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]}–{p[-1]}" for p in parts)
+
+
+def listing(words: Iterable[str], most: int = 4) -> str:
+    """``gpu-01, gpu-02 and 3 more``."""
+    texts = list(words)
+    if len(texts) <= most:
+        return ", ".join(texts)
+    return f"{', '.join(texts[: most - 1])} and {len(texts) - most + 1} more"
+
+
+def ordinal(n: int) -> str:
+    suffix = "th" if 10 <= n % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(n % 10, "th")
+    return f"{n:,}{suffix}"
+
+
+def _two(whole: int, big: int, big_unit: str, small: int, small_unit: str) -> str:
+    rest = whole % big // small
+    return f"{whole // big} {big_unit}" + (f" {rest} {small_unit}" if rest else "")

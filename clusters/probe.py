@@ -12,6 +12,7 @@ from clusters import engines
 from clusters.runtime import EngineInfo, FaultReason, RuntimeFault
 from portal.errors import BadRequest
 
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
 DEADLINE = 10.0  # seconds; a frozen host accepts the connection and then says nothing
 
 
@@ -30,7 +31,8 @@ def probe(endpoint: str, tls_dir: str = "") -> EngineInfo:
 
 def address_of(endpoint: str) -> str:
     """Where peers reach the containers of the engine behind the endpoint, as far as the endpoint tells."""
-    return urlsplit(endpoint).hostname or primary_address()
+    host = urlsplit(endpoint).hostname
+    return primary_address() if host is None or host in LOOPBACK else host
 
 
 def primary_address() -> str:

@@ -202,6 +202,7 @@ WRONG: list[tuple[Any, str]] = [
     (GOOD | {"endpoint": "ssh://-x"}, '"endpoint" must be an address'),
     (GOOD | {"endpoint": "ssh://x" * 60}, "255 characters"),
     (GOOD | {"endpoint": "tcp://x:2376"}, '"tls" is required for a tcp:// endpoint'),
+    (GOOD | {"endpoint": "tcp://127.0.0.2:2376"}, '"tls" is required for a tcp:// endpoint'),
     (GOOD | {"endpoint": "tcp://x:2376", "tls": {"ca": "a", "cert": "b"}}, '"tls.key" is required'),
     (GOOD | {"endpoint": "tcp://x:2376", "tls": {"ca": "a", "cert": "b", "key": "c"}}, '"tls.ca" is not a cert'),
     (GOOD | {"tls": {"ca": "a", "cert": "b", "key": "c"}}, '"tls" belongs to a tcp:// endpoint'),

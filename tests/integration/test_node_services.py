@@ -1,0 +1,244 @@
+"""Node services beside the API: the first start, keys on disk, races, and what this host has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.db import connection, connections
+
+from clusters import engines, gpus, node_keys, probe, services
+from clusters.fake_runtime import FakeRuntime
+from clusters.models import Allocation, Node
+from clusters.runtime import FaultReason, RuntimeFault
+from clusters.serializers import Tls
+from portal.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
+from portal.models import AuditEvent, User
+from tests.keys import make_keys
+
+
+@pytest.fixture
+def engine() -> Iterator[FakeRuntime]:
+    """One engine behind every endpoint."""
+    engine = FakeRuntime(hostname="here", cpus=8, memory_mb=16_000)
+    engines.use(lambda endpoint, tls_dir: engine)
+    yield engine
+    engines.use(None)
+
+
+@pytest.fixture
+def no_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(services, "find_gpus", list)
+
+
+# --- the local node ---------------------------------------------------------------------------------------------------
+
+
+def test_it_makes_the_engine_of_docker_host_node_local(
+    db: None, engine: FakeRuntime, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DOCKER_HOST = "/var/run/docker.sock"
+    monkeypatch.setattr(services, "find_gpus", lambda: [{"id": "0", "type": "T4"}])
+    node = services.register_local_node()
+    assert node is not None
+    assert (node.name, node.endpoint, node.cpus, node.memory_mb) == ("local", "unix:///var/run/docker.sock", 8, 16_000)
+    assert node.address == probe.primary_address()
+    assert node.gpus == [{"id": "0", "type": "T4"}]
+    assert AuditEvent.objects.get().actor == "system"
+
+
+def test_it_leaves_a_portal_that_has_nodes_alone(db: None, engine: FakeRuntime, no_gpus: None) -> None:
+    assert services.register_local_node() is not None
+    assert services.register_local_node() is None
+    assert Node.objects.count() == 1
+
+
+def test_it_says_in_one_sentence_why_there_is_no_local_node(db: None, settings: Any) -> None:
+    def nobody(endpoint: str, tls_dir: Path | None) -> FakeRuntime:
+        raise RuntimeFault("No engine listens there.", reason=FaultReason.UNREACHABLE)
+
+    engines.use(nobody)
+    try:
+        with pytest.raises(
+            BadRequest, match=r"^The engine at unix:///nowhere cannot be used: No engine listens there\.$"
+        ):
+            settings.DOCKER_HOST = "unix:///nowhere"
+            services.register_local_node()
+    finally:
+        engines.use(None)
+    assert not Node.objects.exists()
+
+
+@pytest.mark.parametrize("host", ["nonsense", "http://x:1", "tcp://x"])
+def test_it_names_docker_host_when_that_is_wrong(db: None, settings: Any, host: str) -> None:
+    settings.DOCKER_HOST = host
+    with pytest.raises(BadRequest, match=r"^DOCKER_HOST is .*; it must "):
+        services.register_local_node()
+
+
+def test_it_uses_and_never_removes_the_certificates_of_docker_cert_path(
+    admin: User, engine: FakeRuntime, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_CERT_PATH", str(tmp_path))
+    settings.DOCKER_HOST = "tcp://gpu-01:2376"
+    node = services.register_local_node()
+    assert node is not None and (node.tls_dir, node.address) == (str(tmp_path), "gpu-01")
+    services.remove_node(admin, "local")
+    assert tmp_path.is_dir()
+
+
+# --- the door ---------------------------------------------------------------------------------------------------------
+
+
+def test_it_asks_for_the_right_before_anything_else(alice: User, engine: FakeRuntime) -> None:
+    for actor, error in ((AnonymousUser(), Unauthorized), (alice, Forbidden)):
+        for write in (services.register_node,):
+            with pytest.raises(error):
+                write(actor, {})
+        for change in (services.change_node, services.set_node_status):
+            with pytest.raises(error):
+                change(actor, "nobody", {})
+        with pytest.raises(error):
+            services.remove_node(actor, "nobody")
+    assert not engine.calls
+
+
+# --- keys -------------------------------------------------------------------------------------------------------------
+
+
+def test_it_refuses_a_key_of_another_certificate_and_an_encrypted_one(tmp_path: Path) -> None:
+    keys = make_keys()
+    encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
+    for wrong in (keys["key"].replace("A", "B"), encrypted, keys["cert"], "\ud800"):
+        with pytest.raises(BadRequest, match="its key without a password"):
+            node_keys.store("n", Tls.model_construct(**(keys | {"key": wrong})))
+    assert not (Path(settings.HOME) / "secrets" / "nodes" / "n").exists()
+
+
+def test_it_keeps_the_keys_of_the_winner_when_one_name_is_registered_twice(
+    admin: User, engine: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"name": "winner", "endpoint": "tcp://g:2376", "tls": make_keys()}
+    real = services.probe
+
+    def slow_probe(endpoint: str, tls_dir: str) -> Any:
+        monkeypatch.setattr(services, "probe", real)
+        services.register_node(admin, body)  # somebody else, while we were asking the engine
+        return real(endpoint, tls_dir)
+
+    monkeypatch.setattr(services, "probe", slow_probe)
+    with pytest.raises(ConflictNode):
+        services.register_node(admin, body)
+    folder = Path(Node.objects.get().tls_dir)
+    assert [path.name for path in folder.parent.iterdir()] == [folder.name]
+    node_keys.forget(str(folder))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_it_registers_an_engine_once_when_two_admins_do_it_at_once(engine: FakeRuntime, no_gpus: None) -> None:
+    admin = User.objects.create_user("root", "x", is_admin=True)
+    outcomes: list[str] = []
+    gate = threading.Barrier(4)
+
+    def register(number: int) -> None:
+        gate.wait(10)
+        try:
+            services.register_node(admin, {"name": f"n{number}", "endpoint": f"ssh://n{number}"})
+            outcomes.append("made")
+        except ConflictNode:
+            outcomes.append("refused")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=register, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(outcomes) == ["made", "refused", "refused", "refused"]
+    assert Node.objects.count() == 1
+
+
+def test_it_asks_the_engine_outside_any_transaction(
+    transactional_db: None, engine: FakeRuntime, no_gpus: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admin = User.objects.create_user("root", "x", is_admin=True)
+    real, inside = services.probe, []
+
+    def watched(endpoint: str, tls_dir: str = "") -> Any:
+        inside.append(connection.in_atomic_block)
+        return real(endpoint, tls_dir)
+
+    monkeypatch.setattr(services, "probe", watched)
+    services.register_node(admin, {"name": "a", "endpoint": "ssh://a"})
+    services.change_node(admin, "a", {"endpoint": "ssh://b"})
+    assert inside == [False, False]
+
+
+def test_it_never_writes_what_the_scheduler_observes(
+    admin: User, engine: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    services.register_node(admin, {"name": "a", "endpoint": "ssh://a"})
+    real = services.probe
+
+    def meanwhile(endpoint: str, tls_dir: str = "") -> Any:
+        Node.objects.update(health="unreachable", health_reason="cut", held={"gpus": ["0"]})
+        return real(endpoint, tls_dir)
+
+    monkeypatch.setattr(services, "probe", meanwhile)
+    services.change_node(admin, "a", {"endpoint": "ssh://b"})
+    services.set_node_status(admin, "a", {"nodeStatus": "draining"})
+    node = Node.objects.get()
+    assert (node.endpoint, node.status) == ("ssh://b", "draining")
+    assert (node.health, node.health_reason, node.held) == ("unreachable", "cut", {"gpus": ["0"]})
+
+
+def test_it_refuses_to_remove_a_node_that_got_a_task_this_moment(
+    admin: User, engine: FakeRuntime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = services.register_node(admin, {"name": "a", "endpoint": "ssh://a"})
+
+    def place(*_: Any) -> None:
+        Allocation.objects.create(owner="1", node=node, vc="default", cpus=1, memory_mb=1)
+
+    monkeypatch.setattr(services, "_record", place)
+    with pytest.raises(ConflictNode, match="node a"):
+        services.remove_node(admin, "a")
+    assert Node.objects.count() == 1
+
+
+# --- what this host has -----------------------------------------------------------------------------------------------
+
+
+def test_it_reads_nvidia_smi() -> None:
+    text = "0, NVIDIA A100-SXM4-40GB\n1, Tesla V100-PCIE-16GB\nNo devices were found\n\n"
+    assert gpus.parse(text) == [{"id": "0", "type": "A100-SXM4-40GB"}, {"id": "1", "type": "Tesla-V100-PCIE-16GB"}]
+
+
+@pytest.mark.parametrize("script", ["exit 9", "sleep 30 & wait", "printf '\\377'", None])
+def test_it_finds_no_gpus_where_nvidia_smi_fails_hangs_or_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str | None
+) -> None:
+    if script is not None:
+        program = tmp_path / "nvidia-smi"
+        program.write_text(f"#!/bin/sh\n{script}\n")
+        program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}/bin")
+    monkeypatch.setattr(gpus, "TIMEOUT", 0.2)
+    assert gpus.find_gpus() == []
+
+
+def test_it_finds_an_address_that_other_hosts_can_use() -> None:
+    addresses = subprocess.run(["hostname", "-I"], capture_output=True, text=True).stdout.split()
+    assert probe.primary_address() in {*addresses, "127.0.0.1"}
+    assert probe.address_of("tcp://gpu-01:2376") == "gpu-01"
+    assert (
+        probe.address_of("unix:///run/docker.sock") == probe.address_of("tcp://127.0.0.1:1") == probe.primary_address()
+    )

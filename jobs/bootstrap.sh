@@ -8,10 +8,12 @@
 
 pai=/pai
 environment=/etc/environment
+shell=/bin/bash
 
 unset TINI_KILL_PROCESS_GROUP
-exec 3>&2
-{ exec 2>>"$pai/log/runtime.pai.log"; } 2>/dev/null || exec 2>/dev/null
+log=$pai/log/runtime.pai.log
+[ -w "$log" ] || log=/dev/null
+exec 3>&2 2>>"$log"
 
 PAI_WORK_DIR=${PAI_WORK_DIR:-$(pwd)}
 export PAI_WORK_DIR
@@ -19,6 +21,7 @@ export PAI_WORK_DIR
 # For logins by ssh, which start from an empty environment. Read by pam_env and by `.`: one quoted line a variable.
 # A value of several lines cannot be written there (tr marks its line ends with \r) and is left out.
 write_environment() {
+    printf '\n'
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
         -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' -e '/^PAI_WORK_DIR=/d' -e '/^TINI_KILL/d' \
         -e '/^PAI|PATH|PREFIX|JAVA|HADOOP|NVIDIA|CUDA/!d' \
@@ -29,22 +32,33 @@ if [ -w "$environment" ] || { [ ! -e "$environment" ] && [ -w "${environment%/*}
     write_environment >>"$environment"
 fi
 
-# Commands are written for bash.
-shell=/bin/sh
-for candidate in /bin/bash /usr/bin/bash /usr/local/bin/bash; do
-    if [ -x "$candidate" ]; then
-        shell=$candidate
-        break
-    fi
-done
+# True while anything but this script is alive in its process group.
+group_lives() {
+    for stat in /proc/[0-9]*/stat; do
+        { read -r line <"$stat"; } 2>/dev/null || continue
+        [ "${line%% *}" -ne $$ ] || continue
+        # after the name: state, parent, group
+        set -- ${line##*) }
+        [ "$3" -ne $$ ] || [ "$1" = Z ] || return 0
+    done
+    return 1
+}
 
-trap : HUP INT QUIT USR1 USR2 TERM
+# Commands are written for bash.
+[ -x "$shell" ] || shell=$(command -v bash) || shell=/bin/sh
+
+stopping=
+trap stopping=yes TERM
+trap : HUP INT QUIT USR1 USR2
 echo '[INFO] USER COMMAND START' >&2
-"$shell" -c 'trap "exit 143" TERM; . "$0"' "$pai/bootstrap/command.sh" 2>&3 3>&-
+(exec "$shell" "$pai/bootstrap/command.sh" 2>&3 3>&-)
 code=$?
 if [ "$code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else
     echo "[INFO] the command ended with exit code $code" >&2
 fi
+while [ "$stopping" ] && group_lives; do
+    sleep 0.1 || sleep 1
+done
 exit "$code"

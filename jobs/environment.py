@@ -7,13 +7,12 @@ the task's own and, last, the job's own ``jobEnvs``.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
-from jobs.spec import JobSpec, RoleSpec
+from jobs.spec import JobSpec, RoleSpec, substitute_paths
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +40,10 @@ def build(
     """All variables of one task. ``shared`` is ``topology(spec, tasks)`` when the caller starts many tasks of one
     attempt. ``work_dir`` is known in the container only, where the start script sets it. KeyError for a role the
     job does not have."""
-    number, role = next(((i, r) for i, r in enumerate(spec.task_roles) if r.name == me.role), (-1, None))
-    if role is None:
-        raise KeyError(f"the job has no role {me.role}")
+    role = spec.role(me.role)
     env = dict(topology(spec, tasks) if shared is None else shared)
     env |= _job(spec, username, app_id, fs_uri)
-    env |= _role(role, number)
+    env |= _role(role, spec.task_roles.index(role))
     env |= _task(me, container_id)
     if work_dir is not None:
         env["PAI_WORK_DIR"] = work_dir
@@ -79,20 +76,6 @@ def topology(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
     return env
 
 
-def substitute(path: str, *, fs_uri: str, username: str, job_name: str) -> str:
-    """The three names a config's paths may hold, filled in: the first ``$PAI_DEFAULT_FS_URI``, and every
-    ``$PAI_JOB_NAME`` (the plain name) and ``$PAI_USER_NAME`` (v1 contract, 1.4)."""
-    path = path.replace("$PAI_DEFAULT_FS_URI", fs_uri, 1)
-    path = re.sub(r"\$PAI_JOB_NAME(?!\w)", lambda _: job_name, path)
-    return re.sub(r"\$PAI_USER(?:_NAME|NAME)(?!\w)", lambda _: username, path)
-
-
-def output_dir(spec: JobSpec, *, fs_uri: str, username: str) -> str:
-    """The job's output folder; made up as ``<store>/Output/<user>/<job>`` when the config names none."""
-    path = spec.output_dir or f"$PAI_DEFAULT_FS_URI/Output/{username}/{spec.job_name}"
-    return substitute(path, fs_uri=fs_uri, username=username, job_name=spec.job_name)
-
-
 def job_envs(spec: JobSpec) -> dict[str, str]:
     """The job's own variables, strings exactly as written and anything else as JSON. A key or a piece of a value no
     environment can hold (``=`` in a name, NUL) is left out: it would keep the container from starting."""
@@ -111,13 +94,10 @@ def _text(value: JsonValue) -> str:
 
 def _job(spec: JobSpec, username: str, app_id: str, fs_uri: str) -> dict[str, str]:
     full_name = f"{username}~{spec.job_name}"
-    total = str(sum(role.task_number for role in spec.task_roles))
+    total = str(spec.total_tasks)
     roles = str(len(spec.task_roles))
     role_list = ",".join(role.name for role in spec.task_roles)
-    data_dir, code_dir = (
-        substitute(path, fs_uri=fs_uri, username=username, job_name=spec.job_name)
-        for path in (spec.data_dir, spec.code_dir)
-    )
+    paths = substitute_paths(spec, fs_uri=fs_uri, username=username)
     return {
         "PAI_JOB_NAME": full_name,
         "FRAMEWORK_NAME": full_name,
@@ -125,10 +105,10 @@ def _job(spec: JobSpec, username: str, app_id: str, fs_uri: str) -> dict[str, st
         "PAI_USER_NAME": username,
         "HADOOP_USER_NAME": username,
         "PAI_DEFAULT_FS_URI": fs_uri,
-        "PAI_JOB_VC_NAME": spec.virtual_cluster or "default",
-        "PAI_DATA_DIR": data_dir,
-        "PAI_OUTPUT_DIR": output_dir(spec, fs_uri=fs_uri, username=username),
-        "PAI_CODE_DIR": code_dir,
+        "PAI_JOB_VC_NAME": spec.effective_virtual_cluster,
+        "PAI_DATA_DIR": paths["dataDir"],
+        "PAI_OUTPUT_DIR": paths["outputDir"],
+        "PAI_CODE_DIR": paths["codeDir"],
         "PAI_TASKS_NUM": total,
         "PAI_JOB_TASK_COUNT": total,
         "PAI_TASK_ROLES_NUM": roles,

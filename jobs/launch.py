@@ -24,7 +24,7 @@ from clusters.runtime import (
 )
 from jobs import bootstrap, environment
 from jobs.environment import TaskPlace
-from jobs.spec import JobSpec, RoleSpec
+from jobs.spec import JobSpec
 
 _NAME_LENGTH = 120
 _HASH_LENGTH = 8
@@ -54,7 +54,7 @@ class Launch:
 
 def request(launch: Launch) -> ContainerRequest:
     """The container of one task. KeyError when its role or its place is unknown."""
-    role = _role(launch.spec, launch.role)
+    role = launch.spec.role(launch.role)
     me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
     if me is None:
         raise KeyError(f"{launch.role}-{launch.index} has no place")
@@ -113,13 +113,6 @@ def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
     return f"container_e03_{app.removeprefix('application_')}_01_{before + index + 2:06d}"
 
 
-def _role(spec: JobSpec, name: str) -> RoleSpec:
-    for role in spec.task_roles:
-        if role.name == name:
-            return role
-    raise KeyError(f"the job has no role {name}")
-
-
 def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
     env = environment.build(
         launch.spec,
@@ -151,7 +144,7 @@ def _labels(launch: Launch, ports: Sequence[int]) -> dict[str, str]:
         "GPU_ID": gpus,
         "PAI_HOSTNAME": launch.node_name,
         "PAI_JOB_NAME": full_name,
-        "PAI_JOB_VC_NAME": launch.spec.virtual_cluster or "default",
+        "PAI_JOB_VC_NAME": launch.spec.effective_virtual_cluster,
         "PAI_USER_NAME": launch.username,
         "PAI_CURRENT_TASK_ROLE_NAME": launch.role,
     }

@@ -1,0 +1,218 @@
+"""The start script, run by real shells. It runs in a process group of its own, as under Docker's init."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from jobs import bootstrap
+
+SHELLS = ["bash", "dash", "busybox"]
+
+
+class Container:
+    """A folder that looks to the start script like a container of an image with (only) one shell."""
+
+    def __init__(self, root: Path, shell: str) -> None:
+        self.root = root
+        self.shell = root / "bin" / ("bash" if shell == "bash" else "sh")
+        self.work = root / "work"
+        self.started: list[subprocess.Popen[bytes]] = []
+        for folder in ("bin", "etc", "pai/log", "pai/bootstrap", "work"):
+            (root / folder).mkdir(parents=True)
+        self.shell.symlink_to(shutil.which(shell) or pytest.skip(f"no {shell} here"))
+        for tool in ("tr", "sed", "sleep", "cat", "env"):
+            (root / "bin" / tool).symlink_to(shutil.which("busybox" if shell == "busybox" else tool) or "/none")
+
+    def start(self, command: str, **env: str) -> subprocess.Popen[bytes]:
+        for file in bootstrap.files(command):
+            target = self.root / file.path[1:]
+            target.write_bytes(self._moved(file.content) if target.name == "start.sh" else file.content)
+        process = subprocess.Popen(
+            [self.shell, self.root / "pai/bootstrap/start.sh"],
+            env={"PATH": f"{self.root}/bin", **bootstrap.ENV, **env},
+            cwd=self.work,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
+
+    def run(self, command: str, **env: str) -> tuple[int, str, str]:
+        process = self.start(command, **env)
+        out, err = process.communicate(timeout=20)
+        return process.returncode, out.decode(), err.decode()
+
+    def read(self, path: str) -> str:
+        return (self.root / path).read_text()
+
+    def _moved(self, script: bytes) -> bytes:
+        text = script.decode()
+        for old, new in (
+            ("pai=/pai\n", f"pai={self.root}/pai\n"),
+            ("environment=/etc", f"environment={self.root}/etc"),
+            ("shell=/bin/bash\n", f"shell={self.root}/bin/bash\n"),
+            ("shell=/bin/sh\n", f"shell={self.root}/bin/sh\n"),
+        ):
+            assert old in text
+            text = text.replace(old, new)
+        return text.encode()
+
+    def close(self) -> None:
+        for process in self.started:
+            try:
+                os.killpg(process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+            process.communicate()
+
+
+@pytest.fixture(params=SHELLS)
+def container(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Container]:
+    made = Container(tmp_path, request.param)
+    yield made
+    made.close()
+
+
+def until(condition: Callable[[], bool], seconds: float = 10) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.01)
+
+
+def test_it_keeps_stdout_and_stderr_apart_and_adds_nothing(container: Container) -> None:
+    assert container.run("echo out; echo err >&2") == (0, "out\n", "err\n")
+
+
+@pytest.mark.parametrize("code", [0, 3, 143, 255])
+def test_it_ends_with_the_code_of_the_command(container: Container, code: int) -> None:
+    assert container.run(f"exit {code}")[0] == code
+
+
+def test_it_ends_with_the_code_of_the_last_of_many_lines(container: Container) -> None:
+    code, out, _ = container.run("echo one\nif true; then\n  echo 'two three'\nfi\n\nfalse\n")
+    assert (code, out) == (1, "one\ntwo three\n")
+
+
+def test_it_leaves_quotes_dollars_and_stars_to_the_shell(container: Container) -> None:
+    _, out, _ = container.run("""echo "$A" '$A' $((1+1)) "it's" \\"; echo "x  *  y" """, A="a b  *")
+    assert out == "a b  * $A 2 it's \"\nx  *  y\n"
+
+
+def test_it_runs_a_command_with_windows_line_ends(container: Container) -> None:
+    assert container.run("echo one\r\necho two\r\n")[1] == "one\ntwo\n"
+
+
+def test_it_survives_text_that_is_not_unicode(container: Container) -> None:
+    assert container.run("echo a # \udc80")[1] == "a\n"
+
+
+def test_it_uses_bash_where_there_is_one(tmp_path: Path) -> None:
+    made = Container(tmp_path, "bash")
+    assert made.run('[[ abc == a* ]] && echo "${BASH_VERSION:+bash}"')[1] == "bash\n"
+
+
+def test_it_says_127_and_the_line_for_a_missing_program(container: Container) -> None:
+    code, out, err = container.run("true\nno-such-program")
+    assert (code, out) == (127, "") and "no-such-program" in err
+
+
+def test_it_tells_the_signal_that_killed_the_command(container: Container) -> None:
+    assert container.run("kill -SEGV $$")[::2] == (139, "")
+    assert container.run("kill -KILL $$")[::2] == (137, "")
+
+
+def test_it_starts_in_the_work_dir_and_names_it(container: Container) -> None:
+    assert container.run('pwd; echo "$PAI_WORK_DIR"')[1] == f"{container.work}\n" * 2
+
+
+def test_a_job_may_set_the_work_dir_name_itself(container: Container) -> None:
+    assert container.run('echo "$PAI_WORK_DIR"', PAI_WORK_DIR="/x")[1] == "/x\n"
+
+
+def test_the_command_finds_no_traces_of_the_start(container: Container) -> None:
+    out = container.run("env; [ -e /proc/self/fd/3 ] && echo fd3; true")[1]
+    assert "TINI" not in out and "fd3" not in out
+
+
+def test_it_marks_start_and_end_in_the_runtime_log_only(container: Container) -> None:
+    assert "USER COMMAND" not in "".join(container.run("true")[1:])
+    assert container.read("pai/log/runtime.pai.log") == "[INFO] USER COMMAND START\n[INFO] USER COMMAND END\n"
+    container.run("exit 3")
+    assert "USER COMMAND END" not in container.read("pai/log/runtime.pai.log")
+
+
+def test_it_runs_without_a_log_it_may_write(container: Container) -> None:
+    shutil.rmtree(container.root / "pai/log")
+    (container.root / "pai/log").mkdir()
+    process = container.start("echo a")
+    (container.root / "pai/log/runtime.pai.log").unlink()
+    assert process.communicate()[0] == b"a\n"
+
+
+def test_it_gives_logins_the_variables_they_expect(container: Container) -> None:
+    (container.root / "etc/environment").write_text("LANG=C")
+    container.run("true", PAI_A="1;2 'x' $HOME", PAI_LINES="a\nb", SECRET="s", LD_LIBRARY_PATH="/l", CUDA_V="9")
+    written = container.read("etc/environment")
+    assert "SECRET" not in written and "PAI_LINES" not in written and "TINI" not in written
+    show = 'printf "%s|" "$LANG" "$PAI_A" "$LD_LIBRARY_PATH" "$CUDA_V" "$PAI_WORK_DIR"'
+    login = ["sh", "-c", f". {container.root}/etc/environment; {show}"]
+    shown = subprocess.run(login, capture_output=True, text=True, env={}, check=True)
+    assert shown.stdout == f"C|1;2 'x' $HOME|/l|9|{container.work}|"
+
+
+def test_names_a_shell_cannot_hold_stay_out_of_the_login_environment(container: Container) -> None:
+    container.run("true", **{"PAI_HOST_IP_my.role_0": "10.0.0.1"})
+    assert "my.role" not in container.read("etc/environment")
+
+
+def test_it_runs_when_the_image_is_read_only(container: Container) -> None:
+    shutil.rmtree(container.root / "etc")
+    assert container.run("echo a") == (0, "a\n", "")
+
+
+def test_it_runs_with_a_path_that_leads_nowhere(container: Container) -> None:
+    assert container.run("echo a", PATH="/none") == (0, "a\n", "")
+
+
+def _stop(container: Container, command: str) -> tuple[int, str, str]:
+    (container.work / "ready").unlink(missing_ok=True)
+    process = container.start(command)
+    until((container.work / "ready").exists)
+    os.killpg(process.pid, signal.SIGTERM)
+    out, err = process.communicate(timeout=10)
+    return process.returncode, out.decode(), err.decode()
+
+
+def test_a_stopped_command_ends_with_143(container: Container) -> None:
+    assert _stop(container, ": >ready; sleep 60; echo not reached") == (143, "", "")
+    assert _stop(container, ": >ready; exec sleep 60") == (143, "", "")
+
+
+def test_a_child_may_save_its_work_when_it_is_stopped(container: Container) -> None:
+    child = f"{container.shell} -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; : >ready; while :; do sleep 0.1; done'"
+    assert _stop(container, f"{child}; echo not reached")[:2] == (143, "saved\n")
+
+
+def test_children_in_the_background_may_save_their_work_too(container: Container) -> None:
+    child = f"{container.shell} -c 'trap \"sleep 0.3; echo saved; exit 0\" TERM; : >ready; while :; do sleep 0.1; done'"
+    assert _stop(container, f"{child} & wait")[:2] == (143, "saved\n")
+
+
+def test_a_command_may_handle_the_stop_itself(container: Container) -> None:
+    assert _stop(container, "trap 'echo bye; exit 7' TERM; : >ready; sleep 60 & wait")[:2] == (7, "bye\n")
+
+
+def test_a_command_can_still_be_interrupted(container: Container) -> None:
+    assert container.run("sleep 60 & child=$!; kill -TERM $child; wait $child; echo $?")[1] == "143\n"
+    assert container.run(f"{container.shell} -c 'kill -INT $$; echo not reached'; echo $?")[1] == "130\n"

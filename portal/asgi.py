@@ -16,7 +16,8 @@ from django.core.wsgi import get_wsgi_application
 
 _THREADS = 16  # each keeps its database connection
 _streams = get_asgi_application()
-_pages: Any = WSGIMiddleware(get_wsgi_application(), workers=_THREADS)
+_wsgi: Any = get_wsgi_application()
+_pages: Any = WSGIMiddleware(_wsgi, workers=_THREADS)
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

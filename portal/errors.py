@@ -44,7 +44,8 @@ class LongshoreError(Exception):
 
 
 class BadRequest(LongshoreError):
-    code, status = "InvalidParametersError", 400
+    code: str | None = "InvalidParametersError"
+    status = 400
 
 
 class InvalidConfig(BadRequest):

@@ -13,18 +13,20 @@ from django.http import HttpRequest
 
 from portal import tokens
 from portal.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
-from portal.models import AuditEvent, User
+from portal.models import USERNAME, AuditEvent, User
 
 
 def check_password(request: HttpRequest, username: str, password: str) -> User:
     """The active user. Raises LockedOut (before any hash is computed), NoUser or IncorrectPassword."""
+    if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # nothing a database should ever be asked for
+        raise NoUser("There is no user of this name.")
     credentials = {"username": username, "password": password}
     if not AxesProxyHandler.is_allowed(request, credentials):
         raise LockedOut
     user = authenticate(request, **credentials)
     if isinstance(user, User):
         return user
-    audit(request, "login failed", actor=username[:64])
+    audit(request, "login failed", actor=username)
     if not AxesProxyHandler.is_allowed(request, credentials):
         raise LockedOut
     if not User.objects.filter(username=username, is_active=True).exists():

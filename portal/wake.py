@@ -72,7 +72,7 @@ class Listener:
         self._socket.bind(str(self._path))
 
     def _wait_socket(self, timeout: float) -> bool:
-        readable, _, _ = select.select([self._socket], [], [], max(0.0, timeout))
+        readable, _, _ = select.select([self.fileno()], [], [], max(0.0, timeout))
         if readable:
             self.drain()
         return bool(readable)

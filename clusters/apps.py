@@ -1,6 +1,14 @@
+from __future__ import annotations
+
 from django.apps import AppConfig
 
 
 class ClustersConfig(AppConfig):
     name = "clusters"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from clusters.first_start import prepare
+        from portal.signals import first_start
+
+        first_start.connect(prepare, dispatch_uid="clusters.first_start")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 import threading
+import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from clusters.runtime import FaultReason, RuntimeFault
 from clusters.serializers import Tls
 from portal.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
 from portal.models import AuditEvent, User
+from portal.signals import first_start
 from tests.keys import make_keys
 
 
@@ -242,3 +245,53 @@ def test_it_finds_an_address_that_other_hosts_can_use() -> None:
     assert (
         probe.address_of("unix:///run/docker.sock") == probe.address_of("tcp://127.0.0.1:1") == probe.primary_address()
     )
+
+
+# --- the first start --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def image_builder(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Stands for the builder of the sample image, which needs a real engine (tests/acceptance has that)."""
+    asked: list[Any] = []
+    module = types.ModuleType("clusters.sample_image")
+    module.ensure_sample_image = lambda runtime: asked.append(runtime) or "Built."  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "clusters.sample_image", module)
+    return asked
+
+
+def test_it_tells_what_a_first_start_found_and_is_quiet_later(
+    db: None, engine: FakeRuntime, no_gpus: None, image_builder: list[Any]
+) -> None:
+    told: list[str] = []
+    first_start.send(sender=None, say=told.append)
+    assert told == [
+        "Docker 20.10-fake at unix:///var/run/docker.sock is node local: 8 CPUs, 15.6 GB of memory, no GPU.",
+        "Built.",
+    ]
+    assert image_builder == [engine]
+    del told[1:]
+    first_start.send(sender=None, say=told.append)
+    assert len(told) == 2 and Node.objects.count() == 1
+
+
+def test_it_goes_on_without_an_engine(db: None, engine: FakeRuntime, image_builder: list[Any]) -> None:
+    engine.cut()
+    told: list[str] = []
+    first_start.send(sender=None, say=told.append)
+    assert len(told) == 1 and told[0].startswith(
+        "No node yet. The engine at unix:///var/run/docker.sock cannot be used:"
+    )
+    assert not image_builder
+
+
+def test_it_goes_on_when_the_sample_image_cannot_be_built(
+    db: None, engine: FakeRuntime, no_gpus: None, image_builder: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(runtime: Any) -> str:
+        raise RuntimeFault("No space left.", reason=FaultReason.REFUSED)
+
+    monkeypatch.setattr(sys.modules["clusters.sample_image"], "ensure_sample_image", refuse)
+    told: list[str] = []
+    first_start.send(sender=None, say=told.append)
+    assert told[1] == "The image of the sample jobs could not be built: No space left."

@@ -1,0 +1,52 @@
+"""What a portal does when it starts without nodes: the engine it finds becomes node ``local``, with a sample image."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from clusters import engines, services
+from clusters.models import Node
+from clusters.runtime import RuntimeFault
+from portal.errors import LongshoreError
+
+Say = Callable[[str], None]
+
+
+def prepare(sender: object = None, say: Say | None = None, **_: Any) -> None:
+    """Safe to repeat. Tells one line about each thing found or built; without an engine says so and goes on."""
+    tell = say or _print
+    try:
+        node = services.register_local_node()
+    except LongshoreError as error:
+        tell(f"No node yet. {error.message} Start Docker and Longshore again, or register a node.")
+        return
+    if node is not None:
+        tell(describe(node))
+    node = Node.objects.filter(name=services.LOCAL).first()
+    if node is not None:
+        _sample_image(node, tell)
+
+
+def describe(node: Node) -> str:
+    gpus = {0: "no GPU", 1: "1 GPU"}.get(len(node.gpus), f"{len(node.gpus)} GPUs")
+    cpus = "1 CPU" if node.cpus == 1 else f"{node.cpus} CPUs"
+    size = f"{node.memory_mb / 1024:.1f} GB of memory"
+    return f"Docker {node.docker_version} at {node.endpoint} is node {node.name}: {cpus}, {size}, {gpus}."
+
+
+def _sample_image(node: Node, tell: Say) -> None:
+    from clusters.sample_image import ensure_sample_image  # late: it builds with Docker's library
+
+    try:
+        line = ensure_sample_image(engines.runtime_for(node))
+    except RuntimeFault as fault:
+        line = f"The image of the sample jobs could not be built: {fault.sentence}"
+    if line:
+        tell(line)
+
+
+def _print(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()

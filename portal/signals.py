@@ -1,0 +1,11 @@
+"""Signals by which other apps take part without portal knowing them.
+
+``first_start``: sent at every ``manage.py up``; receivers do what is missing and may be called again. Argument
+``say(sentence)`` tells the person at the terminal. A receiver that raises is reported and stops nothing.
+"""
+
+from __future__ import annotations
+
+from django.dispatch import Signal
+
+first_start = Signal()

@@ -28,4 +28,4 @@ def files(command: str) -> tuple[File, ...]:
 
 def _command(command: str) -> bytes:
     """With Unix line ends: a carriage return from a Windows editor would become part of the last word of its line."""
-    return command.replace("\r\n", "\n").encode("utf-8", "replace") + b"\n"
+    return command.replace("\r\n", "\n").encode() + b"\n"

@@ -77,13 +77,9 @@ def topology(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
 
 
 def job_envs(spec: JobSpec) -> dict[str, str]:
-    """The job's own variables, strings exactly as written and anything else as JSON. A key or a piece of a value no
-    environment can hold (``=`` in a name, NUL) is left out: it would keep the container from starting."""
-    return {
-        key: _text(value).replace("\0", "")
-        for key, value in spec.job_envs.items()
-        if key and "=" not in key and "\0" not in key
-    }
+    """The job's own variables: strings exactly as written, null as nothing, anything else as JSON. (Names and
+    characters no environment can hold never get past jobs/spec.py.)"""
+    return {key: _text(value) for key, value in spec.job_envs.items()}
 
 
 def _text(value: JsonValue) -> str:

@@ -1,0 +1,125 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs import launch
+from jobs.environment import TaskPlace
+from jobs.launch import Launch
+from jobs.spec import JobSpec, read_config
+
+NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
+
+
+def spec(name: str = "mnist-a1") -> JobSpec:
+    roles = [
+        {"name": "ps", "taskNumber": 2, "command": "ps"},
+        {"name": "worker", "taskNumber": 2, "cpuNumber": 4, "memoryMB": 8192, "shmMB": 1024, "gpuNumber": 2,
+         "command": "a\nb"},
+    ]  # fmt: skip
+    return read_config(json.dumps({"jobName": name, "image": "i:1", "virtualCluster": "vision", "taskRoles": roles}))
+
+
+LAUNCH = Launch(
+    spec=spec(),
+    username="mira",
+    instance="portal-1",
+    attempt_number=3,
+    app_id="application_1552000000000_0042",
+    task_id=77,
+    role="worker",
+    index=1,
+    node_name="gpu-01",
+    places=[
+        TaskPlace("ps", 0, "10.0.0.1", {"http": [1], "ssh": [2]}),
+        TaskPlace("ps", 1, "10.0.0.1", {"http": [3], "ssh": [4]}),
+        TaskPlace("worker", 0, "10.0.0.2", {"http": [5], "ssh": [6]}),
+        TaskPlace("worker", 1, "10.0.0.3", {"tb": [9, 8], "http": [7], "ssh": [6]}),
+    ],
+    fs_uri="hdfs://nn:9000",
+    gpu_ids=("0", "2"),
+    epoch="e1",
+)
+
+
+def test_a_request_asks_for_what_the_role_says() -> None:
+    made = launch.request(LAUNCH)
+    assert (made.image, made.cpus, made.memory_mb, made.shm_mb) == ("i:1", 4.0, 8192, 1024)
+    assert (made.gpu_ids, made.ports, made.network, made.pull) == (("0", "2"), (6, 7, 8, 9), "host", "absent")
+    assert made.env["PAI_CURRENT_CONTAINER_IP"] == "10.0.0.3"
+    assert made.env["PAI_CONTAINER_ID"] == "container_e03_1552000000000_0042_01_000005"
+
+
+def test_a_request_carries_the_command_as_a_file() -> None:
+    made = launch.request(LAUNCH)
+    files = {file.path: file for file in made.files}
+    assert files["/pai/bootstrap/command.sh"].content == b"a\nb\n"
+    assert made.argv == ("/bin/sh", "/pai/bootstrap/start.sh") and made.argv[1] in files
+
+
+def test_the_labels_tell_whose_it_is_and_what_it_holds() -> None:
+    assert launch.request(LAUNCH).labels == {
+        "longshore.instance": "portal-1",
+        "longshore.job": "mira~mnist-a1",
+        "longshore.attempt": "3",
+        "longshore.task": "77",
+        "longshore.epoch": "e1",
+        "longshore.gpus": "0,2",
+        "longshore.ports": "6,7,8,9",
+        "GPU_ID": "0,2",
+        "PAI_HOSTNAME": "gpu-01",
+        "PAI_JOB_NAME": "mira~mnist-a1",
+        "PAI_JOB_VC_NAME": "vision",
+        "PAI_USER_NAME": "mira",
+        "PAI_CURRENT_TASK_ROLE_NAME": "worker",
+    }
+
+
+def test_a_task_without_gpus_sees_none() -> None:
+    assert launch.request(replace(LAUNCH, gpu_ids=())).env["NVIDIA_VISIBLE_DEVICES"] == "void"
+    assert "NVIDIA_VISIBLE_DEVICES" not in launch.request(LAUNCH).env
+
+
+def test_a_task_without_a_place_cannot_be_asked_for() -> None:
+    with pytest.raises(KeyError):
+        launch.request(replace(LAUNCH, index=2))
+    with pytest.raises(KeyError):
+        launch.request(replace(LAUNCH, role="chief"))
+
+
+def test_a_name_can_be_read() -> None:
+    name = launch.container_name(LAUNCH)
+    assert name.startswith("longshore-mira-mnist-a1-3-worker-1-") and name == launch.request(LAUNCH).name
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (LAUNCH, replace(LAUNCH, task_id=78)),  # deleted and submitted again under the same name
+        (LAUNCH, replace(LAUNCH, instance="portal-2")),
+        (LAUNCH, replace(LAUNCH, attempt_number=4)),
+        (replace(LAUNCH, username="a-b", spec=spec("c")), replace(LAUNCH, username="a", spec=spec("b-c"))),
+        (replace(LAUNCH, role="w~1"), replace(LAUNCH, role="w_1")),
+        (replace(LAUNCH, spec=spec("x" * 200)), replace(LAUNCH, spec=spec("x" * 201))),
+    ],
+)
+def test_two_tasks_never_share_a_name(one: Launch, other: Launch) -> None:
+    assert launch.container_name(one) != launch.container_name(other)
+
+
+@given(st.text(min_size=1), st.text(min_size=1), st.integers(0, 50_000))
+def test_every_name_is_one_docker_takes(username: str, role: str, index: int) -> None:
+    name = launch.container_name(replace(LAUNCH, username=username, role=role, index=index))
+    assert NAME.fullmatch(name) and len(name) <= 120
+    assert name == launch.container_name(replace(LAUNCH, username=username, role=role, index=index))
+
+
+def test_ids_look_like_those_of_v1() -> None:
+    assert launch.app_id(1552000000000, 42) == "application_1552000000000_0042"
+    ids = [launch.container_id(LAUNCH.app_id, LAUNCH.spec, p.role, p.index)[-6:] for p in LAUNCH.places]
+    assert ids == ["000002", "000003", "000004", "000005"]

@@ -1,7 +1,34 @@
-"""Routes below ``/api/v1/``. They carry no trailing slash; a request with one finds them too."""
+"""Routes below ``/api/v1/``. They carry no trailing slash; a request with one finds them too.
+
+Every job route exists below ``/jobs`` (where a name may be ``user~job``) and below ``/user/:username/jobs``.
+"""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from jobs.api import detail, history, lists, virtual_clusters
+
+_OF_A_JOB = {
+    "": detail.JobDetail,
+    "/executionType": detail.ExecutionType,
+    "/config": detail.JobConfig,
+    "/attempts": history.Attempts,
+    "/attempts/<str:number>": history.OneAttempt,
+    "/events": history.Events,
+}
+
+
+def _job_routes(root: str) -> list[URLPattern]:
+    return [path(f"{root}/<str:job>{part}", view.as_view()) for part, view in _OF_A_JOB.items()]
+
+
+urlpatterns: list[URLPattern] = [
+    path("jobs", lists.JobList.as_view()),
+    path("jobs/validate", lists.Validate.as_view()),
+    *_job_routes("jobs"),
+    path("user/<str:username>/jobs", lists.JobList.as_view()),
+    *_job_routes("user/<str:username>/jobs"),
+    path("virtual-clusters", virtual_clusters.VirtualClusters.as_view()),
+    path("virtual-clusters/<str:vc>", virtual_clusters.OneVirtualCluster.as_view()),
+]

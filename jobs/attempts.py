@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from itertools import islice
 
+from jobs.launch import app_id
 from jobs.models import Attempt, Job, Task
 
 _TASKS_AT_ONCE = 2000
@@ -19,7 +20,7 @@ def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
     it unique.
     """
     attempt = Attempt.objects.create(job=job, number=number, app_id=uuid.uuid4().hex, created_at=at)
-    attempt.app_id = f"application_{int(at.timestamp() * 1000)}_{attempt.pk:04d}"
+    attempt.app_id = app_id(int(at.timestamp() * 1000), attempt.pk)
     attempt.save(update_fields=["app_id"])
     tasks = _tasks(job, attempt, at)
     while chunk := list(islice(tasks, _TASKS_AT_ONCE)):

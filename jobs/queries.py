@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +62,21 @@ def visible_jobs() -> QuerySet[Job]:
 
 def list_jobs(which: JobFilter = JobFilter()) -> QuerySet[Job, dict[str, Any]]:
     """Dicts of LIST_FIELDS, newest first. Slice it for a page, ``iterator()`` it for all, ``count()`` it."""
-    return _filtered(which).order_by("-created_at", "-id").values(*LIST_FIELDS)
+    rows: QuerySet[Job, dict[str, Any]] = _filtered(which).order_by("-created_at", "-id").values(*LIST_FIELDS)
+    return rows
+
+
+def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
+    """All of the list, ``at_once`` rows in memory. Each query starts where the last one ended, so none stays open."""
+    jobs = list_jobs(which)
+    rows = list(jobs[:at_once])
+    while rows:
+        yield from rows
+        if len(rows) < at_once:
+            return
+        at, last = rows[-1]["created_at"], rows[-1]["id"]
+        older = Q(created_at__lt=at) | Q(created_at=at, id__lt=last)
+        rows = list(jobs.filter(older, created_at__lte=at)[:at_once])
 
 
 def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
@@ -95,6 +110,8 @@ def get_job(username: str, name: str, *, mine: str = "") -> Job:
     """
     if "~" in name and not username:
         username, _, name = name.partition("~")
+    if "\x00" in username + name:  # PostgreSQL refuses to look for it
+        raise NoJob(f"Job {name} is not found.")
     named = visible_jobs().filter(username=username, name=name).first
     job = named() if username else _by_name_alone(name, mine)
     if job is None:

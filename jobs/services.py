@@ -15,19 +15,19 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from clusters import placement
+from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
 from clusters.placement import Blocker
+from clusters.queries import load_nodes
 from jobs import jsonc, queries
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
+from jobs.demands import demands
 from jobs.models import Event, Job
-from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, MAX_FULL_NAME, JobSpec, read_config, read_value
+from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, JobSpec, read_config, read_value
 from portal import wake
-from portal.errors import BadRequest, ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem
+from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem
 from portal.models import AuditEvent, User
-
-_INT_MAX = 2**31 - 1  # of the database's integer
 
 
 def submit(user: User, config: Any, *, name_from_url: str | None = None, username: str | None = None) -> Job:
@@ -36,16 +36,17 @@ def submit(user: User, config: Any, *, name_from_url: str | None = None, usernam
     ``name_from_url`` wins over the config's jobName; ``username`` is the one in the URL.
     Raises InvalidConfig, TooLarge, ConflictJob, NoVirtualCluster, Forbidden: in this order, as v1 does.
     """
-    text, spec = read(config, name_from_url)
+    text, spec = read(config, name_from_url, user.username)
     require_room_for(user, spec, username)
     return _insert(user, text, spec)
 
 
-def read(config: Any, name_from_url: str | None = None) -> tuple[str, JobSpec]:
+def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
     """The text to keep and what it says. Raises InvalidConfig or TooLarge."""
-    if not isinstance(config, str):
-        return json.dumps(config, indent=2, ensure_ascii=False), read_value(config, name_from_url)
-    return config, read_config(config, name_from_url)
+    if isinstance(config, str):
+        return config, read_config(config, name_from_url=name_from_url, username=username)
+    spec = read_value(config, name_from_url=name_from_url, username=username)
+    return json.dumps(config, indent=2, ensure_ascii=False), spec
 
 
 def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> None:
@@ -56,8 +57,6 @@ def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> 
         _require_grant(user, vc)
     if username is not None and username != user.username:
         raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
-    if len(user.username) + 1 + len(spec.job_name) > MAX_FULL_NAME:
-        raise BadRequest(f"The name {user.username}~{spec.job_name} has more than {MAX_FULL_NAME} characters.")
 
 
 def require_free_name(username: str, name: str) -> None:
@@ -82,18 +81,15 @@ class CheckResult:
 
 def check(config: Any, user: User | None = None, *, name_from_url: str | None = None) -> CheckResult:
     """Raises TooLarge only. ``user``: also whether he may submit it."""
-    from clusters.queries import load_nodes
-    from jobs.demands import demands
-
     try:
-        text, spec = read(config, name_from_url)
+        text, spec = read(config, name_from_url, user.username if user else "")
     except InvalidConfig as error:
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
     problem = _refusal(user, text, spec) if user else None
     nodes, wanted = load_nodes(), demands(spec)
-    never = placement.never_fits(nodes, wanted)
-    blockers = () if never else tuple(placement.blockers(nodes, wanted))
-    return CheckResult((problem,) if problem else (), spec, never, blockers)
+    never = blockers.never_fits(nodes, wanted)
+    found = () if never else tuple(blockers.blockers(nodes, wanted))
+    return CheckResult((problem,) if problem else (), spec, never, found)
 
 
 def stop(actor: User, job: Job) -> bool:
@@ -141,7 +137,7 @@ def _refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
         require_room_for(user, spec)
     except (NoVirtualCluster, Forbidden) as error:
         return _problem_at(text, "/virtualCluster", error.message)
-    except (ConflictJob, BadRequest) as error:
+    except ConflictJob as error:
         return _problem_at(text, "/jobName", error.message)
     return None
 
@@ -168,7 +164,7 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
         spec=spec.to_json(),
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
-        total_gpus=min(spec.total_gpus, _INT_MAX),
+        total_gpus=spec.total_gpus,
         created_at=now,
         queued_at=now,
         changed_at=now,

@@ -1,0 +1,74 @@
+"""Reads of virtual clusters: what each was promised, what it uses and what there is. Jobs are counted elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from clusters.models import Allocation, Node, VirtualCluster
+
+DEFAULT = "default"
+
+
+@dataclass(slots=True)
+class Amount:
+    cpus: int = 0
+    memory_mb: int = 0
+    gpus: int = 0
+
+    def add(self, cpus: int, memory_mb: int, gpus: int) -> None:
+        self.cpus += cpus
+        self.memory_mb += memory_mb
+        self.gpus += gpus
+
+    def percent_of(self, whole: Amount) -> float:
+        """Of whatever it takes the largest share of."""
+        pairs = ((self.cpus, whole.cpus), (self.memory_mb, whole.memory_mb), (self.gpus, whole.gpus))
+        return round(100 * max((mine / all_ for mine, all_ in pairs if all_), default=0.0), 2)
+
+
+@dataclass(frozen=True, slots=True)
+class VcView:
+    """One virtual cluster. ``capacity`` and ``max_capacity`` are percent of the cluster, ``total`` its part of it."""
+
+    name: str
+    capacity: int
+    max_capacity: int
+    status: str
+    used: Amount
+    total: Amount
+    used_percent: float
+    nodes: tuple[str, ...] = field(default=())
+
+
+def load_vcs() -> list[VcView]:
+    """All, ``default`` first, then by name. Four queries however many there are."""
+    names, whole = _cluster()
+    used = _used()
+    rows = {vc.name: vc for vc in VirtualCluster.objects.exclude(name=DEFAULT).order_by("name")}
+    rest = max(0, 100 - sum(vc.capacity for vc in rows.values()))
+    status = VirtualCluster.objects.filter(name=DEFAULT).values_list("status", flat=True).first()
+    default = VirtualCluster(name=DEFAULT, capacity=rest, max_capacity=100, status=status or "RUNNING")
+    return [_view(vc, used.get(vc.name, Amount()), whole, names) for vc in (default, *rows.values())]
+
+
+def _cluster() -> tuple[tuple[str, ...], Amount]:
+    names, whole = [], Amount()
+    for name, cpus, memory_mb, gpus in Node.objects.order_by("name").values_list("name", "cpus", "memory_mb", "gpus"):
+        names.append(name)
+        whole.add(cpus, memory_mb, len(gpus))
+    return tuple(names), whole
+
+
+def _used() -> dict[str, Amount]:
+    used: dict[str, Amount] = {}
+    rows = Allocation.objects.order_by().values_list("vc", "cpus", "memory_mb", "gpu_ids")
+    for vc, cpus, memory_mb, gpu_ids in rows.iterator(chunk_size=2000):
+        used.setdefault(vc, Amount()).add(cpus, memory_mb, len(gpu_ids))
+    return used
+
+
+def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...]) -> VcView:
+    total = Amount(
+        whole.cpus * vc.capacity // 100, whole.memory_mb * vc.capacity // 100, whole.gpus * vc.capacity // 100
+    )
+    return VcView(vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, used.percent_of(whole), nodes)

@@ -1,0 +1,65 @@
+"""What every job route shares: bodies, who is looking, which job, and numbers in the query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from jobs import access, queries
+from jobs.models import Job
+from portal.auth import user_or_none
+from portal.errors import BadRequest, TooLarge, Unauthorized
+from portal.models import User
+from portal.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
+
+_MOST = 1_000_000_000
+
+
+class JobApi(APIView):
+    """Answers JSON whatever the client says it accepts, as v1 does."""
+
+    parser_classes = (JsonText, NestedForm, NoForm, UntypedText)
+
+    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
+        return super().perform_content_negotiation(request, force=True)
+
+
+def viewer(request: Request) -> User | AnonymousUser:
+    return user_or_none(request) or AnonymousUser()
+
+
+def require_reader(request: Request) -> None:
+    if not access.may_read_jobs(viewer(request)):
+        raise Unauthorized
+
+
+def find_job(request: Request, username: str, job: str) -> Job:
+    """The job of the URL, before anything else is asked, as v1 does; but no word of it to who may read nothing."""
+    require_reader(request)
+    return queries.get_job(username, job, mine=getattr(viewer(request), "username", ""))
+
+
+def body(request: Request) -> Any:
+    """JSON text (a ``str``) or the values of a form. Raises TooLarge before it reads."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY:
+        raise TooLarge
+    return request.data
+
+
+def query_text(request: Request, name: str) -> str:
+    value = str(request.query_params.get(name, ""))
+    if "\x00" in value:
+        raise BadRequest(f'child "{name}" fails because ["{name}" contains an invalid value]')
+    return value
+
+
+def query_number(request: Request, name: str, default: int, most: int = _MOST) -> int:
+    value = request.query_params.get(name)
+    if value is None:
+        return default
+    if not (value.isascii() and value.isdecimal() and len(value) <= 10 and int(value) <= most):
+        raise BadRequest(f'child "{name}" fails because ["{name}" must be a number from 0 to {most}]')
+    return int(value)

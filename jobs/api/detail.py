@@ -1,0 +1,103 @@
+"""One job: GET, PUT (submit by name), DELETE, its executionType and its config."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import access, jsonc, queries, serializers, services
+from jobs.api.base import JobApi, body, find_job, viewer
+from jobs.lifecycle import JobState
+from jobs.models import Job
+from portal.auth import require_user
+from portal.errors import BadRequest, NoJobConfig, Unauthorized
+
+
+class JobDetail(JobApi):
+    @extend_schema(summary="One job", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        return Response(job_answer(request, find_job(request, username, job), job))
+
+    @extend_schema(summary="Submit a job", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT})
+    def put(self, request: Request, job: str, username: str = "") -> Response:
+        from jobs.api.lists import created
+
+        owner = username or getattr(viewer(request), "username", "")
+        if owner and access.may_read_jobs(viewer(request)):
+            services.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
+        user = require_user(request)
+        return created(request, services.submit(user, body(request), name_from_url=job, username=username or None))
+
+    @extend_schema(summary="Delete a job", responses={202: OpenApiTypes.OBJECT})
+    def delete(self, request: Request, job: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        services.delete(require_user(request), found)
+        return Response({"message": f"deleted job {found.name} successfully"}, status=202)
+
+
+class ExecutionType(JobApi):
+    @extend_schema(summary="START or STOP a job", request=OpenApiTypes.OBJECT, responses={202: OpenApiTypes.OBJECT})
+    def put(self, request: Request, job: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        value = _execution(body(request))
+        user = require_user(request)
+        access.require_write(user, found, "execute")
+        if value not in Job.Execution.values:
+            raise BadRequest('child "value" fails because ["value" must be one of [START, STOP]]')
+        (services.stop if value == Job.Execution.STOP else services.start)(user, found)
+        return Response({"message": f"execute job {found.name} successfully"}, status=202)
+
+
+class JobConfig(JobApi):
+    @extend_schema(summary="The config as it was submitted", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        if not access.may_read_config(viewer(request), found):
+            raise Unauthorized
+        if not found.config:
+            raise NoJobConfig(f"Config of job {found.name} is not found.")
+        return Response(jsonc.parse(found.config).value)
+
+
+def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -> dict[str, Any]:
+    """The v1 job detail. ``name`` is repeated as it was asked for."""
+    from jobs.explain import waiting_reason
+
+    attempt = queries.current_attempt(job)
+    waits = explain and job.state == JobState.WAITING
+    return serializers.detail(
+        job,
+        attempt,
+        queries.list_tasks(attempt),
+        name=name,
+        base_url=f"{request.scheme}://{request.get_host()}",
+        waiting_reason=waiting_reason(job) if waits else None,
+    )
+
+
+def _execution(data: Any) -> str:
+    """The asked executionType, any word; BadRequest in v1's words for another shape."""
+    if isinstance(data, str):
+        try:
+            data = jsonc.parse(data).value
+        except jsonc.NotJson as error:
+            unreadable = BadRequest(error.v1)
+            unreadable.code = None
+            raise unreadable from None
+    if not isinstance(data, dict):
+        raise BadRequest('"value" must be an object')
+    value = data.get("value")
+    if "value" not in data:
+        raise BadRequest('child "value" fails because ["value" is required]')
+    if not isinstance(value, str):
+        raise BadRequest('child "value" fails because ["value" must be a string]')
+    if not value:
+        raise BadRequest('child "value" fails because ["value" is not allowed to be empty]')
+    for key in data:
+        if key != "value":
+            raise BadRequest(f'"{key}" is not allowed')
+    return value

@@ -1,0 +1,56 @@
+"""What became of a job: its attempts and its events. Both go beyond v1."""
+
+from __future__ import annotations
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import queries, serializers
+from jobs.api.base import JobApi, find_job, query_number
+from portal.errors import NoJob
+
+_LIMIT, _MOST = 100, 1000
+
+
+class Attempts(JobApi):
+    @extend_schema(
+        summary="The attempts of a job, newest first",
+        parameters=[OpenApiParameter("offset", int), OpenApiParameter("limit", int)],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        offset = query_number(request, "offset", 0)
+        limit = query_number(request, "limit", _LIMIT, most=_MOST)
+        attempts = queries.list_attempts(found)[offset : offset + limit]
+        return Response([serializers.attempt_item(found, attempt) for attempt in attempts])
+
+
+class OneAttempt(JobApi):
+    @extend_schema(summary="One attempt with its tasks", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, job: str, number: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        if not (number.isascii() and number.isdecimal() and len(number) < 10):
+            raise NoJob(f"Attempt {number} of job {found.name} is not found.")
+        attempt = queries.get_attempt(found, int(number))
+        base_url = f"{request.scheme}://{request.get_host()}"
+        roles = serializers.task_roles(found, attempt, queries.list_tasks(attempt), base_url)
+        return Response({**serializers.attempt_item(found, attempt), "taskRoles": roles})
+
+
+class Events(JobApi):
+    @extend_schema(
+        summary="What happened to a job, oldest first; go on with after=next",
+        parameters=[OpenApiParameter("after", int), OpenApiParameter("limit", int)],
+        responses=OpenApiTypes.OBJECT,
+    )
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        limit = query_number(request, "limit", _LIMIT, most=_MOST)
+        events = list(queries.list_events(found, after=query_number(request, "after", 0))[: limit + 1])
+        more = len(events) > limit and limit > 0
+        events = events[:limit]
+        items = [serializers.event_item(event) for event in events]
+        return Response({"events": items, "next": events[-1].pk if more else None})

@@ -1,0 +1,99 @@
+"""GET and POST of ``/jobs`` and ``/user/:username/jobs``, and ``/jobs/validate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from itertools import chain, islice
+from typing import Any
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import queries, serializers, services
+from jobs.api.base import JobApi, body, query_number, query_text, require_reader
+from jobs.api.detail import JobDetail, job_answer
+from jobs.lifecycle import JobState
+from jobs.models import Job
+from jobs.queries import JobFilter
+from portal.auth import require_user
+from portal.errors import BadRequest
+
+_AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
+_STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
+_WARNING = (
+    "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
+)
+_PARAMETERS = [
+    *(OpenApiParameter(name, str) for name in ("username", "vc", "state", "keyword")),
+    *(OpenApiParameter(name, int) for name in ("offset", "limit")),
+]
+
+
+class JobList(JobApi):
+    @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request, username: str = "") -> HttpResponseBase:
+        require_reader(request)
+        which = _filter(request, username)
+        if "limit" in request.query_params or "offset" in request.query_params:
+            offset = query_number(request, "offset", 0)
+            limit = query_number(request, "limit", _AT_ONCE, most=100_000)
+            rows: Iterable[dict[str, Any]] = queries.list_jobs(which)[offset : offset + limit]
+            return Response([serializers.list_item(row) for row in rows])
+        lines = (serializers.list_item(row) for row in queries.iterate_jobs(which, _AT_ONCE))
+        first = list(islice(lines, _AT_ONCE))
+        if len(first) < _AT_ONCE:
+            return Response(first)
+        return StreamingHttpResponse(_json(chain(first, lines)), content_type="application/json")
+
+    @extend_schema(summary="Submit a job", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT})
+    def post(self, request: Request, username: str = "") -> Response:
+        user = require_user(request)
+        return created(request, services.submit(user, body(request), username=username or None))
+
+
+class Validate(JobDetail):
+    """``POST /jobs/validate``; with any other method ``validate`` is the name of a job."""
+
+    def setup(self, request: Any, *args: Any, **kwargs: Any) -> None:
+        super().setup(request, *args, **{**kwargs, "job": "validate"})
+
+    @extend_schema(
+        summary="Every problem of a config, with line and column, and whether the cluster could run it",
+        request=OpenApiTypes.OBJECT,
+        responses=OpenApiTypes.OBJECT,
+    )
+    def post(self, request: Request, job: str) -> Response:
+        user = require_user(request)
+        return Response(serializers.check_result(services.check(body(request), user)))
+
+
+def created(request: Request, job: Job) -> Response:
+    """201 with the detail, where it is, and v1's warning."""
+    headers = {"Location": f"{request.scheme}://{request.get_host()}/api/v1{serializers.job_path(job)}"}
+    if job.spec.get("killAllOnCompletedTaskNumber") is not None:
+        headers["X-Warning"] = _WARNING
+    return Response(job_answer(request, job, job.name, explain=False), status=201, headers=headers)
+
+
+def _filter(request: Request, username: str) -> JobFilter:
+    state = query_text(request, "state").upper()
+    if state and state not in _STATES:
+        raise BadRequest(f'child "state" fails because ["state" must be one of [{", ".join(sorted(_STATES))}]]')
+    return JobFilter(
+        username=username or query_text(request, "username"),
+        vc=query_text(request, "vc"),
+        state=state,
+        keyword=query_text(request, "keyword"),
+    )
+
+
+def _json(lines: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    opening = b"["
+    while chunk := list(islice(lines, _AT_ONCE)):
+        yield opening + json.dumps(chunk, separators=(",", ":"), ensure_ascii=False).encode()[1:-1]
+        opening = b","
+    yield b"]"

@@ -1,9 +1,9 @@
 """A container engine in memory: same operations, same manners, no processes.
 
-Passes the contract tests of ``docker_runtime``. Tests and the benchmark's thousand nodes run on it, so it is thread-safe,
-starts no thread of its own, and a container costs one small record. What a container does is a ``Behaviour``, chosen by
-image and command; what the world does to the engine is a method: ``finish``, ``cut``, ``heal``, ``power_loss``,
-``fail_next``.
+Passes the contract tests of ``docker_runtime``. Tests and the benchmark's thousand nodes run on it, so it is
+thread-safe, starts no thread of its own, and a container costs one small record. What a container does is a
+``Behaviour``, chosen by image and command; what the world does to the engine is a method: ``finish``, ``cut``,
+``heal``, ``power_loss``, ``fail_next``.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ EXIT_TERM, EXIT_KILL, EXIT_POWER_LOSS, EXIT_OOM = 143, 137, 255, 137
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What a container does once asked for. ``exit_code`` None runs until ``finish`` or ``stop``; otherwise it ends with
-    that code after ``seconds``. Faults are raised in place of the step they belong to."""
+    """What a container does once asked for. ``exit_code`` None runs until ``finish`` or ``stop``; otherwise it ends
+    with that code after ``seconds``. Faults are raised in place of the step they belong to."""
 
     exit_code: int | None = None
     seconds: float = 0.0

@@ -122,9 +122,9 @@ class EngineInfo:
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first byte;
-    later lines may be in it too. All parts of a line longer than 16 KiB carry one stamp, so a place in a log is a stamp
-    and the number of bytes taken since the first one that bears it: see ``resumed``."""
+    """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first
+    byte; later lines may be in it too. All parts of a line longer than 16 KiB carry one stamp, so a place in a log is
+    a stamp and the number of bytes taken since the first one that bears it: see ``resumed``."""
 
     at: str
     data: bytes
@@ -133,8 +133,8 @@ class LogChunk:
 def resumed(chunks: Iterator[LogChunk], at: str, taken: int) -> Iterator[LogChunk]:
     """What follows the place (``at``, ``taken``) in ``chunks``, which were asked for with ``since=at``.
 
-    A reader keeps its place so: a chunk with another stamp than the place's makes it (chunk.at, len(data)), one with the
-    same stamp adds len(data). Nothing is dropped when the log no longer begins at ``at`` (rotated away)."""
+    A reader keeps its place so: a chunk with another stamp than the place's makes it (chunk.at, len(data)), one with
+    the same stamp adds len(data). Nothing is dropped when the log no longer begins at ``at`` (rotated away)."""
     skip: int | None = None
     for chunk in chunks:
         if skip is None:
@@ -186,9 +186,7 @@ class ContainerRuntime(Protocol):
         """Remove with its anonymous volumes, by force. Gone is success."""
         ...
 
-    def logs(
-        self, name: str, stream: Stream, *, since: str = "", follow: bool = False
-    ) -> Iterator[LogChunk]:
+    def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
         """The stream's log from the chunk stamped ``since`` on (inclusive). With ``follow`` it ends when the container
         does. Chunks are at most 64 KiB. Close the iterator to give the connection back."""
         ...

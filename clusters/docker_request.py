@@ -1,0 +1,80 @@
+"""A ContainerRequest in Docker's words. Pure."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import tempfile
+from collections.abc import Iterable
+from typing import IO, Any
+
+from docker import APIClient
+from docker.types import DeviceRequest, LogConfig
+
+from clusters.runtime import ContainerRequest, File
+
+CPU_PERIOD = 100_000  # microseconds
+# A quota, not NanoCpus: the engine refuses NanoCpus above its own count of cores, a quota it does not.
+LOG = LogConfig(type="json-file", config={"max-size": "50m", "max-file": "3"})
+FUSE = "/dev/fuse"
+SPOOL = 8 << 20
+
+
+def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -> dict[str, Any]:
+    """Keyword arguments of ``APIClient.create_container``. ``fuse``: give /dev/fuse to a ``pai`` container."""
+    bridge = request.network == "bridge"
+    return {
+        "image": request.image,
+        "name": request.name,
+        "entrypoint": [],  # an empty list, not None: the image's own is cleared
+        "command": list(request.argv),
+        "environment": dict(request.env),
+        "labels": dict(request.labels),
+        "ports": [(port, "tcp") for port in request.ports] if bridge else None,
+        "host_config": api.create_host_config(
+            init=True,  # reaps zombies, which count into the pids limit, and makes TERM work for any program
+            cpu_period=CPU_PERIOD,
+            cpu_quota=max(1000, round(request.cpus * CPU_PERIOD)),
+            mem_limit=request.memory_mb << 20,
+            memswap_limit=request.memory_mb << 20,
+            shm_size=request.shm_mb << 20,
+            pids_limit=request.pids_limit,
+            device_requests=_gpus(request),
+            log_config=LOG,
+            network_mode=request.network,
+            port_bindings={f"{port}/tcp": port for port in request.ports} if bridge else None,
+            **_security(request, fuse),
+        ),
+    }
+
+
+def archive(files: Iterable[File]) -> IO[bytes]:
+    """A tar of the files, to unpack at /. Folders have no entry of their own, so those of the image keep their mode.
+    A file object, never bytes: paramiko sends bytes in quadratic time."""
+    files = tuple(files)
+    large = sum(len(file.content) for file in files) > SPOOL
+    spool: IO[bytes] = tempfile.TemporaryFile() if large else io.BytesIO()  # noqa: SIM115
+    with tarfile.open(fileobj=spool, mode="w") as tar:
+        for file in files:
+            entry = tarfile.TarInfo(file.path.lstrip("/"))
+            entry.size, entry.mode = len(file.content), file.mode
+            tar.addfile(entry, io.BytesIO(file.content))
+    spool.seek(0)
+    return spool
+
+
+def _gpus(request: ContainerRequest) -> list[DeviceRequest] | None:
+    # By id: a count always means the first ones, and the engine reserves none.
+    return [DeviceRequest(device_ids=list(request.gpu_ids), capabilities=[["gpu"]])] if request.gpu_ids else None
+
+
+def _security(request: ContainerRequest, fuse: bool) -> dict[str, Any]:
+    """v1 contract, 5.4: users of the profile ``pai`` mount file systems from their command."""
+    if request.security == "default":
+        return {"security_opt": ["no-new-privileges"]}
+    return {
+        "security_opt": ["apparmor=unconfined"],
+        "cap_add": ["SYS_ADMIN", "DAC_READ_SEARCH"],
+        "cap_drop": ["MKNOD"],
+        "devices": [f"{FUSE}:{FUSE}:rwm"] if fuse else None,
+    }

@@ -1,0 +1,243 @@
+"""A real Docker engine behind the seven operations of ``clusters.runtime``.
+
+What it promises is in the Protocol; what an engine does that one would not expect is said where it is dealt with. The
+parts: docker_connect (ways in), docker_request (what is asked), docker_pull, docker_logs, docker_events, docker_status
+(what is answered) and docker_errors (what goes wrong).
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+from docker import APIClient
+from docker.errors import APIError, NotFound
+
+from clusters.docker_connect import CONNECT, QUICK, SLOW, Ways, checked, url
+from clusters.docker_errors import translated
+from clusters.docker_events import EventWindows
+from clusters.docker_logs import LogStream, unix_stamp
+from clusters.docker_pull import provide_image
+from clusters.docker_request import FUSE, archive, create_arguments
+from clusters.docker_status import engine_info, inspected, phase_of
+from clusters.runtime import (
+    LABEL_TASK,
+    ContainerRequest,
+    ContainerStatus,
+    EngineInfo,
+    FaultReason,
+    Phase,
+    Progress,
+    RuntimeFault,
+    Stream,
+)
+
+KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
+
+
+def connect(endpoint: str, folder: Path | None = None) -> DockerRuntime:
+    """The engine at ``endpoint``. ``folder`` has its keys: TLS for tcp://, SSH for ssh://. Nothing is sent yet."""
+    ssh = endpoint.startswith("ssh://")
+    return DockerRuntime(endpoint, tls_dir=None if ssh else folder, ssh_dir=folder if ssh else None)
+
+
+class DockerRuntime:
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        tls_dir: Path | None = None,
+        ssh_dir: Path | None = None,
+        timeout: float = QUICK,
+    ) -> None:
+        self.endpoint = endpoint
+        self._ways = Ways(endpoint, tls_dir or ssh_dir, timeout=timeout)
+        self._windows = EventWindows()
+        self._seen: dict[str, ContainerStatus] = {}  # by id, as inspected last
+        self._fuse = True  # until the node proves to have none
+
+    def info(self) -> EngineInfo:
+        with self._quick() as api:
+            running = api.get(url(api, "/containers/json"), params={"limit": 1, "filters": KUBERNETES})
+            return engine_info(api.info(), kubelet=bool(checked(running).json()))
+
+    def list(self) -> builtins.list[ContainerStatus]:
+        with self._quick() as api:
+            response = checked(
+                api.get(
+                    url(api, "/containers/json"),
+                    params={"all": 1, "filters": json.dumps({"label": [LABEL_TASK]})},
+                    timeout=(CONNECT, api.timeout),
+                )
+            )
+            self._windows.listed(response)
+            found = [status for row in response.json() if (status := self._status(api, row))]
+        self._seen = {status.id: status for status in found}
+        return found
+
+    def ensure(
+        self,
+        request: ContainerRequest,
+        *,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> ContainerStatus:
+        with self._slow() as api:
+            found = self._find(api, request)
+            if found is None:
+                provide_image(api, self.endpoint, request, on_progress)
+                _guard(still_wanted)
+                found = self._create(api, request)
+            if found.phase is not Phase.CREATED:
+                return found
+            try:
+                self._put(api, request)  # also into an adopted one: its maker may have died before that
+                _guard(still_wanted)
+                return self._start(api, request)
+            except RuntimeFault as fault:
+                if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
+                    raise  # it may be running, or be somebody else's by now
+                if self._find(api, request):
+                    self._discard(api, request.name)
+                if not (self._fuse and FUSE in fault.sentence):
+                    raise
+        self._fuse = False
+        return self.ensure(request, on_progress=on_progress, still_wanted=still_wanted)
+
+    def stop(self, name: str, grace: int) -> None:
+        with self._slow() as api:
+            found = self._own(api, name)
+            if found is None or found.phase is not Phase.RUNNING:
+                return
+            with translated(self.endpoint):
+                try:
+                    api.stop(name, timeout=grace)
+                except NotFound:
+                    pass
+
+    def remove(self, name: str) -> None:
+        with self._slow() as api:
+            if self._own(api, name) is not None:
+                self._discard(api, name)
+
+    def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> LogStream:
+        params: dict[str, Any] = {stream: 1, "timestamps": 1, "follow": int(follow)}
+        if since:
+            params["since"] = unix_stamp(since)
+        with ExitStack() as stack:
+            api = stack.enter_context(self._slow())
+            with translated(self.endpoint):
+                response = checked(
+                    api.get(
+                        url(api, f"/containers/{name}/logs"),
+                        params=params,
+                        stream=True,
+                        timeout=(CONNECT, None if follow else SLOW),
+                    )
+                )
+            return LogStream(response, self.endpoint, follow, stack.pop_all().close)
+
+    def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
+        with self._slow() as api:
+            return self._windows.watch(api, self.endpoint, timeout, wake)
+
+    @contextmanager
+    def _quick(self) -> Iterator[APIClient]:
+        with translated(self.endpoint), self._ways.quick() as api:
+            yield api
+
+    @contextmanager
+    def _slow(self) -> Iterator[APIClient]:
+        """Only getting the client is translated: callbacks of others run in the block."""
+        with ExitStack() as stack:
+            with translated(self.endpoint):
+                api = stack.enter_context(self._ways.slow())
+            yield api
+
+    def _status(self, api: APIClient, row: dict[str, Any]) -> ContainerStatus | None:
+        """None: removed since the list was taken. What was seen before is asked again only when its phase changed: a
+        running one has no news, an exited one never has."""
+        seen = self._seen.get(row["Id"])
+        if seen and seen.phase is phase_of(row) is not Phase.CREATED:
+            return seen
+        try:
+            return inspected(api.inspect_container(row["Id"]))
+        except NotFound:
+            return None
+
+    def _find(self, api: APIClient, request: ContainerRequest) -> ContainerStatus | None:
+        found = self._inspect(api, request.name)
+        if found and found.labels.get(LABEL_TASK) != request.labels.get(LABEL_TASK):
+            raise _stranger(request.name)
+        return found
+
+    def _own(self, api: APIClient, name: str) -> ContainerStatus | None:
+        found = self._inspect(api, name)
+        if found and LABEL_TASK not in found.labels:
+            raise _stranger(name)
+        return found
+
+    def _inspect(self, api: APIClient, name: str) -> ContainerStatus | None:
+        with translated(self.endpoint):
+            try:
+                return inspected(api.inspect_container(name))
+            except NotFound:
+                return None
+
+    def _create(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
+        with translated(self.endpoint, "create"):
+            try:
+                made = api.create_container(**create_arguments(api, request, fuse=self._fuse))
+                return ContainerStatus(made["Id"], request.name, Phase.CREATED, dict(request.labels))
+            except APIError as error:
+                if error.status_code != 409:
+                    raise
+        found = self._find(api, request)  # another worker was quicker
+        if found is None:
+            raise _gone(request.name)
+        return found
+
+    def _put(self, api: APIClient, request: ContainerRequest) -> None:
+        if request.files:
+            with translated(self.endpoint, "start"), archive(request.files) as tar:
+                api.put_archive(request.name, "/", tar)
+
+    def _start(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
+        # Asked again: starting one that has ended meanwhile would run it a second time.
+        found = self._find(api, request)
+        if found is None:
+            raise _gone(request.name)
+        if found.phase is not Phase.CREATED:
+            return found
+        with translated(self.endpoint, "start"):
+            api.start(request.name)
+            return inspected(api.inspect_container(request.name))
+
+    def _discard(self, api: APIClient, name: str) -> None:
+        with translated(self.endpoint):
+            try:
+                api.remove_container(name, v=True, force=True)
+            except NotFound:
+                pass
+            except APIError as error:
+                if error.status_code != 409:  # its removal is already in progress
+                    raise
+
+
+def _guard(still_wanted: Callable[[], bool]) -> None:
+    if not still_wanted():
+        raise RuntimeFault("The start was withdrawn.", reason=FaultReason.WITHDRAWN)
+
+
+def _gone(name: str) -> RuntimeFault:
+    return RuntimeFault(f"There is no container {name}.", reason=FaultReason.GONE, permanent=True)
+
+
+def _stranger(name: str) -> RuntimeFault:
+    return RuntimeFault(
+        f"A container named {name} that Longshore did not make is in the way.", reason=FaultReason.REFUSED
+    )

@@ -1,0 +1,64 @@
+"""What an engine reports, as our values. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from clusters.runtime import ContainerStatus, EngineInfo, Phase
+
+PHASES = {
+    "created": Phase.CREATED,
+    "running": Phase.RUNNING,
+    "paused": Phase.RUNNING,
+    "restarting": Phase.RUNNING,
+    "removing": Phase.EXITED,
+    "exited": Phase.EXITED,
+    "dead": Phase.EXITED,
+}
+
+
+def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
+    swarm = (answer.get("Swarm") or {}).get("LocalNodeState", "inactive")
+    return EngineInfo(
+        engine_id=str(answer["ID"]),
+        hostname=str(answer["Name"]),
+        version=str(answer["ServerVersion"]),
+        cpus=int(answer["NCPU"]),
+        memory_mb=int(answer["MemTotal"]) >> 20,
+        swarm_worker=swarm in ("active", "locked"),
+        kubelet=kubelet,
+    )
+
+
+def phase_of(row: Mapping[str, Any]) -> Phase:
+    """Of a row of the engine's list."""
+    return PHASES[str(row["State"])]
+
+
+def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
+    state = answer["State"]
+    phase = PHASES[str(state["Status"])]
+    ended = phase is Phase.EXITED
+    return ContainerStatus(
+        id=str(answer["Id"]),
+        name=str(answer["Name"]).lstrip("/"),
+        phase=phase,
+        labels=dict(answer["Config"]["Labels"] or {}),
+        exit_code=int(state["ExitCode"]) if ended else None,
+        oom_killed=bool(state["OOMKilled"]),
+        error=str(state["Error"]),
+        started_at=moment(str(state["StartedAt"])),
+        finished_at=moment(str(state["FinishedAt"])) if ended else None,
+    )
+
+
+def moment(text: str) -> datetime | None:
+    """2026-11-20T10:00:00.123456789Z; the engine writes the year 1 for "never"."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", text)
+    if match is None or text.startswith("0001-"):
+        return None
+    whole, fraction, zone = match.groups()
+    return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6].ljust(6, '0')}{zone}").astimezone(UTC)

@@ -1,6 +1,11 @@
+from __future__ import annotations
+
 from django.apps import AppConfig
 
 
 class PortalConfig(AppConfig):
     name = "portal"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from portal import checks  # noqa: F401  registers itself

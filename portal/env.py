@@ -48,9 +48,17 @@ def secret_file(name: str, path: Path) -> str:
     if given:
         return given
     try:
+        return _keep_secret(path)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{error.filename or path} cannot be used: {error.strerror}. LONGSHORE_HOME names the folder for it."
+        ) from error
+
+
+def _keep_secret(path: Path) -> str:
+    if path.exists():
         return path.read_text()
-    except FileNotFoundError:
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     part = path.with_name(f"{path.name}.{os.getpid()}")
     part.touch(mode=0o600)
     part.write_text(secrets.token_urlsafe(48))

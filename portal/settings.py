@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -16,6 +17,8 @@ VERSION = "0.1.0"
 DEBUG = False
 SECRET_KEY = secret_file("LONGSHORE_SECRET_KEY", HOME / "secrets" / "django.key")
 TOKEN_KEY = secret_file("LONGSHORE_TOKEN_KEY", HOME / "secrets" / "token.key")
+# Which portal a container belongs to: two may share an engine. Not secret, the same on every host of one portal.
+INSTANCE = hashlib.sha256(f"longshore instance {SECRET_KEY}".encode()).hexdigest()[:12]
 ALLOWED_HOSTS = text("LONGSHORE_ALLOWED_HOSTS", "*").split(",")
 ANONYMOUS_READ = choice("LONGSHORE_ANONYMOUS_READ", "jobs", ("all", "jobs", "none"))
 NODE_LOST_AFTER = number("LONGSHORE_NODE_LOST_AFTER", 60, least=1)
@@ -29,11 +32,11 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    "portal",  # before django_q, whose qcluster command it extends
     "django_q",
     "axes",
     "rest_framework",
     "drf_spectacular",
-    "portal",
     "clusters",
     "jobs",
 ]
@@ -108,6 +111,7 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]  # the apps' own files are not needed
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},

@@ -1,0 +1,61 @@
+"""System checks with ids: what would fail later, said at the start in one sentence. Run by every command.
+
+longshore.E001  LONGSHORE_HOME cannot be written
+longshore.E002  a key is too short to sign with
+longshore.W001  secrets can be read by other users of the machine
+longshore.W002  SQLite on a network file system
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+_NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre"}
+
+
+@register()
+def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
+    return [*_home(), *_keys(), *_secrets(), *_database()]
+
+
+def _home() -> Iterator[CheckMessage]:
+    if not os.access(settings.HOME, os.W_OK | os.X_OK):
+        yield Error(f"LONGSHORE_HOME is {settings.HOME}, which this user cannot write.", id="longshore.E001")
+
+
+def _keys() -> Iterator[CheckMessage]:
+    for name in ("SECRET_KEY", "TOKEN_KEY"):
+        if len(getattr(settings, name)) < 32:
+            yield Error(f"LONGSHORE_{name} is too short; give 32 characters or more.", id="longshore.E002")
+
+
+def _secrets() -> Iterator[CheckMessage]:
+    folder: Path = settings.HOME / "secrets"
+    if folder.is_dir() and folder.stat().st_mode & 0o077:
+        yield Warning(f"{folder} can be read by others; run: chmod 700 {folder}", id="longshore.W001")
+
+
+def _database() -> Iterator[CheckMessage]:
+    database = settings.DATABASES["default"]
+    if database["ENGINE"].endswith("sqlite3") and file_system(Path(database["NAME"])) in _NETWORK:
+        yield Warning(
+            "The SQLite database is on a network file system, where it may be damaged; "
+            "move LONGSHORE_HOME to a local disk or set DATABASE_URL to a PostgreSQL.",
+            id="longshore.W002",
+        )
+
+
+def file_system(path: Path) -> str:
+    """Kind of the file system that holds ``path``; empty where that cannot be told."""
+    try:
+        lines = Path("/proc/mounts").read_text().splitlines()
+    except OSError:
+        return ""
+    mounts = {fields[1]: fields[2] for fields in map(str.split, lines) if len(fields) > 2}
+    return next((mounts[str(parent)] for parent in (path, *path.parents) if str(parent) in mounts), "")

@@ -1,0 +1,80 @@
+"""``manage.py up``: check, migrate, make the first user, then hand this process over to the supervisor."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+from django.db import DatabaseError, connection
+from django.db.migrations.executor import MigrationExecutor
+
+from portal import first_start, static_files
+
+
+class Command(BaseCommand):
+    help = "Start everything: web, scheduler and workers. Ctrl-C ends it; containers go on running."
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        lock = _lock()
+        _check_port()
+        try:
+            _migrate()
+        except DatabaseError as error:
+            raise CommandError(f"The database does not work: {str(error).strip()}") from error
+        static_files.collect()
+        password_file = first_start.ensure_admin()
+        connection.close()
+        sys.stdout.flush()
+        _become_supervisor(lock, password_file)
+
+
+def _lock() -> int:
+    """Held by the supervisor for as long as it lives, whatever ends it. Returns the open file."""
+    path: Path = settings.HOME / "up.lock"
+    lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise CommandError(
+            f"Longshore already runs from {settings.HOME} (process {os.read(lock, 20).decode().strip() or 'unknown'}). "
+            "Stop it first, or give this one a LONGSHORE_HOME of its own."
+        ) from error
+    os.ftruncate(lock, 0)
+    os.write(lock, f"{os.getpid()}\n".encode())
+    return lock
+
+
+def _check_port() -> None:
+    family = socket.AF_INET6 if ":" in settings.BIND_HOST else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((settings.BIND_HOST, settings.BIND_PORT))
+        except OSError as error:
+            raise CommandError(
+                f"LONGSHORE_BIND is {settings.BIND_HOST}:{settings.BIND_PORT}, which cannot be used: {error.strerror}."
+            ) from error
+
+
+def _migrate() -> None:
+    executor = MigrationExecutor(connection)
+    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+        call_command("migrate", interactive=False, verbosity=0)
+
+
+def _become_supervisor(lock: int, password_file: Path | None) -> None:
+    """Same process, but without Django in its memory: it only starts, watches and ends the others."""
+    os.set_inheritable(lock, True)
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")]))
+    arguments = ["--host", settings.BIND_HOST, "--port", str(settings.BIND_PORT), "--version", settings.VERSION]
+    arguments += ["--lock", str(lock)]
+    if password_file is not None:
+        arguments += ["--password-file", str(password_file)]
+    os.execv(sys.executable, [sys.executable, "-m", "portal.supervisor", *arguments])  # noqa: S606

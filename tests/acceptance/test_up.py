@@ -1,0 +1,189 @@
+"""``manage.py up`` for real: a folder of its own, real processes, real signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+
+import pytest
+
+from tests.helpers import until
+
+ROOT = Path(__file__).resolve().parents[2]
+WHO = ("uvicorn portal.asgi", "manage.py runscheduler", "manage.py qcluster")
+
+
+class Portal:
+    """One ``manage.py up`` in its own LONGSHORE_HOME. Its processes are those with that folder in their environment."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.port = free_port()
+        self.output = home / "output.txt"
+        self.process = self.start()
+
+    def start(self) -> subprocess.Popen[bytes]:
+        with self.output.open("ab") as output:
+            return subprocess.Popen(
+                [sys.executable, str(ROOT / "manage.py"), "up"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env=self.environment(),
+                start_new_session=True,
+            )
+
+    def environment(self) -> dict[str, str]:
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("LONGSHORE_", "DJANGO_"))}
+        ours.pop("DATABASE_URL", None)
+        return {
+            **ours,
+            "LONGSHORE_HOME": str(self.home),
+            "LONGSHORE_BIND": f"127.0.0.1:{self.port}",
+            "DOCKER_HOST": f"unix://{self.home}/no-docker.sock",
+        }
+
+    def text(self) -> str:
+        return self.output.read_text()
+
+    def get(self, path: str) -> tuple[int, bytes]:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read()
+        except (URLError, OSError) as error:
+            return getattr(error, "code", 0), b""
+
+    def wait_until_ready(self) -> None:
+        until(lambda: "is ready: http" in self.text() or self.process.poll() is not None, 45, what="ready")
+        assert self.process.poll() is None, self.text()
+
+    def processes(self) -> dict[int, str]:
+        """Command line by process id, zombies left out."""
+        mark = f"LONGSHORE_HOME={self.home}\0".encode()
+        found = {}
+        for folder in Path("/proc").iterdir():
+            try:
+                if folder.name.isdigit() and mark in (folder / "environ").read_bytes():
+                    found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+            except (OSError, UnicodeDecodeError):
+                continue
+        return {pid: line for pid, line in found.items() if line}
+
+    def running(self, what: str) -> list[int]:
+        return sorted(pid for pid, line in self.processes().items() if what in line)
+
+    def clean_up(self) -> None:
+        for _ in range(3):
+            for pid in self.processes():
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+        self.process.wait(10)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+def portal(tmp_path: Path) -> Iterator[Portal]:
+    one = Portal(tmp_path)
+    try:
+        one.wait_until_ready()
+        yield one
+    finally:
+        one.clean_up()
+
+
+def test_it_starts_answers_and_ends_within_ten_seconds_with_no_orphan(portal: Portal) -> None:
+    assert portal.get("/login")[0] == 200
+    assert portal.get("/api/v1/") == (200, b"<pre>PAI RESTful API</pre>")
+    assert json.loads(portal.get("/healthz")[1])["status"] == "ok"
+    assert all(portal.running(what) for what in WHO)
+    secret = portal.home / "secrets" / "admin-password"
+    assert secret.read_text().strip() in portal.text()
+    assert secret.stat().st_mode & 0o777 == 0o600
+    began = time.monotonic()
+    portal.process.send_signal(signal.SIGTERM)
+    portal.process.wait(10)
+    assert time.monotonic() - began < 10
+    assert portal.processes() == {}
+
+
+def test_ctrl_c_ends_it_and_the_password_is_printed_only_once(portal: Portal) -> None:
+    os.killpg(portal.process.pid, signal.SIGINT)
+    portal.process.wait(10)
+    assert portal.processes() == {}
+    portal.output.write_text("")
+    portal.process = portal.start()
+    portal.wait_until_ready()
+    assert "password" not in portal.text()
+
+
+def test_killing_it_leaves_no_orphan(portal: Portal) -> None:
+    until(lambda: len(portal.running("manage.py qcluster")) > 2, what="workers of django-q2")
+    portal.process.kill()
+    portal.process.wait(10)
+    until(lambda: not portal.processes(), 5, what=f"all gone, still there: {portal.processes()}")
+
+
+@pytest.mark.parametrize("what", WHO)
+def test_a_killed_process_is_started_again_and_its_children_are_gone(portal: Portal, what: str) -> None:
+    before = portal.running(what)
+    os.kill(before[0], signal.SIGKILL)
+    until(lambda: portal.running(what) and not set(before) & set(portal.running(what)), 15, what=f"a new {what}")
+    until(lambda: portal.get("/healthz")[0] == 200, 15, what="web answers again")
+
+
+def test_a_second_one_on_the_same_folder_is_refused_in_a_sentence(portal: Portal) -> None:
+    answer = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "up"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env=portal.environment(),
+    )
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(
+        f"CommandError: Longshore already runs from {portal.home} (process {portal.process.pid})."
+    )
+
+
+def test_a_taken_port_and_a_wrong_value_are_told_in_a_sentence(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert f"LONGSHORE_BIND is 127.0.0.1:{port}, which cannot be used: Address already in use." in refusal(
+            tmp_path, LONGSHORE_BIND=f"127.0.0.1:{port}"
+        )
+    assert "LONGSHORE_NODE_LOST_AFTER is 'soon'" in refusal(tmp_path, LONGSHORE_NODE_LOST_AFTER="soon")
+    assert "LONGSHORE_ADMIN_PASSWORD: This password is too short." in refusal(
+        tmp_path, LONGSHORE_ADMIN_PASSWORD="short", LONGSHORE_BIND=f"127.0.0.1:{free_port()}"
+    )
+
+
+def refusal(home: Path, **settings: str) -> str:
+    """What a start that must fail says; one line and no traceback."""
+    answer = subprocess.run(
+        [sys.executable, str(ROOT / "manage.py"), "up"],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        env={"PATH": os.environ["PATH"], "LONGSHORE_HOME": str(home), **settings},
+    )
+    assert answer.returncode == 1
+    assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
+    return answer.stderr

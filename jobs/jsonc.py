@@ -127,7 +127,8 @@ def decode(text: str) -> Any:
         value = seen.load(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    if seen.has_constant or seen.is_suspect or _has_odd_escape(text) or _depth_over(value, MAX_DEPTH):
+    document = Document(text, value, is_suspect=seen.is_suspect or _has_odd_escape(text))
+    if seen.has_constant or _depth_over(value, MAX_DEPTH) or document.faults:
         raise ValueError("not plain JSON")
     return value
 

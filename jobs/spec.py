@@ -170,7 +170,7 @@ def read_config(text: str, *, name_from_url: str | None = None, username: str = 
 def read_value(value: object, *, name_from_url: str | None = None, username: str = "") -> JobSpec:
     """The same for a body that is already decoded (a form); its problems have no line and column (0)."""
     try:
-        text = json.dumps(value)
+        text = json.dumps(value, ensure_ascii=False)  # escapes would count against the size limit
     except (TypeError, ValueError, RecursionError):
         message = "The config must be made of texts, numbers, lists and objects."
         raise InvalidConfig('"value" must be an object', [Problem(0, 0, "", message)]) from None

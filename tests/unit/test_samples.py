@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from jobs.samples import SAMPLE_IMAGE, SAMPLES, Sample
+from jobs.spec import read_config
+
+each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.key for sample in SAMPLES])
+
+
+@each_sample
+def test_it_is_a_valid_config_named_by_its_key(sample: Sample) -> None:
+    spec = read_config(sample.config)
+    assert spec.job_name == sample.key
+    assert spec.image == SAMPLE_IMAGE
+    assert spec.total_gpus == 0
+    assert "//" in sample.config
+
+
+@each_sample
+def test_it_can_be_given_a_fresh_name(sample: Sample) -> None:
+    assert read_config(sample.named("x7")).job_name == f"{sample.key}-x7"
+    assert sample.named("x7").count("x7") == 1
+
+
+@each_sample
+def test_its_commands_are_shell_that_needs_nothing_but_busybox(sample: Sample) -> None:
+    programs = {"echo", "sleep", "exec", "httpd", "until", "wget", "do", "[", "exit", "done", "tail"}
+    for role in read_config(sample.config).task_roles:
+        shell = shutil.which("sh")
+        assert shell
+        subprocess.run([shell, "-n", "-c", role.command], check=True)
+        words = re.sub(r"'[^']*'|\"[^\"]*\"|\$\(\([^)]*\)\)", "_", role.command)
+        firsts = {part.split()[0] for part in re.split(r"&&|\|\||;", words) if part.split()}
+        assert {first for first in firsts if "=" not in first} <= programs
+
+
+def test_the_keys_are_the_four_kinds() -> None:
+    assert [sample.key for sample in SAMPLES] == ["hello-world", "two-roles", "fails", "too-much-memory"]
+
+
+def test_the_workers_end_the_job_of_two_roles() -> None:
+    spec = read_config(next(sample.config for sample in SAMPLES if sample.key == "two-roles"))
+    assert spec.role("worker").min_succeeded_task_count == spec.role("worker").task_number
+    assert spec.role("server").min_succeeded_task_count is None
+
+
+def test_the_failing_job_is_tried_once_more() -> None:
+    assert read_config(next(sample.config for sample in SAMPLES if sample.key == "fails")).retry_count == 1

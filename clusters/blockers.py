@@ -36,7 +36,9 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
             return _no_node_ever(idle, shape)
         wanted = sum(demand.role == shape.role for demand in demands)
         room = sum(
-            copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type)) for free in idle if free.fits(shape)
+            copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
+            for free in idle
+            if free.fits(shape)
         )
         if room < wanted:
             return Blocker(
@@ -53,9 +55,7 @@ def _shapes(demands: Sequence[Demand]) -> list[Demand]:
 
 
 def _idle(node: NodeView) -> NodeView:
-    return replace(
-        node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
-    )
+    return replace(node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
 
 
 def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
@@ -118,7 +118,9 @@ def _ports(frees: Sequence[Free], shape: Demand) -> Blocker | None:
             str(port.begin_at) if port.number == 1 else f"{port.begin_at}-{port.begin_at + port.number - 1}"
             for port in fixed
         )
-        return Blocker("ports", f"Port {wanted} is taken on every node; {shape.role} asks for exactly that.", need=wanted)
+        return Blocker(
+            "ports", f"Port {wanted} is taken on every node; {shape.role} asks for exactly that.", need=wanted
+        )
     number = sum(port.number for port in shape.ports)
     return Blocker("ports", f"No node has {number} free ports left for {shape.role}.", need=str(number))
 

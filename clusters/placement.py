@@ -259,7 +259,9 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
     """How many tasks of this shape fit into so much room; 1 at most where a fixed port is asked for."""
     if any(port.begin_at for port in shape.ports):
         return 1
-    most = min(cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000)
+    most = min(
+        cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000
+    )
     return min(most, gpus // shape.gpus) if shape.gpus else most
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -50,6 +50,7 @@ class Launch:
     network: Literal["host", "bridge"] = "host"
     pull: Literal["absent", "always"] = "absent"
     epoch: str = ""  # the claim that orders this start
+    shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks are started
 
 
 def request(launch: Launch) -> ContainerRequest:
@@ -77,23 +78,23 @@ def request(launch: Launch) -> ContainerRequest:
 
 
 def container_name(launch: Launch) -> str:
+    return name_of(
+        launch.instance,
+        launch.username,
+        launch.spec.job_name,
+        launch.attempt_number,
+        launch.role,
+        launch.index,
+        launch.task_id,
+    )
+
+
+def name_of(instance: str, username: str, job: str, attempt: int, role: str, index: int, task_id: int) -> str:
     """``longshore-mira-mnist-a1-1-worker-0-5d3c9a1f``: readable, in Docker's alphabet, at most 120 characters. The
     hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again."""
-    job = launch.spec.job_name
-    identity = "\0".join(
-        str(part)
-        for part in (
-            launch.instance,
-            launch.username,
-            job,
-            launch.attempt_number,
-            launch.role,
-            launch.index,
-            launch.task_id,
-        )
-    )
+    identity = "\0".join(map(str, (instance, username, job, attempt, role, index, task_id)))
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
-    readable = f"longshore-{launch.username}-{job}-{launch.attempt_number}-{launch.role}-{launch.index}"
+    readable = f"longshore-{username}-{job}-{attempt}-{role}-{index}"
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', readable)[: _NAME_LENGTH - _HASH_LENGTH - 1]}-{digest}"
 
 
@@ -122,6 +123,7 @@ def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
         fs_uri=launch.fs_uri,
         tasks=launch.places,
         me=me,
+        shared=launch.shared,
     )
     if not launch.gpu_ids:
         # Images set it to "all", and on an engine whose default runtime is NVIDIA's that would show every GPU.

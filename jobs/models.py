@@ -30,6 +30,7 @@ class Job(models.Model):
     created_at = models.DateTimeField()
     queued_at = models.DateTimeField()  # when it last began to wait
     not_before = models.DateTimeField(null=True)  # a retry waits until then
+    never = models.TextField(blank=True)  # why no registered node could ever run it: found when it was submitted
     parked_until = models.DateTimeField(null=True)  # planning it raised: looked at again then
     started_at = models.DateTimeField(null=True)  # when the current attempt was placed
     completed_at = models.DateTimeField(null=True)
@@ -47,7 +48,9 @@ class Job(models.Model):
             models.Index(fields=["-created_at", "-id"], name="job_by_age"),
             models.Index(fields=["username", "-created_at"], name="job_by_user"),
             models.Index(
-                fields=["id"], condition=Q(state__in=["WAITING", "RUNNING"]) | Q(deleted_at__isnull=False), name="job_live"
+                fields=["id"],
+                condition=Q(state__in=["WAITING", "RUNNING"]) | Q(deleted_at__isnull=False),
+                name="job_live",
             ),
         ]
 

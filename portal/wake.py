@@ -82,7 +82,7 @@ class Listener:
 
         try:
             if self._postgres is None:
-                self._postgres = psycopg.connect(**_postgres_params(), autocommit=True)
+                self._postgres = psycopg.connect(**postgres_params(), autocommit=True)
                 self._postgres.execute(f'LISTEN "{_channel(self.topic)}"')
                 return True  # whatever was sent before we listened
             return any(True for _ in self._postgres.notifies(timeout=timeout, stop_after=1))
@@ -96,7 +96,7 @@ def _channel(topic: Topic) -> str:
     return f"longshore_{topic}"
 
 
-def _postgres_params() -> dict[str, Any]:
+def postgres_params() -> dict[str, Any]:
     params = connection.get_connection_params()
     return {
         key: value for key, value in params.items() if key not in {"cursor_factory", "context", "prepare_threshold"}

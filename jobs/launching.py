@@ -1,0 +1,63 @@
+"""From a task's row to what its start needs. What all tasks of an attempt share is read and made once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+
+from django.conf import settings
+
+from clusters.models import Node
+from jobs import environment
+from jobs.environment import TaskPlace
+from jobs.launch import Launch
+from jobs.models import Attempt, Task
+from jobs.spec import JobSpec
+
+
+@dataclass(frozen=True, slots=True)
+class _Shared:
+    """Of one placed attempt; placements never change within it."""
+
+    spec: JobSpec
+    username: str
+    number: int
+    app_id: str
+    places: tuple[TaskPlace, ...]
+    topology: Mapping[str, str]
+
+
+def launch(task_id: int, *, epoch: str) -> Launch:
+    """Raises Task.DoesNotExist, Node.DoesNotExist when either is gone."""
+    task = Task.objects.select_related("attempt").get(id=task_id)
+    node = Node.objects.only("name", "network").get(name=task.node)
+    shared = _shared(task.attempt_id, task.attempt.app_id)
+    return Launch(
+        spec=shared.spec,
+        username=shared.username,
+        instance=settings.INSTANCE,
+        attempt_number=shared.number,
+        app_id=shared.app_id,
+        task_id=task.pk,
+        role=task.role,
+        index=task.index,
+        node_name=node.name,
+        places=shared.places,
+        fs_uri=settings.DEFAULT_FS_URI,
+        gpu_ids=task.gpu_ids,
+        network="bridge" if node.network == "bridge" else "host",
+        pull="always" if settings.PULL_POLICY == "always" else "absent",
+        epoch=epoch,
+        shared=shared.topology,
+    )
+
+
+@lru_cache(maxsize=32)
+def _shared(attempt_id: int, app_id: str) -> _Shared:
+    attempt = Attempt.objects.select_related("job").get(id=attempt_id)
+    spec = JobSpec.from_json(attempt.job.spec)
+    rows = Task.objects.filter(attempt=attempt_id).order_by("id").values_list("role", "index", "address", "ports")
+    places = tuple(TaskPlace(role, index, address, ports) for role, index, address, ports in rows)
+    topology = environment.topology(spec, places)
+    return _Shared(spec, attempt.job.username, attempt.number, app_id, places, topology)

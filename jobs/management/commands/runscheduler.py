@@ -1,0 +1,18 @@
+"""``manage.py runscheduler``: any number may run, one acts, the others wait for its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand
+
+from jobs.scheduler import Scheduler
+from portal.lock import only_one
+
+
+class Command(BaseCommand):
+    help = "Plans and applies: the one process that changes the states of jobs"
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        with only_one("scheduler"):
+            Scheduler().run()

@@ -1,0 +1,138 @@
+"""The scheduler process: watch, load, plan, apply; the only writer of states.
+
+``Scheduler.tick`` is one pass and is what tests call. ``run`` does nothing but tick when it is woken, when time alone
+changes something, and every few seconds to be safe. Whatever a pass raises is logged and the next one tries again.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+
+from clusters.models import Node
+from clusters.watch import Look, Watch
+from jobs.apply import apply
+from jobs.load import Loader
+from jobs.models import Event
+from jobs.planner import plan
+from jobs.world import Observation
+from portal import health, wake
+
+log = structlog.get_logger()
+
+SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
+SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
+FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
+
+
+class Scheduler:
+    def __init__(self) -> None:
+        self.woken = threading.Event()
+        self.watch = Watch(self.woken.set)
+        self._loader = Loader()
+        self._strangers: dict[tuple[str, str], datetime] = {}
+        self._stopped = False
+        self.again_at: datetime | None = None
+
+    def tick(self, looks: Mapping[str, Look] | None = None, now: datetime | None = None) -> int:
+        """One pass; how many jobs changed. Without ``looks`` it takes the watchers' last."""
+        now = now or timezone.now()
+        self._watch_registered()
+        looks = self.watch.looks() if looks is None else looks
+        _write_health(looks, now)
+        world = self._loader.world(now, {name: _observation(look) for name, look in looks.items()}, self._strangers)
+        made = plan(world)
+        changed = apply(made, now)
+        self._strangers = made.strangers
+        self.watch.look_again(made.look)
+        self.again_at = now if made.more else made.again_at
+        return changed
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT. The lock is the caller's business."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.stop())
+        threading.Thread(target=self._listen, name="wake", daemon=True).start()
+        self._await_first_looks()
+        failures = 0
+        while not self._stopped:
+            self.woken.clear()
+            try:
+                health.beat("scheduler")
+                changed = self.tick()
+                failures = 0
+            except Exception:
+                failures += 1
+                log.exception("the pass failed and is tried again", failures=failures)
+                close_old_connections()
+                self.woken.wait(min(10.0, 0.2 * 2**failures))
+                continue
+            if not changed:
+                self.woken.wait(self._patience())
+        self.watch.stop()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self.woken.set()
+
+    def _patience(self) -> float:
+        if self.again_at is None:
+            return SAFETY_POLL
+        return max(0.01, min(SAFETY_POLL, (self.again_at - timezone.now()).total_seconds()))
+
+    def _listen(self) -> None:
+        listener = wake.Listener("scheduler")
+        while not self._stopped:
+            if listener.wait(SAFETY_POLL):
+                self.woken.set()
+
+    def _watch_registered(self) -> None:
+        self.watch.keep_up(dict(Node.objects.values_list("name", "unreachable_since")))
+
+    def _await_first_looks(self) -> None:
+        """A pass that knows only half of the nodes would let small jobs overtake a large one."""
+        deadline = time.monotonic() + FIRST_LOOKS
+        while not self._stopped and time.monotonic() < deadline:
+            try:
+                self._watch_registered()
+                if len(self.watch.looks()) == Node.objects.count():
+                    return
+            except DatabaseError:
+                log.exception("the database does not answer")
+                close_old_connections()
+            self.woken.wait(0.1)
+            self.woken.clear()
+
+
+def _observation(look: Look) -> Observation:
+    return Observation(look.node, look.at, look.reachable, look.containers, look.since)
+
+
+def _write_health(looks: Mapping[str, Look], now: datetime) -> None:
+    """Node rows follow what was seen; a change is an Event."""
+    for node in Node.objects.filter(name__in=looks.keys()):
+        look = looks[node.name]
+        health_now = Node.Health.READY if look.reachable else Node.Health.UNREACHABLE
+        values: dict[str, object] = {}
+        if node.health != health_now:
+            values = {"health": health_now, "health_reason": look.reason, "unreachable_since": look.since}
+            Event.objects.create(
+                at=now,
+                kind="node.ready" if look.reachable else "node.unreachable",
+                node=node.name,
+                before=node.health,
+                after=health_now,
+                reason=look.reason,
+            )
+            wake.notify("pages")
+        if look.reachable and (values or node.last_seen_at is None or now - node.last_seen_at > SEEN_EVERY):
+            values["last_seen_at"] = look.at
+        if values:
+            Node.objects.filter(pk=node.pk).update(**values, updated_at=now)

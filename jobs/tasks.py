@@ -1,0 +1,169 @@
+"""What workers do: take an order, claim its task, do the slow thing at the engine, write down the fact.
+
+Entry point of django-q2 is ``run``. It hands each order to a thread and returns, so one slow pull delays nobody and a
+few worker processes are enough. Nothing is lost when a worker dies: its claim lapses and the scheduler orders again.
+Workers never change a state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters import engines
+from clusters.runtime import FaultReason, Progress, RuntimeFault
+from jobs import launching, log_archive
+from jobs.launch import request
+from jobs.lifecycle import TASK_ENDS, TaskState
+from jobs.models import Task
+from jobs.world import Kind
+from portal import wake
+
+log = structlog.get_logger()
+
+LEASE = timedelta(seconds=30)  # an open claim; progress renews it
+STOP_GRACE = 10  # seconds between TERM and KILL
+THREADS = 128  # orders at work in one worker process
+FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away
+
+_pool: ThreadPoolExecutor | None = None
+
+
+def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
+    """(kind, task id, node, container) each. Returns at once."""
+    for order in orders:
+        _hands().submit(carry_out, *order)
+
+
+def carry_out(kind: str, task: int, node: str, container: str) -> None:
+    """One order, here and now. Doing it twice, or after it is no longer wanted, does nothing."""
+    close_old_connections()
+    try:
+        if kind == Kind.REMOVE:
+            _remove(node, container)
+        else:
+            _DO[Kind(kind)](task)
+    except Exception:
+        log.exception("an order failed and will be given again", kind=kind, task=task, node=node)
+    finally:
+        close_old_connections()
+
+
+def _start(id: int) -> None:
+    claim = _claim(id, Q(state=TaskState.STARTING))
+    if claim is None:
+        return
+    try:
+        launch = launching.launch(id, epoch=claim)
+        status = engines.runtime_for(launch.node_name).ensure(
+            request(launch),
+            on_progress=lambda progress: _progress(id, claim, progress),
+            still_wanted=lambda: _is_wanted(id, claim),
+        )
+        _fact(id, claim, container_id=status.id, fault=None)
+    except RuntimeFault as fault:
+        _fact(id, claim, **_fault(fault))
+    except Exception as error:
+        log.exception("a start failed", task=id)
+        sentence = f"Longshore could not start the container: {type(error).__name__}."
+        _fact(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
+
+
+def _fault(fault: RuntimeFault) -> dict[str, Any]:
+    """An engine that does not answer is the node's trouble, not the task's: it is tried again until the node is lost."""
+    if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
+        return {"progress": fault.sentence[:120] if fault.reason is FaultReason.UNREACHABLE else ""}
+    log.info("start refused", reason=str(fault.reason))
+    return {"fault": {"reason": str(fault.reason), "sentence": fault.sentence, "permanent": fault.permanent}}
+
+
+def _stop(id: int) -> None:
+    claim = _claim(id, Q(state=TaskState.STOPPING))
+    if claim is None:
+        return
+    task = Task.objects.only("node", "container_name").get(id=id)
+    try:
+        engines.runtime_for(task.node).stop(task.container_name, STOP_GRACE)
+    finally:
+        _fact(id, claim)
+
+
+def _collect(id: int) -> None:
+    """The log is kept before the container goes. Whatever is not reachable now is ordered again later."""
+    claim = _claim(id, Q(state__in=sorted(TASK_ENDS), collected=False))
+    if claim is None:
+        return
+    task = Task.objects.select_related("job", "attempt").get(id=id)
+    done = False
+    try:
+        log_archive.archive(task)
+        engines.runtime_for(task.node).remove(task.container_name)
+        done = True
+    except RuntimeFault as fault:
+        if fault.reason is not FaultReason.GONE:
+            log.info("not collected yet", task=id, node=task.node, reason=str(fault.reason))
+        done = fault.reason is FaultReason.GONE
+    finally:
+        _fact(id, claim, collected=done)
+
+
+def _remove(node: str, container: str) -> None:
+    engines.runtime_for(node).remove(container)
+
+
+_DO: dict[Kind, Callable[[int], None]] = {Kind.START: _start, Kind.STOP: _stop, Kind.COLLECT: _collect}
+
+
+def _claim(id: int, wanted: Q) -> str | None:
+    """Compare-and-set on the task's row: of two that try, one gets it."""
+    now, claim = timezone.now(), uuid4().hex
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    rows = Task.objects.filter(wanted, free, id=id)
+    return claim if rows.update(claim=claim, claimed_until=now + LEASE) else None
+
+
+def _is_wanted(id: int, claim: str) -> bool:
+    """Asked after the pull and right before create and start; also renews the claim."""
+    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
+    return bool(rows.update(claimed_until=timezone.now() + LEASE))
+
+
+def _progress(id: int, claim: str, progress: Progress) -> None:
+    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
+    if not rows.update(claimed_until=timezone.now() + LEASE, progress=progress.text[:120]):
+        raise RuntimeFault("It is no longer wanted.", reason=FaultReason.WITHDRAWN)
+    wake.notify("pages")
+
+
+def _fact(id: int, claim: str, **values: Any) -> None:
+    """Close the claim with what was learnt. The database may be away for a minute."""
+    deadline = time.monotonic() + FACT_RETRIES
+    while True:
+        try:
+            values = {"progress": "", **values}
+            rows = Task.objects.filter(id=id, claim=claim)
+            rows.update(claimed_until=None, claim="", fact_at=timezone.now(), **values)
+            wake.notify("scheduler")
+            return
+        except DatabaseError:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("a fact could not be written and is tried again", task=id)
+            close_old_connections()
+            time.sleep(0.5)
+
+
+def _hands() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="order")
+    return _pool

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
 from datetime import datetime
-from itertools import islice
+
+from django.db import connection
 
 from jobs.launch import app_id
 from jobs.models import Attempt, Job, Task
 
-_TASKS_AT_ONCE = 2000
-
 
 def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
-    """Insert attempt ``number`` of a saved job with all its tasks. The caller holds the transaction.
+    """Insert attempt ``number`` of a saved job with all its tasks, in config order. The caller holds the transaction.
 
     ``app_id`` is ``application_<ms>_<n>``, as v1 clients parse it: when it was opened, and its row id, which makes
     it unique.
@@ -22,13 +20,26 @@ def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
     attempt = Attempt.objects.create(job=job, number=number, app_id=uuid.uuid4().hex, created_at=at)
     attempt.app_id = app_id(int(at.timestamp() * 1000), attempt.pk)
     attempt.save(update_fields=["app_id"])
-    tasks = _tasks(job, attempt, at)
-    while chunk := list(islice(tasks, _TASKS_AT_ONCE)):
-        Task.objects.bulk_create(chunk)
+    for role in job.spec["taskRoles"]:
+        first = Task.objects.create(job=job, attempt=attempt, role=role["name"], index=0, changed_at=at)
+        if role["taskNumber"] > 1:
+            _repeat(first, role["taskNumber"])
     return attempt
 
 
-def _tasks(job: Job, attempt: Attempt, at: datetime) -> Iterator[Task]:
-    for role in job.spec["taskRoles"]:
-        for index in range(role["taskNumber"]):
-            yield Task(job=job, attempt=attempt, role=role["name"], index=index, changed_at=at)
+def _repeat(first: Task, number: int) -> None:
+    """Copy the task to the indices from 1 to ``number`` - 1 inside the database: 50,000 rows of a gang take a second
+    there, and half a minute through the models."""
+    quote = connection.ops.quote_name
+    index = quote("index")
+    columns = [quote(str(field.column)) for field in Task._meta.concrete_fields if not field.primary_key]
+    values = ["numbers.number" if column == index else f"task.{column}" for column in columns]
+    table = quote(Task._meta.db_table)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "WITH RECURSIVE numbers(number) AS "  # noqa: S608 - names of our own model, no values
+            "(SELECT 1 UNION ALL SELECT number + 1 FROM numbers WHERE number < %s) "
+            f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(values)} "
+            f"FROM numbers, {table} AS task WHERE task.id = %s ORDER BY numbers.number",
+            [number - 1, first.pk],
+        )

@@ -62,9 +62,11 @@ def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
     try:
         answer = answers.get(timeout=DEADLINE)
     except queue.Empty:
-        answer = RuntimeFault(f"No answer within {DEADLINE:g} s.", reason=FaultReason.UNREACHABLE)
+        sentence = f"The Docker engine at {endpoint} does not answer within {DEADLINE:g} s."
+        answer = RuntimeFault(sentence, reason=FaultReason.UNREACHABLE)
     if isinstance(answer, RuntimeFault):
-        raise BadRequest(f"The engine at {endpoint} cannot be used: {answer.sentence}") from answer
+        told = answer.reason is FaultReason.UNREACHABLE  # those sentences name the endpoint themselves
+        raise BadRequest(answer.sentence if told else f"The engine at {endpoint} cannot be used: {answer.sentence}")
     if isinstance(answer, Exception):
         raise answer
     return answer

@@ -149,7 +149,7 @@ def test_it_gives_up_on_an_engine_that_hangs(hosts: Hosts, root: APIClient, monk
     answer = root.post(URL, {"name": "x", "endpoint": "ssh://frozen"}, format="json")
     release.set()
     assert answer.status_code == 400
-    assert "No answer within" in answer.json()["message"]
+    assert "does not answer within" in answer.json()["message"]
 
 
 @pytest.mark.parametrize(("flag", "word"), [("swarm_worker", "Swarm"), ("kubelet", "kubelet")])

@@ -1,0 +1,159 @@
+"""Registering a real engine by each of its three ways, and what is said when the way is blocked."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from clusters import engines, first_start, probe
+from clusters.models import Node
+from portal.models import User
+from tests.keys import make_keys
+
+BED = Path(__file__).parent.parent / "bed" / "docker-bed.sh"
+PROGRAMS = ("dockerd", "sshd", "tini", "iptables", "openssl", "curl")
+URL = "/api/v1/nodes"
+pytestmark = pytest.mark.django_db
+
+
+@dataclass(frozen=True)
+class OneHost:
+    """A Docker host of its own in namespaces, with dockerd on a socket, on TLS and behind sshd."""
+
+    folder: Path
+    environment: dict[str, str]
+
+    @property
+    def address(self) -> str:
+        return f"{self.environment['BED_NET']}.11"
+
+    @property
+    def socket(self) -> str:
+        return f"unix://{self.folder}/nodes/n1/docker.sock"
+
+    def tls(self) -> dict[str, str]:
+        client = self.folder / "tls" / "client"
+        return {name: (client / f"{name}.pem").read_text() for name in ("ca", "cert", "key")}
+
+    def run(self, *arguments: str) -> None:
+        answer = subprocess.run(
+            ["bash", str(BED), *arguments], env=self.environment, capture_output=True, text=True, timeout=120
+        )
+        assert answer.returncode == 0, answer.stderr
+
+    def docker(self, *arguments: str) -> None:
+        command = ["docker", "-H", self.socket, *arguments]
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert answer.returncode == 0, answer.stderr
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneHost]:
+    _need_bed()
+    folder = tmp_path_factory.mktemp("bed")
+    number = os.getpid() % 250  # beds of other runs have other networks
+    settings = {"BED_DIR": str(folder), "BED_NET": f"10.91.{number}", "BED_BR": f"reg{number}"}
+    host = OneHost(folder, {**os.environ, **settings})
+    try:
+        host.run("up", "1")
+        yield host
+    finally:
+        host.run("down", "--purge")
+
+
+def _need_bed() -> None:
+    missing = [program for program in PROGRAMS if shutil.which(program) is None]
+    reason = f"not installed: {', '.join(missing)}" if missing else "needs root" if os.geteuid() else ""
+    if reason and "docker" in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
+        pytest.fail(f"LONGSHORE_REQUIRE asks for docker: {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def root(
+    host: OneHost, api: Callable[[User], APIClient], admin: User, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[APIClient]:
+    monkeypatch.setenv("HOME", str(host.folder / "home"))  # the keys and known_hosts of the user Longshore runs as
+    engines.use(None)
+    yield api(admin)
+    engines.use(None)
+
+
+def bodies(host: OneHost) -> dict[str, dict[str, Any]]:
+    return {
+        "unix": {"name": "by-unix", "endpoint": host.socket},
+        "tcp": {"name": "by-tcp", "endpoint": f"tcp://{host.address}:2376", "tls": host.tls()},
+        "ssh": {"name": "by-ssh", "endpoint": f"ssh://root@{host.address}"},
+    }
+
+
+@pytest.mark.parametrize("way", ["unix", "tcp", "ssh"])
+def test_it_registers_a_real_engine(host: OneHost, root: APIClient, way: str) -> None:
+    answer = root.post(URL, bodies(host)[way], format="json")
+    assert answer.status_code == 201, answer.json()
+    node = answer.json()
+    assert node["dockerVersion"] and node["resourcesTotal"]["vCores"] >= 1
+    assert node["resourcesTotal"]["memory"] >= 256
+    assert node["address"] == (probe.primary_address() if way == "unix" else host.address)
+    assert engines.runtime_for(node["name"]).list() == []
+
+
+def test_it_knows_an_engine_again_behind_another_endpoint(host: OneHost, root: APIClient) -> None:
+    ways = bodies(host)
+    assert root.post(URL, ways["ssh"], format="json").status_code == 201
+    for way in ("unix", "tcp"):
+        answer = root.post(URL, ways[way], format="json")
+        assert (answer.status_code, "is node by-ssh already" in answer.json()["message"]) == (409, True)
+    moved = {key: value for key, value in ways["tcp"].items() if key != "name"}
+    assert root.put(f"{URL}/by-ssh", moved, format="json").status_code == 200
+    assert Node.objects.get().tls_dir
+
+
+def test_it_says_which_part_of_the_way_is_wrong(host: OneHost, root: APIClient, tmp_path: Path) -> None:
+    tcp = bodies(host)["tcp"]
+    wrong = [
+        (tcp | {"tls": make_keys()}, "certificate"),
+        (tcp | {"endpoint": f"tcp://{host.address}:2399"}, "nothing listens there"),
+        ({"name": "x", "endpoint": f"unix://{tmp_path}/docker.sock"}, "there is no such socket"),
+        ({"name": "x", "endpoint": "ssh://root@127.0.0.1:9"}, "cannot be reached"),
+    ]
+    for body, words in wrong:
+        answer = root.post(URL, body, format="json")
+        assert (answer.status_code, words in answer.json()["message"]) == (400, True), answer.json()
+    assert not Node.objects.exists()
+
+
+def test_it_gives_up_on_a_frozen_host(host: OneHost, root: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probe, "DEADLINE", 1.0)
+    host.run("freeze", "1")
+    try:
+        answer = root.post(URL, bodies(host)["tcp"], format="json")
+    finally:
+        host.run("thaw", "1")
+    assert (answer.status_code, "does not answer within 1 s" in answer.json()["message"]) == (400, True)
+
+
+def test_it_refuses_a_host_of_a_swarm(host: OneHost, root: APIClient) -> None:
+    host.docker("swarm", "init", "--advertise-addr", host.address)
+    try:
+        answer = root.post(URL, bodies(host)["unix"], format="json")
+    finally:
+        host.docker("swarm", "leave", "--force")
+    assert (answer.status_code, "Swarm" in answer.json()["message"]) == (400, True)
+
+
+def test_it_finds_the_engine_of_docker_host_at_the_first_start(host: OneHost, root: APIClient, settings: Any) -> None:
+    settings.DOCKER_HOST = host.socket
+    told: list[str] = []
+    first_start.prepare(say=told.append)
+    assert Node.objects.get().name == "local"
+    assert told[0].startswith("Docker ") and "is node local" in told[0]

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from docker import APIClient
 from docker.errors import APIError, NotFound
@@ -21,7 +21,7 @@ from clusters.docker_connect import CONNECT, QUICK, SLOW, Ways, checked, url
 from clusters.docker_errors import translated
 from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
-from clusters.docker_pull import provide_image
+from clusters.docker_pull import has_image, import_image, provide_image
 from clusters.docker_request import FUSE, archive, create_arguments
 from clusters.docker_status import engine_info, inspected, phase_of
 from clusters.runtime import (
@@ -144,6 +144,15 @@ class DockerRuntime:
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
         with self._slow() as api:
             return self._windows.watch(api, self.endpoint, timeout, wake)
+
+    def has_image(self, image: str) -> bool:
+        with self._quick() as api:
+            return has_image(api, self.endpoint, image)
+
+    def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:
+        """Make an image of one layer from a root file system; ``changes`` are Dockerfile lines."""
+        with self._slow() as api:
+            import_image(api, self.endpoint, image, tar, changes)
 
     @contextmanager
     def _quick(self) -> Iterator[APIClient]:

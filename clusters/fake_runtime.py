@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from typing import IO
 
 from clusters.runtime import (
     LABEL_TASK,
@@ -229,6 +230,16 @@ class FakeRuntime:
                 return False
             if time.monotonic() >= deadline:
                 return True
+
+    def has_image(self, image: str) -> bool:
+        with self._changed:
+            self._enter("has_image")
+            return image in self.images
+
+    def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:
+        with self._changed:
+            self._enter("import_image")
+            self.images.add(image)
 
     # --- inside: all but _pull, _create and _start want the lock held ----------------------------------------------
 

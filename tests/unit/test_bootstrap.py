@@ -6,13 +6,13 @@ import os
 import shutil
 import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from jobs import bootstrap
+from tests.helpers import until
 
 SHELLS = ["bash", "dash", "busybox"]
 
@@ -81,13 +81,6 @@ def container(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Contai
     made = Container(tmp_path, request.param)
     yield made
     made.close()
-
-
-def until(condition: Callable[[], bool], seconds: float = 10) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        time.sleep(0.01)
 
 
 def test_it_keeps_stdout_and_stderr_apart_and_adds_nothing(container: Container) -> None:

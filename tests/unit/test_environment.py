@@ -5,7 +5,7 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs import environment
@@ -201,6 +201,7 @@ def test_the_jobs_own_variables_win() -> None:
     assert (seen["PAI_USERNAME"], seen["PAI_WORK_DIR"]) == ("x", "/y")
 
 
+@settings(max_examples=30)
 @given(st.dictionaries(st.from_regex(r"\A[A-Za-z_]\w{0,5}\Z"), st.text(st.characters(exclude_categories=["Cs"]))))
 def test_any_text_a_job_sets_arrives_unchanged(values: dict[str, str]) -> None:
     values = {key: text.replace("\0", "") for key, text in values.items() if key.isascii()}

@@ -1,0 +1,137 @@
+"""The start script under a real engine: its init, its limits, its way of stopping."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import shutil
+import subprocess
+import tarfile
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.docker_runtime import DockerRuntime, connect
+from clusters.runtime import ContainerStatus, Phase, Stream
+from jobs import exits, launch
+from jobs.environment import TaskPlace
+from jobs.launch import Launch
+from jobs.spec import read_config
+from tests.helpers import until
+
+pytestmark = pytest.mark.docker
+IMAGE = "longshore-test/bootstrap:1"
+ENDPOINT = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+
+
+@pytest.fixture(scope="module")
+def engine() -> DockerRuntime:
+    busybox = Path(shutil.which("busybox") or pytest.skip("busybox is not installed"))
+    spool = io.BytesIO()
+    with tarfile.open(fileobj=spool, mode="w") as tar:
+        for folder in ("bin", "etc", "work", "tmp"):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
+        tar.add(busybox, "bin/busybox")
+        for applet in ("sh", "cat", "tr", "sed", "sleep", "tail", "echo", "ls"):
+            entry = tarfile.TarInfo(f"bin/{applet}")
+            entry.type, entry.linkname = tarfile.SYMTYPE, "busybox"
+            tar.addfile(entry)
+    # An entry point that would break everything if it were not cleared
+    changes = ["--change", "WORKDIR /work", "--change", 'ENTRYPOINT ["/no/such/program"]']
+    subprocess.run(["docker", "import", *changes, "-", IMAGE], input=spool.getvalue(), check=True, capture_output=True)
+    return connect(ENDPOINT)
+
+
+@dataclass
+class Task:
+    engine: DockerRuntime
+    name: str = ""
+    memory_mb: int = 100
+
+    def start(self, command: str, **config: Any) -> None:
+        role = {"name": "w", "command": command, "memoryMB": self.memory_mb}
+        spec = read_config(json.dumps({"jobName": "inside", "image": IMAGE, "taskRoles": [role], **config}))
+        place = TaskPlace("w", 0, "10.0.0.1", {"http": [41000], "ssh": [41001]})
+        instance = f"test-{uuid.uuid4().hex}"
+        request = launch.request(
+            Launch(spec, "mira", instance, 1, "application_1_0001", 1, "w", 0, "n1", [place], "file:///store")
+        )
+        self.name = request.name
+        self.engine.ensure(request)
+
+    def status(self) -> ContainerStatus:
+        return next(status for status in self.engine.list() if status.name == self.name)
+
+    def end(self) -> ContainerStatus:
+        until(lambda: self.status().phase is Phase.EXITED, 30, what="the container ended")
+        return self.status()
+
+    def log(self, stream: Stream = "stdout") -> str:
+        return b"".join(chunk.data for chunk in self.engine.logs(self.name, stream)).decode()
+
+
+@pytest.fixture
+def task(engine: DockerRuntime) -> Iterator[Task]:
+    task = Task(engine)
+    yield task
+    if task.name:
+        engine.remove(task.name)
+
+
+def test_a_command_writes_to_two_streams_and_ends_with_its_own_code(task: Task) -> None:
+    task.start('echo "$lr"\necho err >&2\npwd; echo $PAI_WORK_DIR $PAI_JOB_NAME\nexit 3', jobEnvs={"lr": "a  * 'b'"})
+    assert exits.classify(task.end(), 100).raw_code == 3
+    assert task.log() == "a  * 'b'\n/work\n/work mira~inside\n"
+    assert task.log("stderr") == "err\n"
+
+
+def test_logins_find_the_variables_in_the_containers_environment_file(task: Task) -> None:
+    task.start(". /etc/environment; echo $PAI_CONTAINER_HOST_PORT_LIST; cat /etc/environment")
+    assert task.end().exit_code == 0
+    assert task.log().startswith("http:41000;ssh:41001;\n") and "PAI_WORK_DIR='/work'" in task.log()
+
+
+@pytest.mark.parametrize("command", ["sleep 600; echo no", "sleep 600 & sleep 500 & wait", "exec sleep 600"])
+def test_a_stop_ends_it_at_once_with_143(task: Task, command: str) -> None:
+    task.start(f"echo ready; {command}")
+    until(lambda: task.log() == "ready\n")
+    task.engine.stop(task.name, grace=60)  # the call itself would give up before that
+    assert (task.end().exit_code, task.log()) == (143, "ready\n")
+
+
+def test_a_stop_leaves_children_the_time_to_save_their_work(task: Task) -> None:
+    task.start("sh -c 'trap \"sleep 1; echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done'; echo no")
+    until(lambda: task.log() == "ready\n")
+    task.engine.stop(task.name, grace=30)
+    assert (task.end().exit_code, task.log()) == (143, "ready\nsaved\n")
+
+
+def test_a_command_that_will_not_stop_is_killed(task: Task) -> None:
+    task.start("trap '' TERM; echo ready; while :; do sleep 1; done")
+    until(lambda: task.log() == "ready\n")
+    task.engine.stop(task.name, grace=1)
+    assert task.end().exit_code == 137
+
+
+def test_a_signal_that_kills_the_command_is_told(task: Task) -> None:
+    task.start("kill -SEGV $$")
+    assert exits.classify(task.end(), 100).code == 139
+
+
+def test_running_out_of_memory_is_196(task: Task) -> None:
+    task.start("exec tail /dev/zero")
+    exit_ = exits.classify(task.end(), 100)
+    assert (exit_.code, exit_.certainty, exit_.spec.reaction) == (196, "certain", "NEVER_RETRY")
+
+
+def test_a_command_that_survives_a_killed_child_succeeds(task: Task) -> None:
+    task.start("tail /dev/zero; echo $?")
+    status = task.end()
+    assert exits.classify(status, 100).code == 0 and task.log() == "137\n"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import launch
+from jobs import environment, launch
 from jobs.environment import TaskPlace
 from jobs.launch import Launch
 from jobs.spec import JobSpec, read_config
@@ -83,6 +83,11 @@ def test_the_labels_tell_whose_it_is_and_what_it_holds() -> None:
 def test_a_task_without_gpus_sees_none() -> None:
     assert launch.request(replace(LAUNCH, gpu_ids=())).env["NVIDIA_VISIBLE_DEVICES"] == "void"
     assert "NVIDIA_VISIBLE_DEVICES" not in launch.request(LAUNCH).env
+
+
+def test_the_topology_may_be_made_once_for_all_tasks() -> None:
+    shared = environment.topology(LAUNCH.spec, LAUNCH.places)
+    assert launch.request(replace(LAUNCH, shared=shared)) == launch.request(LAUNCH)
 
 
 def test_a_task_without_a_place_cannot_be_asked_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
+from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.parsers import JSONParser
@@ -22,33 +23,36 @@ class NodeView(APIView):
 
 
 class NodeList(NodeView):
+    @extend_schema(summary="All nodes, by name", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request) -> Response:
         _reader(request)
         return Response(node_objects(Node.objects.order_by("name")))
 
-    @extend_schema(request=NewNode)
+    @extend_schema(summary="Register a node", request=NewNode, responses={201: OpenApiTypes.OBJECT})
     def post(self, request: Request) -> Response:
         node = services.register_node(request.user, _body(request), _ip(request))
         return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
 
 
 class NodeDetail(NodeView):
+    @extend_schema(summary="One node", responses=OpenApiTypes.OBJECT)
     def get(self, request: Request, name: str) -> Response:
         _reader(request)
         return Response(node_objects([services.find_node(name)])[0])
 
-    @extend_schema(request=NodeChange)
+    @extend_schema(summary="Change what the body names", request=NodeChange, responses=OpenApiTypes.OBJECT)
     def put(self, request: Request, name: str) -> Response:
         node = services.change_node(request.user, name, _body(request), _ip(request))
         return Response(node_objects([node])[0])
 
+    @extend_schema(summary="Remove a node that nothing runs on", responses=OpenApiTypes.OBJECT)
     def delete(self, request: Request, name: str) -> Response:
         services.remove_node(request.user, name, _ip(request))
         return Response({"message": f"node {name} removed"})
 
 
 class NodeStatusView(NodeView):
-    @extend_schema(request=NodeStatus)
+    @extend_schema(summary="Activate, cordon or drain a node", request=NodeStatus, responses=OpenApiTypes.OBJECT)
     def put(self, request: Request, name: str) -> Response:
         node = services.set_node_status(request.user, name, _body(request), _ip(request))
         return Response(node_objects([node])[0])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from clusters import engines, services
 from clusters.models import Node
 from clusters.runtime import RuntimeFault
+from clusters.sample_image import ImageHolder, ensure_sample_image
 from portal.errors import LongshoreError
 
 Say = Callable[[str], None]
@@ -37,10 +38,8 @@ def describe(node: Node) -> str:
 
 
 def _sample_image(node: Node, tell: Say) -> None:
-    from clusters.sample_image import ensure_sample_image  # late: it builds with Docker's library
-
     try:
-        line = ensure_sample_image(engines.runtime_for(node))
+        line = ensure_sample_image(cast(ImageHolder, engines.runtime_for(node)))
     except RuntimeFault as fault:
         line = f"The image of the sample jobs could not be built: {fault.sentence}"
     if line:

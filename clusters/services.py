@@ -30,7 +30,7 @@ from portal.models import AuditEvent, User
 
 Actor = User | AnonymousUser
 LOCAL = "local"
-SYSTEM = "system"  # actor of what Longshore does by itself
+FIRST_START = "first start"  # actor of what Longshore does by itself then
 
 
 def register_node(actor: Actor, data: object, ip: str | None = None) -> Node:
@@ -116,7 +116,7 @@ def register_local_node() -> Node | None:
     _take_engine(node, info)
     node.cpus, node.memory_mb = info.cpus, info.memory_mb
     try:
-        return _create(node, SYSTEM, None)
+        return _create(node, FIRST_START, None)
     except ConflictNode:  # another process of a first start was quicker
         return None
 

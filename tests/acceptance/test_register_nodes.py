@@ -157,3 +157,8 @@ def test_it_finds_the_engine_of_docker_host_at_the_first_start(host: OneHost, ro
     first_start.prepare(say=told.append)
     assert Node.objects.get().name == "local"
     assert told[0].startswith("Docker ") and "is node local" in told[0]
+    assert told[1].startswith("Image longshore/sample:1 was made"), told
+    host.docker("image", "inspect", "longshore/sample:1")
+    del told[:]
+    first_start.prepare(say=told.append)
+    assert told == []

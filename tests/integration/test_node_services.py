@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 import threading
-import types
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
 
 from clusters import engines, gpus, node_keys, probe, services
+from clusters import first_start as node_start
 from clusters.fake_runtime import FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import FaultReason, RuntimeFault
@@ -54,7 +53,7 @@ def test_it_makes_the_engine_of_docker_host_node_local(
     assert (node.name, node.endpoint, node.cpus, node.memory_mb) == ("local", "unix:///var/run/docker.sock", 8, 16_000)
     assert node.address == probe.primary_address()
     assert node.gpus == [{"id": "0", "type": "T4"}]
-    assert AuditEvent.objects.get().actor == "system"
+    assert AuditEvent.objects.get().actor == "first start"
 
 
 def test_it_leaves_a_portal_that_has_nodes_alone(db: None, engine: FakeRuntime, no_gpus: None) -> None:
@@ -250,11 +249,9 @@ def test_it_finds_an_address_that_other_hosts_can_use() -> None:
 
 @pytest.fixture
 def image_builder(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """Stands for the builder of the sample image, which needs a real engine (tests/acceptance has that)."""
+    """Stands for the builder of the sample image, which has tests of its own."""
     asked: list[Any] = []
-    module = types.ModuleType("clusters.sample_image")
-    module.ensure_sample_image = lambda runtime: asked.append(runtime) or "Built."  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "clusters.sample_image", module)
+    monkeypatch.setattr(node_start, "ensure_sample_image", lambda runtime: asked.append(runtime) or "Built.")
     return asked
 
 
@@ -277,9 +274,7 @@ def test_it_goes_on_without_an_engine(db: None, engine: FakeRuntime, image_build
     engine.cut()
     told: list[str] = []
     first_start.send(sender=None, say=told.append)
-    assert len(told) == 1 and told[0].startswith(
-        "No node yet. The Docker engine here does not answer."
-    )
+    assert len(told) == 1 and told[0].startswith("No node yet. The Docker engine here does not answer.")
     assert not image_builder
 
 
@@ -289,7 +284,7 @@ def test_it_goes_on_when_the_sample_image_cannot_be_built(
     def refuse(runtime: Any) -> str:
         raise RuntimeFault("No space left.", reason=FaultReason.REFUSED)
 
-    monkeypatch.setattr(sys.modules["clusters.sample_image"], "ensure_sample_image", refuse)
+    monkeypatch.setattr(node_start, "ensure_sample_image", refuse)
     told: list[str] = []
     first_start.send(sender=None, say=told.append)
     assert told[1] == "The image of the sample jobs could not be built: No space left."

@@ -51,7 +51,6 @@ class Launch:
     pull: Literal["absent", "always"] = "absent"
     epoch: str = ""  # the claim that orders this start
     shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
-    shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks are started
 
 
 def request(launch: Launch) -> ContainerRequest:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-
-from clusters.placement import Blocker, Demand, Free, NodeView, Room, copies
+from clusters.placement import Blocker, Demand, Free, NodeView, Room, copies, idle
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
@@ -17,7 +15,7 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
     if not found and Room(nodes).place(demands) is None:
         found = [_gang(offered, demands)]
     away = [node for node in nodes if not node.offered]
-    if found and away and Room([_idle(node) for node in nodes]).place(demands) is not None:
+    if found and away and Room([idle(node) for node in nodes]).place(demands) is not None:
         found += [
             Blocker("nodes", f"Node {node.name} is {node.why_not}, so nothing is placed on it.", node=node.name)
             for node in away[:5]
@@ -30,14 +28,16 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
 
     Says never only where it is certain, node by node and in sum; a packing that is merely hard to find is not never.
     """
-    idle = [Free(_idle(node)) for node in nodes]
+    if not nodes:
+        return None  # a first node may be registered any minute
+    idles = [Free(idle(node)) for node in nodes]
     for shape in _shapes(demands):
-        if not any(free.fits(shape) for free in idle):
-            return _no_node_ever(idle, shape)
+        if not any(free.fits(shape) for free in idles):
+            return _no_node_ever(idles, shape)
         wanted = sum(demand.role == shape.role for demand in demands)
         room = sum(
             copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
-            for free in idle
+            for free in idles
             if free.fits(shape)
         )
         if room < wanted:
@@ -47,15 +47,11 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
                 need=str(wanted),
                 have=str(room),
             )
-    return _too_much_in_sum(idle, demands)
+    return _too_much_in_sum(idles, demands)
 
 
 def _shapes(demands: Sequence[Demand]) -> list[Demand]:
     return list({demand.role: demand for demand in demands}.values())
-
-
-def _idle(node: NodeView) -> NodeView:
-    return replace(node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
 
 
 def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
@@ -150,10 +146,8 @@ def _no_node(nodes: Sequence[NodeView]) -> Blocker:
     return Blocker("nodes", f"No node takes tasks now: {listed}.", need="1", have="0")
 
 
-def _no_node_ever(idle: Sequence[Free], shape: Demand) -> Blocker:
-    if not idle:
-        return _no_node([])
-    nearest = min(idle, key=lambda free: (sum(short for short, _ in _lacks(free, shape)), free.node.name))
+def _no_node_ever(idles: Sequence[Free], shape: Demand) -> Blocker:
+    nearest = min(idles, key=lambda free: (sum(short for short, _ in _lacks(free, shape)), free.node.name))
     lacks = " and ".join(text for _, text in _lacks(nearest, shape)) or "ports outside what it may give"
     return Blocker(
         "never",
@@ -174,12 +168,12 @@ def _lacks(free: Free, shape: Demand) -> list[tuple[float, str]]:
     return [((need - have) / need, text) for need, have, text in checks if need > have]
 
 
-def _too_much_in_sum(idle: Sequence[Free], demands: Sequence[Demand]) -> Blocker | None:
+def _too_much_in_sum(idles: Sequence[Free], demands: Sequence[Demand]) -> Blocker | None:
     kind = demands[0].gpu_type if demands else ""
     totals = (
-        ("GPUs", sum(d.gpus for d in demands), sum(free.free_gpus(kind) for free in idle), str),
-        ("CPU cores", sum(d.cpus for d in demands), sum(free.cpus for free in idle), str),
-        ("memory", sum(d.memory_mb for d in demands), sum(free.memory_mb for free in idle), size),
+        ("GPUs", sum(d.gpus for d in demands), sum(free.free_gpus(kind) for free in idles), str),
+        ("CPU cores", sum(d.cpus for d in demands), sum(free.cpus for free in idles), str),
+        ("memory", sum(d.memory_mb for d in demands), sum(free.memory_mb for free in idles), size),
     )
     for what, need, have, show in totals:
         if need > have:

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +253,13 @@ class Room:
         del group[free.node.name]
         if not group:
             del self.groups[likeness]
+
+
+def idle(node: NodeView) -> NodeView:
+    """The node as if nothing ran on it and it were offered."""
+    return replace(
+        node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
+    )
 
 
 def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:

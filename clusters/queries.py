@@ -13,6 +13,11 @@ def load_nodes() -> list[NodeView]:
     return Ledger().nodes()
 
 
+def load_idle_nodes() -> list[NodeView]:
+    """All nodes by name as if nothing ran on them: what a job could get at best. One query."""
+    return [_view(node, 0, 0, set(), set()) for node in Node.objects.order_by("name")]
+
+
 class Ledger:
     """Sums what is taken. Allocation rows never change, so a pass reads only the ids and the rows it has not seen."""
 
@@ -23,8 +28,8 @@ class Ledger:
         """``with_held``: count as taken what quarantine held when the scheduler last wrote it down."""
         self._refresh()
         used: dict[int, tuple[list[int], list[int], set[str], set[int]]] = {}
-        for node, cpus, memory, gpus, ports in self._rows.values():
-            of_node = used.setdefault(node, ([], [], set(), set()))
+        for node_id, cpus, memory, gpus, ports in self._rows.values():
+            of_node = used.setdefault(node_id, ([], [], set(), set()))
             of_node[0].append(cpus)
             of_node[1].append(memory)
             of_node[2].update(gpus)
@@ -46,8 +51,8 @@ class Ledger:
         new = Allocation.objects.filter(id__gte=missing[0]).values_list(
             "id", "node_id", "cpus", "memory_mb", "gpu_ids", "ports"
         )
-        for id, node, cpus, memory, gpus, ports in new:
-            self._rows[id] = node, cpus, memory, tuple(gpus), tuple(ports)
+        for id, node_id, cpus, memory, gpus, ports in new:
+            self._rows[id] = node_id, cpus, memory, tuple(gpus), tuple(ports)
 
 
 def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]) -> NodeView:

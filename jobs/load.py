@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Q
@@ -55,6 +56,7 @@ _TASK = (
     "finished_at",
 )
 _ENDS = sorted(TASK_ENDS)
+_LIVE = (JobState.WAITING, JobState.RUNNING)
 
 
 class Loader:
@@ -72,14 +74,14 @@ class Loader:
         strangers: Mapping[tuple[str, str], datetime],
     ) -> World:
         jobs = list(
-            Job.objects.filter(Q(state__in=[JobState.WAITING, JobState.RUNNING]) | Q(deleted_at__isnull=False))
+            Job.objects.filter(Q(state__in=_LIVE) | Q(deleted_at__isnull=False))
             .order_by("id")
-            .values_list(*_JOB)
+            .values(*_JOB)
         )
         decided = _decided()
-        views = self._views([row for row in jobs if row[4] in (JobState.WAITING, JobState.RUNNING)], decided)
+        views = self._views([row for row in jobs if row["state"] in _LIVE], decided)
         tasks = _tasks_by_job()
-        leftovers = [_task(row) for row in Task.objects.filter(state__in=_ENDS, collected=False).values_list(*_TASK)]
+        leftovers = [_task(row) for row in Task.objects.filter(state__in=_ENDS, collected=False).values(*_TASK)]
         return World(
             now=now,
             nodes=self._ledger.nodes(with_held=False),
@@ -87,20 +89,18 @@ class Loader:
             live=[(job, tasks.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
             waiting=[job for job in views if job.state is JobState.WAITING],
             leftovers=leftovers,
-            purgeable=_purgeable(
-                [row[0] for row in jobs if row[15] is not None and row[4] not in ("WAITING", "RUNNING")]
-            ),
+            purgeable=_purgeable([row["id"] for row in jobs if row["state"] not in _LIVE]),
             stopped_vcs=frozenset(
                 VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING).values_list("name", flat=True)
             ),
             known=_known(observations, tasks, leftovers),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
-            random=random.random(),
+            random=random.random(),  # noqa: S311 - spreads retries, hides nothing
         )
 
-    def _views(self, rows: list[tuple[object, ...]], decided: Mapping[int, Exit]) -> list[JobView]:
-        self._read_specs([row[0] for row in rows])  # type: ignore[misc]
+    def _views(self, rows: list[dict[str, Any]], decided: Mapping[int, Exit]) -> list[JobView]:
+        self._read_specs([row["id"] for row in rows])
         return [self._view(row, decided) for row in rows]
 
     def _read_specs(self, ids: list[int]) -> None:
@@ -112,29 +112,27 @@ class Loader:
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
 
-    def _view(self, row: tuple[object, ...], decided: Mapping[int, Exit]) -> JobView:
-        (id, username, name, vc, state, attempt, changed, execution, stopped_by, never) = row[:10]
-        (user, platform, resource, not_before, parked_until, deleted_at) = row[10:]
-        spec, shape = self._specs[id]  # type: ignore[index]
+    def _view(self, row: dict[str, Any], decided: Mapping[int, Exit]) -> JobView:
+        spec, shape = self._specs[row["id"]]
         return JobView(
-            id=id,  # type: ignore[arg-type]
-            name=f"{username}/{name}",
-            vc=vc,  # type: ignore[arg-type]
-            state=JobState(state),  # type: ignore[arg-type]
+            id=row["id"],
+            name=f"{row['username']}/{row['name']}",
+            vc=row["vc"],
+            state=JobState(row["state"]),
             spec=spec,
             demands=shape,
-            attempt_number=attempt,  # type: ignore[arg-type]
-            changed_at=changed,  # type: ignore[arg-type]
-            stopping=execution == Job.Execution.STOP,
-            stopped_by=stopped_by,  # type: ignore[arg-type]
-            never=never,  # type: ignore[arg-type]
-            user_retries=user,  # type: ignore[arg-type]
-            platform_retries=platform,  # type: ignore[arg-type]
-            resource_retries=resource,  # type: ignore[arg-type]
-            not_before=not_before,  # type: ignore[arg-type]
-            parked_until=parked_until,  # type: ignore[arg-type]
-            deleted=deleted_at is not None,
-            decided=decided.get(id),  # type: ignore[arg-type, call-overload]
+            attempt_number=row["attempt_number"],
+            changed_at=row["changed_at"],
+            stopping=row["execution"] == Job.Execution.STOP,
+            stopped_by=row["stopped_by"],
+            never=row["never"],
+            user_retries=row["user_retries"],
+            platform_retries=row["platform_retries"],
+            resource_retries=row["resource_retries"],
+            not_before=row["not_before"],
+            parked_until=row["parked_until"],
+            deleted=row["deleted_at"] is not None,
+            decided=decided.get(row["id"]),
         )
 
 
@@ -148,15 +146,13 @@ def _decided() -> dict[int, Exit]:
 def _tasks_by_job() -> dict[int, list[TaskView]]:
     current = Attempt.objects.filter(job__state=JobState.RUNNING, number=F("job__attempt_number"))
     found: dict[int, list[TaskView]] = {}
-    for row in Task.objects.filter(attempt__in=current.values("id")).order_by("id").values_list(*_TASK):
-        found.setdefault(row[1], []).append(_task(row))
+    for row in Task.objects.filter(attempt__in=current.values("id")).order_by("id").values(*_TASK):
+        found.setdefault(row["job_id"], []).append(_task(row))
     return found
 
 
-def _task(row: tuple[object, ...]) -> TaskView:
-    values = dict(zip(_TASK, row, strict=True))
-    values["state"] = TaskState(values["state"])
-    return TaskView(**values)  # type: ignore[arg-type]
+def _task(row: dict[str, Any]) -> TaskView:
+    return TaskView(**{**row, "state": TaskState(row["state"])})
 
 
 def _purgeable(ended: list[int]) -> list[int]:

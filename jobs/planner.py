@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from clusters.placement import NodeView, Room
+from clusters.placement import NodeView, Room, idle
 from clusters.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
 from jobs import exits
 from jobs.exits import Exit
@@ -98,7 +98,7 @@ def _decide(
 def _as_ended(task: TaskView, one: Settled, now: datetime) -> Ended:
     if one.after in TASK_ENDS:
         finished = one.container.finished_at if one.container else None
-        return Ended(task.role, task.index, one.after, one.exit, finished or now)  # type: ignore[arg-type]
+        return Ended(task.role, task.index, one.after, one.exit, finished or now)
     exit_ = Exit.from_json(task.exit) if task.exit else None
     return Ended(task.role, task.index, one.after or task.state, exit_, task.finished_at)
 
@@ -209,7 +209,7 @@ def _place_all(world: World, made: Plan) -> None:
     set of the nodes offered now could ever hold (its node is away) lets the others pass."""
     nodes = offered(world, made.held)
     room = Room(node for node in nodes if node.name in world.observations)
-    idle = _Idle(nodes)
+    emptied = _Idle(nodes)
     blocked = set(world.stopped_vcs)
     placed = 0
     for job in world.waiting:
@@ -224,7 +224,7 @@ def _place_all(world: World, made: Plan) -> None:
         found = _guarded(world, made, job, partial(_place, room, job))
         if found is not None and found.places:
             placed += len(found.places)
-        elif found is not None and idle.could_hold(job):
+        elif found is not None and emptied.could_hold(job):
             blocked.add(job.vc)
 
 

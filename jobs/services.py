@@ -19,9 +19,11 @@ from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
 from clusters.placement import Blocker
 from clusters.queries import load_nodes
+from clusters.queries import load_idle_nodes, load_nodes
 from jobs import jsonc, queries
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
+from jobs.demands import demands
 from jobs.demands import demands
 from jobs.models import Event, Job
 from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, JobSpec, read_config, read_value
@@ -156,6 +158,8 @@ def _require_grant(user: User, vc: str) -> None:
 
 def _insert(user: User, text: str, spec: JobSpec) -> Job:
     now = timezone.now()
+    never = blockers.never_fits(load_nodes(), demands(spec))
+    never = blockers.never_fits(load_idle_nodes(), demands(spec))
     job = Job(
         username=user.username,
         name=spec.job_name,
@@ -165,8 +169,10 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
+        never=never.sentence if never else "",
         created_at=now,
         queued_at=now,
+        never=never.sentence if never else "",
         changed_at=now,
     )
     try:

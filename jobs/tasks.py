@@ -41,12 +41,11 @@ _pool: ThreadPoolExecutor | None = None
 def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
     """(kind, task id, node, container) each. Returns at once."""
     for order in orders:
-        _hands().submit(carry_out, *order)
+        _hands().submit(_in_thread, *order)
 
 
 def carry_out(kind: str, task: int, node: str, container: str) -> None:
     """One order, here and now. Doing it twice, or after it is no longer wanted, does nothing."""
-    close_old_connections()
     try:
         if kind == Kind.REMOVE:
             _remove(node, container)
@@ -54,8 +53,12 @@ def carry_out(kind: str, task: int, node: str, container: str) -> None:
             _DO[Kind(kind)](task)
     except Exception:
         log.exception("an order failed and will be given again", kind=kind, task=task, node=node)
-    finally:
-        close_old_connections()
+
+
+def _in_thread(kind: str, task: int, node: str, container: str) -> None:
+    close_old_connections()
+    carry_out(kind, task, node, container)
+    close_old_connections()
 
 
 def _start(id: int) -> None:
@@ -79,7 +82,7 @@ def _start(id: int) -> None:
 
 
 def _fault(fault: RuntimeFault) -> dict[str, Any]:
-    """An engine that does not answer is the node's trouble, not the task's: it is tried again until the node is lost."""
+    """An engine that does not answer is the node's trouble, not the task's: tried again until the node is lost."""
     if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
         return {"progress": fault.sentence[:120] if fault.reason is FaultReason.UNREACHABLE else ""}
     log.info("start refused", reason=str(fault.reason))

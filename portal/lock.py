@@ -1,4 +1,4 @@
-"""One process at a time: a file lock on one host (SQLite), an advisory lock in PostgreSQL. Both end with their holder."""
+"""One process at a time: a file lock on one host (SQLite), an advisory lock in PostgreSQL; both end with it."""
 
 from __future__ import annotations
 

@@ -1,0 +1,145 @@
+"""A whole portal in one thread, on engines in memory: the real scheduler, the real workers' code, the real queue.
+
+A test says when each acts, so that a crash between any two steps can be played: ``tick`` is one pass of the scheduler,
+``work`` carries out what is in the queue, ``lose_orders`` empties it instead.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.utils import timezone
+from django_q.models import OrmQ
+from django_q.signing import SignedPackage
+
+from clusters import engines
+from clusters.fake_runtime import Behaviour, FakeRuntime
+from clusters.models import Allocation, Node
+from clusters.runtime import ContainerStatus, Phase, RuntimeFault
+from clusters.watch import Look
+from jobs import services, tasks
+from jobs.models import Attempt, Event, Job, Task
+from jobs.scheduler import Scheduler
+from portal.models import User
+
+IMAGE = "lab/image:1"
+
+
+def config(name: str = "j1", *, roles: list[dict[str, Any]] | None = None, **values: Any) -> str:
+    """A job config; a role is {"name": "w"} plus what differs from one task with 1 core and 100 MB."""
+    default = {"taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": "work"}
+    written = [{**default, "name": "worker", **role} for role in roles or [{}]]
+    return json.dumps({"jobName": name, "image": IMAGE, "taskRoles": written, **values})
+
+
+class Cluster:
+    def __init__(self, owner: User) -> None:
+        self.owner = owner
+        self.engines: dict[str, FakeRuntime] = {}
+        self.late = timedelta(0)  # how far the clock of the next passes is ahead
+        self.scheduler = Scheduler()
+        self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # this class looks itself
+        self.scheduler.watch.look_again = lambda nodes: None  # type: ignore[method-assign]
+        self._kept: dict[str, Look] = {}
+        engines.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
+
+    # --- the set-up ------------------------------------------------------------------------------------------------
+
+    def add_node(self, name: str = "n1", *, gpus: int = 0, gpu_type: str = "", **values: Any) -> FakeRuntime:
+        runtime = FakeRuntime(hostname=name, images=frozenset({IMAGE}))
+        self.engines[name] = runtime
+        fields = {"address": f"10.0.0.{len(self.engines)}", "cpus": 8, "memory_mb": 16000, **values}
+        listed = [{"id": str(n), "type": gpu_type} for n in range(gpus)]
+        Node.objects.create(name=name, endpoint=f"fake://{name}", gpus=listed, **fields)
+        return runtime
+
+    def submit(self, text: str | None = None, **values: Any) -> Job:
+        return services.submit(self.owner, text or config(**values))
+
+    # --- one step each ---------------------------------------------------------------------------------------------
+
+    def tick(self) -> int:
+        now = timezone.now() + self.late
+        self._kept = {name: self._look(name) for name in Node.objects.values_list("name", flat=True)}
+        return self.scheduler.tick(self._kept, timezone.now() + self.late if self.late else now + timedelta(seconds=1e-3))
+
+    def _look(self, name: str) -> Look:
+        at, last = timezone.now() + self.late, self._kept.get(name)
+        try:
+            found = {status.name: status for status in self.engines[name].list()}
+        except RuntimeFault as fault:
+            since = last.since if last is not None and last.since else at
+            return Look(name, at, False, last.containers if last else {}, since, fault.sentence)
+        return Look(name, at, True, found)
+
+    def orders(self) -> list[tuple[str, int, str, str]]:
+        return [order for row in OrmQ.objects.order_by("id") for order in SignedPackage.loads(row.payload)["args"][0]]
+
+    def work(self, only: Callable[[tuple[str, int, str, str]], bool] = lambda order: True) -> int:
+        """Carry out every order in the queue, as a worker would."""
+        found = [order for order in self.orders() if only(order)]
+        self.lose_orders()
+        for order in found:
+            tasks.carry_out(*order)
+        return len(found)
+
+    def lose_orders(self) -> None:
+        OrmQ.objects.all().delete()
+
+    def settle(self, rounds: int = 12) -> None:
+        """Tick and work until nothing changes any more."""
+        for _ in range(rounds):
+            changed = self.tick()
+            if not self.work() and not changed:
+                return
+
+    # --- what a test looks at --------------------------------------------------------------------------------------
+
+    def job(self, job: Job) -> Job:
+        return Job.objects.get(pk=job.pk)
+
+    def tasks(self, job: Job) -> list[Task]:
+        current = Job.objects.get(pk=job.pk)
+        return list(Task.objects.filter(job=job, attempt__number=current.attempt_number).order_by("id"))
+
+    def task(self, job: Job, at: int = 0) -> Task:
+        return self.tasks(job)[at]
+
+    def attempts(self, job: Job) -> list[Attempt]:
+        return list(Attempt.objects.filter(job=job).order_by("number"))
+
+    def kinds(self, job: Job) -> list[str]:
+        return list(Event.objects.filter(job=job).order_by("id").values_list("kind", flat=True))
+
+    def containers(self, phase: Phase | None = None) -> list[ContainerStatus]:
+        found = [status for runtime in self.engines.values() for status in self._all(runtime)]
+        return [status for status in found if phase in (None, status.phase)]
+
+    def _all(self, runtime: FakeRuntime) -> Iterable[ContainerStatus]:
+        try:
+            return runtime.list()
+        except RuntimeFault:
+            return []
+
+    def finish(self, job: Job, code: int = 0, at: int = 0, *, oom: bool = False) -> None:
+        task = self.task(job, at)
+        self.engines[task.node].finish(task.container_name, code, oom=oom)
+
+    def allocated(self) -> int:
+        return Allocation.objects.count()
+
+    def assert_clean(self) -> None:
+        """Nothing is left of jobs that have ended."""
+        assert self.containers() == []
+        assert self.allocated() == 0
+
+    @staticmethod
+    def runs(exit_code: int | None, **values: Any) -> Behaviour:
+        return Behaviour(exit_code=exit_code, **values)
+
+    def ahead(self, seconds: float) -> datetime:
+        self.late += timedelta(seconds=seconds)
+        return timezone.now() + self.late

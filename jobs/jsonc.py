@@ -25,6 +25,7 @@ _COMMENT = re.compile(rf"{_STRING}|(?P<comment>//[^\r\n]*|/\*.*?\*/)|/\*.*", re.
 _TRAILING = re.compile(
     rf'(?P<before>(?:{_STRING}|[^ \t\r\n"\[{{,:])[ \t\r\n]*),(?=[ \t\r\n]*[}}\]])|{_STRING}', re.DOTALL
 )
+_PERHAPS_TRAILING = re.compile(r",[ \t\r\n]*+[}\]]")
 _TOKEN = re.compile(rf'{_STRING}|[\[\]{{}},:]|[^ \t\r\n"\[\]{{}},:]+', re.DOTALL)
 _VISIBLE = re.compile(r"[^\r\n]")
 _LINE_END = re.compile(r"\r\n?|\n")
@@ -135,8 +136,11 @@ def decode(text: str) -> Any:
 
 def blank(text: str) -> str:
     """The same text, the same length, the same lines, with comments and trailing commas as spaces."""
-    text = _COMMENT.sub(lambda m: _VISIBLE.sub(" ", m[0]) if m["comment"] else m[0], text)
-    return _TRAILING.sub(lambda m: m["before"] + " " if m["before"] else m[0], text)
+    if "//" in text or "/*" in text:
+        text = _COMMENT.sub(lambda m: _VISIBLE.sub(" ", m[0]) if m["comment"] else m[0], text)
+    if _PERHAPS_TRAILING.search(text):
+        text = _TRAILING.sub(lambda m: m["before"] + " " if m["before"] else m[0], text)
+    return text
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:

@@ -22,7 +22,7 @@ _ENV_REFUSED = re.compile(r"[=\x00-\x1f\x7f]")
 
 
 def integer(value: Any) -> int:
-    number = _number(value)
+    number = value if type(value) is int else _number(value)
     if isinstance(number, float):
         if math.isinf(number):
             raise PydanticCustomError("infinite", "infinite")

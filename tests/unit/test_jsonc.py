@@ -31,7 +31,10 @@ def refusal(text: str) -> jsonc.NotJson:
 
 def with_gaps(value: Any, draw: Any) -> str:
     """The value as text, with comments and trailing commas wherever they may stand."""
-    gap = lambda: draw(GAPS)  # noqa: E731
+
+    def gap() -> str:
+        return str(draw(GAPS))
+
     if isinstance(value, dict | list) and value:
         if isinstance(value, dict):
             items = [f"{gap()}{json.dumps(k)}{gap()}:{with_gaps(v, draw)}" for k, v in value.items()]

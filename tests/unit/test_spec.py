@@ -66,7 +66,8 @@ def test_the_fields_have_exactly_their_v1_names() -> None:
             {**ROLE, "memoryMB": 200, "shmMB": 128, "portList": [{"label": "p", "beginAt": 5, "portNumber": 2}]}
         ],
     )
-    assert list(spec.to_json()) == [
+    stored: Any = spec.to_json()
+    assert list(stored) == [
         "jobName",
         "image",
         "authFile",
@@ -81,7 +82,7 @@ def test_the_fields_have_exactly_their_v1_names() -> None:
         "jobEnvs",
         "extras",
     ]
-    (role,) = spec.to_json()["taskRoles"]  # type: ignore[union-attr, misc]
+    (role,) = stored["taskRoles"]
     assert list(role) == [
         "name",
         "taskNumber",
@@ -385,7 +386,7 @@ FREE = st.dictionaries(
 PORTS = st.fixed_dictionaries(
     {"label": NAMES}, optional={"beginAt": st.integers(0, 60_000), "portNumber": st.integers(1, 5_000)}
 )
-ROLES = st.fixed_dictionaries(
+ROLES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"name": NAMES, "command": st.text(min_size=1, max_size=30).map(lambda s: "x" + s.replace("\x00", ""))},
     optional={
         "taskNumber": st.integers(1, 50),
@@ -398,7 +399,7 @@ ROLES = st.fixed_dictionaries(
         "minSucceededTaskCount": st.none() | st.just(1),
     },
 )
-CONFIGS = st.fixed_dictionaries(
+CONFIGS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
         "jobName": st.from_regex(r"[A-Za-z0-9\-._]{1,20}", fullmatch=True),
         "image": st.from_regex(r"[a-z0-9/:.]{1,20}", fullmatch=True),
@@ -454,7 +455,8 @@ def test_any_value_anywhere_is_read_or_refused_with_its_place(
     target = {"job": config, "role": role, "port": (role.get("portList") or [role])[0]}[level]
     target[key] = value
     text = json.dumps(config)
-    for read_ in (lambda: read_config(text), lambda: read_value(config)):
+    ways: list[Callable[[], JobSpec]] = [lambda: read_config(text), lambda: read_value(config)]
+    for read_ in ways:
         try:
             spec = read_()
         except (InvalidConfig, TooLarge) as refused:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -169,7 +170,8 @@ TABLE: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize("value, message", [row[1:] for row in TABLE], ids=[row[0] for row in TABLE])
 def test_it_answers_the_first_violation_as_v1_did(value: Any, message: str) -> None:
-    for read in (lambda: read_config(json.dumps(value)), lambda: read_value(value)):
+    ways: list[Callable[[], object]] = [lambda: read_config(json.dumps(value)), lambda: read_value(value)]
+    for read in ways:
         with pytest.raises(InvalidConfig) as caught:
             read()
         assert caught.value.message == message

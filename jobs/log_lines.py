@@ -106,7 +106,6 @@ def view_of(index: LineIndex, read: Callable[[int, int], bytes]) -> LogView:
     return LogView(index.size, index.newlines, index.blocks, read)
 
 
-
 def _split(data: bytes, offset: int, number: int, count: int, budget: int) -> list[Line]:
     """The whole lines of ``data``, at most ``count`` and until ``budget`` is spent."""
     found: list[Line] = []

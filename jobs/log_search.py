@@ -17,48 +17,52 @@ MOST = 2000  # line numbers in one answer
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """``lines``: numbers of the lines that have the text, each once, in order. ``cursor``: offset to go on from, None at
-    the end of the log."""
+    """``lines``: numbers of the lines that have the text, each once, in order. ``cursor``: offset to go on from, None
+    at the end of the log."""
 
     lines: tuple[int, ...]
     cursor: int | None
 
 
 def search(view: LogView, text: str, *, start: int, out_of_time: Callable[[], bool], most: int = MOST) -> Found:
-    """Looks from the line that holds ``start`` on. Reads at least one piece, so a client that goes on gets to the end."""
-    needle = text.encode()
+    """Looks from byte ``start`` on. Reads one piece at least, so a client that goes on gets to the end."""
     fold = text == text.lower()
-    number = view.number_at(start)
-    offset = view.start_of(number)
+    needle = text.lower().encode() if fold else text.encode()
+    offset = max(0, start)
+    number = view.number_at(offset)
     found: list[int] = []
     while offset < view.size:
         data = view.read(offset, _PIECE)
         if not data:
             break
         last = offset + len(data) >= view.size
-        found += _in_piece(data.lower() if fold else data, needle.lower() if fold else needle, number, found)
-        # A text may lie across the cut: the next piece begins a text's length earlier.
+        found += _in_piece(data.lower() if fold else data, needle, number, found[-1:], most - len(found))
+        if len(found) >= most:
+            return Found(tuple(found), _or_none(view, view.start_of(found[-1] + 1)))
+        # A text may lie across the cut: the next piece begins almost a text's length earlier.
         taken = len(data) if last else max(1, len(data) - len(needle) + 1)
         number += data.count(b"\n", 0, taken)
         offset += taken
-        if not last and (len(found) >= most or out_of_time()):
-            # Go on behind the line that was being read if it is counted already.
-            if found and found[-1] == number:
-                offset = view.start_of(number + 1)
-            return Found(tuple(found), offset if offset < view.size else None)
+        if out_of_time():
+            counted = found[-1:] == [number]  # the line it stops in: go on behind it
+            return Found(tuple(found), _or_none(view, view.start_of(number + 1) if counted else offset))
     return Found(tuple(found), None)
 
 
-def _in_piece(data: bytes, needle: bytes, number: int, before: list[int]) -> list[int]:
+def _or_none(view: LogView, offset: int) -> int | None:
+    return offset if offset < view.size else None
+
+
+def _in_piece(data: bytes, needle: bytes, number: int, before: list[int], most: int) -> list[int]:
+    """Numbers of the lines with a match, but for one counted ``before``. ``data`` begins in line ``number``."""
     found: list[int] = []
     counted = at = 0
-    while (at := data.find(needle, at)) >= 0:
+    while len(found) < most and (at := data.find(needle, at)) >= 0:
         number += data.count(b"\n", counted, at)
         counted = at
-        if number not in (found[-1:] or before[-1:]):
+        if number not in before:
             found.append(number)
-        newline = data.find(b"\n", at)
-        if newline < 0:
+        at = data.find(b"\n", at)  # one match a line is enough
+        if at < 0:
             break
-        at = newline  # one match a line is enough
     return found

@@ -53,7 +53,7 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class SpoolState:
-    """``caught_up``: everything the engine had when asked is here. ``ended``: nothing more will come. ``problem`` is why
+    """``caught_up``: everything the engine had when asked is here. ``ended``: nothing more will come. ``problem``: why
     nothing comes at the moment, a sentence for the user."""
 
     size: int = 0
@@ -198,7 +198,7 @@ def _enter(folder: Path) -> _File:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:
             users = _File(folder / "users")
-            if _flock(users, fcntl.LOCK_SH) and os.path.samestat(os.fstat(users.fd), os.stat(folder / "users")):
+            if _flock(users, fcntl.LOCK_SH) and os.path.samestat(os.fstat(users.fd), (folder / "users").stat()):
                 return users
         except FileNotFoundError:
             pass  # deleted between two of these calls

@@ -13,7 +13,9 @@ SHOWN = 16 * 1024  # bytes of one line that a page gets; the download has the re
 
 Kind = Literal["", "err", "warn"]
 
-_TERMINAL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_=>]|[\x00-\x08\x0b-\x1f\x7f]")
+_TERMINAL = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_=>]|[\x00-\x08\x0b-\x1f\x7f]"
+)
 _ERROR = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|Traceback|[A-Za-z]*(?:Error|Exception):)")
 _WARNING = re.compile(r"\b(?:WARN|WARNING|Warning:|[A-Za-z]+Warning:)")
 

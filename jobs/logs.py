@@ -20,6 +20,7 @@ from portal.errors import NodeUnreachable, NoLog
 
 PATIENCE = 2.5  # seconds without a byte until a node counts as silent
 _LONGEST = 60.0  # seconds one request waits for a long log to arrive
+_GLANCE = 2.0  # and a page, which gets the rest by its stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,8 @@ def find_task(job: Job, role: str, index: int, number: int | None = None) -> Tas
 
 def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
     """The log as it is now. Raises NoLog with the reason when there is none, NodeUnreachable within PATIENCE seconds
-    when its node does not answer; with ``stale`` what was read before is then given with a note."""
+    when its node does not answer. With ``stale`` what is here already is given instead, with a note, and a long log is
+    not waited for."""
     place = place_of(task)
     if (archived := open_archive(place, stream)) is not None:
         return archived
@@ -115,34 +117,39 @@ def last_lines(log: Log, count: int) -> list[Line]:
 
 
 def _when_ready(follower: Follower, place: Place, *, stale: bool) -> Log:
-    _await_copy(follower, place)
-    state, view = follower.state(), follower.view()
+    try:
+        _await_copy(follower, place, _GLANCE if stale else _LONGEST)
+    except NodeUnreachable as silent:
+        if not (stale and follower.size()):
+            raise
+        return Log(follower.view(), ended=False, note=silent.message)
+    state = follower.state()  # before the view: what it says is in the view
+    view = follower.view()
     if state.ended:
         archived = open_archive(current_place(place.task_id), follower.stream)
         if archived is not None:
             return archived
         if state.problem and not view.size:
             raise NoLog(state.problem)
-        return Log(view, ended=True, note=state.problem)
-    if state.problem and not stale:
+    elif state.problem and not stale:
         raise NodeUnreachable(f"The log of {place.label} cannot be read now. {state.problem}")
-    return Log(view, ended=False, note=state.problem)
+    return Log(view, ended=state.ended, note=state.problem)
 
 
-def _await_copy(follower: Follower, place: Place) -> None:
-    """Until all the engine has is here. A log that keeps coming may take its time, up to _LONGEST."""
+def _await_copy(follower: Follower, place: Place, longest: float) -> None:
+    """Until all the engine has is here. A log that keeps coming may take its time."""
     begun = quiet_since = time.monotonic()
     size = 0
     while not ((state := follower.state()).caught_up or state.ended):
         now, seen = time.monotonic(), follower.size()
         if seen > size:
             size, quiet_since = seen, now
-        if now - begun > _LONGEST:
-            raise NodeUnreachable(f"The log of {place.label} is long and still on its way. Try again in a minute.")
         if place.phase is Phase.STARTING and now - quiet_since > 0.5:
             raise NoLog(f"{place.label} is starting and has written nothing yet.")
         if state.problem:
             raise NodeUnreachable(f"The log of {place.label} cannot be read now. {state.problem}")
         if now - quiet_since > PATIENCE:
             raise NodeUnreachable(f"Node {place.node} does not answer, so the log of {place.label} cannot be read now.")
+        if now - begun > longest:
+            raise NodeUnreachable(f"The log of {place.label} is long and still on its way. Try again in a minute.")
         follower.wait(0.1)

@@ -25,7 +25,7 @@ class LocalStore:
 
     def open_read(self, path: str, offset: int = 0) -> BinaryIO:
         with _translated(path):
-            file = open(os.open(self._real(path), os.O_RDONLY | os.O_NOFOLLOW), "rb")
+            file = os.fdopen(os.open(self._real(path), os.O_RDONLY | os.O_NOFOLLOW), "rb")
             file.seek(offset)
             return file
 
@@ -51,7 +51,7 @@ class LocalStore:
     def list(self, path: str) -> builtins.list[Entry]:
         folder = self._real(path)
         with _translated(path):
-            names = sorted(name for name in os.listdir(folder) if not name.endswith(_PART))
+            names = sorted(each.name for each in folder.iterdir() if not each.name.endswith(_PART))
         base = "/" + "/".join(_names(path))
         found = []
         for name in names:
@@ -121,7 +121,7 @@ def _write_part(path: str, part: Path, chunks: Iterable[bytes]) -> int:
     """Errors of ``chunks`` pass as they are, those of the disk as ours. On the disk before it gets its name."""
     size = 0
     with _translated(path):
-        file = open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=1 << 16)
+        file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=1 << 16)
     with file:
         for chunk in chunks:
             with _translated(path):

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 import time
 from collections.abc import Callable
 from functools import cache
 from typing import TypeVar
 
 import pytest
+
+from tests.bed import docker_bed, postgres_bed
 
 T = TypeVar("T")
 
@@ -40,23 +41,16 @@ def _missing(part: str) -> str:
     return _PARTS[part]()
 
 
-def _no_docker() -> str:
-    if not shutil.which("docker"):
-        return "docker is not installed"
-    answer = subprocess.run(["docker", "version"], capture_output=True, text=True, timeout=20)
-    return "" if answer.returncode == 0 else "no Docker engine answers"
-
-
 def _no_browser() -> str:
     return "" if chromium() else "chromium is not installed"
-
-
-def _no_postgres() -> str:
-    return "" if os.environ.get("DATABASE_URL", "").startswith("postgres") else "DATABASE_URL names no PostgreSQL"
 
 
 def chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 
-_PARTS: dict[str, Callable[[], str]] = {"docker": _no_docker, "browser": _no_browser, "postgres": _no_postgres}
+_PARTS: dict[str, Callable[[], str]] = {
+    "docker": docker_bed.missing,
+    "browser": _no_browser,
+    "postgres": postgres_bed.missing,
+}

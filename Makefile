@@ -1,0 +1,29 @@
+.PHONY: help run test bench lint lock
+.DEFAULT_GOAL := help
+PYTHON = .venv/bin/python
+COMPILE = .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
+
+help: ## show this
+	@sed -n 's/^\([a-z]*\):.*## /\1 - /p' Makefile
+
+run: ## start the portal; everything it needs is set up first
+	@scripts/setup run
+	@exec $(PYTHON) manage.py up
+
+test: ## lint, then every test; parts the machine lacks are skipped, unless LONGSHORE_REQUIRE names them
+	@scripts/setup test
+	@scripts/lint && lint=0 || lint=1; $(PYTHON) -m pytest $(ARGS) && exit $$lint
+
+bench: ## measure, and print the figures as ratios taken in one run
+	@scripts/setup test
+	@$(PYTHON) -m benchmarks $(ARGS)
+
+lint: ## ruff and mypy
+	@scripts/setup test
+	@scripts/lint
+
+lock: ## pin requirements/*.txt again from pyproject.toml (add ARGS=--upgrade for newer versions)
+	@scripts/setup test
+	@$(COMPILE) $(ARGS) pyproject.toml -o requirements/run.txt
+	@$(COMPILE) $(ARGS) pyproject.toml --group dev -o requirements/dev.txt
+	@$(COMPILE) $(ARGS) requirements/tools.in -o requirements/tools.txt

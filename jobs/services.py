@@ -18,12 +18,10 @@ from django.utils import timezone
 from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
 from clusters.placement import Blocker
-from clusters.queries import load_nodes
 from clusters.queries import load_idle_nodes, load_nodes
 from jobs import jsonc, queries
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
-from jobs.demands import demands
 from jobs.demands import demands
 from jobs.models import Event, Job
 from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, JobSpec, read_config, read_value
@@ -158,7 +156,6 @@ def _require_grant(user: User, vc: str) -> None:
 
 def _insert(user: User, text: str, spec: JobSpec) -> Job:
     now = timezone.now()
-    never = blockers.never_fits(load_nodes(), demands(spec))
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
     job = Job(
         username=user.username,
@@ -172,7 +169,6 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
         never=never.sentence if never else "",
         created_at=now,
         queued_at=now,
-        never=never.sentence if never else "",
         changed_at=now,
     )
     try:

@@ -60,16 +60,21 @@ class Watcher:
         self._asked = True
         self._wanted.set()
 
+    def look_now(self) -> Look:
+        """Ask the engine and keep what it says."""
+        self.look = self._ask()
+        return self.look
+
     def _list(self) -> None:
         while not self._stopped.is_set():
             self._wanted.clear()
             asked, self._asked = self._asked, False
-            before, self.look = self.look, self._one_look()
-            if asked or before is None or _told(before) != _told(self.look):
+            before, now = self.look, self.look_now()
+            if asked or before is None or _told(before) != _told(now):
                 self._changed()
-            self._wanted.wait(LIST_EVERY if self.look.reachable else RETRY_EVERY)
+            self._wanted.wait(LIST_EVERY if now.reachable else RETRY_EVERY)
 
-    def _one_look(self) -> Look:
+    def _ask(self) -> Look:
         at, last = timezone.now(), self.look
         try:
             runtime = engines.runtime_for(self.node)

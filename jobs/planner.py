@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from clusters.placement import NodeView, Room, idle
+from clusters.placement import NodeView, Room
 from clusters.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
 from jobs import exits
 from jobs.exits import Exit
@@ -182,9 +182,12 @@ def _leftovers(world: World, nodes: set[str], made: Plan) -> None:
 
 def _stray(world: World, node: str, container: ContainerStatus, made: Plan) -> None:
     """A known one has been collected before and is back, or outlived its task: it goes at once."""
+    if container.name in world.known:
+        made.orders.append(Order(Kind.REMOVE, 0, node, container.name))
+        return
     first = world.strangers.get((node, container.name), world.now)
     made.strangers[node, container.name] = first
-    if container.name in world.known or world.now - first >= STRANGER_GRACE:
+    if world.now - first >= STRANGER_GRACE:
         made.orders.append(Order(Kind.REMOVE, 0, node, container.name))
 
 

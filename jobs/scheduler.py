@@ -50,7 +50,7 @@ class Scheduler:
         world = self._loader.world(now, {name: _observation(look) for name, look in looks.items()}, self._strangers)
         made = plan(world)
         changed = apply(made, now)
-        self._strangers = made.strangers
+        self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
         self.again_at = now if made.more else made.again_at
         return changed
@@ -92,6 +92,13 @@ class Scheduler:
         while not self._stopped:
             if listener.wait(SAFETY_POLL):
                 self.woken.set()
+
+    def _note_strangers(self, seen: dict[tuple[str, str], datetime], now: datetime) -> None:
+        """A container with our label that no task knows: said once, when it is first seen."""
+        for node, container in seen.keys() - self._strangers.keys():
+            reason = f"A container nobody asked for, {container}, is on node {node}. It is removed after a while."
+            Event.objects.create(at=now, kind="container.stranger", node=node, reason=reason)
+        self._strangers = seen
 
     def _watch_registered(self) -> None:
         self.watch.keep_up(dict(Node.objects.values_list("name", "unreachable_since")))

@@ -34,6 +34,7 @@ LEASE = timedelta(seconds=30)  # an open claim; progress renews it
 STOP_GRACE = 10  # seconds between TERM and KILL
 THREADS = 128  # orders at work in one worker process
 FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away
+FACT_PAUSE = 0.5  # seconds between two tries
 
 _pool: ThreadPoolExecutor | None = None
 
@@ -162,7 +163,7 @@ def _fact(id: int, claim: str, **values: Any) -> None:
                 raise
             log.warning("a fact could not be written and is tried again", task=id)
             close_old_connections()
-            time.sleep(0.5)
+            time.sleep(FACT_PAUSE)
 
 
 def _hands() -> ThreadPoolExecutor:

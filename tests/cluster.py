@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -19,7 +20,7 @@ from clusters import engines
 from clusters.fake_runtime import Behaviour, FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import ContainerStatus, Phase, RuntimeFault
-from clusters.watch import Look
+from clusters.watch import Look, Watcher
 from jobs import services, tasks
 from jobs.models import Attempt, Event, Job, Task
 from jobs.scheduler import Scheduler
@@ -43,7 +44,8 @@ class Cluster:
         self.scheduler = Scheduler()
         self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # this class looks itself
         self.scheduler.watch.look_again = lambda nodes: None  # type: ignore[method-assign]
-        self._kept: dict[str, Look] = {}
+        self._watchers: dict[str, Watcher] = {}
+        self._since: dict[str, datetime] = {}
         engines.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
 
     # --- the set-up ------------------------------------------------------------------------------------------------
@@ -62,18 +64,18 @@ class Cluster:
     # --- one step each ---------------------------------------------------------------------------------------------
 
     def tick(self) -> int:
-        now = timezone.now() + self.late
-        self._kept = {name: self._look(name) for name in Node.objects.values_list("name", flat=True)}
-        return self.scheduler.tick(self._kept, timezone.now() + self.late if self.late else now + timedelta(seconds=1e-3))
+        """Look at every node, then one pass."""
+        for name in Node.objects.values_list("name", flat=True):
+            self._watchers.setdefault(name, Watcher(name, lambda: None)).look_now()
+        looks = {name: self._later(watcher.look) for name, watcher in self._watchers.items() if watcher.look}
+        return self.scheduler.tick(looks, timezone.now() + self.late)
 
-    def _look(self, name: str) -> Look:
-        at, last = timezone.now() + self.late, self._kept.get(name)
-        try:
-            found = {status.name: status for status in self.engines[name].list()}
-        except RuntimeFault as fault:
-            since = last.since if last is not None and last.since else at
-            return Look(name, at, False, last.containers if last else {}, since, fault.sentence)
-        return Look(name, at, True, found)
+    def _later(self, look: Look) -> Look:
+        """As a clock sees it that is ahead."""
+        since = self._since.setdefault(look.node, look.since + self.late) if look.since else None
+        if since is None:
+            self._since.pop(look.node, None)
+        return replace(look, at=look.at + self.late, since=since)
 
     def orders(self) -> list[tuple[str, int, str, str]]:
         return [order for row in OrmQ.objects.order_by("id") for order in SignedPackage.loads(row.payload)["args"][0]]

@@ -1,0 +1,359 @@
+"""One test for each row of the recovery table: whatever happened, the next passes put it right."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import OperationalError
+from django.db.models.query import QuerySet
+from django.utils import timezone
+
+from clusters.models import Node
+from clusters.placement import Room
+from clusters.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerRequest, FaultReason, Phase, Progress, RuntimeFault
+from jobs import services, tasks
+from jobs.models import Attempt, Event, Job, Task
+from jobs.settle import ORDER_LAPSE
+from portal.models import User
+from tests.cluster import IMAGE, Cluster
+
+pytestmark = pytest.mark.django_db
+LAPSED = ORDER_LAPSE.total_seconds() + 1
+
+
+class WorkerDied(BaseException):
+    """SIGKILL: no handler of ours sees it."""
+
+
+def dies(at: str) -> object:
+    def step(name: str, what: str) -> None:
+        if what == at:
+            raise WorkerDied
+
+    return step
+
+
+def lives(name: str, what: str) -> None:
+    return None
+
+
+def kill_worker_at(cluster: Cluster, step: str, node: str = "n1") -> None:
+    cluster.engines[node].step = dies(step)  # type: ignore[assignment]
+    with pytest.raises(WorkerDied):
+        cluster.work()
+    cluster.engines[node].step = lives
+
+
+def test_web_died_after_the_commit(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()  # nobody was woken
+    cluster.settle()
+    assert cluster.job(job).state == "RUNNING"
+
+
+def test_workers_are_down_or_an_order_is_lost(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()
+    cluster.lose_orders()
+    cluster.tick()
+    assert cluster.orders() == [], "ordered again before anybody could have taken it up"
+    cluster.ahead(LAPSED)
+    cluster.settle()
+    assert cluster.task(job).state == "RUNNING"
+    assert len(cluster.containers()) == 1
+
+
+def test_a_worker_is_killed_while_pulling(cluster: Cluster) -> None:
+    cluster.add_node().images.clear()
+    job = cluster.submit()
+    cluster.tick()
+    kill_worker_at(cluster, "pull")
+    cluster.tick()
+    assert cluster.orders() == [], "ordered again although the claim is open"
+    cluster.ahead(tasks.LEASE.total_seconds() + 1)
+    cluster.tick()
+    Task.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))  # the workers' clock is the real one
+    cluster.settle()
+    assert cluster.task(job).state == "RUNNING"
+    assert len(cluster.containers()) == 1
+
+
+def test_a_worker_is_killed_between_create_and_start(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()
+    kill_worker_at(cluster, "start")
+    assert [status.phase for status in cluster.containers()] == [Phase.CREATED]
+    Task.objects.update(claimed_until=timezone.now() - timedelta(seconds=1))
+    cluster.ahead(LAPSED)
+    cluster.settle()
+    assert cluster.task(job).state == "RUNNING"
+    assert [status.phase for status in cluster.containers()] == [Phase.RUNNING]
+
+
+@pytest.mark.parametrize("step", ["pull", "create"])
+def test_pull_or_create_is_refused_for_good(cluster: Cluster, step: str) -> None:
+    runtime = cluster.add_node()
+    runtime.images.clear()
+    fault = RuntimeFault("There is no image lab/image:1.", reason=FaultReason.IMAGE_MISSING, permanent=True)
+    runtime.behave(cluster.runs(0, **{f"{step}_fault": fault}))
+    job = cluster.submit(retryCount=3)
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.job(job).exit_code) == ("FAILED", 255)
+    assert cluster.attempts(job)[0].exit["reason"] == "There is no image lab/image:1."
+    assert len(cluster.attempts(job)) == 1
+    cluster.assert_clean()
+
+
+def test_a_start_is_refused_for_now_and_tried_again(cluster: Cluster) -> None:
+    runtime = cluster.add_node()
+    runtime.fail_next("ensure", RuntimeFault("The registry does not answer.", reason=FaultReason.REGISTRY_UNREACHABLE))
+    job = cluster.submit()
+    cluster.settle()
+    assert cluster.job(job).platform_retries == 1
+    assert cluster.job(job).state == "RUNNING"
+    assert [attempt.exit_code for attempt in cluster.attempts(job)] == [193, None]
+
+
+def test_the_scheduler_was_off_for_an_hour(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    cluster.finish(job, 7)
+    cluster.ahead(3600)
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.job(job).exit_code) == ("FAILED", 255)
+    assert cluster.task(job).exit["raw_code"] == 7
+
+
+def test_a_silent_node_is_lost_after_a_while_and_the_job_goes_elsewhere(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    job = cluster.submit()
+    cluster.settle()
+    cluster.add_node("n2")
+    cluster.engines["n1"].cut()
+    cluster.settle()
+    cluster.ahead(50)
+    cluster.settle()
+    assert cluster.task(job).node == "n1", "given up too early"
+    cluster.ahead(20)
+    cluster.settle()
+    assert [attempt.exit_code for attempt in cluster.attempts(job)] == [-7111, None]
+    assert cluster.task(job).node == "n2"
+    assert cluster.job(job).platform_retries == 1
+    assert Event.objects.filter(kind="node.unreachable", node="n1").count() == 1
+
+
+def test_a_node_back_with_old_containers_offers_their_gpus_only_once_they_are_gone(cluster: Cluster) -> None:
+    cluster.add_node("n1", gpus=1)
+    job = cluster.submit(roles=[{"gpuNumber": 1}])
+    cluster.settle()
+    cluster.engines["n1"].cut()
+    cluster.tick()
+    cluster.ahead(61)
+    cluster.settle()
+    assert cluster.job(job).state == "WAITING"
+    cluster.ahead(5)
+    cluster.engines["n1"].heal()
+    cluster.tick()
+    assert Node.objects.get().held["gpus"] == ["0"]
+    assert cluster.job(job).state == "WAITING", "placed beside the old container"
+    cluster.settle()
+    assert cluster.job(job).state == "RUNNING"
+    running = cluster.containers(Phase.RUNNING)
+    assert [status.name for status in running] == [cluster.task(job).container_name]
+    assert Node.objects.get().held == {}
+
+
+def test_the_result_of_an_older_attempt_is_refused(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    job = cluster.submit()
+    cluster.settle()
+    cluster.engines["n1"].cut()
+    cluster.tick()
+    cluster.ahead(61)
+    cluster.settle()
+    old = Task.objects.get(job=job, attempt__number=1)
+    cluster.engines["n1"].finish(old.container_name, 0)
+    cluster.ahead(5)
+    cluster.engines["n1"].heal()
+    cluster.settle()
+    assert Task.objects.get(pk=old.pk).exit_code == -7111
+    assert cluster.job(job).state == "RUNNING"
+    assert len(cluster.containers()) == 1
+
+
+def test_dockerd_restarted(cluster: Cluster) -> None:
+    cluster.add_node()
+    survivor, dead = cluster.submit(name="a"), cluster.submit(name="b")
+    cluster.settle()
+    cluster.engines["n1"].cut()
+    cluster.tick()
+    cluster.finish(dead, 137)
+    cluster.engines["n1"].heal()
+    cluster.settle()
+    assert cluster.job(survivor).state == "RUNNING"
+    assert [attempt.exit_code for attempt in cluster.attempts(dead)][0] == 137
+
+
+def test_a_container_is_gone_though_running(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    cluster.engines["n1"].remove(cluster.task(job).container_name)
+    cluster.settle()
+    assert [attempt.exit_code for attempt in cluster.attempts(job)] == [-7110, None]
+    assert cluster.job(job).platform_retries == 1
+    assert cluster.task(job).state == "RUNNING"
+
+
+def test_stop_is_pressed_twice_or_while_starting(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()
+    services.stop(cluster.owner, job)
+    services.stop(cluster.owner, job)
+    cluster.tick()
+    assert cluster.task(job).state == "STOPPING"
+    cluster.settle()
+    assert cluster.job(job).state == "STOPPED"
+    cluster.assert_clean()
+
+
+def test_a_stop_in_the_middle_of_a_pull_ends_it(cluster: Cluster) -> None:
+    runtime = cluster.add_node()
+    runtime.images.clear()
+    pulled = (Progress(1, 8, "pulling 1 of 8 GB"), Progress(2, 8, "pulling 2 of 8 GB"))
+    runtime.behave(cluster.runs(None, pull=pulled))
+    job = cluster.submit()
+    cluster.tick()
+
+    def stop_now(name: str, what: str) -> None:
+        services.stop(cluster.owner, job)
+        cluster.tick()
+
+    runtime.step = stop_now
+    cluster.work(only=lambda order: order[0] == "start")
+    runtime.step = lives
+    cluster.settle()
+    assert cluster.job(job).state == "STOPPED"
+    assert IMAGE not in runtime.images
+    cluster.assert_clean()
+
+
+def test_an_order_is_delivered_twice(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()
+    twice = cluster.orders()
+    for order in [*twice, *twice]:
+        tasks.carry_out(*order)
+    cluster.settle()
+    for order in twice:  # much later, once more
+        tasks.carry_out(*order)
+    assert len(cluster.containers()) == 1
+    cluster.finish(job, 0)
+    cluster.settle()
+    for order in twice:
+        tasks.carry_out(*order)
+    cluster.assert_clean()
+
+
+def test_two_schedulers_skip_rows_that_have_moved_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one has its picture already when the first acts."""
+    cluster.add_node(cpus=4)
+    job = cluster.submit()
+    other = Cluster(cluster.owner)
+    other.engines = cluster.engines
+    cluster.tick()  # both have seen the node
+    other.tick()
+    second = cluster.submit(name="second")
+    real = Room.place
+
+    def first_acts_now(room: Room, *args: object) -> object:
+        monkeypatch.setattr(Room, "place", real)
+        cluster.tick()
+        return real(room, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Room, "place", first_acts_now)
+    other.tick()
+    assert cluster.job(second).state == "RUNNING"
+    assert cluster.allocated() == 2
+    assert cluster.kinds(second).count("job.placed") == 1
+    cluster.settle()
+    assert len(cluster.containers()) == 2
+    assert cluster.job(job).state == "RUNNING"
+
+
+def _strange(labels: dict[str, str]) -> ContainerRequest:
+    return ContainerRequest(name="stranger", image=IMAGE, argv=("x",), labels=labels)
+
+
+def test_a_stranger_with_our_label_is_removed_after_a_grace_period(cluster: Cluster) -> None:
+    cluster.add_node().ensure(_strange({LABEL_TASK: "4711"}))
+    cluster.settle()
+    assert len(cluster.containers()) == 1
+    assert Event.objects.filter(kind="container.stranger", node="n1").count() == 1
+    cluster.ahead(31)
+    cluster.settle()
+    assert cluster.containers() == []
+
+
+def test_another_portal_s_container_is_never_touched(cluster: Cluster) -> None:
+    cluster.add_node().ensure(_strange({LABEL_TASK: "4711", LABEL_INSTANCE: "somebody else"}))
+    cluster.settle()
+    cluster.ahead(3600)
+    cluster.settle()
+    assert len(cluster.containers()) == 1
+
+
+def test_the_database_is_away_for_a_moment_when_a_fact_is_written(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()
+    real, failures = QuerySet.update, iter([True, True, False])
+
+    def flaky(rows: QuerySet[Task], **values: object) -> int:
+        if "fact_at" in values and next(failures, False):
+            raise OperationalError("the database is away")
+        return real(rows, **values)
+
+    monkeypatch.setattr(QuerySet, "update", flaky)
+    monkeypatch.setattr(tasks, "close_old_connections", lambda: None)  # the test's own transaction is on it
+    monkeypatch.setattr(tasks, "FACT_PAUSE", 0.001)
+    cluster.work()
+    monkeypatch.undo()
+    cluster.settle()
+    assert cluster.task(job).state == "RUNNING"
+
+
+def test_the_loop_goes_on_when_the_database_was_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    scheduler, calls = cluster.scheduler, []
+
+    def tick() -> int:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OperationalError("the database is away")
+        scheduler.stop()
+        return 0
+
+    monkeypatch.setattr(scheduler, "tick", tick)
+    monkeypatch.setattr("jobs.scheduler.close_old_connections", lambda: None)
+    monkeypatch.setattr("jobs.scheduler.signal.signal", lambda *_: None)
+    monkeypatch.setattr(scheduler, "_listen", lambda: None)
+    scheduler.run()
+    assert len(calls) == 2
+
+
+def test_a_node_taken_off_the_books_ends_its_tasks(cluster: Cluster, admin: User) -> None:
+    cluster.add_node("n1")
+    job = cluster.submit()
+    cluster.settle()
+    assert Job.objects.get(pk=job.pk).state == "RUNNING"
+    Task.objects.filter(job=job).update(node="no-such-node")
+    cluster.settle()
+    assert Attempt.objects.get(job=job, number=1).exit_code == -7111

@@ -4,4 +4,6 @@ from __future__ import annotations
 
 from django.urls import URLPattern
 
-urlpatterns: list[URLPattern] = []
+from jobs.log_views import log_page_patterns, log_stream_patterns
+
+urlpatterns: list[URLPattern] = [*log_page_patterns, *log_stream_patterns]

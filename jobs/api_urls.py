@@ -9,7 +9,6 @@ from django.urls import URLPattern, path
 
 from jobs.api import detail, history, lists, virtual_clusters
 from jobs.log_views import log_api_patterns
-from jobs.log_views import log_api_patterns
 
 _OF_A_JOB = {
     "": detail.JobDetail,
@@ -28,11 +27,10 @@ def _job_routes(root: str) -> list[URLPattern]:
 urlpatterns: list[URLPattern] = [
     *log_api_patterns,
     path("jobs", lists.JobList.as_view()),
-    path("jobs/validate", lists.Validate.as_view()),
+    path("jobs/validate", lists.Validate.as_view(), {"job": "validate"}),
     *_job_routes("jobs"),
     path("user/<str:username>/jobs", lists.JobList.as_view()),
     *_job_routes("user/<str:username>/jobs"),
-    *log_api_patterns,
     path("virtual-clusters", virtual_clusters.VirtualClusters.as_view()),
     path("virtual-clusters/<str:vc>", virtual_clusters.OneVirtualCluster.as_view()),
 ]

@@ -99,6 +99,8 @@ class LocalStore:
     def _make(self, folder: Path) -> None:
         missing = []
         while not folder.is_dir():
+            if folder.exists():
+                raise NotADirectoryError
             missing.append(folder)
             folder = folder.parent
         for each in reversed(missing):
@@ -107,7 +109,8 @@ class LocalStore:
 
 def _names(path: str) -> list[str]:
     names = [name for name in path.split("/") if name]
-    if not path.startswith("/") or "\0" in path or any(name in (".", "..") or name.endswith(_PART) for name in names):
+    bad = any(name in (".", "..") or name.endswith(_PART) or len(name.encode()) > 255 for name in names)
+    if bad or not path.startswith("/") or "\0" in path:
         raise BadPath(f"{path!r} is no path inside the store.")
     return names
 

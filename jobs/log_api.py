@@ -44,14 +44,15 @@ class TaskLog(JobApi):
         responses={(200, "text/plain"): OpenApiTypes.STR},
     )
     def get(
-        self, request: Request, job: str, role: str, index: int, stream: str, username: str = ""
+        self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0
     ) -> StreamingHttpResponse:
         found = find_job(request, username, job)
         if not access.may_read_logs(viewer(request), found):
             raise Unauthorized
         if stream not in STREAM_NAMES:
             raise NoLog(f"There is no log {stream}: it is stdout or stderr.")
-        attempt, offset = query_number(request, "attempt", 0), query_number(request, "offset", 0, most=_MOST)
+        attempt = attempt or query_number(request, "attempt", 0)  # containerLog has it in the path
+        offset = query_number(request, "offset", 0, most=_MOST)
         lines = query_number(request, "tail", -1, most=_MOST)
         if lines >= 0 and offset:
             raise BadRequest("Ask for tail or for offset, not for both.")

@@ -132,6 +132,7 @@ log_stream_patterns: list[URLPattern] = [
     path("stream/logs/<str:username>/<str:name>", stream, name="job-log-stream"),
 ]
 log_api_patterns: list[URLPattern] = [
-    path(f"{root}/<str:job>/taskRoles/<str:role>/<int:index>/logs/<str:stream>", TaskLog.as_view())
+    path(f"{root}/<str:job>/taskRoles/<str:role>/<int:index>/logs/{attempt}<str:stream>", TaskLog.as_view())
     for root in ("jobs", "user/<str:username>/jobs")
+    for attempt in ("", "<int:attempt>/")
 ]

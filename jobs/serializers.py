@@ -6,6 +6,7 @@ A key whose value does not exist yet is there with null. Times are milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
@@ -127,10 +128,9 @@ def check_result(result: CheckResult) -> dict[str, Any]:
     }
 
 
-def blocker_item(blocker: Blocker) -> dict[str, Any]:
-    """``node`` and ``until`` only where the blocker has one."""
-    item = {"kind": blocker.kind, "message": blocker.sentence, "need": blocker.need, "have": blocker.have}
-    return item | {key: getattr(blocker, key) for key in ("node", "until") if getattr(blocker, key)}
+def blocker_item(blocker: Blocker) -> dict[str, str]:
+    """``kind``, ``sentence``, and of ``need``, ``have``, ``node`` and ``until`` those it has."""
+    return {key: value for key, value in asdict(blocker).items() if value}
 
 
 def _retries(user: int, platform: int, resource: int) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from rest_framework.response import Response
 
 from jobs import access, jsonc, queries, serializers, services
 from jobs.api.base import JobApi, body, find_job, viewer
+from jobs.explain import waiting_reason
 from jobs.lifecycle import JobState
 from jobs.models import Job
 from portal.auth import require_user
@@ -65,8 +66,6 @@ class JobConfig(JobApi):
 
 def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -> dict[str, Any]:
     """The v1 job detail. ``name`` is repeated as it was asked for."""
-    from jobs.explain import waiting_reason
-
     attempt = queries.current_attempt(job)
     waits = explain and job.state == JobState.WAITING
     return serializers.detail(

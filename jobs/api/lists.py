@@ -58,9 +58,6 @@ class JobList(JobApi):
 class Validate(JobDetail):
     """``POST /jobs/validate``; with any other method ``validate`` is the name of a job."""
 
-    def setup(self, request: Any, *args: Any, **kwargs: Any) -> None:
-        super().setup(request, *args, **{**kwargs, "job": "validate"})
-
     @extend_schema(
         summary="Every problem of a config, with line and column, and whether the cluster could run it",
         request=OpenApiTypes.OBJECT,

@@ -29,7 +29,7 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
 
 
 def test_it_writes_a_job_its_attempt_its_tasks_and_an_event_at_once(alice: User, wakes: list[str]) -> None:
-    text = '// mine\n{"jobName": "a", "image": "i", "taskRoles": [{"name": "w", "taskNumber": "3", "command": "x"},],}\n'
+    text = '// mine\n{"jobName": "a", "image": "i", "taskRoles": [{"name": "w", "taskNumber": "3", "command": "x"}],}\n'
     job = services.submit(alice, text)
     job.refresh_from_db()
     assert job.config == text
@@ -197,13 +197,19 @@ def test_it_hides_a_deleted_job_at_once_and_leaves_its_rows_to_the_scheduler(ali
 def test_it_checks_a_config_without_writing_anything(alice: User) -> None:
     result = services.check(config_text(tasks=2), alice)
     assert result.is_valid and result.spec is not None
-    assert result.never is not None  # there is no node
+    assert [blocker.kind for blocker in result.blockers] == ["nodes"]  # there is none yet
     Node.objects.create(name="n1", endpoint="unix:///x", address="10.0.0.1", cpus=8, memory_mb=8000)
     fits = services.check(config_text(tasks=2), alice)
     assert (fits.never, fits.blockers) == (None, ())
     busy = services.check(config_text(tasks=3, gpus=1), alice)
     assert busy.never is not None
     assert not Job.objects.exists()
+
+
+def test_it_marks_a_job_that_no_node_could_ever_run(alice: User) -> None:
+    Node.objects.create(name="n1", endpoint="unix:///x", address="10.0.0.1", cpus=8, memory_mb=8000)
+    assert submitted(alice, "fits").never == ""
+    assert "n1" in submitted(alice, "huge", gpus=1).never
 
 
 def test_it_finds_every_problem_when_it_checks(alice: User) -> None:
@@ -222,7 +228,9 @@ def test_it_says_where_a_taken_name_and_a_missing_virtual_cluster_stand(alice: U
 
 def test_it_finds_a_job_by_its_full_name_and_by_its_plain_one(alice: User, bob: User) -> None:
     job = submitted(alice)
-    assert queries.get_job("alice", "hello") == queries.get_job("", "alice~hello") == queries.get_job("", "hello") == job
+    assert (
+        queries.get_job("alice", "hello") == queries.get_job("", "alice~hello") == queries.get_job("", "hello") == job
+    )
     other = submitted(bob)
     assert queries.get_job("", "hello", mine="bob") == other
     for username, name in (("", "hello"), ("carol", "hello"), ("alice", "nope"), ("", "alice~nope"), ("", "a\0")):

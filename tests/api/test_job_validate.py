@@ -1,0 +1,70 @@
+"""POST /jobs/validate: every problem with its place, and whether the cluster could run it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from rest_framework.test import APIClient
+
+from clusters.models import Node
+from jobs.models import Job
+from portal.models import User
+from tests.builders import config_text, submitted
+
+Api = Callable[[User | None], APIClient]
+URL = "/api/v1/jobs/validate"
+JSON = "application/json"
+
+
+def test_it_says_yes_and_writes_nothing(api: Api, alice: User) -> None:
+    Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000)
+    answer = api(alice).post(URL, config_text(), content_type=JSON)
+    assert (answer.status_code, answer.json()) == (
+        200,
+        {"valid": True, "errors": [], "neverFits": None, "blockers": []},
+    )
+    assert not Job.objects.exists()
+
+
+def test_it_names_every_problem_with_line_column_and_path(api: Api, alice: User) -> None:
+    text = '{\n  "jobName": "a b",\n  "image": "i",\n  "taskRoles": [{"name": "w", "command": "x", "cpuNumber": 0}]\n}'
+    body = api(alice).post(URL, text, content_type=JSON).json()
+    assert body["valid"] is False
+    assert [(e["line"], e["column"], e["path"]) for e in body["errors"]] == [
+        (2, 14, "/jobName"),
+        (4, 60, "/taskRoles/0/cpuNumber"),
+    ]
+    assert all(error["message"] for error in body["errors"])
+
+
+def test_it_answers_200_for_what_is_not_json_too(api: Api, alice: User) -> None:
+    answer = api(alice).post(URL, '{"a": 1,,}', content_type=JSON)
+    assert (answer.status_code, answer.json()["valid"]) == (200, False)
+    assert answer.json()["errors"][0]["column"] == 9
+
+
+def test_it_says_what_no_node_could_ever_run_and_what_does_not_fit_now(api: Api, alice: User) -> None:
+    node = Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000)
+    body = api(alice).post(URL, config_text(gpus=1), content_type=JSON).json()
+    assert (body["valid"], body["neverFits"]["kind"]) == (True, "never")
+    assert "n1" in body["neverFits"]["sentence"]
+    node.status = "cordoned"
+    node.save()
+    body = api(alice).post(URL, config_text(), content_type=JSON).json()
+    assert (body["neverFits"], [blocker["kind"] for blocker in body["blockers"]]) == (None, ["nodes"])
+
+
+def test_it_knows_taken_names(api: Api, alice: User) -> None:
+    submitted(alice)
+    [error] = api(alice).post(URL, config_text(), content_type=JSON).json()["errors"]
+    assert (error["path"], error["message"]) == ("/jobName", "Job name hello already exists")
+
+
+def test_it_is_for_users_and_for_100_kB(api: Api, alice: User) -> None:
+    assert api(None).post(URL, config_text(), content_type=JSON).status_code == 401
+    assert api(alice).post(URL, " " * 200_000, content_type=JSON).status_code == 413
+
+
+def test_a_job_may_be_named_validate(api: Api, alice: User) -> None:
+    submitted(alice, "validate")
+    assert api(None).get(URL).json()["name"] == "validate"

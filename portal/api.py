@@ -6,6 +6,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.db import DataError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -47,6 +48,8 @@ def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError 
         return errors.NoApi(f"API {request.get_full_path()} is not found.")
     if isinstance(error, (PermissionDenied, exceptions.PermissionDenied)):
         return errors.Forbidden(str(error) or "This is not allowed.")
+    if isinstance(error, DataError):  # a NUL, or a number larger than a column: sent by no honest client
+        return errors.BadRequest("The request holds a value that cannot be stored.")
     if isinstance(error, exceptions.ParseError):
         unreadable = errors.BadRequest(str(error.detail))
         unreadable.code = None  # as v1 answers a body that is not JSON

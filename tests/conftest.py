@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
+from django.apps import AppConfig
 from django.core.cache import cache
+from django.db.models.signals import post_migrate
 from django.test import Client
 from rest_framework.test import APIClient
 
+from clusters.models import VirtualCluster
 from portal import health, tokens
 from portal.models import User
 from tests.helpers import need
@@ -17,6 +21,17 @@ from tests.helpers import need
 # Playwright runs its own event loop; Django would take database calls of such a test for a mistake.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 PASSWORD = "correct horse"
+
+
+def _default_vc(sender: AppConfig, using: str, **_: Any) -> None:
+    """Tests with real transactions empty every table afterwards, the row that a migration made too."""
+    if sender.name == "clusters":
+        VirtualCluster.objects.using(using).get_or_create(
+            name="default", defaults={"capacity": 100, "max_capacity": 100}
+        )
+
+
+post_migrate.connect(_default_vc, dispatch_uid="tests.default_vc")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def test_everything_that_touches_the_database_passes_on_postgresql() -> None:
     with postgres() as address:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-x", "tests/integration", "tests/api", "-p", "no:cacheprovider"],
+            [sys.executable, "-m", "pytest", "-q", "tests/integration", "tests/api", "-p", "no:cacheprovider"],
             cwd=ROOT,
             env={**os.environ, "DATABASE_URL": address},
             capture_output=True,

@@ -1,0 +1,134 @@
+"""Wake-ups between threads and processes, on whichever database the tests run on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from django.db import connection, transaction
+
+from portal import wake
+from portal.broker import WakingBroker
+from tests.helpers import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def listener() -> Iterator[wake.Listener]:
+    one = wake.Listener("scheduler")
+    one.wait(0.01)  # on PostgreSQL it begins to listen here
+    yield one
+    one.close()
+
+
+def test_it_wakes_who_waits_and_only_for_its_topic(listener: wake.Listener) -> None:
+    wake.notify("workers")
+    assert not listener.wait(0.05)
+    wake.notify("scheduler")
+    assert listener.wait(5)
+
+
+def test_several_wake_ups_count_as_one(listener: wake.Listener) -> None:
+    if connection.vendor == "postgresql":
+        with transaction.atomic():
+            wake.notify("scheduler")
+            wake.notify("scheduler")
+    else:
+        for _ in range(2000):  # far more than a socket buffers
+            wake.notify("scheduler")
+    assert listener.wait(5)
+    assert not listener.wait(0.05)
+
+
+def test_it_waits_for_the_commit_and_is_silent_after_a_rollback(listener: wake.Listener) -> None:
+    with transaction.atomic():
+        wake.notify("scheduler")
+        assert not listener.wait(0.05)
+    assert listener.wait(5)
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        wake.notify("scheduler")
+        _ = 1 / 0
+    assert not listener.wait(0.05)
+
+
+def test_it_wakes_every_listener_in_milliseconds(listener: wake.Listener) -> None:
+    other = wake.Listener("scheduler")
+    other.wait(0.01)
+    woken: list[float] = []
+    threads = [
+        threading.Thread(target=lambda one=one: one.wait(10) and woken.append(time.monotonic()))
+        for one in (listener, other)
+    ]
+    for thread in threads:
+        thread.start()
+    sent = time.monotonic()
+    wake.notify("scheduler")
+    until(lambda: len(woken) == 2, what="both woken")
+    for thread in threads:
+        thread.join(10)
+    other.close()
+    assert max(woken) - sent < 1.0
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="sockets are for one host; PostgreSQL carries its own")
+def test_it_reaches_another_process_and_forgets_one_that_died(tmp_path: Path) -> None:
+    waiter = (
+        "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'\n"
+        "import tests.settings; from django.conf import settings; django.setup()\n"
+        "import sys, pathlib; settings.HOME = pathlib.Path(sys.argv[1])\n"
+        "from portal.wake import Listener; one = Listener('pages'); print('listening', flush=True)\n"
+        "print(one.wait(20), flush=True)\n"
+    )
+    from django.conf import settings
+
+    process = subprocess.Popen(
+        [sys.executable, "-c", waiter, str(settings.HOME)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "listening\n"
+        wake.notify("pages")
+        assert process.stdout.readline() == "True\n"
+        process.wait(10)  # it ended without closing: its socket is left behind
+        assert list((settings.HOME / "run").glob("pages.*"))
+        wake.notify("pages")
+        assert not list((settings.HOME / "run").glob("pages.*"))
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def test_an_order_reaches_a_waiting_worker_at_once_and_is_gone_when_rolled_back() -> None:
+    broker = WakingBroker(list_key="longshore")
+    assert broker.dequeue() is None  # waits, and listens from now on
+    taken: list[float] = []
+    worker = threading.Thread(target=lambda: _take(broker, taken))
+    worker.start()
+    with pytest.raises(ZeroDivisionError), transaction.atomic():
+        WakingBroker(list_key="longshore").enqueue("lost")
+        _ = 1 / 0
+    sent = time.monotonic()
+    WakingBroker(list_key="longshore").enqueue("order")
+    worker.join(10)
+    assert len(taken) == 1
+    assert taken[0] - sent < 0.9  # not by the slow look once a second
+
+
+def _take(broker: WakingBroker, taken: list[float]) -> None:
+    try:
+        deadline = time.monotonic() + 8
+        while time.monotonic() < deadline:
+            orders = broker.dequeue()
+            if orders:
+                assert [payload for _, payload in orders] == ["order"]
+                taken.append(time.monotonic())
+                return
+    finally:
+        connection.close()

@@ -1,0 +1,105 @@
+"""A wrong setting stops the start with one sentence that names the variable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from portal import checks, env
+from portal.database import configure
+
+
+@pytest.fixture(autouse=True)
+def _nothing_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("THING", "THING_FILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_it_reads_the_variable_or_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert env.text("THING", "else") == "else"
+    monkeypatch.setenv("THING", "this")
+    assert env.text("THING", "else") == "this"
+
+
+def test_it_reads_a_secret_from_the_file_that_the_variable_names(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "secret").write_text("from the file\n")
+    monkeypatch.setenv("THING_FILE", str(tmp_path / "secret"))
+    assert env.text("THING", "else") == "from the file"
+    monkeypatch.setenv("THING_FILE", str(tmp_path / "nothing"))
+    with pytest.raises(ImproperlyConfigured, match=r"^THING_FILE is .*/nothing, which cannot be read: No such file"):
+        env.text("THING", "else")
+
+
+@pytest.mark.parametrize("value", ["soon", "-1", "0", "1.5", "٣", " 7"])
+def test_it_refuses_what_is_not_a_whole_number(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("THING", value)
+    with pytest.raises(ImproperlyConfigured, match=r"^THING is .* must be a whole number, 1 or more\.$"):
+        env.number("THING", 60, least=1)
+
+
+def test_it_names_what_may_be_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("THING", "some")
+    with pytest.raises(ImproperlyConfigured, match="^THING is 'some'; it must be one of all, jobs, none.$"):
+        env.choice("THING", "jobs", ("all", "jobs", "none"))
+
+
+@pytest.mark.parametrize(
+    ("value", "read"),
+    [("127.0.0.1:9186", ("127.0.0.1", 9186)), ("[::1]:80", ("::1", 80)), ("host.example:8080", ("host.example", 8080))],
+)
+def test_it_splits_an_address_and_a_port(monkeypatch: pytest.MonkeyPatch, value: str, read: tuple[str, int]) -> None:
+    monkeypatch.setenv("THING", value)
+    assert env.bind("THING", "127.0.0.1:1") == read
+
+
+@pytest.mark.parametrize("value", ["9186", "host:", ":80", "host:0", "host:65536", "host:http"])
+def test_it_refuses_an_address_without_a_usable_port(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("THING", value)
+    with pytest.raises(ImproperlyConfigured, match="^THING is"):
+        env.bind("THING", "127.0.0.1:9186")
+
+
+def test_a_secret_is_made_once_and_kept_for_the_owner_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secrets" / "key"
+    first = env.secret_file("THING", path)
+    assert len(first) >= 32
+    assert env.secret_file("THING", path) == first
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ImproperlyConfigured, match="LONGSHORE_HOME names the folder"):
+        env.secret_file("THING", tmp_path / "file" / "secrets" / "key")
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "nonsense", "http://host/", "postgres://host:port/name"])
+def test_a_database_of_another_kind_is_refused(url: str) -> None:
+    with pytest.raises(ImproperlyConfigured, match="^DATABASE_URL "):
+        configure(url)
+
+
+def test_sqlite_gets_what_several_writers_need(tmp_path: Path) -> None:
+    options = configure(f"sqlite:///{tmp_path}/db.sqlite3")["OPTIONS"]
+    assert options["transaction_mode"] == "IMMEDIATE"
+    assert "journal_mode=WAL" in options["init_command"]
+
+
+def test_the_checks_find_nothing_wrong_with_a_fresh_home() -> None:
+    assert checks.check_settings(None) == []
+
+
+def test_a_short_key_and_a_folder_others_can_read_are_reported(settings: object, tmp_path: Path) -> None:
+    settings.HOME, settings.TOKEN_KEY = tmp_path, "short"  # type: ignore[attr-defined]
+    (tmp_path / "secrets").mkdir(mode=0o755)
+    assert [message.id for message in checks.check_settings(None)] == ["longshore.E002", "longshore.W001"]
+
+
+def test_it_knows_what_kind_of_file_system_a_path_is_on() -> None:
+    assert checks.file_system(Path("/proc/self/status")) == "proc"

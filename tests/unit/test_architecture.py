@@ -13,7 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 APPS = ("portal", "clusters", "jobs")
-LONGEST = 400  # lines
+LONGEST = 400  # lines; a table of cases or a script may be somewhat longer
+LONGEST_TABLE = 500
 BELOW = {"portal": (), "clusters": ("portal",), "jobs": ("clusters", "portal")}
 
 # Values in, values out: what these need of the world is given to them.
@@ -135,13 +136,17 @@ def test_a_library_is_imported_only_at_its_edge(library: str) -> None:
 
 
 def test_no_file_is_longer_than_one_can_read_at_once() -> None:
-    long = {named(path): lines for path in ours() if (lines := len(path.read_text().splitlines())) > LONGEST}
-    assert long == {}
+    lengths = {path: len(path.read_text().splitlines()) for path in ours()}
+    assert {named(path): lines for path, lines in lengths.items() if lines > most(path)} == {}
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
     machine = re.compile(r"(?<![\w./$}])/(?:work|home/[a-z]+|Users|opt/pypi[\w-]*)/(?=\w)")
     assert [named(path) for path in ours() if machine.search(path.read_text())] == []
+
+
+def most(path: Path) -> int:
+    return LONGEST if path.suffix == ".py" and path.relative_to(ROOT).parts[0] in APPS else LONGEST_TABLE
 
 
 def ours() -> Iterator[Path]:

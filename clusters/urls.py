@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from clusters import views
+
+urlpatterns: list[URLPattern] = [path("nodes", views.nodes, name="nodes")]

@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
+from jobs import stream
 from jobs.log_views import log_page_patterns, log_stream_patterns
+from jobs.views import actions, detail, lists, submit
 
-urlpatterns: list[URLPattern] = [*log_page_patterns, *log_stream_patterns]
+_JOB = "jobs/<str:username>/<str:name>"
+
+urlpatterns: list[URLPattern] = [
+    path("", lists.home, name="home"),
+    path("jobs", lists.job_list, name="jobs"),
+    path("jobs/stop", actions.stop_many, name="stop-many"),
+    path("jump", lists.jump, name="jump"),
+    path("submit", submit.submit, name="submit"),
+    path("submit/check", submit.check, name="submit-check"),
+    path(_JOB, detail.tasks, name="job"),
+    path(f"{_JOB}/events", detail.events, name="job-events"),
+    path(f"{_JOB}/attempts", detail.attempts, name="job-attempts"),
+    path(f"{_JOB}/config", detail.config, name="job-config"),
+    path(f"{_JOB}/stop", actions.stop, name="job-stop"),
+    path(f"{_JOB}/delete", actions.delete, name="job-delete"),
+    *log_page_patterns,
+    path("stream/page", stream.page, name="stream"),
+    *log_stream_patterns,
+]

@@ -15,6 +15,7 @@ from django.utils import timezone
 from jobs import queries
 from jobs.access import Viewer
 from jobs.models import Attempt, Job, Task
+from jobs.pages.reasons import waiting_reasons
 from portal import words
 
 
@@ -32,6 +33,7 @@ class Row:
     created_at: datetime
     start: datetime | None
     end: datetime | None
+    place: str  # "1st in vision", "" unless it waits
     happening: str
     retries: int
     may_stop: bool
@@ -68,17 +70,25 @@ def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str
 
 
 def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[Row]:
-    """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``; three queries however many."""
+    """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``; three queries however
+    many, and four more when one of them waits."""
     ids = [job["id"] for job in jobs]
     attempts = _current_attempts(ids)
     counts = _task_counts(attempts)
     progress = _progress(attempts)
+    reasons = waiting_reasons([job["id"] for job in jobs if job["state"] == "WAITING"])
     return [
-        _row(job, attempts.get(job["id"], (0, {})), counts, progress, viewer)
+        _row(
+            job,
+            counts.get(attempts.get(job["id"], _NO_ATTEMPT)[0], {}),
+            *_happening(job, attempts.get(job["id"], _NO_ATTEMPT), progress, reasons),
+            viewer,
+        )
         for job in jobs
     ]
 
 
+_NO_ATTEMPT: tuple[int, dict[str, Any]] = (0, {})
 _Attempts = Mapping[int, tuple[int, dict[str, Any]]]  # job id -> (attempt id, exit)
 
 
@@ -103,13 +113,7 @@ def _progress(attempts: _Attempts) -> dict[int, str]:
     return {attempt: f"{text[:1].upper()}{text[1:]} on {node}" for attempt, text, node in doing}
 
 
-def _row(
-    job: Mapping[str, Any],
-    attempt: tuple[int, dict[str, Any]],
-    counts: Mapping[int, Mapping[str, int]],
-    progress: Mapping[int, str],
-    viewer: Viewer,
-) -> Row:
+def _row(job: Mapping[str, Any], counts: Mapping[str, int], place: str, happening: str, viewer: Viewer) -> Row:
     state = shown_state(job["state"], job["execution"])
     waiting = job["state"] == "WAITING"
     owner = viewer.is_authenticated and getattr(viewer, "username", "") == job["username"]
@@ -119,24 +123,33 @@ def _row(
         name=job["name"],
         vc=job["vc"],
         state=state,
-        counts=counts.get(attempt[0], {}),
+        counts=counts,
         gpus=gpu_text(job["total_gpus"], job["gpu_type"]),
         created_at=job["created_at"],
         start=job["queued_at"] if waiting else job["started_at"],
         end=None if job["state"] in queries.LIVE else job["completed_at"],
-        happening=_happening(job, state, attempt[1], progress.get(attempt[0], "")),
+        place=place,
+        happening=happening,
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
         may_stop=state in queries.LIVE and (owner or bool(getattr(viewer, "is_admin", False))),
     )
 
 
-def _happening(job: Mapping[str, Any], state: str, exit: Mapping[str, Any], progress: str) -> str:
+def _happening(
+    job: Mapping[str, Any],
+    attempt: tuple[int, dict[str, Any]],
+    progress: Mapping[int, str],
+    reasons: Mapping[int, tuple[str, str]],
+) -> tuple[str, str]:
+    """(place in the queue, what is happening)"""
+    state = shown_state(job["state"], job["execution"])
+    by = f" by {job['stopper']}" if job["stopper"] else ""
     if state == queries.STOPPING:
-        return f"Stop asked by {job['stopper']}" if job["stopper"] else "Stop asked"
+        return "", f"Stop asked{by}"
     if state == "STOPPED":
-        return f"Stopped by {job['stopper']}" if job["stopper"] else ""
+        return "", f"Stopped{by}"
     if state == "FAILED":
-        return str(exit.get("reason") or exit.get("detail", {}).get("sentence") or "")
+        return "", str(attempt[1].get("reason") or attempt[1].get("detail", {}).get("sentence") or "")
     if state == "WAITING" and job["not_before_at"] and job["not_before_at"] > timezone.now():
-        return f"Tried again at {timezone.localtime(job['not_before_at']):%H:%M:%S}"
-    return progress if state == "RUNNING" else ""
+        return "", f"Tried again at {timezone.localtime(job['not_before_at']):%H:%M:%S}"
+    return reasons.get(job["id"], ("", "")) if state == "WAITING" else ("", progress.get(attempt[0], ""))

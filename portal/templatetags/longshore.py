@@ -14,7 +14,7 @@ from django import template
 from django.templatetags.static import static
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
-from django.utils.safestring import SafeString, mark_safe
+from django.utils.safestring import SafeString
 
 from portal import words
 
@@ -46,6 +46,21 @@ def state(name: str, *, pill: bool = False, text: str = "") -> SafeString:
 
 
 @register.simple_tag
+def state_css(name: str) -> str:
+    return words.STATES[name].css
+
+
+@register.simple_tag
+def state_word(name: str) -> str:
+    return words.STATES[name].word
+
+
+@register.simple_tag
+def state_icon(name: str) -> SafeString:
+    return _icon(words.STATES[name].icon, "", static("vendor/icons.svg"))
+
+
+@register.simple_tag
 def bar(parts: Iterable[tuple[str, float]], label: str, css: str = "") -> SafeString:
     """A bar of use or of states. ``parts`` are (class or state, percent); ``label`` is the sentence read aloud."""
     x, drawn = 0.0, []
@@ -59,6 +74,37 @@ def bar(parts: Iterable[tuple[str, float]], label: str, css: str = "") -> SafeSt
         css,
         label,
         rects,
+    )
+
+
+@register.simple_tag
+def bar_of(percent: float, what: str) -> SafeString:
+    return bar([("", percent)], f"{what}: {percent:g} % taken")
+
+
+@register.simple_tag
+def bar_label(percent: float, label: str) -> SafeString:
+    return bar([("", percent)], label)
+
+
+@register.simple_tag
+def copy_button(text: str, what: str) -> SafeString:
+    """The small button of components/_copy.html, for tables of many lines."""
+    drawn = _icon("copy", "", static("vendor/icons.svg"))
+    return format_html(
+        '<button type="button" class="btn btn-ghost tiny ls-js" data-copy="{}"'
+        ' aria-label="Copy address of {}">{}</button>',
+        text,
+        what,
+        drawn,
+    )
+
+
+@register.simple_tag
+def log_links(url: str, task: str, attempt: int) -> SafeString:
+    links = ((url, task, attempt, stream, stream, task, stream) for stream in ("stdout", "stderr"))
+    return format_html_join(
+        " · ", '<a href="{}/logs?task={}&amp;attempt={}&amp;stream={}" aria-label="{} of {}">{}</a>', links
     )
 
 
@@ -153,7 +199,7 @@ def absolute(moment: datetime) -> str:
 
 
 def _time(moment: datetime, shown: str, *, mark: str = "", before: str = "") -> SafeString:
-    data = mark_safe(f' {mark}="{int(moment.timestamp() * 1000)}"') if mark else ""
+    data = format_html(' {}="{}"', mark, int(moment.timestamp() * 1000)) if mark else ""
     iso = timezone.localtime(moment).isoformat(timespec="seconds")
     return format_html('<time{} datetime="{}" title="{}{}">{}</time>', data, iso, before, absolute(moment), shown)
 

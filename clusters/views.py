@@ -1,0 +1,16 @@
+"""The list of nodes, for everybody who may sign in; changing them is the API's and the admins'."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from clusters.pages import node_lines
+
+
+@require_safe
+@login_required
+def nodes(request: HttpRequest) -> HttpResponse:
+    return render(request, "clusters/nodes.html", {"nav": "nodes", "nodes": node_lines()})

@@ -1,0 +1,139 @@
+"""Why a job waits, failed or was stopped, in words: the panel above everything else on its page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jobs import exits
+from jobs.models import Attempt, Job
+from portal import words
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    name: str
+    text: str
+    more: str = ""  # in grey behind it
+
+
+@dataclass(frozen=True, slots=True)
+class Hindrance:
+    """One thing that keeps a job waiting: sentence, and on the right what it needs and what there is."""
+
+    sentence: str
+    measure: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """``state`` gives the colour. ``task`` is the label of the task whose log shows it, "" when none does."""
+
+    state: str
+    title: str
+    lead: str = ""
+    facts: tuple[Fact, ...] = ()
+    hindrances: tuple[Hindrance, ...] = ()
+    evidence: tuple[Fact, ...] = ()
+    task: str = ""
+
+
+_CERTAINTY = {
+    "certain": "Certain.",
+    "likely": "Likely; the log may say more.",
+    "unknown": "Unknown why; the log may say.",
+}
+_BLAME = {
+    "your job": ("The job", ", not the cluster."),
+    "the cluster": ("The cluster", ", not your job."),
+}
+
+
+def waiting(reason: Mapping[str, Any]) -> Cause:
+    """From ``jobs.explain.waiting_reason``: {"summary", "blockers": [{"kind", "sentence", "need", "have", ...}]}."""
+    blockers: Sequence[Mapping[str, Any]] = reason.get("blockers") or ()
+    shown = tuple(Hindrance(str(blocker.get("sentence", "")), _measure(blocker)) for blocker in blockers)
+    if len(shown) == 1:
+        return Cause("WAITING", "One thing keeps this job waiting", hindrances=shown)
+    if shown:
+        return Cause(
+            "WAITING", f"{_NUMBERS.get(len(shown), len(shown))} things keep this job waiting", hindrances=shown
+        )
+    return Cause("WAITING", "This job is about to start", lead=str(reason.get("summary", "")))
+
+
+def failed(job: Job, attempt: Attempt) -> Cause:
+    exit_ = _detail(attempt)
+    title, _, rest = exit_.sentence.rstrip(".").partition(". ")
+    followed = str(attempt.exit.get("next", ""))
+    facts = [_blame(exit_)]
+    if exit_.remedy:
+        facts.append(Fact("What to do", exit_.remedy))
+    if followed:
+        facts.append(Fact("Not retried", *_not_retried(followed)))
+    return Cause(
+        "FAILED",
+        title or "The job failed",
+        lead=f"{rest}." if rest else "",
+        facts=tuple(fact for fact in facts if fact),
+        evidence=_evidence(exit_),
+        task=task_of(attempt),
+    )
+
+
+def stopped(job: Job, attempt: Attempt) -> Cause:
+    by = f"Stopped by {job.stopped_by}" if job.stopped_by else "Stopped"
+    return Cause("STOPPED", by, facts=(Fact("What to do", "Clone it to run it again."),))
+
+
+def task_of(attempt: Attempt) -> str:
+    role, index = attempt.exit.get("role"), attempt.exit.get("index")
+    return f"{role}-{index}" if role and index is not None else ""
+
+
+def short(attempt: Attempt) -> tuple[str, str]:
+    """For the table of attempts: why it ended, and the code with the blame in grey."""
+    if attempt.exit_code is None:
+        return "", ""
+    exit_ = _detail(attempt)
+    blame = "" if exit_.blame == "nobody" else f", {exit_.blame}"
+    return exit_.sentence, "" if exit_.code == 0 else f"{words.number(exit_.code)}{blame}"
+
+
+def _detail(attempt: Attempt) -> exits.Exit:
+    detail = attempt.exit.get("detail") or {}
+    if not detail:
+        return exits.of(attempt.exit_code or 0, str(attempt.exit.get("reason", "")))
+    return exits.Exit.from_json(detail)
+
+
+def _blame(exit_: exits.Exit) -> Fact:
+    who, more = _BLAME.get(exit_.blame, ("Nobody", "."))
+    proof = "Certain: the engine reports OOMKilled." if exit_.oom and exit_.certainty == "certain" else ""
+    return Fact("Blame", f"{who}{more}", proof or _CERTAINTY[exit_.certainty])
+
+
+def _not_retried(followed: str) -> tuple[str, str]:
+    said = followed.removeprefix("Not tried again: ")
+    return (f"{said[:1].upper()}{said[1:]}", "")
+
+
+def _evidence(exit_: exits.Exit) -> tuple[Fact, ...]:
+    found = [Fact("exit code", words.number(exit_.code), exit_.spec.phrase)]
+    if exit_.raw_code is not None:
+        found.append(Fact("raw code", str(exit_.raw_code)))
+    if exit_.signal:
+        found.append(Fact("signal", exit_.signal))
+    if exit_.fault:
+        found.append(Fact("fault", exit_.fault))
+    return tuple(found)
+
+
+def _measure(blocker: Mapping[str, Any]) -> str:
+    need, have = str(blocker.get("need") or ""), str(blocker.get("have") or "")
+    said = [f"needs {need}" if need else "", f"has {have}" if have else ""]
+    return ", ".join(filter(None, said)) or str(blocker.get("until") or "")
+
+
+_NUMBERS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}

@@ -1,0 +1,70 @@
+"""A config as lines of coloured pieces, and what the defaults added to it. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobs import jsonc
+
+Piece = tuple[str, str]  # (class: k key, s string, n number or word, c comment, "" other; text)
+
+_TOKEN = re.compile(
+    r'(?P<c>//[^\n]*|/\*.*?(?:\*/|\Z))|(?P<k>"(?:[^"\\\n]|\\.)*"(?=\s*:))|(?P<s>"(?:[^"\\\n]|\\.)*"?)'
+    r"|(?P<n>-?\d[\d.eE+-]*|\b(?:true|false|null)\b)",
+    re.DOTALL,
+)
+_OF_JOB = ("virtualCluster", "retryCount", "gpuType")
+_OF_ROLE = ("taskNumber", "cpuNumber", "memoryMB", "shmMB", "gpuNumber", "minFailedTaskCount")
+
+
+def coloured(text: str) -> list[list[Piece]]:
+    """One list of pieces per line; joined they are the text again, without its line ends."""
+    lines: list[list[Piece]] = [[]]
+    for css, piece in _pieces(text.replace("\r\n", "\n").removesuffix("\n")):
+        first, *others = piece.split("\n")
+        if first:
+            lines[-1].append((css, first))
+        for other in others:
+            lines.append([(css, other)] if other else [])
+    return lines
+
+
+def added(text: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(field, value) of what the config left out and the defaults filled in, for the fields that matter."""
+    try:
+        sent = jsonc.parse(text).value
+    except jsonc.NotJson:
+        return []
+    if not isinstance(sent, dict):
+        return []
+    found = [(name, _shown(spec[name])) for name in _OF_JOB if name not in sent and spec.get(name) not in ("", None)]
+    roles = sent.get("taskRoles")
+    if isinstance(roles, list):
+        for role, filled in zip(roles, spec.get("taskRoles", ()), strict=False):
+            found += _added_to_role(role, filled)
+    return found
+
+
+def _added_to_role(role: Any, filled: Mapping[str, Any]) -> Sequence[tuple[str, str]]:
+    if not isinstance(role, dict):
+        return []
+    return [
+        (f"{filled['name']}.{name}", _shown(filled[name])) for name in _OF_ROLE if name not in role and name in filled
+    ]
+
+
+def _pieces(text: str) -> Iterator[Piece]:
+    at = 0
+    for match in _TOKEN.finditer(text):
+        if match.start() > at:
+            yield "", text[at : match.start()]
+        yield match.lastgroup or "", match.group()
+        at = match.end()
+    if at < len(text):
+        yield "", text[at:]
+
+
+def _shown(value: Any) -> str:
+    return "none" if value is None else str(value)

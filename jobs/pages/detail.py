@@ -1,0 +1,208 @@
+"""A job's page: head, steps, cause, strip, and one context per tab. Queries do not grow with the number of tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Count, Max, Min
+from django.utils import timezone
+
+from jobs import access, queries
+from jobs.access import Viewer
+from jobs.explain import waiting_reason
+from jobs.models import Attempt, Event, Job, Task
+from jobs.pages import cause, progress
+from jobs.pages.rows import job_url, shown_state
+from jobs.pages.tasks import role_views
+from jobs.spec import JobSpec
+from portal import words
+
+TABS = ("tasks", "logs", "events", "attempts", "config")
+MOST_EVENTS = 100
+MOST_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Tab:
+    key: str
+    name: str
+    url: str
+    count: int | None = None
+    current: bool = False
+
+
+@dataclass(slots=True)
+class Detail:
+    """What every tab of one job shows above itself."""
+
+    job: Job
+    spec: JobSpec
+    state: str
+    url: str
+    attempts: Sequence[Attempt]  # newest first
+    counts: Mapping[str, Mapping[str, int]]  # of the current attempt: role -> state -> tasks
+    steps: Sequence[progress.Step]
+    strip: Sequence[progress.Cell]
+    cause: cause.Cause | None
+    attempt_text: str
+    may_write: bool
+    may_read_logs: bool
+    may_read_config: bool
+    now: datetime = field(default_factory=timezone.now)
+
+    @property
+    def is_live(self) -> bool:
+        return self.job.state in queries.LIVE
+
+
+def detail(job: Job, viewer: Viewer) -> Detail:
+    now = timezone.now()
+    spec = JobSpec.from_json(job.spec)
+    attempts = list(queries.list_attempts(job)[:MOST_ATTEMPTS])
+    counts = task_counts(attempts[0])
+    state = shown_state(job.state, job.execution)
+    starts, nodes = _starts(attempts[0], counts)
+    return Detail(
+        job=job,
+        spec=spec,
+        state=state,
+        url=job_url(job.username, job.name),
+        attempts=attempts,
+        counts=counts,
+        steps=progress.steps(job, attempts, starts, state),
+        strip=progress.strip(job, spec, counts, nodes, attempts, now),
+        cause=_cause(job, state, attempts[0]),
+        attempt_text=progress.attempt_text(job, spec),
+        may_write=access.may_write(viewer, job),
+        may_read_logs=access.may_read_logs(viewer, job),
+        may_read_config=access.may_read_config(viewer, job),
+        now=now,
+    )
+
+
+def tabs(shown: Detail, current: str) -> list[Tab]:
+    events = Event.objects.filter(job=shown.job).count()
+    counted = {"tasks": shown.job.total_tasks, "events": events, "attempts": shown.job.attempt_number}
+    return [
+        Tab(
+            key,
+            key.capitalize(),
+            shown.url if key == "tasks" else f"{shown.url}/{key}",
+            counted.get(key),
+            key == current,
+        )
+        for key in TABS
+    ]
+
+
+def task_counts(attempt: Attempt) -> dict[str, dict[str, int]]:
+    """{role: {state: tasks}}"""
+    counts: dict[str, dict[str, int]] = {}
+    rows = Task.objects.filter(attempt=attempt).order_by().values_list("role", "state").annotate(number=Count("id"))
+    for role, state, number in rows:
+        counts.setdefault(role, {})[state] = number
+    return counts
+
+
+def tasks_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
+    """``?attempt=`` one of the attempts, ``?role=&start=`` one page of one role."""
+    number = _number(params.get("attempt")) or shown.job.attempt_number
+    chosen = next((attempt for attempt in shown.attempts if attempt.number == number), shown.attempts[0])
+    counts = shown.counts if chosen is shown.attempts[0] else task_counts(chosen)
+    roles = role_views(shown.spec, chosen, counts, params.get("role", ""), _number(params.get("start")))
+    return {"roles": roles, "chosen": chosen}
+
+
+def events_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
+    """Newest first; ``?before=`` an event id is the cursor, ``?task=`` and ``?kind=`` narrow it."""
+    events = Event.objects.filter(job=shown.job).order_by("-id")
+    kind, task, before = params.get("kind", ""), params.get("task", ""), _number(params.get("before"))
+    if kind:
+        events = events.filter(kind__startswith=f"{kind}.")
+    if task:
+        events = events.filter(task=task)
+    if before:
+        events = events.filter(id__lt=before)
+    found = list(events[: MOST_EVENTS + 1])
+    return {
+        "events": [_EventLine(event) for event in found[:MOST_EVENTS]],
+        "older": found[MOST_EVENTS - 1].pk if len(found) > MOST_EVENTS else 0,
+        "before": before,
+        "kind": kind,
+        "task": task,
+        "kinds": ("job", "attempt", "task", "node"),
+    }
+
+
+def attempts_tab(shown: Detail) -> dict[str, Any]:
+    nodes: dict[int, list[str]] = {}
+    used = Task.objects.filter(attempt__in=[attempt.pk for attempt in shown.attempts]).exclude(node="")
+    for attempt, node in used.order_by("attempt_id", "node").values_list("attempt_id", "node").distinct():
+        nodes.setdefault(attempt, []).append(node)
+    return {"lines": [_attempt_line(shown, attempt, nodes.get(attempt.pk, [])) for attempt in shown.attempts]}
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptLine:
+    attempt: Attempt
+    state: str
+    why: str
+    code: str
+    nodes: str
+    end: datetime | None
+    followed: str
+
+
+def _attempt_line(shown: Detail, attempt: Attempt, nodes: Sequence[str]) -> AttemptLine:
+    why, code = cause.short(attempt)
+    if attempt.number == shown.job.attempt_number:
+        state = shown.state
+    elif attempt.exit_code == 0:
+        state = "SUCCEEDED"
+    else:
+        state = "FAILED"
+    end = attempt.completed_at or attempt.decided_at
+    return AttemptLine(attempt, state, why, code, words.listing(nodes), end, str(attempt.exit.get("next", "")))
+
+
+class _EventLine:
+    """An Event in words: its reason, or what moved."""
+
+    def __init__(self, event: Event) -> None:
+        self.id, self.at, self.task, self.node, self.actor = event.pk, event.at, event.task, event.node, event.actor
+        self.attempt = event.attempt
+        self.says = event.reason or self._moved(event)
+        self.state = event.after if event.after in words.STATES else ""
+
+    @staticmethod
+    def _moved(event: Event) -> str:
+        if event.after in words.STATES:
+            return words.STATES[event.after].word
+        return event.kind.replace(".", " ").replace("_", " ").capitalize()
+
+
+def _starts(attempt: Attempt, counts: Mapping[str, Mapping[str, int]]) -> tuple[progress.Starts, list[str]]:
+    tasks = Task.objects.filter(attempt=attempt)
+    seen = tasks.aggregate(first=Min("container_started_at"), last=Max("container_started_at"))
+    nodes = list(tasks.exclude(node="").order_by("node").values_list("node", flat=True).distinct())
+    missing = sum(states.get("STARTING", 0) for states in counts.values())
+    doing = ""
+    if missing:
+        line = tasks.filter(state="STARTING").exclude(progress="").values_list("progress", "node").first()
+        doing = f"{line[0]} on {line[1]}" if line else ""
+    return progress.Starts(seen["first"], seen["last"], missing, doing), nodes
+
+
+def _cause(job: Job, state: str, attempt: Attempt) -> cause.Cause | None:
+    if state == "WAITING":
+        return cause.waiting(waiting_reason(job) or {})
+    if state == "FAILED":
+        return cause.failed(job, attempt)
+    return cause.stopped(job, attempt) if state == "STOPPED" else None
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -1,0 +1,37 @@
+"""The last lines of the task that made a job fail, for the cause panel. A log that is slow or away is left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jobs.log_places import place_of
+from jobs.logs import find_task, last_lines, open_archive
+from jobs.models import Job
+from jobs.pages.cause import Cause
+from portal.errors import LongshoreError
+
+LINES = 12
+_WIDEST = 300  # characters of one line
+
+
+@dataclass(frozen=True, slots=True)
+class Tail:
+    stream: str
+    text: str
+
+
+def tail_of(job: Job, cause: Cause) -> Tail | None:
+    """Of stderr, else of stdout; only from the archive, for a page must not wait for a node."""
+    role, _, index = cause.task.rpartition("-")
+    if cause.state != "FAILED" or not role or not index.isdigit():
+        return None
+    try:
+        place = place_of(find_task(job, role, int(index)))
+        for stream in ("stderr", "stdout"):
+            log = open_archive(place, stream)
+            lines = last_lines(log, LINES) if log else []
+            if text := "\n".join(line.text[:_WIDEST] for line in lines).strip("\n"):
+                return Tail(stream, text)
+    except (LongshoreError, OSError):
+        return None
+    return None

@@ -1,0 +1,147 @@
+"""The home page: what of mine failed, waits, runs and ended; what the cluster has and what of it is free."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Sum
+from django.utils import timezone
+
+from clusters.models import Allocation, Node
+from jobs import queries
+from jobs.access import Viewer
+from jobs.lifecycle import TASK_LIVE
+from jobs.models import Task
+from jobs.pages.rows import rows_of, with_gpu_type
+from jobs.queries import JobFilter
+from portal import words
+
+MOST = 10  # lines of each part
+MOST_NODES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Total:
+    """One resource of the cluster: used of total, in words, and the percentage for the bar."""
+
+    name: str
+    used: str
+    total: str
+    unit: str
+    percent: float
+
+
+@dataclass(frozen=True, slots=True)
+class NodeLine:
+    name: str
+    gpu_type: str
+    squares: tuple[str, ...]  # free, mine, busy, held, out
+    free: int
+    state: str  # "" when it is in order
+    reason: str
+
+    @property
+    def says(self) -> str:
+        return f"{self.name}: {self.free} of {len(self.squares)} GPUs free"
+
+
+def home(viewer: Viewer) -> dict[str, Any]:
+    """The context of jobs/home.html. A guest sees everybody's jobs, a user his own; eleven queries at most."""
+    mine = str(getattr(viewer, "username", "")) if viewer.is_authenticated else ""
+    day = timezone.now() - timedelta(hours=24)
+    running = _jobs(mine, ("RUNNING",))
+    waiting = _jobs(mine, ("WAITING",))
+    ended = _jobs(mine, queries.ENDED)
+    rows = {row.id: row for row in rows_of(running + waiting + ended, viewer)}
+    done = [rows[job["id"]] for job in ended]
+    failed = [row for row in done if row.state == "FAILED" and row.end and row.end > day]
+    return {
+        "nav": "home",
+        "mine": mine,
+        "running": [rows[job["id"]] for job in running],
+        "waiting": [rows[job["id"]] for job in waiting],
+        "failed": failed,
+        "done": [row for row in done if row not in failed],
+        "most": MOST,
+        "is_new": not rows,
+        **cluster(mine),
+    }
+
+
+def cluster(mine: str) -> dict[str, Any]:
+    """{"totals": [Total], "nodes": [NodeLine], "more_nodes": n, "free_gpus": n, "all_gpus": n, "largest": n}"""
+    nodes = list(Node.objects.order_by("name"))
+    taken = _taken()
+    own = _own_gpus(mine)
+    lines = [node_line(node, taken.get(node.pk, set()), own.get(node.name, set())) for node in nodes]
+    with_gpus = [line for line in lines if line.squares]
+    return {
+        "totals": _totals(nodes, sum(map(len, taken.values()))),
+        "nodes": with_gpus[:MOST_NODES],
+        "more_nodes": len(with_gpus[MOST_NODES:]),
+        "any_nodes": bool(nodes),
+        "bad_nodes": [line for line in lines if line.state],
+        "free_gpus": sum(line.free for line in lines),
+        "all_gpus": sum(len(line.squares) for line in lines),
+        "largest": max((line.free for line in lines), default=0),
+    }
+
+
+def node_line(node: Node, taken: set[str], own: set[str]) -> NodeLine:
+    away = node.health != Node.Health.READY
+    state = "unreachable" if away else "" if node.status == Node.Status.ACTIVE else str(node.status)
+    held = {str(gpu) for gpu in node.held.get("gpus", ())}
+    squares = tuple(_square(str(gpu["id"]), taken, own, held, state) for gpu in node.gpus)
+    types = sorted({str(gpu.get("type", "")) for gpu in node.gpus} - {""})
+    return NodeLine(node.name, ", ".join(types), squares, squares.count("free"), state, node.health_reason)
+
+
+def _square(gpu: str, taken: set[str], own: set[str], held: set[str], state: str) -> str:
+    if state == "unreachable" or gpu in held:
+        return "out"
+    if gpu in own:
+        return "mine"
+    if gpu in taken:
+        return "busy"
+    return "held" if state else "free"
+
+
+def _jobs(mine: str, states: Iterable[str]) -> list[Any]:
+    jobs = with_gpu_type(queries.list_jobs(JobFilter(username=mine))).filter(state__in=list(states))
+    return list(jobs.order_by("-id")[:MOST])
+
+
+def _taken() -> dict[int, set[str]]:
+    taken: dict[int, set[str]] = {}
+    for node, gpus in Allocation.objects.exclude(gpu_ids=[]).values_list("node_id", "gpu_ids"):
+        taken.setdefault(node, set()).update(map(str, gpus))
+    return taken
+
+
+def _own_gpus(mine: str) -> dict[str, set[str]]:
+    if not mine:
+        return {}
+    live = Task.objects.filter(job__username=mine, state__in=TASK_LIVE).exclude(gpu_ids=[])
+    own: dict[str, set[str]] = {}
+    for node, gpus in live.values_list("node", "gpu_ids"):
+        own.setdefault(node, set()).update(map(str, gpus))
+    return own
+
+
+def _totals(nodes: list[Node], gpus: int) -> list[Total]:
+    used = Allocation.objects.aggregate(cpus=Sum("cpus"), memory=Sum("memory_mb"))
+    cpus, memory = used["cpus"] or 0, used["memory"] or 0
+    all_cpus, all_memory = sum(node.cpus for node in nodes), sum(node.memory_mb for node in nodes)
+    all_gpus = sum(len(node.gpus) for node in nodes)
+    return [
+        Total("GPUs", f"{gpus:,}", f"{all_gpus:,}", "", _percent(gpus, all_gpus)),
+        Total("CPU", f"{cpus:,}", f"{all_cpus:,}", "cores", _percent(cpus, all_cpus)),
+        Total("Memory", words.memory(memory), words.memory(all_memory), "", _percent(memory, all_memory)),
+    ]
+
+
+def _percent(part: float, whole: float) -> float:
+    return min(100.0, round(100 * part / whole, 1)) if whole else 0.0

@@ -1,0 +1,118 @@
+"""What each live page may have to draw again: its version, and its parts as HTML by element id."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Protocol
+
+from django.http import HttpRequest, QueryDict
+from django.template.loader import render_to_string
+
+from jobs import access, queries
+from jobs.pages.home import home
+from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
+from jobs.pages.tabs import context
+from jobs.pages.versions import home_version, job_version, list_version
+from portal import words
+from portal.errors import NoJob, NotFound, Unauthorized
+
+_OURS = ("page", "v", "top", "shown", "user", "name", "tab", "sel")  # the rest is the page's own query
+
+
+class LivePage(Protocol):
+    def version(self) -> str: ...
+    def parts(self) -> dict[str, str]: ...
+
+
+def open_page(request: HttpRequest) -> LivePage:
+    """Raises Unauthorized, NoJob, NotFound."""
+    if not access.may_read_jobs(request.user):
+        raise Unauthorized
+    kinds = {"home": Home, "jobs": Jobs, "job": OneJob}
+    kind = kinds.get(request.GET.get("page", ""))
+    if kind is None:
+        raise NotFound("There is no such page.")
+    return kind(request)
+
+
+class Home:
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = _as_page(request)
+        self.version = home_version
+
+    def parts(self) -> dict[str, str]:
+        page = home(self._request.user)
+        return {
+            "home-jobs": render_to_string("jobs/_home_jobs.html", page, self._request),
+            "home-cluster": render_to_string("jobs/_home_cluster.html", page, self._request),
+        }
+
+
+class Jobs:
+    """Follows the lines that the page shows; what is new is told above them and never pushes them down."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = _as_page(request)
+        self._query = ListQuery.read(self._request.GET.dict())
+        rows, newer, _ = page_of(self._query, request.user)
+        self._top = _number(request.GET.get("top"))
+        self._ids = [row.id for row in rows if row.id <= self._top]
+        self._is_first = not (newer or self._query.before or self._query.after)
+        self._changed = len(self._ids) != _number(request.GET.get("shown"))
+        self._selectable = bool(request.GET.get("sel"))
+        self.version = list_version
+
+    def parts(self) -> dict[str, str]:
+        page: dict[str, Any] = {"facets": facets(self._query), "news": self._news(), "news_url": self._query.address()}
+        drawn = {
+            "jobs-facets": render_to_string("jobs/_facets.html", page, self._request),
+            "jobs-news": render_to_string("jobs/_news.html", page, self._request),
+        }
+        for row in rows_by_id(self._ids, self._request.user):
+            line = {"row": row, "selectable": self._selectable}
+            drawn[row.part] = render_to_string("jobs/_row.html", line)
+        return drawn
+
+    def _news(self) -> str:
+        new = newer_than(self._query, self._top) if self._is_first else 0
+        if new:
+            return f"{words.count(new, 'new job')}{'' if new < 100 else ' or more'}."
+        return "The list has changed." if self._changed else ""
+
+
+class OneJob:
+    def __init__(self, request: HttpRequest) -> None:
+        self._username, self._name = request.GET.get("user", ""), request.GET.get("name", "")
+        self._tab = request.GET.get("tab", "")
+        self._request = _as_page(request)
+        queries.get_job(self._username, self._name)
+
+    def version(self) -> str:
+        try:
+            return job_version(queries.get_job(self._username, self._name))
+        except NoJob:
+            return "gone"
+
+    def parts(self) -> dict[str, str]:
+        try:
+            job = queries.get_job(self._username, self._name)
+        except NoJob:
+            return {"job-top": render_to_string("jobs/_gone.html", {"name": self._name})}
+        page = context(job, self._request.user, self._tab, self._request.GET.dict())
+        templates = {"job-head": "jobs/_head.html", "job-top": "jobs/_top.html", "job-tabs": "jobs/_tabs.html"}
+        if self._tab in ("tasks", "events", "attempts"):
+            templates["job-tab"] = page["tab_template"]
+        return {part: render_to_string(template, page, self._request) for part, template in templates.items()}
+
+
+def _as_page(request: HttpRequest) -> HttpRequest:
+    """The request as the page itself had it, for templates that build links from it."""
+    shown = copy.copy(request)
+    kept = QueryDict(mutable=True)
+    kept.update({name: value for name, value in request.GET.items() if name not in _OURS})
+    shown.GET = kept
+    return shown
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0

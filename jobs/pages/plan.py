@@ -1,0 +1,70 @@
+"""The what-if panel of the submit page: what happens if this text is submitted now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from jobs import services
+from jobs.spec import JobSpec
+from portal import words
+from portal.errors import LongshoreError, Problem
+from portal.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """``state`` colours the panel: FAILED (problems, or never), WAITING, RUNNING (starts now), "" (nothing typed).
+    ``refuses`` is the reason why Submit cannot work, empty when it can."""
+
+    state: str
+    title: str
+    sentences: tuple[str, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    asks: tuple[tuple[str, str], ...] = ()
+    refuses: str = ""
+
+
+def plan_for(text: str, user: User) -> Plan:
+    if not text.strip():
+        return Plan("", "Nothing typed yet", ("Paste a job config, or start from a sample.",))
+    try:
+        result = services.check(text, user)
+    except LongshoreError as error:
+        return Plan("FAILED", "It would be refused", (error.message,), refuses=error.message)
+    if result.problems:
+        return refused(result.problems)
+    asks = _asks(result.spec) if result.spec else ()
+    if result.never:
+        says = (result.never.sentence, "Sent anyway, it fails at once.")
+        return Plan("FAILED", "Can never run here", says, asks=asks)
+    if result.blockers:
+        return Plan("WAITING", "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
+    return Plan("RUNNING", "Starts now", asks=asks)
+
+
+def refused(problems: Sequence[Problem]) -> Plan:
+    lines = sorted({problem.line for problem in problems if problem.line})
+    where = f"line{'s' if len(lines) > 1 else ''} {_and(lines)}" if lines else "the config"
+    return Plan(
+        "FAILED",
+        words.count(len(problems), "problem"),
+        problems=tuple(problems),
+        refuses=f"Fix {where} first.",
+    )
+
+
+def _asks(spec: JobSpec) -> tuple[tuple[str, str], ...]:
+    cpus = sum(role.task_number * role.cpu_number for role in spec.task_roles)
+    memory = sum(role.task_number * role.memory_mb for role in spec.task_roles)
+    asks = [("Tasks", f"{spec.total_tasks:,}"), ("CPU", words.count(cpus, "core")), ("Memory", words.memory(memory))]
+    if spec.total_gpus:
+        asks.append(("GPUs", f"{spec.total_gpus:,} × {spec.gpu_type or 'any'}"))
+    return (*asks, ("VC", spec.effective_virtual_cluster))
+
+
+def _and(lines: Sequence[int]) -> str:
+    texts = [str(line) for line in lines[:4]]
+    if len(lines) > 4:
+        return f"{', '.join(texts)} and more"
+    return " and ".join(filter(None, [", ".join(texts[:-1]), texts[-1]]))

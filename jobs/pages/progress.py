@@ -1,0 +1,179 @@
+"""The stepper and the strip on top of a job's page. Pure but for reading the clock it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from jobs import queries
+from jobs.lifecycle import TASK_LIVE
+from jobs.models import Attempt, Job
+from jobs.spec import JobSpec
+from portal import words
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``state`` is a state's name for its colour and icon, "done" or "todo". ``at`` is shown as a clock time, ``since``
+    ticks, ``text`` stands behind either."""
+
+    state: str
+    name: str
+    text: str = ""
+    at: datetime | None = None
+    since: datetime | None = None
+    current: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One number of the strip. ``percent`` draws a bar when it is not None."""
+
+    name: str
+    value: str
+    of: str = ""
+    percent: float | None = None
+    label: str = ""
+    small: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Starts:
+    """When the containers of the current attempt began; ``missing`` is how many have not, of those placed."""
+
+    first: datetime | None
+    last: datetime | None
+    missing: int
+    doing: str = ""  # what a worker says it is doing
+
+
+def steps(job: Job, attempts: Sequence[Attempt], starts: Starts, state: str) -> list[Step]:
+    """``attempts`` newest first; the first is the current one."""
+    current = attempts[0]
+    made = [Step("done", "Submitted", at=job.created_at), *_history(attempts[1:])]
+    if job.state == "WAITING":
+        waiting = Step(state, "Stopping" if state == queries.STOPPING else "Waiting", since=job.queued_at, current=True)
+        return [*made, waiting, Step("todo", "Starting"), Step("todo", "Running"), Step("todo", "Ended")]
+    placed = current.launched_at or (job.started_at if job.state == "RUNNING" else None)
+    if placed:
+        waited = words.duration((placed - max(current.created_at, job.queued_at)).total_seconds())
+        made.append(Step("done", "Waited", waited))
+    if job.state == "RUNNING":
+        return [*made, *_running(placed, starts, state)]
+    if placed and starts.last:
+        made.append(Step("done", "Started", f"{words.duration((starts.last - placed).total_seconds())}"))
+    return [*made, _end(job, placed)]
+
+
+def strip(
+    job: Job,
+    spec: JobSpec,
+    counts: Mapping[str, Mapping[str, int]],
+    nodes: Sequence[str],
+    attempts: Sequence[Attempt],
+    now: datetime,
+) -> list[Cell]:
+    """Allocated of requested while it lives, requested afterwards; ``counts`` are tasks by role and state."""
+    live = job.state in queries.LIVE
+    held = {role: sum(states.get(state, 0) for state in TASK_LIVE) for role, states in counts.items()}
+    asked = {role.name: role.task_number for role in spec.task_roles}
+    sums = {
+        name: (
+            sum(held.get(role.name, 0) * getattr(role, name) for role in spec.task_roles),
+            sum(asked[role.name] * getattr(role, name) for role in spec.task_roles),
+        )
+        for name in ("gpu_number", "cpu_number", "memory_mb")
+    }
+    cells = []
+    if job.total_gpus:
+        cells.append(_cell(f"GPUs · {spec.gpu_type or 'any type'}", *sums["gpu_number"], live, ""))
+    cells.append(_cell("CPU", *sums["cpu_number"], live, "cores"))
+    cells.append(_memory_cell(*sums["memory_mb"], live))
+    if nodes:
+        cells.append(Cell("Nodes", words.number(len(nodes)), small=words.listing(nodes)))
+    if job.total_gpus:
+        cells.append(_gpu_hours(job, attempts, now))
+    return [*cells, _retries(job, spec)]
+
+
+def attempt_text(job: Job, spec: JobSpec) -> str:
+    """``2 of 4`` while the job may still be tried so often, else ``2``."""
+    most = spec.retry_count + 1
+    return f"{job.attempt_number} of {most}" if job.attempt_number <= most and most > 1 else str(job.attempt_number)
+
+
+def _history(earlier: Sequence[Attempt]) -> list[Step]:
+    if not earlier:
+        return []
+    last = earlier[0]
+    name = f"Attempt {last.number}" if last.number == 1 else f"Attempts 1–{last.number}"
+    end = last.completed_at or last.decided_at
+    ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
+    why = _phrase(last.exit)
+    said = f"{ran}, {why}" if why else ran
+    return [Step("done", name, said if last.number == 1 else f"last: {said}")]
+
+
+def _running(placed: datetime | None, starts: Starts, state: str) -> list[Step]:
+    name = {queries.STOPPING: "Stopping"}.get(state, "Running")
+    if starts.missing and state == "RUNNING":
+        doing = starts.doing or f"{words.count(starts.missing, 'task')} to go"
+        starting = Step("STARTING", "Starting", doing, since=placed, current=True)
+        return [starting, Step("todo", "Running"), Step("todo", "Ended")]
+    made = []
+    if placed and starts.last:
+        made.append(Step("done", "Started", words.duration((starts.last - placed).total_seconds())))
+    return [*made, Step(state, name, since=starts.last or placed, current=True), Step("todo", "Ended")]
+
+
+def _end(job: Job, placed: datetime | None) -> Step:
+    ran = ""
+    if placed and job.completed_at:
+        ran = f"after {words.duration((job.completed_at - placed).total_seconds())}"
+    return Step(job.state, words.STATES[job.state].word, ran, at=job.completed_at)
+
+
+def _phrase(exit: Mapping[str, Any]) -> str:
+    sentence = str(exit.get("reason") or (exit.get("detail") or {}).get("sentence") or "")
+    first = sentence.partition(". ")[0].rstrip(".")
+    return first[:1].lower() + first[1:] if first.startswith(("Node ", "The ", "No ")) else first
+
+
+def _cell(name: str, held: int, asked: int, live: bool, unit: str) -> Cell:
+    if not live:
+        return Cell(name, words.number(asked), unit)
+    percent = 100 * held / asked if asked else 0.0
+    of = f"of {words.number(asked)} {unit}".strip()
+    return Cell(name, words.number(held), of, percent, f"{held} of {asked} allocated", "allocated")
+
+
+def _memory_cell(held: int, asked: int, live: bool) -> Cell:
+    if not live:
+        return Cell("Memory", words.memory(asked))
+    percent = 100 * held / asked if asked else 0.0
+    label = f"{words.memory(held)} of {words.memory(asked)} allocated"
+    return Cell("Memory", words.memory(held), f"of {words.memory(asked)}", percent, label, "allocated")
+
+
+def _gpu_hours(job: Job, attempts: Sequence[Attempt], now: datetime) -> Cell:
+    seconds = sum(
+        ((attempt.completed_at or now) - attempt.launched_at).total_seconds()
+        for attempt in attempts
+        if attempt.launched_at
+    )
+    return Cell(
+        "Used so far" if job.state in queries.LIVE else "Used", f"{seconds * job.total_gpus / 3600:,.1f}", "GPU-hours"
+    )
+
+
+def _retries(job: Job, spec: JobSpec) -> Cell:
+    free = job.platform_retries + job.resource_retries
+    small = (
+        f"{words.count(free, 'more')} not counted".replace("mores", "more")
+        if free
+        else "faults of the cluster do not count"
+    )
+    of = "of any number" if spec.retry_count < 0 else f"of {spec.retry_count:,}"
+    return Cell("Retries used", words.number(job.user_retries), of, small=small)

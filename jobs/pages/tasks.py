@@ -1,0 +1,145 @@
+"""The tasks of one attempt by role. A role of 1,000 tasks is shown a page at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from jobs.models import Attempt, Task
+from jobs.spec import JobSpec, RoleSpec
+from portal import words
+
+MOST_TASKS = 200  # lines on one page, over all roles
+
+
+@dataclass(frozen=True, slots=True)
+class TaskLine:
+    label: str
+    state: str
+    node: str
+    address: str
+    ports: tuple[tuple[str, str], ...]  # (label, "31900–31903")
+    gpus: str
+    doing: str  # while starting
+    code: str  # "196", "" without an end
+    ended: str  # "out of memory"
+    bad: bool
+    start: datetime | None
+    end: datetime | None
+    has_log: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RoleView:
+    """``first`` to ``last`` of ``total`` are shown; ``next`` and ``previous`` are starts of other pages, or None."""
+
+    name: str
+    says: str
+    counts: Mapping[str, int]
+    lines: Sequence[TaskLine]
+    total: int
+    first: int
+    next: int | None
+    previous: int | None
+
+    @property
+    def last(self) -> int:
+        return self.first + len(self.lines) - 1
+
+    @property
+    def is_part(self) -> bool:
+        return len(self.lines) < self.total
+
+
+def role_views(
+    spec: JobSpec, attempt: Attempt, counts: Mapping[str, Mapping[str, int]], only: str, start: int
+) -> list[RoleView]:
+    """All roles with their first tasks, or with ``only`` one page of that role; one query."""
+    roles = [role for role in spec.task_roles if role.name == only] or list(spec.task_roles)
+    size = MOST_TASKS if len(roles) == 1 else max(5, MOST_TASKS // len(roles))
+    begin = start if len(roles) == 1 else 0
+    tasks = Task.objects.filter(attempt=attempt, index__gte=begin, index__lt=begin + size).order_by("index")
+    if len(roles) < len(spec.task_roles):
+        tasks = tasks.filter(role=roles[0].name)
+    lines: dict[str, list[TaskLine]] = {}
+    for task in tasks:
+        lines.setdefault(task.role, []).append(task_line(task))
+    return [_role_view(role, counts.get(role.name, {}), lines.get(role.name, []), begin, size) for role in roles]
+
+
+def task_line(task: Task) -> TaskLine:
+    ended = task.exit_code is not None
+    return TaskLine(
+        label=task.label,
+        state=task.state,
+        node=task.node,
+        address=task.address,
+        ports=tuple((label, words.ranges(ports)) for label, ports in sorted(task.ports.items())),
+        gpus=words.ranges(task.gpu_ids),
+        doing=task.progress if task.state == "STARTING" else "",
+        code=words.number(task.exit_code) if ended else "",
+        ended=_ended(task) if ended else "",
+        bad=task.state == "FAILED",
+        start=task.container_started_at,
+        end=task.finished_at,
+        has_log=bool(task.container_started_at),
+    )
+
+
+_PHRASES = {
+    0: "",
+    196: "out of memory",
+    -7103: "port taken",
+    -7110: "container lost",
+    -7111: "node lost",
+    -7112: "start expired",
+    -7400: "stopped with its job",
+}
+
+
+def _ended(task: Task) -> str:
+    """The end in two or three words; the whole sentence is in the cause panel and the events."""
+    code, raw, signal = task.exit_code or 0, task.exit.get("raw_code"), task.exit.get("signal")
+    if code in _PHRASES:
+        return _PHRASES[code]
+    if signal:
+        return str(signal)
+    if raw is not None and raw != code:
+        return f"exit code {raw}"
+    return str(task.exit.get("sentence", ""))
+
+
+def _role_view(role: RoleSpec, counts: Mapping[str, int], lines: Sequence[TaskLine], begin: int, size: int) -> RoleView:
+    after = begin + size
+    return RoleView(
+        name=role.name,
+        says=role_says(role),
+        counts=counts,
+        lines=lines,
+        total=role.task_number,
+        first=begin,
+        next=after if after < role.task_number else None,
+        previous=max(0, begin - size) if begin else None,
+    )
+
+
+def role_says(role: RoleSpec) -> str:
+    """``4 tasks · each 4 GPUs, 16 cores, 128 GB, shm 16 GB · the job fails when 1 fails``"""
+    each = [words.count(role.gpu_number, "GPU")] if role.gpu_number else []
+    each += [words.count(role.cpu_number, "core"), words.memory(role.memory_mb)]
+    if role.shm_mb > 64:
+        each.append(f"shm {words.memory(role.shm_mb)}")
+    many = "each " if role.task_number > 1 else ""
+    return " · ".join([words.count(role.task_number, "task"), many + ", ".join(each), _ends(role)])
+
+
+def _ends(role: RoleSpec) -> str:
+    fails = role.min_failed_task_count
+    said = "its failures do not end the job" if fails is None else f"the job fails when {fails} {_fail(fails)}"
+    enough = role.min_succeeded_task_count
+    return said if enough is None else f"{said}, succeeds when {enough} {'succeeds' if enough == 1 else 'succeed'}"
+
+
+def _fail(number: int) -> str:
+    return "fails" if number == 1 else "fail"

@@ -1,0 +1,37 @@
+"""Cheap marks of what a page was drawn from: another mark, and the page may look different."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from urllib.parse import urlencode
+
+from django.db.models import Max
+
+from jobs.models import Event, Job, Task
+
+
+def address(page: str, **params: object) -> str:
+    """Where a page listens; ``v`` is the version it was drawn from."""
+    return f"/stream/page?{urlencode({'page': page, **{k: v for k, v in params.items() if v not in (None, '')}})}"
+
+
+def home_version() -> str:
+    """Changes with every event of the ledger and every progress of a start."""
+    last = Event.objects.aggregate(last=Max("id"))["last"] or 0
+    progress = Task.objects.filter(state="STARTING").aggregate(last=Max("fact_at"))["last"]
+    return f"{last}.{_stamp(progress)}"
+
+
+list_version = home_version
+
+
+def job_version(job: Job) -> str:
+    """A waiting job also looks at the whole cluster, for what others do may let it start."""
+    last = Event.objects.filter(job=job).aggregate(last=Max("id"))["last"] or 0
+    tasks = Task.objects.filter(job=job).aggregate(changed=Max("changed_at"), fact=Max("fact_at"))
+    own = f"{last}.{_stamp(tasks['changed'])}.{_stamp(tasks['fact'])}.{job.attempt_number}"
+    return f"{own}-{home_version()}" if job.state == "WAITING" else own
+
+
+def _stamp(moment: datetime | None) -> str:
+    return str(int(moment.timestamp() * 1000)) if moment else ""

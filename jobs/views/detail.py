@@ -1,0 +1,67 @@
+"""A job's page and its tabs."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from jobs import access, queries
+from jobs.pages.rows import Row, rows_of, with_gpu_type
+from jobs.pages.tabs import context
+from jobs.pages.versions import address, job_version
+from jobs.views.guard import reader, sign_in
+from portal.errors import NoJob
+
+
+@require_safe
+@reader
+def tasks(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    return _tab(request, username, name, "tasks")
+
+
+@require_safe
+@reader
+def events(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    return _tab(request, username, name, "events")
+
+
+@require_safe
+@reader
+def attempts(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    return _tab(request, username, name, "attempts")
+
+
+@require_safe
+@reader
+def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    if "download" not in request.GET:
+        return _tab(request, username, name, "config")
+    job = queries.get_job(username, name)
+    if not access.may_read_config(request.user, job):
+        return sign_in(request)
+    answer = HttpResponse(job.config, content_type="application/json; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{job.name}.jsonc"'
+    return answer
+
+
+def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
+    try:
+        job = queries.get_job(username, name)
+    except NoJob:
+        return _not_found(request, username, name)
+    stream = address("job", **{**request.GET.dict(), "user": username, "name": name, "tab": tab, "v": job_version(job)})
+    return render(
+        request, "jobs/detail.html", {"stream": stream, **context(job, request.user, tab, request.GET.dict())}
+    )
+
+
+def _not_found(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    page = {"status": 404, "message": f"There is no job {username}/{name}", "code": NoJob.code}
+    return render(request, "error.html", {**page, "near": _near(request, username, name)}, status=404)
+
+
+def _near(request: HttpRequest, username: str, name: str) -> list[Row]:
+    """The newest jobs of that user whose name begins alike."""
+    alike = queries.list_jobs(queries.JobFilter(username=username)).filter(name__istartswith=name[:6])
+    return rows_of(list(with_gpu_type(alike).order_by("-id")[:3]), request.user)

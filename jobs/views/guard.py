@@ -1,0 +1,42 @@
+"""What a guest may open; where he may not, he is sent to sign in and comes back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect
+
+from jobs import access
+
+P = ParamSpec("P")
+View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
+
+
+def reader(view: View[P]) -> View[P]:
+    """For pages whose rule is ``access.may_read_jobs``."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        return view(request, *args, **kwargs) if access.may_read_jobs(request.user) else sign_in(request)
+
+    return guarded
+
+
+def signed_in(view: View[P]) -> View[P]:
+    """For pages that change something."""
+
+    @wraps(view)
+    def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        return view(request, *args, **kwargs) if request.user.is_authenticated else sign_in(request)
+
+    return guarded
+
+
+def sign_in(request: HttpRequest) -> HttpResponseBase:
+    """A POST comes back to the page it was sent from, for its fields are gone."""
+    target = request.get_full_path() if request.method == "GET" else request.headers.get("Referer", "/")
+    return redirect(f"/login?next={quote(target)}")

@@ -1,0 +1,50 @@
+"""Home, the job list and the jump box."""
+
+from __future__ import annotations
+
+from urllib.parse import urlencode
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_safe
+
+from jobs import queries
+from jobs.pages.home import home as home_page
+from jobs.pages.listing import ListQuery, listing
+from jobs.pages.rows import job_url
+from jobs.pages.versions import address, home_version, list_version
+from jobs.views.guard import reader
+from portal.errors import NoJob
+
+
+@require_safe
+@reader
+def home(request: HttpRequest) -> HttpResponse:
+    stream = address("home", v=home_version())  # before the reads: what changes meanwhile is sent again
+    return render(request, "jobs/home.html", {"stream": stream, **home_page(request.user)})
+
+
+@require_safe
+@reader
+def job_list(request: HttpRequest) -> HttpResponse:
+    query = ListQuery.read(request.GET.dict())
+    version = list_version()
+    page = listing(query, request.user)
+    rows = page["rows"]
+    kept = {"top": rows[0].id if rows else 0, "shown": len(rows), "sel": "1" if page["selectable"] else ""}
+    stream = address("jobs", **{**request.GET.dict(), **kept, "v": version})
+    return render(request, "jobs/list.html", {"stream": stream, **page})
+
+
+@require_safe
+@reader
+def jump(request: HttpRequest) -> HttpResponse:
+    """``user/job``, ``user~job`` or a name that only one job has opens it; anything else is looked for in the list."""
+    wanted = request.GET.get("q", "").strip()
+    username, slash, name = wanted.partition("/")
+    try:
+        mine = request.user.get_username()
+        job = queries.get_job(username, name) if slash else queries.get_job("", wanted, mine=mine)
+    except NoJob:
+        return redirect(f"/jobs?{urlencode({'keyword': wanted})}" if wanted else "/jobs")
+    return redirect(job_url(job.username, job.name))

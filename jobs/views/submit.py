@@ -1,0 +1,134 @@
+"""The submit page: paste, upload, a sample or another job's config; what would happen; and the submission."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.html import format_html
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST
+
+from jobs import access, queries, services
+from jobs.pages.config import coloured
+from jobs.pages.plan import Plan, plan_for, refused
+from jobs.pages.rows import job_url
+from jobs.samples import SAMPLES
+from jobs.spec import MAX_CONFIG_BYTES
+from jobs.views.guard import signed_in
+from portal.auth import require_user
+from portal.errors import BadRequest, InvalidConfig, LongshoreError, NoJob
+
+_RECENT = 3
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "POST"])
+def submit(request: HttpRequest) -> HttpResponseBase:
+    """GET ?template=<sample> or ?from=<user>/<job>. POST fields: config, file, action (load: show the file, check)."""
+    if request.method == "GET":
+        text, source = _start(request)
+        return _page(request, text, _plan(request, text) if text else None, source=source)
+    text = _sent(request)
+    if request.POST.get("action") in ("load", "check"):
+        return _page(request, text, _plan(request, text))
+    return _submit(request, text)
+
+
+@never_cache
+@signed_in
+@require_POST
+def check(request: HttpRequest) -> HttpResponseBase:
+    """The panel alone, for the text in the editor."""
+    return render(request, "jobs/_plan.html", {"plan": _plan(request, _sent(request))})
+
+
+def _submit(request: HttpRequest, text: str) -> HttpResponse:
+    try:
+        plan = _plan(request, text)
+        if not plan.problems and plan.title == "Can never run here" and not request.POST.get("anyway"):
+            return _page(request, text, plan, anyway=True)
+        job = services.submit(require_user(request), text)
+    except InvalidConfig as error:
+        return _page(request, text, refused(error.problems), status=error.status)
+    except LongshoreError as error:
+        plan = plan_for(text, require_user(request))
+        shown = plan if plan.refuses else Plan("FAILED", "It was refused", (error.message,), refuses=error.message)
+        return _page(request, text, shown, status=error.status)
+    url = job_url(job.username, job.name)
+    messages.success(request, format_html("Job <b>{}</b> was submitted.", job.name))
+    return redirect(url)
+
+
+def _page(
+    request: HttpRequest, text: str, plan: Plan | None, *, source: str = "", status: int = 200, anyway: bool = False
+) -> HttpResponse:
+    by_line: dict[int, list[str]] = {}
+    for problem in plan.problems if plan else ():
+        by_line.setdefault(problem.line, []).append(problem.message)
+    page: dict[str, Any] = {
+        "nav": "submit",
+        "text": text,
+        "rows": max(18, text.count("\n") + 2),
+        "plan": plan,
+        "lines": [(line, by_line.get(at, [])) for at, line in enumerate(coloured(text), 1)] if by_line else [],
+        "source": source,
+        "samples": SAMPLES,
+        "recent": _recent(request),
+        "anyway": anyway,
+    }
+    return render(request, "jobs/submit.html", page, status=status)
+
+
+def _plan(request: HttpRequest, text: str) -> Plan:
+    return plan_for(text, require_user(request))
+
+
+def _start(request: HttpRequest) -> tuple[str, str]:
+    """The first text of the editor, and the job it is from."""
+    if full_name := request.GET.get("from", ""):
+        username, _, name = full_name.partition("/")
+        job = queries.get_job(username, name)
+        if not access.may_read_config(request.user, job):
+            raise NoJob(f"Job {name} is not found.")
+        return _renamed(request, job.config, job.name), full_name
+    wanted = request.GET.get("template", "")
+    sample = next((sample for sample in SAMPLES if sample.key == wanted), None)
+    return (_renamed(request, sample.config, sample.key), "") if sample else ("", "")
+
+
+def _renamed(request: HttpRequest, text: str, name: str) -> str:
+    """With the next free name in place of the old one, for a job's name is unique per user; the rest untouched."""
+    taken = set(
+        queries.list_jobs(queries.JobFilter(username=request.user.get_username()))
+        .filter(name__startswith=name.rstrip("0123456789").rstrip("-"))
+        .values_list("name", flat=True)[:2000]
+    )
+    stem, number, free = name, 2, name
+    head, dash, tail = name.rpartition("-")
+    if dash and tail.isascii() and tail.isdigit() and len(tail) < 6 and not tail.startswith("0"):
+        stem, number = head, int(tail) + 1
+    while free in taken:
+        free = f"{stem}-{number}"
+        number += 1
+    return text.replace(f'"{name}"', f'"{free}"', 1)
+
+
+def _sent(request: HttpRequest) -> str:
+    file = request.FILES.get("file")
+    if file is None:
+        return str(request.POST.get("config", "")).replace("\r\n", "\n")
+    if (file.size or 0) > MAX_CONFIG_BYTES:
+        raise BadRequest("The file is larger than 100 kB, so it is no job config.")
+    try:
+        return bytes(file.read()).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise BadRequest("The file is not text in UTF-8.") from error
+
+
+def _recent(request: HttpRequest) -> list[dict[str, Any]]:
+    mine = queries.list_jobs(queries.JobFilter(username=request.user.get_username()))
+    return list(mine.order_by("-id")[:_RECENT])

@@ -160,33 +160,32 @@ def _cursor(view: LogView, line: int | None, offset: int | None) -> Cursor:
 
 def _batch(view: LogView, cursor: Cursor) -> list[str]:
     """The next events, none when all is sent; moves ``cursor`` behind them."""
-    out = []
-    if skip := _skip(view, cursor):
-        out.append(_event("skip", skip, cursor.offset))
     if view.size <= max(cursor.offset, cursor.shown):
-        return out
-    lines = view.lines_at(cursor.offset, cursor.number, BATCH_LINES, BATCH_BYTES)
+        return []
+    skip = _skip(view, cursor)
+    if skip and not cursor.shown:
+        cursor.offset, cursor.number = view.start_of(skip["to"] + 1), skip["to"] + 1
+        return [_event("skip", skip, cursor.offset)]
+    # A line of which a part was shown is not left so.
+    lines = view.lines_at(cursor.offset, cursor.number, 1 if skip else BATCH_LINES, BATCH_BYTES)
     if not lines:
-        return out
+        return []
     last = lines[-1]
     if last.partial:
         cursor.offset, cursor.number, cursor.shown = last.start, last.number, last.end
     else:
-        cursor.offset, cursor.number = last.end, last.number + 1
-    out.append(_event("lines", [line.as_json() for line in lines], cursor.offset))
-    return out
+        cursor.offset, cursor.number, cursor.shown = last.end, last.number + 1, 0
+    return [_event("lines", [line.as_json() for line in lines], cursor.offset)]
 
 
 def _skip(view: LogView, cursor: Cursor) -> dict[str, int] | None:
-    behind = view.newlines - cursor.number
-    if view.size - cursor.offset <= BEHIND_BYTES and behind <= BEHIND_LINES:
+    """The lines to leave out, if there are too many before the viewer."""
+    if view.size - cursor.offset <= BEHIND_BYTES and view.newlines - cursor.number <= BEHIND_LINES:
         return None
-    target = max(cursor.number, view.newlines + 2 - KEPT_LINES)
-    if target == cursor.number:
+    target = view.newlines + 2 - KEPT_LINES
+    if target <= cursor.number:
         return None  # a few lines, very long ones: they are cut anyway
-    skipped = {"from": cursor.number, "to": target - 1, "lines": target - cursor.number}
-    cursor.offset, cursor.number = view.start_of(target), target
-    return skipped
+    return {"from": cursor.number, "to": target - 1, "lines": target - cursor.number}
 
 
 def _event(kind: str, data: Any, offset: int | None = None) -> str:

@@ -1,0 +1,218 @@
+"""A log is kept before its container goes, once, whole, and apart from that of any other attempt."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clusters.fake_runtime import FakeRuntime
+from clusters.models import Node
+from clusters.runtime import FaultReason, LogChunk, RuntimeFault
+from jobs import log_archive, logs, services
+from jobs.log_follow import hub, spool_folder
+from jobs.models import Task
+from portal.errors import NodeUnreachable, NoLog
+from portal.store import open_store
+from tests.cluster import Cluster
+from tests.helpers import until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path) -> Iterator[Path]:
+    settings.HOME = tmp_path
+    yield tmp_path
+    hub.close()
+
+
+@pytest.fixture
+def running(cluster: Cluster) -> Task:
+    """A task whose container runs on node n1."""
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    return fresh(cluster.task(job))
+
+
+def fresh(task: Task) -> Task:
+    return Task.objects.select_related("attempt", "job").get(pk=task.pk)
+
+
+def engine(cluster: Cluster) -> FakeRuntime:
+    return cluster.engines["n1"]
+
+
+def end(cluster: Cluster, task: Task, code: int = 0) -> Task:
+    """The container exits, its log is kept, it is removed."""
+    engine(cluster).finish(task.container_name, code)
+    cluster.settle()
+    assert task.container_name not in {status.name for status in engine(cluster).list()}
+    return fresh(task)
+
+
+def test_both_streams_are_read_after_the_container_is_gone(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"one\ntwo\nthr")
+    engine(cluster).print(running.container_name, b"oops\n", "stderr")
+    task = end(cluster, running)
+    assert b"".join(logs.download(task, "stdout")) == b"one\ntwo\nthr"
+    assert logs.tail(task, "stderr", lines=10) == b"oops\n"
+    assert logs.tail(task, "stdout", lines=2) == b"two\nthr"
+    assert logs.tail(task, "stdout", lines=0) == b""
+    assert logs.tail(task, "stdout", lines=10**9) == b"one\ntwo\nthr"
+    assert logs.tail(task, "stdout", size=3) == b"thr"
+    assert logs.read(task, "stdout", 4, 3) == b"two"
+    assert logs.read(task, "stdout", 99, 3) == b""
+
+
+def test_an_archived_log_needs_no_node_any_more(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"kept\n")
+    task = end(cluster, running)
+    Node.objects.all().delete()
+    assert logs.tail(task, "stdout", lines=1) == b"kept\n"
+
+
+def test_a_job_submitted_again_under_its_name_does_not_meet_the_old_log(cluster: Cluster) -> None:
+    cluster.add_node()
+    for text in (b"first\n", b"second\n"):
+        job = cluster.submit(name="same")
+        cluster.settle()
+        task = cluster.task(job)
+        engine(cluster).print(task.container_name, text)
+        assert logs.tail(end(cluster, task), "stdout", lines=5) == text
+        services.delete(cluster.owner, cluster.job(job))
+    assert len(open_store().list("/Container/alice/alice~same/log")) == 2
+
+
+def test_every_attempt_is_readable_afterwards(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit(name="again", retryCount=1)
+    for text in (b"first try\n", b"second try\n"):
+        cluster.settle()
+        cluster.ahead(3600)
+        cluster.settle()
+        task = cluster.task(job)
+        engine(cluster).print(task.container_name, text)
+        end(cluster, task, 1)
+    texts = [logs.tail(logs.find_task(job, "worker", 0, number), "stdout", lines=1) for number in (1, 2)]
+    assert texts == [b"first try\n", b"second try\n"]
+
+
+def test_archiving_again_changes_nothing(cluster: Cluster, running: Task, home: Path) -> None:
+    engine(cluster).print(running.container_name, b"once\n")
+    engine(cluster).finish(running.container_name)
+    log_archive.archive(running)
+    before = {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")}
+    calls = engine(cluster).calls["logs"]
+    log_archive.archive(running)
+    assert {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")} == before
+    assert engine(cluster).calls["logs"] == calls
+
+
+def test_a_worker_that_is_late_and_reads_half_of_it_does_not_spoil_what_is_kept(
+    cluster: Cluster, running: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for n in range(10):
+        engine(cluster).print(running.container_name, b"line %d\n" % n)
+    engine(cluster).finish(running.container_name)
+    begun, go_on = threading.Event(), threading.Event()
+    whole = FakeRuntime.logs
+
+    def half(self: FakeRuntime, name: str, stream: Any, **values: Any) -> Any:
+        if threading.current_thread().name != "late":
+            return whole(self, name, stream, **values)
+
+        def chunks() -> Iterator[LogChunk]:
+            yield LogChunk("2026-01-01T00:00:00.000000000Z", b"line 0\n")
+            begun.set()
+            assert go_on.wait(10)  # the container is removed meanwhile: the engine says no more
+
+        return chunks()
+
+    monkeypatch.setattr(FakeRuntime, "logs", half)
+    late = threading.Thread(target=log_archive.archive, args=[running], name="late")
+    late.start()
+    assert begun.wait(10)
+    log_archive.archive(running)
+    go_on.set()
+    late.join(10)
+    assert logs.tail(running, "stdout", lines=100).count(b"\n") == 10
+
+
+def test_a_container_that_is_gone_leaves_a_word_and_what_viewers_saw(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"seen\n")
+    follower = hub.attach(running.pk, "stdout")
+    until(lambda: follower.size() == 5)
+    engine(cluster).vanish(running.container_name)
+    log_archive.archive(running)
+    log_archive.archive(running)
+    hub.release(follower)
+    log = logs.open_log(running, "stdout")
+    assert b"".join(log.pieces()) == b"seen\n"
+    assert log.note == log_archive.LOST
+    with pytest.raises(NoLog, match="gone before its log could be kept"):
+        logs.open_log(running, "stderr")
+
+
+def test_a_silent_node_is_asked_again_later(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"patience\n")
+    engine(cluster).finish(running.container_name)
+    engine(cluster).cut()
+    with pytest.raises(RuntimeFault) as fault:
+        log_archive.archive(running)
+    assert fault.value.reason is FaultReason.UNREACHABLE
+    with pytest.raises(NodeUnreachable, match="worker-0 cannot be read now"):
+        logs.open_log(running, "stdout")
+    engine(cluster).heal()
+    log_archive.archive(running)
+    assert logs.tail(running, "stdout", lines=1) == b"patience\n"
+
+
+def test_a_live_log_is_read_before_and_after_more_is_written(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"one\n")
+    assert logs.tail(running, "stdout", lines=5) == b"one\n"
+    engine(cluster).print(running.container_name, b"two\n")
+    until(lambda: logs.tail(running, "stdout", lines=5) == b"one\ntwo\n")
+    assert not logs.open_log(running, "stdout").ended
+    assert engine(cluster).calls["logs"] <= 3  # one look, then one follower however often it is read
+
+
+def test_no_log_says_why(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    task = fresh(cluster.task(job))
+    with pytest.raises(NoLog, match="waits for its turn"):
+        logs.open_log(task, "stdout")
+    with pytest.raises(NoLog, match="no attempt 7"):
+        logs.find_task(job, "worker", 0, 7)
+    with pytest.raises(NoLog, match="no task worker-9"):
+        logs.find_task(job, "worker", 9)
+
+
+def test_the_index_of_an_archive_is_enough_to_find_any_line(cluster: Cluster, running: Task, home: Path) -> None:
+    data = b"".join(b"%06d %s\n" % (n, b"x" * (n % 300)) for n in range(5000))
+    engine(cluster).print(running.container_name, data)
+    task = end(cluster, running)
+    view = logs.open_log(task, "stdout").view
+    assert view.line_count() == 5000
+    assert [line.text[:6] for line in view.lines(4321, 2)] == ["004320", "004321"]
+    (index,) = home.rglob("index.json")
+    assert json.loads(index.read_text())["complete"] is True
+    assert not list(home.rglob("*part*"))
+
+
+def test_the_spool_goes_when_nobody_looks_any_more(
+    cluster: Cluster, running: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jobs.log_follow.LINGER", 0.05)
+    follower = hub.attach(running.pk, "stdout")
+    until(lambda: follower.state().caught_up)
+    assert spool_folder(running.pk, "stdout").is_dir()
+    hub.release(follower)
+    until(lambda: not spool_folder(running.pk, "stdout").exists())
+    until(lambda: not follower._thread.is_alive())

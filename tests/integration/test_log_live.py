@@ -1,0 +1,290 @@
+"""The live log: at once, every line once, whatever breaks in between; and no more than a page can take."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from clusters.fake_runtime import FakeRuntime
+from jobs import log_follow, log_live
+from jobs.log_follow import Follower, TooManyLogs, hub
+from jobs.log_spool import Spool
+from jobs.models import Task
+from tests.cluster import Cluster
+from tests.helpers import until
+from tests.logs import Viewer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    settings.HOME = tmp_path
+    monkeypatch.setattr(log_live, "INTERVAL", 0.01)
+    yield
+    hub.close()
+
+
+@pytest.fixture
+def task(cluster: Cluster) -> Task:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    return cluster.task(job)
+
+
+@pytest.fixture
+def engine(cluster: Cluster, task: Task) -> FakeRuntime:
+    return cluster.engines["n1"]
+
+
+def has(count: int) -> Any:
+    return lambda viewer, kind: len(viewer.lines) >= count
+
+
+def test_what_is_written_arrives_at_once(engine: FakeRuntime, task: Task) -> None:
+    async def watch() -> float:
+        viewer = Viewer()
+        engine.print(task.container_name, b"one\n")
+        watching = asyncio.create_task(viewer.watch(task.pk, until=has(2)))
+        async with asyncio.timeout(10):
+            while not viewer.lines:
+                await asyncio.sleep(0.01)
+        written = time.monotonic()
+        engine.print(task.container_name, b"two\n")
+        await watching
+        assert viewer.text() == ["one", "two"]
+        return time.monotonic() - written
+
+    assert asyncio.run(watch()) < 0.5
+
+
+def test_it_ends_when_the_container_has_ended_and_all_is_sent(
+    cluster: Cluster, engine: FakeRuntime, task: Task
+) -> None:
+    engine.print(task.container_name, b"a\nb\nc")
+
+    async def watch() -> Viewer:
+        viewer = Viewer()
+        watching = asyncio.create_task(viewer.watch(task.pk))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(engine.finish, task.container_name)
+        await watching
+        return viewer
+
+    viewer = asyncio.run(watch())
+    assert viewer.text() == ["a", "b", "c"]
+    assert viewer.ended == {"lines": 3, "size": 5}
+
+
+def test_a_partial_line_grows_under_its_number(engine: FakeRuntime, task: Task) -> None:
+    async def watch() -> list[str]:
+        viewer, seen = Viewer(), []
+        engine.print(task.container_name, b"10 %")
+
+        def look(viewer: Viewer, kind: str) -> bool:
+            if kind == "lines":
+                seen.append(viewer.lines[1])
+                engine.print(task.container_name, [b"\r50 %", b"\r100 %\n", b"done\n", b""][len(seen) - 1])
+            return len(viewer.lines) == 2
+
+        await viewer.watch(task.pk, until=look)
+        assert viewer.text() == ["100 %", "done"]
+        return seen
+
+    assert asyncio.run(watch())[:3] == ["10 %", "50 %", "100 %"]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_breaks_neither_lose_nor_double_a_line(
+    seed: int, cluster: Cluster, engine: FakeRuntime, task: Task
+) -> None:
+    """Viewers leave and come back, the node is cut and healed, the follower's process dies, the container ends and its
+    log moves to the store."""
+    dice = random.Random(seed)
+    lines = [f"{n} " + "x" * dice.choice([0, 5, 200, 20_000]) for n in range(250)]
+    data = "".join(f"{line}\n" for line in lines).encode()
+
+    def write() -> None:
+        at = 0
+        while at < len(data):
+            size = dice.choice([1, 30, 400, 5000, 70_000])
+            engine.print(task.container_name, data[at : at + size])
+            at += size
+            happens = dice.random()
+            if happens < 0.05:
+                engine.cut()
+                time.sleep(0.01)
+                engine.heal()
+            elif happens < 0.08:
+                if follower := hub._followers.pop((task.pk, "stdout"), None):
+                    follower.stop()
+            time.sleep(dice.choice([0, 0.001, 0.01]))
+        engine.finish(task.container_name)
+
+    async def watch() -> Viewer:
+        viewer = Viewer()
+        writing = asyncio.create_task(asyncio.to_thread(write))
+        while viewer.ended is None:
+            patience = dice.randrange(1, 30)
+            left = [patience]
+
+            def enough(viewer: Viewer, kind: str, left: list[int] = left) -> bool:
+                left[0] -= 1
+                return left[0] <= 0
+
+            try:
+                await viewer.watch(task.pk, until=enough, timeout=0.5 if not writing.done() else 10)
+            except TimeoutError:
+                pass  # its follower was taken away: a browser would reconnect just so
+            if writing.done() and dice.random() < 0.5:
+                await asyncio.to_thread(cluster_end)
+        await writing
+        return viewer
+
+    def cluster_end() -> None:
+        cluster.settle()
+        connections.close_all()
+
+    viewer = asyncio.run(watch())
+    assert viewer.text() == [line[: 16 * 1024] for line in lines]
+    assert viewer.skipped == 0
+    assert viewer.doubled == []
+
+
+def test_a_hundred_megabytes_skip_to_the_end_and_stay_small(engine: FakeRuntime, task: Task) -> None:
+    piece = b"".join(b"%0110d\n" % n for n in range(590))[: 64 * 1024 - 64 * 1024 % 111]
+    container = engine._containers[task.container_name]
+    for n in range(1600):  # the same bytes again and again: the engine's memory is not what is measured
+        engine._write(container, "stdout", piece)
+    engine.finish(task.container_name)
+
+    async def watch() -> Viewer:
+        viewer = Viewer()
+        await viewer.watch(task.pk, timeout=60)
+        return viewer
+
+    tracemalloc.start()
+    viewer = asyncio.run(watch())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    total = 1600 * len(piece) // 111
+    assert viewer.ended == {"lines": total, "size": total * 111}
+    assert viewer.skipped + len(viewer.lines) == total
+    assert viewer.largest < 200_000
+    assert max(viewer.lines) == total
+    assert peak < 16 << 20
+
+
+def test_a_line_of_10_mb_is_one_small_event(engine: FakeRuntime, task: Task) -> None:
+    engine.print(task.container_name, b"before\n" + b"x" * (10 << 20) + b"\nafter\n")
+    engine.finish(task.container_name)
+    viewer = Viewer()
+    asyncio.run(viewer.watch(task.pk))
+    assert [len(text) for text in viewer.text()] == [6, 16 * 1024, 5]
+    assert viewer.largest < 100_000
+
+
+def test_ten_viewers_are_one_follower(engine: FakeRuntime, task: Task) -> None:
+    engine.print(task.container_name, b"shared\n")
+
+    async def watch() -> None:
+        viewers = [Viewer() for _ in range(10)]
+        await asyncio.gather(*(viewer.watch(task.pk, until=has(1)) for viewer in viewers))
+        assert all(viewer.text() == ["shared"] for viewer in viewers)
+
+    asyncio.run(watch())
+    assert engine.calls["logs"] == 2  # what there is, then what comes
+    assert hub._followers[task.pk, "stdout"].viewers == 0
+
+
+def test_another_process_takes_over_where_the_first_one_died(engine: FakeRuntime, task: Task) -> None:
+    """Two spools on one folder stand for two processes: a flock belongs to the opening, not to the process."""
+    engine.print(task.container_name, b"one\n")
+    first = Follower(task.pk, "stdout")
+    until(lambda: first.size() == 4)
+    second = Follower(task.pk, "stdout")
+    until(lambda: second.state().caught_up)
+    assert (first.copies, second.copies) == (True, False)
+    first.stop()
+    engine.print(task.container_name, b"two\n")
+    until(lambda: second.copies and second.size() == 8)
+    assert [line.text for line in second.view().lines(1, 9)] == ["one", "two"]
+    second.stop()
+
+
+def test_a_copy_that_got_ahead_of_its_record_is_cut_back(tmp_path: Path, engine: FakeRuntime, task: Task) -> None:
+    spool = Spool(tmp_path / "spool")
+    assert spool.acquire()
+    for chunk in [*engine.logs(task.container_name, "stdout")]:
+        spool.append(chunk)
+    spool.mark(caught_up=True)
+    with (tmp_path / "spool" / "data").open("ab") as file:
+        file.write(b"written, but killed before the record was")
+    spool._lock.close()  # type: ignore[union-attr]
+    other = Spool(tmp_path / "spool")
+    assert other.size() > 0
+    assert other.acquire()
+    assert other.size() == 0
+
+
+def test_a_silent_node_is_said_and_the_log_goes_on_when_it_is_back(engine: FakeRuntime, task: Task) -> None:
+    engine.print(task.container_name, b"one\n")
+
+    async def watch() -> Viewer:
+        viewer = Viewer()
+
+        def look(viewer: Viewer, kind: str) -> bool:
+            if kind == "lines" and len(viewer.lines) == 1:
+                engine.cut()
+            elif kind == "note" and viewer.notes[-1]:
+                engine.print(task.container_name, b"two\n")
+                engine.heal()
+            return len(viewer.lines) == 2
+
+        await viewer.watch(task.pk, until=look)
+        return viewer
+
+    viewer = asyncio.run(watch())
+    assert viewer.text() == ["one", "two"]
+    assert "does not answer" in viewer.notes[0]
+
+
+def test_no_more_logs_than_the_process_can_follow(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(log_follow, "MOST", 1)
+    held = hub.attach(task.pk, "stdout")
+    with pytest.raises(TooManyLogs):
+        hub.attach(task.pk, "stderr")
+    hub.release(held)
+    other = hub.attach(task.pk, "stderr")  # the one nobody looks at made way
+    assert list(hub._followers) == [(task.pk, "stderr")]
+    hub.release(other)
+
+
+def test_a_log_can_be_watched_before_its_task_starts(cluster: Cluster) -> None:
+    job = cluster.submit()
+    waiting = cluster.task(job)
+
+    async def watch() -> Viewer:
+        viewer = Viewer()
+        watching = asyncio.create_task(viewer.watch(waiting.pk, until=has(1)))
+        await asyncio.sleep(0)
+        await asyncio.to_thread(start)
+        await watching
+        return viewer
+
+    def start() -> None:
+        cluster.add_node()
+        cluster.settle()
+        cluster.engines["n1"].print(cluster.task(job).container_name, b"hello\n")
+        connections.close_all()
+
+    assert asyncio.run(watch()).text() == ["hello"]

@@ -124,9 +124,8 @@ def test_random_breaks_neither_lose_nor_double_a_line(
                 engine.cut()
                 time.sleep(0.01)
                 engine.heal()
-            elif happens < 0.08:
-                if follower := hub._followers.pop((task.pk, "stdout"), None):
-                    follower.stop()
+            elif happens < 0.08 and (follower := hub._followers.pop((task.pk, "stdout"), None)):
+                follower.stop()
             time.sleep(dice.choice([0, 0.001, 0.01]))
         engine.finish(task.container_name)
 
@@ -163,7 +162,7 @@ def test_random_breaks_neither_lose_nor_double_a_line(
 def test_a_hundred_megabytes_skip_to_the_end_and_stay_small(engine: FakeRuntime, task: Task) -> None:
     piece = b"".join(b"%0110d\n" % n for n in range(590))[: 64 * 1024 - 64 * 1024 % 111]
     container = engine._containers[task.container_name]
-    for n in range(1600):  # the same bytes again and again: the engine's memory is not what is measured
+    for _n in range(1600):  # the same bytes again and again: the engine's memory is not what is measured
         engine._write(container, "stdout", piece)
     engine.finish(task.container_name)
 

@@ -1,0 +1,264 @@
+"""GET .../jobs/:job/taskRoles/:role/:index/logs/:stream, the log page, and its stream."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.asgi import get_asgi_application
+from django.test import Client
+from rest_framework.test import APIClient
+
+from clusters import engines
+from jobs.log_follow import hub
+from jobs.models import Job
+from portal.models import User
+from tests.cluster import Cluster
+from tests.logs import Viewer
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Api = Callable[[User | None], APIClient]
+Browse = Callable[[User | None], Client]
+LOG = "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/"
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path) -> Iterator[None]:
+    settings.HOME = tmp_path
+    yield
+    hub.close()
+
+
+@pytest.fixture
+def cluster(alice: User) -> Iterator[Cluster]:
+    yield Cluster(alice)
+    engines.use(None)
+
+
+@pytest.fixture
+def job(cluster: Cluster) -> Job:
+    """Runs on node n1 and has written ten lines."""
+    cluster.add_node()
+    job = cluster.submit(name="hello")
+    cluster.settle()
+    write(cluster, job, b"".join(b"line %d\n" % n for n in range(1, 11)))
+    return job
+
+
+def write(cluster: Cluster, job: Job, data: bytes) -> None:
+    cluster.engines["n1"].print(cluster.task(job).container_name, data)
+
+
+def end(cluster: Cluster, job: Job) -> None:
+    cluster.finish(job)
+    cluster.settle()
+
+
+def text(answer: Any) -> str:
+    assert answer.status_code == 200, answer.content
+    body = b"".join(answer.streaming_content).decode()
+    assert int(answer["Content-Length"]) == len(body.encode())
+    return body
+
+
+def test_it_answers_plain_text_while_the_task_runs_and_after(api: Api, alice: User, cluster: Cluster, job: Job) -> None:
+    live = api(alice).get(f"{LOG}stdout")
+    assert live["Content-Type"] == "text/plain; charset=utf-8"
+    assert live["X-Content-Type-Options"] == "nosniff"
+    assert (live["X-Log-Complete"], live["X-Log-Size"]) == ("false", "71")
+    whole = text(live)
+    assert whole.startswith("line 1\n") and whole.endswith("line 10\n")
+    end(cluster, job)
+    kept = api(alice).get(f"{LOG}stdout", headers={"Accept": "text/plain"})
+    assert kept["X-Log-Complete"] == "true"
+    assert text(kept) == whole
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer"),
+    [
+        ("tail=2", "line 9\nline 10\n"),
+        ("tail=0", ""),
+        ("tail=9999999999", "".join(f"line {n}\n" for n in range(1, 11))),
+        ("offset=63", "line 10\n"),
+        ("offset=71", ""),
+        ("offset=5000", ""),
+        ("attempt=1&tail=1", "line 10\n"),
+    ],
+)
+def test_it_answers_the_part_that_was_asked_for(api: Api, alice: User, job: Job, asked: str, answer: str) -> None:
+    assert text(api(alice).get(f"{LOG}stdout?{asked}")) == answer
+
+
+@pytest.mark.parametrize(
+    "asked", ["tail=-1", "tail=many", "tail=", "offset=-5", "offset=1e3", "attempt=x", "tail=1&offset=1", "tail=1.5"]
+)
+def test_it_refuses_what_is_no_number(api: Api, alice: User, job: Job, asked: str) -> None:
+    answer = api(alice).get(f"{LOG}stdout?{asked}")
+    assert answer.status_code == 400
+    assert answer.json()["code"] == "InvalidParametersError"
+
+
+def test_the_streams_are_apart_and_have_their_v1_names(api: Api, alice: User, cluster: Cluster, job: Job) -> None:
+    cluster.engines["n1"].print(cluster.task(job).container_name, b"oops\n", "stderr")
+    assert text(api(alice).get(f"{LOG}stderr")) == "oops\n"
+    assert text(api(alice).get(f"{LOG}user.pai.stderr")) == "oops\n"
+
+
+def test_a_download_has_a_name(api: Api, alice: User, job: Job) -> None:
+    answer = api(alice).get(f"{LOG}stdout?download=1")
+    assert answer["Content-Disposition"] == 'attachment; filename="hello-1-worker-0.stdout.txt"'
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "user/alice/jobs/hello/taskRoles/worker/0/logs/debug",
+        "user/alice/jobs/hello/taskRoles/worker/1/logs/stdout",
+        "user/alice/jobs/hello/taskRoles/nobody/0/logs/stdout",
+        "user/alice/jobs/hello/taskRoles/worker/0/logs/stdout?attempt=2",
+    ],
+)
+def test_what_is_not_there_is_no_log(api: Api, alice: User, job: Job, path: str) -> None:
+    answer = api(alice).get(f"/api/v1/{path}")
+    assert (answer.status_code, answer.json()["code"]) == (404, "NoLogError")
+
+
+def test_it_is_found_by_the_legacy_names_too(api: Api, alice: User, job: Job) -> None:
+    for path in ("/api/v1/jobs/alice~hello", "/api/v1/jobs/hello", "/rest-server/api/v1/user/alice/jobs/hello"):
+        assert text(api(alice).get(f"{path}/taskRoles/worker/0/logs/stdout?tail=1")) == "line 10\n"
+
+
+def test_a_guest_reads_logs_only_where_that_is_allowed(api: Api, browse: Browse, settings: Any, job: Job) -> None:
+    assert api(None).get(f"{LOG}stdout").status_code == 401
+    assert browse(None).get("/jobs/alice/hello/logs").status_code == 302
+    assert browse(None).get("/jobs/alice/hello/logs/lines").status_code == 401
+    settings.ANONYMOUS_READ = "all"
+    assert api(None).get(f"{LOG}stdout").status_code == 200
+    assert browse(None).get("/jobs/alice/hello/logs").status_code == 200
+
+
+def test_a_silent_node_is_said_at_once(api: Api, alice: User, cluster: Cluster, job: Job) -> None:
+    cluster.engines["n1"].cut()
+    answer = api(alice).get(f"{LOG}stdout")
+    assert (answer.status_code, answer.json()["code"]) == (503, "NodeUnreachableError")
+    assert "The Docker engine n1 does not answer." in answer.json()["message"]
+
+
+# --- the page ------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_the_last_lines_without_a_script(
+    browse: Browse, alice: User, cluster: Cluster, job: Job
+) -> None:
+    write(cluster, job, b"".join(b"more %d <b>&\n" % n for n in range(11, 1211)))
+    page = browse(alice).get("/jobs/alice/hello/logs").content.decode()
+    assert 'id="L1210"' in page and 'id="L711"' in page and 'id="L710"' not in page
+    assert "more 1210 &lt;b&gt;&amp;" in page
+    assert "from=211" in page
+    older = browse(alice).get("/jobs/alice/hello/logs?from=211").content.decode()
+    assert 'id="L211"' in older and "from=711" in older
+    assert "<style" not in page and 'style="' not in page and "<script>" not in page
+
+
+def test_the_page_of_a_task_without_a_log_says_why(browse: Browse, alice: User, cluster: Cluster) -> None:
+    cluster.submit(name="hello")
+    page = browse(alice).get("/jobs/alice/hello/logs")
+    assert page.status_code == 200
+    assert "worker-0 waits for its turn, so it has no log yet." in page.content.decode()
+
+
+def test_the_page_names_tasks_attempts_and_downloads(browse: Browse, alice: User, cluster: Cluster, job: Job) -> None:
+    page = browse(alice).get("/jobs/alice/hello/logs?task=worker-0&attempt=1&stream=stderr").content.decode()
+    assert 'aria-current="page"' in page
+    assert "taskRoles/worker/0/logs/stdout?attempt=1&amp;download=1" in page
+    assert 'data-stream="/stream/logs/alice/hello?task=worker-0&amp;attempt=1&amp;stream=stderr"' in page
+
+
+def test_the_page_costs_the_same_queries_for_any_number_of_tasks(
+    browse: Browse, alice: User, cluster: Cluster, django_assert_max_num_queries: Any
+) -> None:
+    cluster.add_node()
+    cluster.submit(name="few", roles=[{"taskNumber": 1}])
+    cluster.submit(name="many", roles=[{"taskNumber": 300}])
+    client = browse(alice)
+    for name in ("few", "many"):
+        with django_assert_max_num_queries(9):
+            assert client.get(f"/jobs/alice/{name}/logs").status_code == 200
+
+
+@pytest.mark.parametrize("asked", ["task=../x", "task=worker-99", "attempt=9", "stream=both", "from=-1", "from=x"])
+def test_the_page_of_nothing_is_an_error_page(browse: Browse, alice: User, job: Job, asked: str) -> None:
+    assert browse(alice).get(f"/jobs/alice/hello/logs?{asked}").status_code in (400, 404)
+
+
+def test_older_lines_and_matches_come_as_json(browse: Browse, alice: User, job: Job) -> None:
+    got = browse(alice).get("/jobs/alice/hello/logs/lines?from=3&count=2").json()
+    assert [line["text"] for line in got["lines"]] == ["line 3", "line 4"]
+    assert (got["total"], got["size"], got["live"]) == (10, 71, True)
+    found = browse(alice).get("/jobs/alice/hello/logs/search?q=LINE 1").json()
+    assert found == {"lines": [], "cursor": None, "total": 10}
+    found = browse(alice).get("/jobs/alice/hello/logs/search?q=line 1").json()
+    assert found["lines"] == [1, 10]
+    assert browse(alice).get("/jobs/alice/hello/logs/search").status_code == 400
+
+
+# --- the stream ----------------------------------------------------------------------------------------------------
+
+
+async def stream(
+    client: Client, query: str, *, lines: int, headers: dict[str, str] | None = None
+) -> tuple[Viewer, dict[str, str]]:
+    """Through the real ASGI handler with all middleware, until that many lines have come; then the client goes away."""
+    path, _, asked = query.partition("?")
+    cookie = "; ".join(f"{name}={value.value}" for name, value in client.cookies.items())
+    sent = [(name.lower().encode(), value.encode()) for name, value in {"Cookie": cookie, **(headers or {})}.items()]
+    scope = {
+        "type": "http", "method": "GET", "path": path, "query_string": asked.encode(), "http_version": "1.1",
+        "headers": [(b"host", b"testserver"), *sent],
+    }  # fmt: skip
+    viewer, started, gone = Viewer(), {}, asyncio.Event()
+    asked_once = [{"type": "http.request", "body": b"", "more_body": False}]
+
+    async def receive() -> dict[str, Any]:
+        if asked_once:
+            return asked_once.pop()
+        await gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(message: dict[str, Any]) -> None:
+        if message["type"] == "http.response.start":
+            started.update({name.decode(): value.decode() for name, value in message["headers"]})
+            started["status"] = str(message["status"])
+        elif started["status"] == "200":
+            for part in filter(None, message.get("body", b"").decode().split("\n\n")):
+                viewer.take(part)
+            if len(viewer.lines) >= lines:
+                gone.set()
+
+    async with asyncio.timeout(10):
+        await get_asgi_application()(scope, receive, send)
+    return viewer, started
+
+
+def test_the_stream_begins_where_it_is_asked_to(browse: Browse, alice: User, job: Job) -> None:
+    url = "/stream/logs/alice/hello?task=worker-0"
+    viewer, headers = asyncio.run(stream(browse(alice), f"{url}&from=9", lines=2))
+    assert headers["Content-Type"].startswith("text/event-stream")
+    assert viewer.lines == {9: "line 9", 10: "line 10"}
+    again, _ = asyncio.run(stream(browse(alice), f"{url}&from=9", lines=1, headers={"Last-Event-ID": "63"}))
+    assert again.lines == {10: "line 10"}
+    assert hub._followers[next(iter(hub._followers))].viewers == 0
+
+
+def test_the_stream_is_closed_to_guests_and_for_what_is_not_there(browse: Browse, alice: User, job: Job) -> None:
+    for client, query, status in (
+        (browse(None), "/stream/logs/alice/hello", "401"),
+        (browse(alice), "/stream/logs/alice/nothing", "404"),
+        (browse(alice), "/stream/logs/alice/hello?from=x", "400"),
+    ):
+        assert asyncio.run(stream(client, query, lines=1))[1]["status"] == status

@@ -18,6 +18,8 @@ from clusters import engines
 from clusters.runtime import LABEL_INSTANCE, ContainerStatus, EngineInfo, RuntimeFault
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
+FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pauses then double up to LIST_EVERY
+LEAST_PAUSE = 0.01  # seconds between two looks however many events there are
 EVENT_WINDOW = 60.0  # seconds one event stream is followed before it is opened anew
 RETRY_EVERY = 2.0  # seconds between two tries at a node that does not answer
 
@@ -66,13 +68,19 @@ class Watcher:
         return self.look
 
     def _list(self) -> None:
+        """After each event the looks come at first quickly, then ever more slowly: an engine tells of a container's
+        end up to some 100 ms before its list does (measured on Docker 20.10)."""
+        pause = FIRST_PAUSE
         while not self._stopped.is_set():
             self._wanted.clear()
             asked, self._asked = self._asked, False
             before, now = self.look, self.look_now()
             if asked or before is None or _told(before) != _told(now):
                 self._changed()
-            self._wanted.wait(LIST_EVERY if now.reachable else RETRY_EVERY)
+            woken = self._wanted.wait(pause if now.reachable else RETRY_EVERY)
+            pause = FIRST_PAUSE if woken else min(LIST_EVERY, 2 * pause)
+            if woken:
+                self._stopped.wait(LEAST_PAUSE)
 
     def _ask(self) -> Look:
         at, last = timezone.now(), self.look

@@ -103,11 +103,10 @@ def _stopping(task: TaskView, container: ContainerStatus | None, now: datetime) 
 
 
 def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:
-    """It exited. One that was told to go is STOPPED, unless it had ended by itself before that."""
-    if task.state is TaskState.STOPPING:
-        finished = container.finished_at
-        if finished is None or finished >= task.changed_at:
-            return Settled(TaskState.STOPPED, exit=exits.task_stopped(), container=container)
+    """It exited. One that was told to go is STOPPED; one whose end came before anybody was sent to tell it is not.
+    Clocks of nodes are not compared with ours."""
+    if task.state is TaskState.STOPPING and task.ordered_at is not None:
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped(), container=container)
     exit_ = exits.classify(container, memory_mb, label=task.label)
     after = TaskState.SUCCEEDED if exit_.code == exits.SUCCEEDED else TaskState.FAILED
     return Settled(after, exit=exit_, container=container)

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
@@ -20,7 +18,7 @@ from clusters import engines
 from clusters.fake_runtime import Behaviour, FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import ContainerStatus, Phase, RuntimeFault
-from clusters.watch import Look, Watcher
+from clusters.watch import Watcher
 from jobs import services, tasks
 from jobs.models import Attempt, Event, Job, Task
 from jobs.scheduler import Scheduler
@@ -36,16 +34,25 @@ def config(name: str = "j1", *, roles: list[dict[str, Any]] | None = None, **val
     return json.dumps({"jobName": name, "image": IMAGE, "taskRoles": written, **values})
 
 
+class Clock:
+    """What ``timezone.now`` says in the portal under test: the real time and what the test added to it."""
+
+    def __init__(self) -> None:
+        self.late = timedelta(0)
+
+    def now(self) -> datetime:
+        return datetime.now(UTC) + self.late
+
+
 class Cluster:
-    def __init__(self, owner: User) -> None:
+    def __init__(self, owner: User, clock: Clock) -> None:
         self.owner = owner
+        self.clock = clock
         self.engines: dict[str, FakeRuntime] = {}
-        self.late = timedelta(0)  # how far the clock of the next passes is ahead
         self.scheduler = Scheduler()
         self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # this class looks itself
         self.scheduler.watch.look_again = lambda nodes: None  # type: ignore[method-assign]
         self._watchers: dict[str, Watcher] = {}
-        self._since: dict[str, datetime] = {}
         engines.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
 
     # --- the set-up ------------------------------------------------------------------------------------------------
@@ -67,15 +74,7 @@ class Cluster:
         """Look at every node, then one pass."""
         for name in Node.objects.values_list("name", flat=True):
             self._watchers.setdefault(name, Watcher(name, lambda: None)).look_now()
-        looks = {name: self._later(watcher.look) for name, watcher in self._watchers.items() if watcher.look}
-        return self.scheduler.tick(looks, timezone.now() + self.late)
-
-    def _later(self, look: Look) -> Look:
-        """As a clock sees it that is ahead."""
-        since = self._since.setdefault(look.node, look.since + self.late) if look.since else None
-        if since is None:
-            self._since.pop(look.node, None)
-        return replace(look, at=look.at + self.late, since=since)
+        return self.scheduler.tick({name: watcher.look for name, watcher in self._watchers.items() if watcher.look})
 
     def orders(self) -> list[tuple[str, int, str, str]]:
         return [order for row in OrmQ.objects.order_by("id") for order in SignedPackage.loads(row.payload)["args"][0]]
@@ -142,6 +141,5 @@ class Cluster:
     def runs(exit_code: int | None, **values: Any) -> Behaviour:
         return Behaviour(exit_code=exit_code, **values)
 
-    def ahead(self, seconds: float) -> datetime:
-        self.late += timedelta(seconds=seconds)
-        return timezone.now() + self.late
+    def ahead(self, seconds: float) -> None:
+        self.clock.late += timedelta(seconds=seconds)

@@ -3,13 +3,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.utils import timezone
 
 from clusters import engines
 from portal.models import User
-from tests.cluster import Cluster
+from tests.cluster import Clock, Cluster
 
 
 @pytest.fixture
-def cluster(alice: User) -> Iterator[Cluster]:
-    yield Cluster(alice)
+def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    clock = Clock()
+    monkeypatch.setattr(timezone, "now", clock.now)
+    yield Cluster(alice, clock)
     engines.use(None)

@@ -1,0 +1,163 @@
+"""Random faults over the real scheduler and the real workers' code: whatever happens, in whatever order, every job
+settles, no GPU is given twice, no task has two containers.
+
+Each seed is one history. LONGSHORE_SEEDS=2000 runs more of them; a failing seed is in the test's name.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+
+import pytest
+
+from clusters.models import Allocation, Node
+from clusters.runtime import LABEL_GPUS, LABEL_TASK, Phase, RuntimeFault
+from jobs import services, tasks
+from jobs.lifecycle import JOB_ENDS, TASK_LIVE
+from jobs.models import Job, Task
+from tests.cluster import Cluster
+from tests.integration.test_recovery import WorkerDied, dies, lives
+
+pytestmark = pytest.mark.django_db
+SEEDS = range(int(os.environ.get("LONGSHORE_SEEDS", "25")))
+STEPS = 40
+
+
+class History:
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.cluster = cluster
+        self.random = random.Random(seed)
+        self.late_orders: list[tuple[str, int, str, str]] = []
+        for name in ("n1", "n2", "n3"):
+            cluster.add_node(name, gpus=2, cpus=4)
+
+    def step(self) -> None:
+        weights = {
+            self.submit: 3,
+            self.cluster.tick: 6,
+            self.work_some: 5,
+            self.worker_dies: 1,
+            self.finish_one: 3,
+            self.stop_one: 1,
+            self.delete_one: 1,
+            self.cut_or_heal: 1,
+            self.power_loss: 0.3,
+            self.lose_a_container: 0.3,
+            self.time_passes: 2,
+        }
+        self.random.choices(list(weights), list(weights.values()))[0]()
+        self.check()
+
+    def submit(self) -> None:
+        roles = [
+            {"name": f"r{at}", "taskNumber": self.random.randint(1, 2), "gpuNumber": self.random.randint(0, 2)}
+            for at in range(self.random.randint(1, 2))
+        ]
+        retry = self.random.choice([0, 0, 1, 3])
+        self.cluster.submit(name=f"j{Job.objects.count()}-{self.random.random()}", roles=roles, retryCount=retry)
+
+    def work_some(self) -> None:
+        """Orders come late, twice, in another order, or never."""
+        orders = [*self.cluster.orders(), *self.late_orders]
+        self.cluster.lose_orders()
+        self.random.shuffle(orders)
+        self.late_orders = [order for order in orders if self.random.random() < 0.15]
+        for order in orders:
+            if self.random.random() < 0.85:
+                tasks.carry_out(*order)
+
+    def worker_dies(self) -> None:
+        at = self.random.choice(["pull", "create", "put", "start"])
+        for runtime in self.cluster.engines.values():
+            runtime.step = dies(at)  # type: ignore[assignment]
+        for order in self.cluster.orders()[:1]:
+            try:
+                tasks.carry_out(*order)
+            except WorkerDied:
+                pass
+        for runtime in self.cluster.engines.values():
+            runtime.step = lives
+
+    def finish_one(self) -> None:
+        running = [(name, status) for name, status in self.seen() if status.phase is Phase.RUNNING]
+        if running:
+            node, status = self.random.choice(running)
+            self.cluster.engines[node].finish(status.name, self.random.choice([0, 0, 1, 137]))
+
+    def stop_one(self) -> None:
+        if job := self.any_job():
+            services.stop(self.cluster.owner, job)
+
+    def delete_one(self) -> None:
+        if job := self.any_job():
+            services.delete(self.cluster.owner, job)
+
+    def cut_or_heal(self) -> None:
+        runtime = self.random.choice(list(self.cluster.engines.values()))
+        self.random.choice([runtime.cut, runtime.heal, runtime.heal])()
+
+    def power_loss(self) -> None:
+        self.random.choice(list(self.cluster.engines.values())).power_loss()
+
+    def lose_a_container(self) -> None:
+        if seen := self.seen():
+            node, status = self.random.choice(seen)
+            self.cluster.engines[node].remove(status.name)
+
+    def time_passes(self) -> None:
+        self.cluster.ahead(self.random.choice([1, 5, 20, 40, 70]))
+
+    def any_job(self) -> Job | None:
+        jobs = list(Job.objects.filter(deleted_at=None))
+        return self.random.choice(jobs) if jobs else None
+
+    def seen(self) -> list[tuple[str, object]]:
+        found = []
+        for name, runtime in self.cluster.engines.items():
+            try:
+                found += [(name, status) for status in runtime.list()]
+            except RuntimeFault:
+                continue
+        return found
+
+    def check(self) -> None:
+        seen = self.seen()
+        gpus = [
+            (node, gpu)
+            for node, status in seen
+            if status.phase is Phase.RUNNING
+            for gpu in filter(None, status.labels[LABEL_GPUS].split(","))
+        ]
+        assert not [gpu for gpu, count in Counter(gpus).items() if count > 1], "a GPU was given twice"
+        owners = Counter(status.labels[LABEL_TASK] for _, status in seen)
+        assert not [task for task, count in owners.items() if count > 1], "a task has two containers"
+        live = set(map(str, Task.objects.filter(state__in=sorted(TASK_LIVE)).values_list("id", flat=True)))
+        assert set(Allocation.objects.values_list("owner", flat=True)) == live, "an allocation without its live task"
+
+    def calm(self) -> None:
+        """No more faults: every program ends, time passes."""
+        for runtime in self.cluster.engines.values():
+            runtime.heal()
+        for _ in range(40):
+            self.cluster.settle(4)
+            for node, status in self.seen():
+                if status.phase is Phase.RUNNING:
+                    self.cluster.engines[node].finish(status.name, 0)
+            self.cluster.ahead(65)
+            self.check()
+            if not Job.objects.exclude(state__in=sorted(JOB_ENDS)).exists() and not self.seen():
+                return
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_every_job_settles_and_nothing_is_given_twice(cluster: Cluster, seed: int) -> None:
+    history = History(cluster, seed)
+    for _ in range(STEPS):
+        history.step()
+    history.calm()
+    assert list(Job.objects.exclude(state__in=sorted(JOB_ENDS)).values_list("name", "state")) == []
+    assert not Job.objects.exclude(deleted_at=None).exists(), "a deleted job was not purged"
+    cluster.assert_clean()
+    assert all(node.held == {} for node in Node.objects.all())

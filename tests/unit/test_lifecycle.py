@@ -1,0 +1,102 @@
+"""The tables: every legal move, every illegal one, and the v1 words."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.lifecycle import (
+    JOB_ENDS,
+    JOB_MOVES,
+    TASK_ENDS,
+    TASK_LIVE,
+    TASK_MOVES,
+    IllegalMove,
+    JobState,
+    TaskState,
+    move_job,
+    move_task,
+    v1_state,
+    v1_sub_state,
+    v1_task_state,
+)
+
+LEGAL_TASK = {
+    ("WAITING", "STARTING"), ("WAITING", "STOPPED"),
+    ("STARTING", "RUNNING"), ("STARTING", "SUCCEEDED"), ("STARTING", "FAILED"), ("STARTING", "STOPPING"),
+    ("RUNNING", "SUCCEEDED"), ("RUNNING", "FAILED"), ("RUNNING", "STOPPING"),
+    ("STOPPING", "STOPPED"), ("STOPPING", "SUCCEEDED"), ("STOPPING", "FAILED"),
+}  # fmt: skip
+LEGAL_JOB = {
+    ("WAITING", "RUNNING"), ("WAITING", "SUCCEEDED"), ("WAITING", "FAILED"), ("WAITING", "STOPPED"),
+    ("RUNNING", "SUCCEEDED"), ("RUNNING", "FAILED"), ("RUNNING", "STOPPED"), ("RUNNING", "WAITING"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), [*itertools.product(TaskState, TaskState)])
+def test_a_task_moves_only_through_the_table(before: TaskState, after: TaskState) -> None:
+    if (before, after) in LEGAL_TASK:
+        assert move_task(before, after) is after
+    else:
+        with pytest.raises(IllegalMove):
+            move_task(before, after)
+
+
+@pytest.mark.parametrize(("before", "after"), [*itertools.product(JobState, JobState)])
+def test_a_job_moves_only_through_the_table(before: JobState, after: JobState) -> None:
+    if (before, after) in LEGAL_JOB:
+        assert move_job(before, after) is after
+    else:
+        with pytest.raises(IllegalMove):
+            move_job(before, after)
+
+
+@given(st.lists(st.sampled_from(sorted(TaskState)), max_size=12))
+def test_no_walk_of_a_task_visits_a_state_twice(wishes: list[TaskState]) -> None:
+    """Compare-and-set on the state alone is enough, since a state never comes back."""
+    at, visited = TaskState.WAITING, [TaskState.WAITING]
+    for wish in wishes:
+        try:
+            at = move_task(at, wish)
+        except IllegalMove:
+            continue
+        visited.append(at)
+    assert len(set(visited)) == len(visited)
+
+
+def test_every_state_is_in_the_tables_and_ends_are_final() -> None:
+    assert set(TASK_MOVES) == set(TaskState)
+    assert set(JOB_MOVES) == set(JobState)
+    assert all(not TASK_MOVES[state] for state in TASK_ENDS)
+    assert all(not JOB_MOVES[state] for state in JOB_ENDS)
+    assert set(TaskState) == TASK_ENDS | TASK_LIVE | {TaskState.WAITING}
+
+
+@pytest.mark.parametrize(
+    ("state", "sub_state"),
+    [
+        ("WAITING", "FRAMEWORK_WAITING"),
+        ("RUNNING", "APPLICATION_RUNNING"),
+        ("SUCCEEDED", "FRAMEWORK_COMPLETED"),
+        ("FAILED", "FRAMEWORK_COMPLETED"),
+        ("STOPPED", "FRAMEWORK_COMPLETED"),
+    ],
+)
+def test_v1_words_of_a_job(state: str, sub_state: str) -> None:
+    assert v1_state(JobState(state)) == state
+    assert v1_sub_state(JobState(state)) == sub_state
+
+
+def test_v1_words_of_a_task() -> None:
+    assert {str(state): v1_task_state(state) for state in TaskState} == {
+        "WAITING": "WAITING",
+        "STARTING": "WAITING",
+        "RUNNING": "RUNNING",
+        "STOPPING": "RUNNING",
+        "SUCCEEDED": "SUCCEEDED",
+        "FAILED": "FAILED",
+        "STOPPED": "STOPPED",
+    }

@@ -1,0 +1,243 @@
+"""Placement: named cases, and the properties that hold for every cluster and every gang."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters.blockers import blockers, never_fits
+from clusters.placement import Demand, NodeView, Place, PortDemand, Room, idle
+
+PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
+
+
+def node(name: str = "n1", cpus: int = 8, memory_mb: int = 16000, gpus: str = "", **values: object) -> NodeView:
+    """``gpus="AAV"``: two of type A, one of type V."""
+    listed = tuple((str(at), kind) for at, kind in enumerate(gpus))
+    base = NodeView(name, f"10.0.0.{name[1:]}", cpus, memory_mb, listed, 30000, 30099)
+    return NodeView(**{**{field: getattr(base, field) for field in NodeView.__slots__}, **values})  # type: ignore[arg-type]
+
+
+def gang(count: int = 1, cpus: int = 1, memory_mb: int = 100, gpus: int = 0, kind: str = "", role: str = "w",
+         ports: tuple[PortDemand, ...] = PORTS) -> list[Demand]:  # fmt: skip
+    return [Demand(f"{role}-{at}", role, at, cpus, memory_mb, gpus, kind, ports) for at in range(count)]
+
+
+def where(places: list[Place] | None) -> list[str] | None:
+    return None if places is None else [place.node for place in places]
+
+
+CASES = {
+    "a task goes to the tightest node": ([node("n1", gpus="AAAA"), node("n2", gpus="A")], gang(gpus=1), ["n2"]),
+    "a task without GPU spares the GPU nodes": ([node("n1", gpus="AA"), node("n2")], gang(), ["n2"]),
+    "a gang is packed": ([node("n1", gpus="AA"), node("n2", gpus="AA")], gang(2, gpus=1), ["n1", "n1"]),
+    "a gang is spread where it must": ([node("n1", gpus="A"), node("n2", gpus="A")], gang(2, gpus=1), ["n1", "n2"]),
+    "a gang is whole or nothing": ([node("n1", gpus="A"), node("n2", gpus="A")], gang(3, gpus=1), None),
+    "the type of GPU counts": ([node("n1", gpus="VV"), node("n2", gpus="A")], gang(gpus=1, kind="A"), ["n2"]),
+    "types are not mixed up": ([node("n1", gpus="VA")], gang(gpus=2, kind="A"), None),
+    "any type when none is asked for": ([node("n1", gpus="VA")], gang(gpus=2), ["n1"]),
+    "memory counts": ([node("n1", memory_mb=150)], gang(2, memory_mb=100), None),
+    "CPU counts": ([node("n1", cpus=2)], gang(3), None),
+    "a node that is not offered gets nothing": ([node("n1", offered=False)], gang(), None),
+    "what is used is not given twice": ([node("n1", gpus="AA", used_gpus=frozenset({"0"}))], gang(gpus=2), None),
+    "a packing that best fit alone misses": (
+        [node("n1", cpus=4, memory_mb=4000), node("n2", cpus=3, memory_mb=9000)],
+        [*gang(1, cpus=3, memory_mb=3000, role="a"), *gang(1, cpus=3, memory_mb=9000, role="b")],
+        ["n1", "n2"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_places(case: str) -> None:
+    nodes, demands, expected = CASES[case]
+    assert where(Room(nodes).place(demands)) == expected
+
+
+def test_ports_come_from_the_node_s_range_and_are_never_shared() -> None:
+    places = Room([node()]).place(gang(3))
+    assert places is not None
+    ports = [port for place in places for numbers in place.ports.values() for port in numbers]
+    assert len(set(ports)) == 6
+    assert all(30000 <= port <= 30099 for port in ports)
+
+
+def test_two_jobs_in_a_row_do_not_get_the_same_ports() -> None:
+    first, second = (Room([node()]).place(gang(), salt=salt) for salt in (1, 2))
+    assert first and second
+    assert first[0].ports["http"] != second[0].ports["http"]
+
+
+def test_fixed_ports_keep_tasks_apart() -> None:
+    fixed = (PortDemand("tb", 6006, 2),)
+    assert where(Room([node("n1")]).place(gang(2, ports=fixed))) is None
+    places = Room([node("n1"), node("n2")]).place(gang(2, ports=fixed))
+    assert places is not None
+    assert sorted(place.node for place in places) == ["n1", "n2"]
+    assert all(place.ports == {"tb": [6006, 6007]} for place in places)
+
+
+def test_a_node_without_enough_free_ports_is_passed_over() -> None:
+    used = frozenset(range(30000, 30099))
+    assert where(Room([node("n1", used_ports=used), node("n2")]).place(gang())) == ["n2"]
+
+
+# --- why not ---------------------------------------------------------------------------------------------------------
+
+
+def kinds(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[str]:
+    return [blocker.kind for blocker in blockers(nodes, demands)]
+
+
+def test_every_blocker_is_told_not_only_the_first() -> None:
+    busy = node("n1", cpus=8, gpus="A", used_cpus=8, used_memory_mb=16000, used_gpus=frozenset({"0"}))
+    assert kinds([busy], gang(gpus=1)) == ["gpus", "cpu", "memory"]
+
+
+def test_a_blocker_names_the_numbers_and_the_nearest_nodes() -> None:
+    nodes = [node("n1", gpus="AAAA", used_gpus=frozenset({"0", "1"})), node("n2", gpus="AAA")]
+    (blocker,) = blockers(nodes, gang(gpus=4, kind="A"))
+    assert blocker.sentence == ("No node has 4 A GPUs free. Each w needs that on one node; free are 3 on n2, 2 on n1.")
+    assert (blocker.need, blocker.have, blocker.node) == ("4", "3", "n2")
+
+
+def test_pieces_that_lie_on_different_nodes_are_told_apart() -> None:
+    assert kinds([node("n1", gpus="A", cpus=1), node("n2", cpus=8)], gang(cpus=4, gpus=1)) == ["node"]
+
+
+def test_a_node_that_is_away_is_named_when_it_would_help() -> None:
+    nodes = [node("n1"), node("n2", gpus="AA", offered=False, why_not="unreachable since 14:21")]
+    assert kinds(nodes, gang(gpus=2)) == ["gpus", "nodes"]
+
+
+def test_no_node_at_all() -> None:
+    assert kinds([], gang()) == ["nodes"]
+    assert never_fits([], gang()) is None, "the first node may come any minute"
+
+
+@pytest.mark.parametrize(
+    ("nodes", "demands", "said"),
+    [
+        ([node("n1", gpus="A"), node("n2", gpus="AAA")], gang(gpus=4), "The nearest is n2: it has 3 GPUs of the 4"),
+        ([node("n1", gpus="VVVV")], gang(gpus=1, kind="A"), "it has 0 A GPUs of the 1 asked for"),
+        ([node("n1")], gang(cpus=9), "8 CPU cores of the 9 asked for"),
+        ([node("n1")], gang(9), "room for 8 w tasks at once; the job asks for 9"),
+        ([node("n1")], [*gang(5, role="a"), *gang(5, role="b")], "10 CPU cores at once; all nodes together have 8"),
+        ([node("n1")], gang(ports=(PortDemand("x", 0, 101),)), "No registered node could ever run w"),
+    ],
+)
+def test_what_could_never_run_is_told_with_the_nearest_node(
+    nodes: list[NodeView], demands: list[Demand], said: str
+) -> None:
+    blocker = never_fits(nodes, demands)
+    assert blocker is not None
+    assert said in blocker.sentence
+
+
+# --- properties ------------------------------------------------------------------------------------------------------
+
+SOME_NODES = st.lists(
+    st.builds(
+        lambda cpus, memory, gpus, used, offered: (cpus, memory * 100, gpus, used, offered),
+        st.integers(1, 6),
+        st.integers(1, 8),
+        st.text("AV", max_size=4),
+        st.sets(st.integers(0, 3)),
+        st.booleans(),
+    ),
+    max_size=4,
+).map(
+    lambda rows: [
+        node(f"n{at}", cpus, memory, gpus, used_gpus=frozenset(map(str, used)), offered=offered or at == 0)
+        for at, (cpus, memory, gpus, used, offered) in enumerate(rows)
+    ]
+)
+SOME_PORTS = st.sampled_from([PORTS, (PortDemand("tb", 6006, 2), *PORTS), (PortDemand("many", 0, 40),)])
+SOME_GANG = st.lists(
+    st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2), SOME_PORTS),
+    min_size=1,
+    max_size=3,
+).flatmap(
+    lambda roles: st.sampled_from(["", "A"]).map(
+        lambda kind: [
+            demand
+            for at, (count, cpus, memory, gpus, ports) in enumerate(roles)
+            for demand in gang(count, cpus, memory * 100, gpus, kind if gpus else "", f"r{at}", ports)
+        ]
+    )
+)
+
+
+def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Place]]) -> None:
+    for one in nodes:
+        here = [(demand, place) for demand, place in placed if place.node == one.name]
+        gpus = [gpu for _, place in here for gpu in place.gpu_ids]
+        ports = [port for _, place in here for numbers in place.ports.values() for port in numbers]
+        assert not here or one.offered
+        assert one.used_cpus + sum(demand.cpus for demand, _ in here) <= one.cpus or not here
+        assert one.used_memory_mb + sum(demand.memory_mb for demand, _ in here) <= one.memory_mb or not here
+        assert len(set(gpus)) == len(gpus)
+        assert not set(gpus) & one.used_gpus
+        assert len(set(ports)) == len(ports)
+        assert not set(ports) & one.used_ports
+        for demand, place in here:
+            assert len(place.gpu_ids) == demand.gpus
+            types = {kind for id, kind in one.gpus if id in place.gpu_ids}
+            assert not demand.gpu_type or types <= {demand.gpu_type}
+            assert {label: len(numbers) for label, numbers in place.ports.items()} == {
+                port.label: port.number for port in demand.ports
+            }
+
+
+@given(SOME_NODES, st.lists(SOME_GANG, max_size=6))
+def test_nothing_is_ever_given_twice_and_no_gang_is_half_placed(
+    nodes: list[NodeView], gangs: list[list[Demand]]
+) -> None:
+    room, placed = Room(nodes), []
+    for salt, demands in enumerate(gangs):
+        places = room.place(demands, salt)
+        if places is not None:
+            assert [(place.role, place.index) for place in places] == [(d.role, d.index) for d in demands]
+            placed += list(zip(demands, places, strict=True))
+    assert_allowed(nodes, placed)
+
+
+@given(SOME_NODES, SOME_GANG)
+def test_a_refused_gang_leaves_the_room_as_it_was(nodes: list[NodeView], demands: list[Demand]) -> None:
+    room, fresh = Room(nodes), Room(nodes)
+    if room.place(demands * 3) is None:
+        assert where(room.place(demands)) == where(fresh.place(demands))
+
+
+@given(SOME_NODES, SOME_GANG)
+def test_the_same_input_gives_the_same_answer(nodes: list[NodeView], demands: list[Demand]) -> None:
+    assert Room(nodes).place(demands, 3) == Room(nodes).place(demands, 3)
+
+
+@settings(max_examples=60)
+@given(SOME_NODES, SOME_GANG.filter(lambda demands: len(demands) <= 5))
+def test_it_finds_a_place_whenever_there_is_one(nodes: list[NodeView], demands: list[Demand]) -> None:
+    def fits(choice: Sequence[NodeView]) -> bool:
+        return all(
+            Room([one]).place([demand for demand, at in zip(demands, choice, strict=True) if at is one]) is not None
+            for one in nodes
+            if any(at is one for at in choice)
+        )
+
+    possible = any(fits(choice) for choice in itertools.product(nodes, repeat=len(demands)))
+    assert (Room(nodes).place(demands) is not None) == possible
+
+
+@given(SOME_NODES, SOME_GANG)
+def test_reasons_are_given_exactly_when_it_does_not_fit(nodes: list[NodeView], demands: list[Demand]) -> None:
+    assert bool(blockers(nodes, demands)) == (Room(nodes).place(demands) is None)
+
+
+@given(SOME_NODES.filter(bool), SOME_GANG)
+def test_never_is_only_said_of_what_idle_nodes_cannot_hold(nodes: list[NodeView], demands: list[Demand]) -> None:
+    if never_fits(nodes, demands) is not None:
+        assert Room([idle(one) for one in nodes]).place(demands) is None

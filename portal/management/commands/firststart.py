@@ -14,6 +14,7 @@ _log = structlog.get_logger("portal.firststart")
 
 class Command(BaseCommand):
     help = "Do what a first start needs and is not there yet. Safe to repeat; `up` runs it."
+    requires_system_checks = ()  # `up` has made them
 
     def handle(self, *args: Any, **options: Any) -> None:
         for receiver, answer in first_start.send_robust(sender=None, say=self._say):

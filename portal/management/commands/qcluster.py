@@ -10,6 +10,8 @@ from portal.deathsig import forks_die_with_parent
 
 
 class Command(Qcluster):
+    requires_system_checks = ()  # `up` has made them
+
     def handle(self, *args: Any, **options: Any) -> None:
         forks_die_with_parent()
         super().handle(*args, **options)

@@ -66,7 +66,12 @@ def memory(megabytes: float) -> str:
 
 
 def number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:,}".replace("-", "–")
+    return NOTHING if value is None else f"{value:,}"
+
+
+def code(value: int) -> str:
+    """An exit code: no thousands, a true minus."""
+    return str(value).replace("-", "–")
 
 
 def count(n: int, one: str, many: str = "") -> str:

@@ -71,12 +71,12 @@ def failed(job: Job, attempt: Attempt) -> Cause:
     if exit_.remedy:
         facts.append(Fact("What to do", exit_.remedy))
     if followed:
-        facts.append(Fact("Not retried", *_not_retried(followed)))
+        facts.append(Fact("Not retried", _not_retried(followed)))
     return Cause(
         "FAILED",
         title or "The job failed",
         lead=f"{rest}." if rest else "",
-        facts=tuple(fact for fact in facts if fact),
+        facts=tuple(facts),
         evidence=_evidence(exit_),
         task=task_of(attempt),
     )
@@ -98,7 +98,7 @@ def short(attempt: Attempt) -> tuple[str, str]:
         return "", ""
     exit_ = _detail(attempt)
     blame = "" if exit_.blame == "nobody" else f", {exit_.blame}"
-    return exit_.sentence, "" if exit_.code == 0 else f"{words.number(exit_.code)}{blame}"
+    return exit_.sentence, "" if exit_.code == 0 else f"{words.code(exit_.code)}{blame}"
 
 
 def _detail(attempt: Attempt) -> exits.Exit:
@@ -114,13 +114,13 @@ def _blame(exit_: exits.Exit) -> Fact:
     return Fact("Blame", f"{who}{more}", proof or _CERTAINTY[exit_.certainty])
 
 
-def _not_retried(followed: str) -> tuple[str, str]:
+def _not_retried(followed: str) -> str:
     said = followed.removeprefix("Not tried again: ")
-    return (f"{said[:1].upper()}{said[1:]}", "")
+    return said if said.startswith("retryCount") else f"{said[:1].upper()}{said[1:]}"
 
 
 def _evidence(exit_: exits.Exit) -> tuple[Fact, ...]:
-    found = [Fact("exit code", words.number(exit_.code), exit_.spec.phrase)]
+    found = [Fact("exit code", words.code(exit_.code), exit_.spec.phrase)]
     if exit_.raw_code is not None:
         found.append(Fact("raw code", str(exit_.raw_code)))
     if exit_.signal:

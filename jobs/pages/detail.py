@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jobs import access, queries
 from jobs.access import Viewer
-from jobs.explain import waiting_reason
+from jobs.explain import place_in_queue, waiting_reason
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
@@ -59,7 +59,6 @@ class Detail:
 
 
 def detail(job: Job, viewer: Viewer) -> Detail:
-    now = timezone.now()
     spec = JobSpec.from_json(job.spec)
     attempts = list(queries.list_attempts(job)[:MOST_ATTEMPTS])
     counts = task_counts(attempts[0])
@@ -73,13 +72,12 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         attempts=attempts,
         counts=counts,
         steps=progress.steps(job, attempts, starts, state),
-        strip=progress.strip(job, spec, counts, nodes, attempts, now),
+        strip=progress.strip(job, spec, counts, nodes, attempts, place_in_queue(job) if state == "WAITING" else 0),
         cause=_cause(job, state, attempts[0]),
         attempt_text=progress.attempt_text(job, spec),
         may_write=access.may_write(viewer, job),
         may_read_logs=access.may_read_logs(viewer, job),
         may_read_config=access.may_read_config(viewer, job),
-        now=now,
     )
 
 

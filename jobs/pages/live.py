@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from django.http import HttpRequest, QueryDict
@@ -28,7 +29,7 @@ def open_page(request: HttpRequest) -> LivePage:
     """Raises Unauthorized, NoJob, NotFound."""
     if not access.may_read_jobs(request.user):
         raise Unauthorized
-    kinds = {"home": Home, "jobs": Jobs, "job": OneJob}
+    kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob}
     kind = kinds.get(request.GET.get("page", ""))
     if kind is None:
         raise NotFound("There is no such page.")
@@ -64,7 +65,7 @@ class Jobs:
 
     def parts(self) -> dict[str, str]:
         page: dict[str, Any] = {"facets": facets(self._query), "news": self._news(), "news_url": self._query.address()}
-        drawn = {
+        drawn: dict[str, str] = {
             "jobs-facets": render_to_string("jobs/_facets.html", page, self._request),
             "jobs-news": render_to_string("jobs/_news.html", page, self._request),
         }
@@ -99,9 +100,9 @@ class OneJob:
         except NoJob:
             return {"job-top": render_to_string("jobs/_gone.html", {"name": self._name})}
         page = context(job, self._request.user, self._tab, self._request.GET.dict())
-        templates = {"job-head": "jobs/_head.html", "job-top": "jobs/_top.html", "job-tabs": "jobs/_tabs.html"}
+        templates: dict[str, str] = {"job-head": "jobs/_head.html", "job-top": "jobs/_top.html", "job-tabs": "jobs/_tabs.html"}
         if self._tab in ("tasks", "events", "attempts"):
-            templates["job-tab"] = page["tab_template"]
+            templates["job-tab"] = str(page["tab_template"])
         return {part: render_to_string(template, page, self._request) for part, template in templates.items()}
 
 
@@ -109,8 +110,10 @@ def _as_page(request: HttpRequest) -> HttpRequest:
     """The request as the page itself had it, for templates that build links from it."""
     shown = copy.copy(request)
     kept = QueryDict(mutable=True)
-    kept.update({name: value for name, value in request.GET.items() if name not in _OURS})
-    shown.GET = kept
+    for name, value in request.GET.items():
+        if name not in _OURS:
+            kept[name] = str(value)
+    shown.GET = kept  # type: ignore[assignment]
     return shown
 
 

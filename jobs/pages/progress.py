@@ -1,4 +1,4 @@
-"""The stepper and the strip on top of a job's page. Pure but for reading the clock it is given."""
+"""The stepper and the strip on top of a job's page: values in, values out, but for the clock."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
 
 from jobs import queries
 from jobs.lifecycle import TASK_LIVE
@@ -73,29 +75,31 @@ def strip(
     counts: Mapping[str, Mapping[str, int]],
     nodes: Sequence[str],
     attempts: Sequence[Attempt],
-    now: datetime,
+    place: int,
 ) -> list[Cell]:
-    """Allocated of requested while it lives, requested afterwards; ``counts`` are tasks by role and state."""
+    """Allocated of requested while it lives, requested afterwards. ``counts`` are tasks by role and state, ``place`` is
+    that in the queue, 0 when it does not wait."""
     live = job.state in queries.LIVE
-    held = {role: sum(states.get(state, 0) for state in TASK_LIVE) for role, states in counts.items()}
-    asked = {role.name: role.task_number for role in spec.task_roles}
-    sums = {
-        name: (
-            sum(held.get(role.name, 0) * getattr(role, name) for role in spec.task_roles),
-            sum(asked[role.name] * getattr(role, name) for role in spec.task_roles),
-        )
-        for name in ("gpu_number", "cpu_number", "memory_mb")
-    }
-    cells = []
+    cells = [Cell("Place in the queue", words.ordinal(place), f"in {job.vc}")] if place else []
     if job.total_gpus:
-        cells.append(_cell(f"GPUs · {spec.gpu_type or 'any type'}", *sums["gpu_number"], live, ""))
-    cells.append(_cell("CPU", *sums["cpu_number"], live, "cores"))
-    cells.append(_memory_cell(*sums["memory_mb"], live))
+        cells.append(_cell(f"GPUs · {spec.gpu_type or 'any type'}", *_sums(spec, counts, "gpu_number"), live, ""))
+    cells.append(_cell("CPU", *_sums(spec, counts, "cpu_number"), live, "cores"))
+    cells.append(_memory_cell(*_sums(spec, counts, "memory_mb"), live))
     if nodes:
         cells.append(Cell("Nodes", words.number(len(nodes)), small=words.listing(nodes)))
-    if job.total_gpus:
-        cells.append(_gpu_hours(job, attempts, now))
+    if job.total_gpus and any(attempt.launched_at for attempt in attempts):
+        cells.append(_gpu_hours(job, attempts))
     return [*cells, _retries(job, spec)]
+
+
+def _sums(spec: JobSpec, counts: Mapping[str, Mapping[str, int]], field: str) -> tuple[int, int]:
+    """(held by live tasks, asked for)"""
+    held = asked = 0
+    for role in spec.task_roles:
+        size = getattr(role, field)
+        held += size * sum(counts.get(role.name, {}).get(state, 0) for state in TASK_LIVE)
+        asked += size * role.task_number
+    return held, asked
 
 
 def attempt_text(job: Job, spec: JobSpec) -> str:
@@ -154,26 +158,18 @@ def _memory_cell(held: int, asked: int, live: bool) -> Cell:
         return Cell("Memory", words.memory(asked))
     percent = 100 * held / asked if asked else 0.0
     label = f"{words.memory(held)} of {words.memory(asked)} allocated"
-    return Cell("Memory", words.memory(held), f"of {words.memory(asked)}", percent, label, "allocated")
+    return Cell("Memory", words.memory(held) if held else "0", f"of {words.memory(asked)}", percent, label, "allocated")
 
 
-def _gpu_hours(job: Job, attempts: Sequence[Attempt], now: datetime) -> Cell:
-    seconds = sum(
-        ((attempt.completed_at or now) - attempt.launched_at).total_seconds()
-        for attempt in attempts
-        if attempt.launched_at
-    )
-    return Cell(
-        "Used so far" if job.state in queries.LIVE else "Used", f"{seconds * job.total_gpus / 3600:,.1f}", "GPU-hours"
-    )
+def _gpu_hours(job: Job, attempts: Sequence[Attempt]) -> Cell:
+    now = timezone.now()
+    spans = [(one.completed_at or now) - one.launched_at for one in attempts if one.launched_at]
+    hours = sum(span.total_seconds() for span in spans) * job.total_gpus / 3600
+    return Cell("Used so far" if job.state in queries.LIVE else "Used", f"{hours:,.1f}", "GPU-hours")
 
 
 def _retries(job: Job, spec: JobSpec) -> Cell:
     free = job.platform_retries + job.resource_retries
-    small = (
-        f"{words.count(free, 'more')} not counted".replace("mores", "more")
-        if free
-        else "faults of the cluster do not count"
-    )
+    small = f"{free:,} more, not counted" if free else "platform faults do not count"
     of = "of any number" if spec.retry_count < 0 else f"of {spec.retry_count:,}"
     return Cell("Retries used", words.number(job.user_retries), of, small=small)

@@ -69,7 +69,6 @@ def role_views(
 
 
 def task_line(task: Task) -> TaskLine:
-    ended = task.exit_code is not None
     return TaskLine(
         label=task.label,
         state=task.state,
@@ -78,8 +77,8 @@ def task_line(task: Task) -> TaskLine:
         ports=tuple((label, words.ranges(ports)) for label, ports in sorted(task.ports.items())),
         gpus=words.ranges(task.gpu_ids),
         doing=task.progress if task.state == "STARTING" else "",
-        code=words.number(task.exit_code) if ended else "",
-        ended=_ended(task) if ended else "",
+        code="" if task.exit_code is None else words.code(task.exit_code),
+        ended=_ended(task),
         bad=task.state == "FAILED",
         start=task.container_started_at,
         end=task.finished_at,
@@ -100,7 +99,9 @@ _PHRASES = {
 
 def _ended(task: Task) -> str:
     """The end in two or three words; the whole sentence is in the cause panel and the events."""
-    code, raw, signal = task.exit_code or 0, task.exit.get("raw_code"), task.exit.get("signal")
+    if task.exit_code is None:
+        return ""
+    code, raw, signal = task.exit_code, task.exit.get("raw_code"), task.exit.get("signal")
     if code in _PHRASES:
         return _PHRASES[code]
     if signal:

@@ -153,6 +153,20 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
+def age(moment: datetime) -> SafeString:
+    """``3 min``, ``5 h``, ``2 d``: one unit, for narrow columns."""
+    shown = words.ago((timezone.now() - moment).total_seconds()).removesuffix(" ago").replace("just now", "now")
+    return _time(moment, shown, mark="data-age", before="Submitted ")
+
+
+@register.simple_tag
+def boost(show: str = "none") -> SafeString:
+    """A link or form inside replaces the main part of the page instead of loading all of it; ``show`` scrolls."""
+    values = ("true", "#main", "#main", f"outerHTML show:{show}")
+    return format_html('hx-boost="{}" hx-target="{}" hx-select="{}" hx-swap="{}"', *values)
+
+
+@register.simple_tag
 def since(moment: datetime | None) -> SafeString | str:
     """How long it has been, ticking in the browser."""
     if moment is None:

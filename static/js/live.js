@@ -42,6 +42,7 @@
     const focused = node.contains(document.activeElement) ? document.activeElement : null;
     const scroll = [...node.querySelectorAll(".ls-scroll")].map((part) => part.scrollLeft);
     node.replaceWith(fresh);
+    window.htmx?.process(fresh);
     [...fresh.querySelectorAll(".ls-scroll")].forEach((part, at) => { part.scrollLeft = scroll[at] ?? 0; });
     if (focused) again(fresh, focused)?.focus({ preventScroll: true });
   };
@@ -79,6 +80,7 @@
   document.addEventListener("focusout", () => setTimeout(letGo));
   document.addEventListener("ls:selection", () => setTimeout(letGo));
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));
+  document.addEventListener("htmx:afterSwap", () => { close(); waiting.clear(); show(); open(); });
   addEventListener("pagehide", close);
   addEventListener("pageshow", open);
 })();

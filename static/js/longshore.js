@@ -29,6 +29,8 @@
     if (document.hidden) return;
     const now = Date.now();
     for (const node of all("time[data-since]")) say(node, duration((now - node.dataset.since) / 1000));
+    for (const node of all("time[data-age]"))
+      say(node, ago((now - node.dataset.age) / 1000).replace(" ago", "").replace("just now", "now"));
     for (const node of all("time[data-ago]")) {
       const seconds = (now - node.dataset.ago) / 1000;
       if (seconds < 7 * 86400) say(node, ago(seconds));
@@ -113,7 +115,7 @@
     const form = event.target.closest("[data-bulk]");
     if (form && event.target.matches("[data-all]")) for (const box of boxes(form)) box.checked = event.target.checked;
     if (form) count(form);
-    if (event.target.closest("[data-auto]")) event.target.form.requestSubmit();
+    if (event.target.matches("[data-auto] select, [data-filters] select")) event.target.form.requestSubmit();
     if (event.target.matches("[data-keys-off]")) localStorage.setItem("keys", event.target.checked ? "off" : "on");
   });
   document.addEventListener("reset", (event) => setTimeout(() => event.target.matches("[data-bulk]") && count(event.target)));
@@ -128,15 +130,6 @@
   }
   const off = one("[data-keys-off]");
   if (off) off.checked = localStorage.getItem("keys") === "off";
-
-  // A filter acts when it is changed; the button is for pages without a script.
-  const filters = () => {
-    for (const form of all("[data-filters]")) {
-      one("button[type=submit]", form)?.classList.add("visually-hidden");
-      for (const select of all("select", form)) select.addEventListener("change", () => form.requestSubmit());
-    }
-  };
-  filters();
 
   // ---- keys ----
   let before = "";

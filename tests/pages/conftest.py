@@ -1,0 +1,133 @@
+"""A real server on a free port and a real Chromium."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from django.db import connection, connections
+from django.utils import timezone
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from portal.models import Heartbeat, User
+from tests.conftest import PASSWORD
+from tests.helpers import chromium, until
+
+_CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+_RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
+_COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium(), args=_CHROMIUM)
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def site(transactional_db: None) -> Iterator[str]:
+    """The address of the portal, served by uvicorn in a thread as in production: pages, API and streams."""
+    from portal.asgi import application
+
+    listening = socket.socket()
+    listening.bind(("127.0.0.1", 0))
+    config = uvicorn.Config(application, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
+    thread.start()
+    until(lambda: server.started, what="the server to start")
+    for name in ("scheduler", "workers"):
+        Heartbeat.objects.create(name=name, at=timezone.now() + timedelta(hours=1))
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+    server.should_exit = True
+    thread.join(10)
+    listening.close()
+    assert not thread.is_alive()
+    connections.close_all()
+
+
+@dataclass
+class Tab:
+    """One page of the browser that writes down what must not happen."""
+
+    page: Page
+    site: str
+    faults: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Page:
+        self.page.goto(f"{self.site}{path}")
+        return self.page
+
+    def check(self, what: str, *, only_colours: bool = False) -> None:
+        """No sideways scroll, nothing in the console (a breach of the CSP shows there), nothing axe objects to."""
+        wide, width = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= width, f"{what} scrolls sideways: {wide} of {width}"
+        options = {"runOnly": _COLOURS if only_colours else _RULES, "resultTypes": ["violations"]}
+        found = Axe().run(self.page, options=options).response["violations"]
+        said = [f"{one['id']}: {node['html'][:160]}" for one in found for node in one["nodes"][:3]]
+        assert not said, f"{what}: " + "\n".join(said)
+        assert not self.faults, f"{what}: {self.faults}"
+
+
+@pytest.fixture
+def tab(browser: Browser, site: str) -> Iterator[Callable[..., Tab]]:
+    """``tab(alice, width=390, dark=True)``: signed in without the form; ``tab()`` is a guest."""
+    contexts = []
+
+    def opened(user: User | None = None, *, width: int = 1280, dark: bool = False, **more: Any) -> Tab:
+        scheme = "dark" if dark else "light"
+        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, **more)
+        contexts.append(context)
+        if user is not None:
+            context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])
+        shown = Tab(context.new_page(), site)
+        shown.page.set_default_timeout(8000)
+        shown.page.on("pageerror", lambda error: shown.faults.append(str(error)))
+        shown.page.on("console", lambda said: said.type == "error" and shown.faults.append(said.text))
+        return shown
+
+    yield opened
+    for context in contexts:
+        context.close()
+
+
+def session_of(user: User) -> str:
+    from django.test import Client
+
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return client.cookies["longshore"].value
+
+
+def sign_in(page: Page, user: User) -> None:
+    page.fill("[name=username]", user.username)
+    page.fill("[name=password]", PASSWORD)
+    page.click("button[type=submit]")
+
+
+@pytest.fixture
+def count_queries() -> Callable[[Callable[[], object]], int]:
+    from django.test.utils import CaptureQueriesContext
+
+    def counted(act: Callable[[], object]) -> int:
+        with CaptureQueriesContext(connection) as captured:
+            act()
+        return len(captured)
+
+    return counted

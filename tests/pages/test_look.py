@@ -1,0 +1,67 @@
+"""Every page at two widths and in both colours: no sideways scroll, no breach of the CSP, nothing axe objects to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from clusters.runtime import ContainerStatus, Phase
+from jobs import exits
+from portal.models import User
+from tests.builders import make_job, make_node
+from tests.pages.conftest import Tab
+
+pytestmark = pytest.mark.browser
+LOOKS = [(1280, False), (1280, True), (390, False), (390, True)]
+PAGES = [
+    "/",
+    "/jobs",
+    "/jobs?state=failed&keyword=zzz",
+    "/jobs/alice/waits",
+    "/jobs/alice/runs",
+    "/jobs/alice/failed",
+    "/jobs/alice/failed/attempts",
+    "/jobs/alice/failed/events",
+    "/jobs/alice/failed/config",
+    "/jobs/alice/runs/stop",
+    "/submit?template=two-roles",
+    "/nodes",
+    "/account",
+]
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User, width: int, dark: bool) -> None:
+    a_cluster()
+    shown = tab(alice, width=width, dark=dark)
+    for path in PAGES:
+        shown.open(path)
+        shown.check(path, only_colours=dark)
+
+
+@pytest.mark.parametrize(("width", "dark"), LOOKS)
+def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User, width: int, dark: bool) -> None:
+    a_cluster()
+    shown = tab(width=width, dark=dark)
+    for path in ("/login", "/", "/jobs", "/jobs/alice/failed/config"):
+        shown.open(path)
+        shown.check(path, only_colours=dark)
+    shown.open("/jobs/alice/wai")
+    shown.faults.clear()  # the browser tells of every 404
+    shown.check("an address that does not exist")
+
+
+def a_cluster() -> None:
+    node = make_node("gpu-01", gpus=8)
+    make_node("gpu-02", gpus=4, health="unreachable", health_reason="It does not answer.")
+    make_node("gpu-03", gpus=4, status="draining")
+    make_job("alice", "waits", tasks=2, gpus=9)
+    make_job("alice", "runs", state="RUNNING", tasks=4, gpus=1, node=node)
+    starting = make_job("bob", "starts", state="RUNNING", task_state="STARTING")
+    starting.tasks.update(node="gpu-01", address="10.0.0.1", progress="pulling 3.1 of 8.2 GB")
+    status = ContainerStatus("c", "c", Phase.EXITED, {}, exit_code=137, oom_killed=True)
+    out_of_memory = exits.classify(status, 1024, label="worker-1")
+    make_job("alice", "failed", state="FAILED", tasks=3, node=node, exit=out_of_memory, failed_task=1)
+    make_job("alice", "stopped", state="STOPPED", stopped_by="alice")
+    make_job("alice", "done", state="SUCCEEDED")

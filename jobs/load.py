@@ -73,11 +73,7 @@ class Loader:
         observations: Mapping[str, Observation],
         strangers: Mapping[tuple[str, str], datetime],
     ) -> World:
-        jobs = list(
-            Job.objects.filter(Q(state__in=_LIVE) | Q(deleted_at__isnull=False))
-            .order_by("id")
-            .values(*_JOB)
-        )
+        jobs = list(Job.objects.filter(Q(state__in=_LIVE) | Q(deleted_at__isnull=False)).order_by("id").values(*_JOB))
         decided = _decided()
         views = self._views([row for row in jobs if row["state"] in _LIVE], decided)
         tasks = _tasks_by_job()

@@ -1,0 +1,230 @@
+"""One pass over made-up worlds: what any plan may and may not contain."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from clusters.placement import NodeView
+from clusters.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
+from jobs.demands import demands
+from jobs.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
+from jobs.planner import plan
+from jobs.spec import JobSpec
+from jobs.world import JobView, Kind, Observation, TaskView, World
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+PORT_TAKEN = {"reason": "port_taken", "sentence": "Port 80 is taken.", "permanent": False}
+BEFORE, RECENTLY, JUST_NOW = NOW - timedelta(minutes=10), NOW - timedelta(seconds=1), NOW
+
+
+def node(name: str = "n1", **values: Any) -> NodeView:
+    gpus = tuple((str(at), "") for at in range(4))
+    return NodeView(**{"name": name, "address": name, "cpus": 8, "memory_mb": 8000, "gpus": gpus,
+                       "port_from": 30000, "port_to": 30200, **values})  # fmt: skip
+
+
+def spec(tasks: int = 1, **role: Any) -> JobSpec:
+    listed = [{"name": "w", "command": "x", "taskNumber": tasks, **role}]
+    return JobSpec.from_json({"jobName": "j", "image": "i", "taskRoles": listed, "retryCount": 1})
+
+
+def job(id: int = 1, state: str = "RUNNING", tasks: int = 1, **values: Any) -> JobView:
+    asked = values.pop("spec", None) or spec(tasks)
+    return JobView(**{"id": id, "name": f"u/j{id}", "vc": "default", "state": JobState(state), "spec": asked,
+                      "demands": demands(asked), "attempt_number": 1, "changed_at": BEFORE, **values})  # fmt: skip
+
+
+def task(id: int = 1, state: str = "RUNNING", job_id: int = 1, index: int = 0, **values: Any) -> TaskView:
+    return TaskView(**{"id": id, "job_id": job_id, "role": "w", "index": index, "state": TaskState(state),
+                       "changed_at": BEFORE, "node": "n1", "container_name": f"c{id}", "container_id": "",
+                       "ordered_at": BEFORE, "claimed_until": None, "fact_at": None, "fault": None, "exit": {},
+                       "finished_at": None, **values})  # fmt: skip
+
+
+def container(name: str, phase: str = "running", **values: Any) -> ContainerStatus:
+    return ContainerStatus(
+        f"id-{name}", name, Phase(phase), {LABEL_TASK: name[1:], **values.pop("labels", {})}, **values
+    )
+
+
+def seen(*containers: ContainerStatus, **values: Any) -> dict[str, Observation]:
+    found = {status.name: status for status in containers}
+    return {"n1": Observation(**{"node": "n1", "at": RECENTLY, "reachable": True, "containers": found, **values})}
+
+
+def world(**values: Any) -> World:
+    return World(**{"now": NOW, "nodes": [node()], "observations": seen(), "live": [], "waiting": [],
+                    "leftovers": [], "purgeable": [], **values})  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("the_task", "observed", "after", "code"),
+    [
+        (task(state="STARTING"), seen(container("c1")), "RUNNING", None),
+        (task(state="STARTING"), seen(container("c1", "exited", exit_code=0)), "SUCCEEDED", 0),
+        (task(), seen(container("c1", "exited", exit_code=3)), "FAILED", 255),
+        (task(), seen(container("c1", "exited", exit_code=137, oom_killed=True)), "FAILED", 196),
+        (task(), seen(), "FAILED", -7110),
+        (task(changed_at=JUST_NOW), seen(), None, None),
+        (task(fact_at=JUST_NOW), seen(), None, None),
+        (task(), seen(container("c1"), reachable=False, unreachable_since=BEFORE), "FAILED", -7111),
+        (task(), seen(container("c1"), reachable=False, unreachable_since=RECENTLY), None, None),
+        (task(), {}, None, None),
+        (task(node="gone"), seen(), "FAILED", -7111),
+        (task(state="STOPPING"), seen(), "STOPPED", -7400),
+        (task(state="STOPPING", claimed_until=NOW + timedelta(seconds=9)), seen(), None, None),
+        (task(state="STOPPING"), seen(container("c1", "created")), "STOPPED", -7400),
+        (task(state="STOPPING"), seen(container("c1", "exited", exit_code=143)), "STOPPED", -7400),
+        (task(state="STOPPING", ordered_at=None), seen(container("c1", "exited", exit_code=0)), "SUCCEEDED", 0),
+        (
+            task(state="STARTING", fault={"reason": "port_taken", "sentence": "s", "permanent": False}),
+            seen(),
+            "FAILED",
+            -7103,
+        ),
+    ],
+)
+def test_a_task_beside_its_node(
+    the_task: TaskView, observed: dict[str, Observation], after: str | None, code: int | None
+) -> None:
+    made = plan(world(live=[(job(), [the_task])], observations=observed))
+    changes = [change for one in made.jobs for change in one.changes]
+    assert [change.after for change in changes] == ([after] if after else [])
+    if after in TASK_ENDS:
+        assert changes[0].exit is not None
+        assert changes[0].exit.code == code
+
+
+@pytest.mark.parametrize(
+    ("the_task", "observed", "ordered"),
+    [
+        (task(state="STARTING"), seen(), Kind.START),
+        (task(state="STARTING", ordered_at=RECENTLY), seen(), None),
+        (task(state="STARTING", claimed_until=NOW + timedelta(seconds=9)), seen(), None),
+        (task(state="STARTING"), seen(container("c1", "created")), Kind.START),
+        (task(state="STOPPING", ordered_at=None), seen(container("c1")), Kind.STOP),
+        (task(state="STOPPING", ordered_at=RECENTLY), seen(container("c1")), None),
+    ],
+)
+def test_what_is_ordered(the_task: TaskView, observed: dict[str, Observation], ordered: Kind | None) -> None:
+    made = plan(world(live=[(job(), [the_task])], observations=observed))
+    assert [order.kind for one in made.jobs for order in one.orders] == ([ordered] if ordered else [])
+
+
+def test_starts_are_limited_to_twice_the_cores_of_a_node() -> None:
+    many = spec(30)
+    made = plan(world(nodes=[node(cpus=2)] * 1, waiting=[job(state="WAITING", spec=many)]))
+    assert made.jobs == [], "30 cores do not fit on 2"
+    wide = [task(at, "STARTING", index=at, ordered_at=None) for at in range(30)]
+    made = plan(world(nodes=[node(cpus=2)], live=[(job(spec=many), wide)]))
+    assert len(made.jobs[0].orders) == 4
+
+
+def test_a_container_without_an_owner_keeps_its_gpus_out_of_the_offer() -> None:
+    stray = container("c9", labels={LABEL_GPUS: "0,1,2"})
+    wants_two = job(state="WAITING", spec=spec(gpuNumber=2))
+    made = plan(world(observations=seen(stray), waiting=[wants_two], known={"c9": 9}))
+    assert made.jobs == []
+    assert made.held["n1"][0] == {"0", "1", "2"}
+    assert [(order.kind, order.container) for order in made.orders] == [(Kind.REMOVE, "c9")]
+
+
+def test_a_stopped_vc_starts_nothing_and_the_others_go_on() -> None:
+    waiting = [job(1, "WAITING", vc="a"), job(2, "WAITING", vc="b")]
+    made = plan(world(waiting=waiting, stopped_vcs=frozenset({"a"})))
+    assert [one.job.id for one in made.jobs if one.places] == [2]
+
+
+def test_a_delay_and_a_parked_job_do_not_hold_the_queue() -> None:
+    later = NOW + timedelta(seconds=7)
+    waiting = [job(1, "WAITING", not_before=later), job(2, "WAITING", parked_until=later), job(3, "WAITING")]
+    made = plan(world(waiting=waiting))
+    assert [one.job.id for one in made.jobs if one.places] == [3]
+    assert made.again_at == later
+
+
+def test_a_job_that_makes_planning_raise_is_parked() -> None:
+    broken = task(state="STARTING", fault={"no reason": 1})
+    made = plan(world(live=[(job(1), [broken]), (job(2), [task(2, job_id=2)])], observations=seen(container("c2"))))
+    assert [(one.job.id, bool(one.parked)) for one in made.jobs] == [(1, True)]
+
+
+# --- any world -------------------------------------------------------------------------------------------------------
+
+STATES = st.sampled_from([str(state) for state in TaskState if state is not TaskState.WAITING])
+MOMENTS = st.sampled_from([BEFORE, RECENTLY, JUST_NOW])
+PHASES = st.sampled_from([None, "created", "running", "exited"])
+CODES = st.sampled_from([0, 1, 137, 143])
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    live, containers, id = [], [], 0
+    for job_id in range(1, draw(st.integers(0, 4)) + 1):
+        tasks = []
+        for index in range(draw(st.integers(1, 3))):
+            id += 1
+            state = draw(STATES)
+            ended = {"exit": {"code": 1, "sentence": ""}} if state in TASK_ENDS else {}
+            tasks.append(
+                task(id, state, job_id, index, changed_at=draw(MOMENTS), fact_at=draw(st.none() | MOMENTS),
+                     ordered_at=draw(st.none() | MOMENTS), node=draw(st.sampled_from(["n1", "n2", "gone"])),
+                     claimed_until=draw(st.sampled_from([None, BEFORE, NOW + timedelta(seconds=5)])), **ended)
+            )  # fmt: skip
+            phase = draw(PHASES)
+            if phase:
+                code = draw(CODES) if phase == "exited" else None
+                containers.append(container(f"c{id}", phase, exit_code=code, labels={LABEL_GPUS: str(id % 4)}))
+        live.append((job(job_id, tasks=len(tasks), stopping=draw(st.booleans())), tasks))
+    waiting = [
+        job(100 + at, "WAITING", stopping=draw(st.booleans()), vc=draw(st.sampled_from(["default", "b"])),
+            spec=spec(draw(st.integers(1, 3)), gpuNumber=draw(st.integers(0, 3))))
+        for at in range(draw(st.integers(0, 5)))
+    ]  # fmt: skip
+    away = draw(st.booleans())
+    return world(
+        nodes=[node("n1", used_gpus=frozenset({"3"})), node("n2", offered=not away)],
+        observations={**seen(*containers), "n2": Observation("n2", RECENTLY, not away, {}, BEFORE if away else None)},
+        live=live,
+        waiting=waiting,
+    )
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(worlds())
+def test_any_plan_is_legal_and_whole(given_world: World) -> None:
+    made = plan(given_world)
+    assert not [one.parked for one in made.jobs if one.parked]
+    taken: dict[str, list[str]] = {}
+    for one in made.jobs:
+        for change in one.changes:
+            assert move_task(change.task.state, change.after) is change.after
+        if one.after:
+            move_job(one.job.state, one.after)
+            assert one.after in JOB_ENDS
+        if one.places:
+            move_job(one.job.state, JobState.RUNNING)
+            assert len(one.places) == one.job.spec.total_tasks, "a gang was half placed"
+            assert not one.job.stopping
+            for place in one.places:
+                taken.setdefault(place.node, []).extend(place.gpu_ids)
+        if one.after or one.retry:
+            assert_nothing_lives(
+                given_world, one.job.id, {change.task.id for change in one.changes if change.after in TASK_ENDS}
+            )
+    for name, gpus in taken.items():
+        held = made.held[name][0]
+        assert len(set(gpus)) == len(gpus), "a GPU was given twice"
+        assert not set(gpus) & (held | ({"3"} if name == "n1" else set()))
+    assert plan(given_world) == made, "the same world gave another plan"
+
+
+def assert_nothing_lives(given_world: World, job_id: int, ending: set[int]) -> None:
+    for view, tasks in given_world.live:
+        if view.id == job_id:
+            assert not [one for one in tasks if one.state in TASK_LIVE and one.id not in ending]

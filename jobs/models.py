@@ -44,8 +44,17 @@ class Job(models.Model):
             )
         ]
         indexes = [
-            models.Index(fields=["state", "id"], name="job_by_state"),
-            models.Index(fields=["-created_at", "-id"], name="job_by_age"),
+            # Both are wide so that counting by state and searching by keyword read no row: a row holds its config.
+            models.Index(
+                fields=["state", "execution", "-created_at", "-id"],
+                condition=Q(deleted_at__isnull=True),
+                name="job_by_state",
+            ),
+            models.Index(
+                fields=["-created_at", "-id", "username", "name", "vc", "state", "execution"],
+                condition=Q(deleted_at__isnull=True),
+                name="job_by_age",
+            ),
             models.Index(fields=["username", "-created_at"], name="job_by_user"),
             models.Index(
                 fields=["id"],

@@ -39,6 +39,8 @@ LIST_FIELDS = (
     "completed_at",
     "changed_at",
 )
+# What the v1 list needs of it: times are dear to read when there are 100,000 lines.
+_V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "started_at", "changed_at"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,8 +69,9 @@ def list_jobs(which: JobFilter = JobFilter()) -> QuerySet[Job, dict[str, Any]]:
 
 
 def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
-    """All of the list, ``at_once`` rows in memory. Each query starts where the last one ended, so none stays open."""
-    jobs = list_jobs(which)
+    """All of the list for the v1 answer, ``at_once`` rows in memory. Each query starts where the last one ended, so
+    none stays open."""
+    jobs: QuerySet[Job, dict[str, Any]] = list_jobs(which).values(*_V1_FIELDS)
     rows = list(jobs[:at_once])
     while rows:
         yield from rows

@@ -1,0 +1,267 @@
+"""A whole portal for tests: ``manage.py up`` in a folder of its own, spoken to as any user does, over HTTP."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from clusters.runtime import LABEL_INSTANCE
+from tests.bed.docker_bed import BedNode
+from tests.helpers import until
+
+ROOT = Path(__file__).resolve().parents[2]
+WHO = {"web": "uvicorn portal.asgi", "scheduler": "manage.py runscheduler", "workers": "manage.py qcluster"}
+ENDS = ("SUCCEEDED", "FAILED", "STOPPED")
+Json = dict[str, Any]
+
+
+class Portal:
+    """Its processes are those with its folder in their environment: all of them, whoever is their parent."""
+
+    def __init__(self, home: Path, docker_host: str, **settings: str) -> None:
+        self.home = home
+        self.settings = {"LONGSHORE_HOME": str(home), "DOCKER_HOST": docker_host, **settings}
+        self.settings["LONGSHORE_BIND"] = f"127.0.0.1:{free_port()}"
+        self.url = f"http://{self.settings['LONGSHORE_BIND']}"
+        self.output = home / "output.txt"
+        self.process: subprocess.Popen[bytes] | None = None
+        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=10)
+
+    # --- processes ---------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Returns when it is ready and this client has a token."""
+        told = len(self.text())
+        ours = {name: value for name, value in os.environ.items() if not name.startswith(("LONGSHORE_", "DJANGO_"))}
+        ours.pop("DATABASE_URL", None)
+        with self.output.open("ab") as output:
+            self.process = subprocess.Popen(
+                [sys.executable, str(ROOT / "manage.py"), "up"],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+                env={**ours, **self.settings},
+                start_new_session=True,
+            )
+        process = self.process
+        until(lambda: "is ready: http" in self.text()[told:] or process.poll() is not None, 60, what="the portal is up")
+        assert process.poll() is None, self.text()
+        password = (self.home / "secrets" / "admin-password").read_text().strip()
+        answer = self.http.post("/token", json={"username": "admin", "password": password})
+        self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+
+    def terminate(self) -> float:
+        """Ends it as Ctrl-C does; how many seconds that took. Nothing may be left."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(15)
+        assert self.processes() == {}
+        return time.monotonic() - began
+
+    def kill(self) -> None:
+        """SIGKILL of ``up`` alone. The others must go by themselves."""
+        assert self.process is not None
+        self.process.kill()
+        self.process.wait(10)
+        until(lambda: not self.processes(), 5, what="no orphan after the kill")
+
+    def close(self) -> None:
+        """Whatever state it is in, nothing of it runs afterwards."""
+        self.http.close()
+        for _ in range(5):
+            for pid in self.processes():
+                _kill(pid)
+            if self.process is not None:
+                self.process.wait(10)
+        assert self.processes() == {}
+
+    def processes(self) -> dict[int, str]:
+        """Command line by process id, zombies left out."""
+        mark = f"LONGSHORE_HOME={self.home}\0".encode()
+        found = {}
+        for folder in Path("/proc").iterdir():
+            try:
+                if folder.name.isdigit() and mark in (folder / "environ").read_bytes():
+                    found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+            except (OSError, UnicodeDecodeError):
+                continue
+        return {pid: line for pid, line in found.items() if line}
+
+    def running(self, who: str) -> list[int]:
+        """``web``, ``scheduler`` or ``workers``: the first process and its children."""
+        return sorted(pid for pid, line in self.processes().items() if WHO[who] in line)
+
+    def text(self) -> str:
+        return self.output.read_text() if self.output.exists() else ""
+
+    # --- the client --------------------------------------------------------------------------------------------------
+
+    def get(self, path: str, **params: Any) -> Any:
+        answer = self.http.get(path, params=params)
+        assert answer.status_code == 200, (path, answer.status_code, answer.text)
+        return answer.json()
+
+    def submit(self, config: Json | str) -> str:
+        """The job's name, once it is accepted."""
+        content = config if isinstance(config, str) else json.dumps(config)
+        answer = self.http.post("/jobs", content=content.encode(), headers={"Content-Type": "application/json"})
+        assert answer.status_code == 201, answer.text
+        return str(answer.json()["name"])
+
+    def job(self, name: str) -> Json:
+        found: Json = self.get(f"/user/admin/jobs/{name}")
+        return found
+
+    def state(self, name: str) -> str:
+        return str(self.job(name)["jobStatus"]["state"])
+
+    def wait_state(self, name: str, states: str | Iterable[str] = ENDS, timeout: float = 40) -> Json:
+        """The job's ``jobStatus`` once it is in one of the states."""
+        wanted = {states} if isinstance(states, str) else set(states)
+        until(lambda: self.state(name) in wanted, timeout, 0.1, what=f"{name} is {'/'.join(sorted(wanted))}")
+        found: Json = self.job(name)["jobStatus"]
+        return found
+
+    def wait_running(self, name: str, role: str = "main", index: int = 0, timeout: float = 40) -> Json:
+        """The task's status once its container was seen running."""
+        return until(lambda: self._in_task_state(name, role, index, "RUNNING"), timeout, 0.1, f"{name} runs")
+
+    def task(self, name: str, role: str = "main", index: int = 0, attempt: int | None = None) -> Json:
+        path = f"/user/admin/jobs/{name}" + (f"/attempts/{attempt}" if attempt else "")
+        found: Json = self.get(path)["taskRoles"][role]["taskStatuses"][index]
+        return found
+
+    def _in_task_state(self, name: str, role: str, index: int, state: str) -> Json:
+        found = self.job(name)
+        assert found["jobStatus"]["state"] not in ENDS or state in ENDS, found["jobStatus"]
+        tasks = found["taskRoles"].get(role, {}).get("taskStatuses", [])
+        return tasks[index] if tasks and tasks[index]["taskState"] == state else {}
+
+    def attempts(self, name: str) -> list[Json]:
+        """Newest first."""
+        found: list[Json] = self.get(f"/user/admin/jobs/{name}/attempts")
+        return found
+
+    def events(self, name: str) -> list[Json]:
+        found: list[Json] = self.get(f"/user/admin/jobs/{name}/events", limit=1000)["events"]
+        return found
+
+    def log(self, name: str, role: str = "main", index: int = 0, stream: str = "stdout", **params: Any) -> str:
+        """What was written so far. ``attempt=1`` for another than the newest."""
+        answer = self.http.get(f"/user/admin/jobs/{name}/taskRoles/{role}/{index}/logs/{stream}", params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    def stop(self, name: str) -> None:
+        answer = self.http.put(f"/user/admin/jobs/{name}/executionType", json={"value": "STOP"})
+        assert answer.status_code == 202, answer.text
+
+    def delete(self, name: str) -> None:
+        answer = self.http.delete(f"/user/admin/jobs/{name}")
+        assert answer.status_code in (200, 202), answer.text
+
+    def node(self, name: str) -> Json:
+        found: Json = self.get(f"/nodes/{name}")
+        return found
+
+    def change_node(self, name: str, **values: Any) -> None:
+        answer = self.http.put(f"/nodes/{name}", json=values)
+        assert answer.status_code == 200, answer.text
+
+    # --- behind its back ---------------------------------------------------------------------------------------------
+
+    def rows(self, query: str) -> list[Any]:
+        """Read straight from its database: what no route shows."""
+        with closing(sqlite3.connect(f"file:{self.home}/longshore.sqlite3?mode=ro", uri=True, timeout=20)) as database:
+            return database.execute(query).fetchall()
+
+    def wait_clean(self, *nodes: BedNode, timeout: float = 40) -> None:
+        """Nothing taken, nothing left to collect, no container on the engines."""
+        until(lambda: self.rows("SELECT count(*) FROM clusters_allocation") == [(0,)], timeout, 0.1, "no allocation")
+        for node in nodes:
+            until(lambda node=node: not containers(node, self), timeout, 0.2, f"no container on {node.name}")  # type: ignore[misc]
+
+
+@contextmanager
+def portal_on(home: Path, node: BedNode, **settings: str) -> Iterator[Portal]:
+    """A portal whose node ``local`` is this bed node, reached by its own address, with room for eight tasks."""
+    portal = Portal(home, node.unix, **settings)
+    try:
+        portal.start()
+        until(lambda: "longshore/sample:1 was made" in portal.text() or _has_sample(portal, node), 30, what="image")
+        portal.change_node("local", address=node.address, cpuNumber=8)
+        until(lambda: portal.node("local")["health"] == "ready", 20, what="the node is ready")
+        yield portal
+    except BaseException:
+        print(portal.text()[-8000:])
+        raise
+    finally:
+        portal.close()
+        remove_containers(node, portal)
+
+
+def containers(node: BedNode, portal: Portal) -> list[str]:
+    """Names of the portal's containers on the node, in whatever state."""
+    return docker(node, "ps", "-a", "--format", "{{.Names}}", "--filter", f"label={LABEL_INSTANCE}").split()
+
+
+def inspect(node: BedNode, name: str) -> Json:
+    found: Json = json.loads(docker(node, "inspect", name))[0]
+    return found
+
+
+def container_of(node: BedNode, job: str) -> str:
+    """The name of the one container of this job."""
+    (name,) = docker(
+        node, "ps", "-a", "--format", "{{.Names}}", "--filter", f"label=longshore.job=admin~{job}"
+    ).split()
+    return name
+
+
+def docker(node: BedNode, *arguments: str) -> str:
+    done = subprocess.run(["docker", "-H", node.unix, *arguments], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def remove_containers(node: BedNode, portal: Portal) -> None:
+    if names := containers(node, portal):
+        docker(node, "rm", "-fv", *names)
+
+
+def config(name: str, command: str = "true", **more: Any) -> Json:
+    """A job of one task; ``memoryMB``, ``cpuNumber`` and the like of its role go to the role, the rest to the job."""
+    of_role = ("taskNumber", "memoryMB", "cpuNumber", "gpuNumber", "shmMB", "portList", "minSucceededTaskCount")
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "gpuNumber": 0, "command": command}
+    role |= {key: more.pop(key) for key in of_role if key in more}
+    return {"jobName": name, "image": "longshore/sample:1", "taskRoles": [role], **more}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _has_sample(portal: Portal, node: BedNode) -> bool:
+    return "longshore/sample" in docker(node, "images", "--format", "{{.Repository}}")
+
+
+def _kill(pid: int) -> None:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

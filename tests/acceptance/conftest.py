@@ -1,0 +1,61 @@
+"""Real engines for the tests of this folder, private to the session: the machine's own Docker is never touched."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from clusters.docker_runtime import connect
+from clusters.sample_image import SAMPLE_IMAGE, ensure_sample_image
+from tests.bed.docker_bed import Bed, BedNode, missing
+from tests.bed.registry import Registry
+
+
+@pytest.fixture(scope="session")
+def bed() -> Iterator[Bed]:
+    """Hosts with a dockerd each; ``bed.up(n)`` starts more of them."""
+    if reason := missing():
+        if "docker" in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
+            pytest.fail(f"LONGSHORE_REQUIRE asks for docker: {reason}")
+        pytest.skip(reason)
+    bed = Bed()
+    try:
+        yield bed
+    finally:
+        bed.down()
+
+
+@pytest.fixture(scope="session")
+def docker_engine(bed: Bed) -> BedNode:
+    """The engine for tests that need one and do it no harm. ``docker_engine.unix`` is its endpoint."""
+    return bed.up(1)[0]
+
+
+@pytest.fixture(scope="session")
+def sample_image(docker_engine: BedNode) -> str:
+    """The name of the sample image, which ``docker_engine`` then has."""
+    ensure_sample_image(connect(docker_engine.unix))
+    return SAMPLE_IMAGE
+
+
+@pytest.fixture(scope="session")
+def docker_nodes(bed: Bed) -> list[BedNode]:
+    """Three more hosts with four pretended GPUs each and the sample image, to cut, crash and freeze: whoever does that
+    heals them."""
+    nodes = bed.up(4, BED_GPU="4")[1:]
+    for node in nodes:
+        ensure_sample_image(connect(node.unix))
+    return nodes
+
+
+@pytest.fixture
+def registry(bed: Bed) -> Iterator[Registry]:
+    """An image registry that the nodes of the bed trust."""
+    bed.up(1)
+    registry = Registry(f"{bed.network}.1")
+    try:
+        yield registry
+    finally:
+        registry.close()

@@ -1,0 +1,416 @@
+"""The contract on a real engine, by every way in, and what only a real one does."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from clusters.docker_runtime import DockerRuntime, connect
+from clusters.runtime import FaultReason, File, Phase, Progress, RuntimeFault
+from clusters.sample_image import SAMPLE_IMAGE, ensure_sample_image
+from tests.bed.docker_bed import BedNode
+from tests.bed.registry import Registry
+from tests.contract_runtime import Program, RuntimeContract, ended, found, request, text
+from tests.helpers import until
+
+
+class DockerLab:
+    image = SAMPLE_IMAGE
+
+    def __init__(self, runtime: DockerRuntime, node: BedNode, absent_image: str = "") -> None:
+        self.runtime = runtime
+        self.node = node
+        self.absent_image = absent_image
+        self.sdk = docker.DockerClient(base_url=node.unix, version="1.41")
+
+    def argv(self, program: Program) -> tuple[str, ...]:
+        lines = ["trap '' TERM"] if program.ignores_term else []
+        lines += [f"cat {file.path} >&{number}" for number, file in enumerate(self.files(program), 1)]
+        if program.exit_code is not None:
+            lines.append(f"exit {program.exit_code}")
+        else:
+            lines.append("while :; do sleep 0.1; done" if program.ignores_term else "exec sleep 1000")
+        return ("sh", "-c", "\n".join(lines))
+
+    def files(self, program: Program) -> tuple[File, ...]:
+        return File("/said/stdout", program.stdout), File("/said/stderr", program.stderr)
+
+    def read_file(self, name: str, path: str) -> bytes:
+        stream, _ = self.sdk.api.get_archive(name, path)
+        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
+            content = tar.extractfile(tar.getmembers()[0])
+            assert content is not None
+            return content.read()
+
+    def shell(self, script: str, **more: Any) -> str:
+        """Run it to its end in a container; its standard output."""
+        asked = request(self, argv=("sh", "-c", script), **more)
+        self.runtime.ensure(asked)
+        ended(self, asked.name)
+        return text(self.runtime.logs(asked.name, "stdout")).decode()
+
+    def host_config(self, name: str) -> dict[str, Any]:
+        return dict(self.sdk.api.inspect_container(name)["HostConfig"])
+
+    def clear(self) -> None:
+        for container in self.sdk.containers.list(all=True):
+            container.remove(force=True, v=True)
+        self.sdk.close()
+
+
+@pytest.fixture(params=["unix", "tls", "ssh"])
+def lab(
+    request: pytest.FixtureRequest, docker_engine: BedNode, sample_image: str, registry: Registry
+) -> Iterator[DockerLab]:
+    lab = DockerLab(runtime_at(docker_engine, request.param), docker_engine, f"{registry.address}/team/absent:1")
+    yield lab
+    lab.clear()
+
+
+@pytest.fixture
+def near(docker_engine: BedNode, sample_image: str) -> Iterator[DockerLab]:
+    """By the unix socket only."""
+    lab = DockerLab(runtime_at(docker_engine, "unix"), docker_engine)
+    yield lab
+    lab.clear()
+
+
+@pytest.fixture
+def far(docker_nodes: list[BedNode]) -> Iterator[DockerLab]:
+    """A host with pretended GPUs, over TLS, that a test may harm; healed afterwards."""
+    node = docker_nodes[0]
+    lab = DockerLab(DockerRuntime(node.tls, tls_dir=node.tls_dir, timeout=1.0), node)
+    yield lab
+    lab.clear()
+
+
+@pytest.fixture
+def stranger(lab: DockerLab) -> str:
+    lab.sdk.containers.create(SAMPLE_IMAGE, ["true"], name="somebody-elses", network_mode="host")
+    return "somebody-elses"
+
+
+def runtime_at(node: BedNode, way: str) -> DockerRuntime:
+    folder = {"unix": None, "tls": node.tls_dir, "ssh": node.ssh_dir}[way]
+    return connect(getattr(node, way), folder)
+
+
+class TestContract(RuntimeContract):
+    pass
+
+
+# --- what a container gets ---
+
+
+def test_it_limits_cpu_memory_shm_and_processes(near: DockerLab) -> None:
+    asked = request(near, cpus=8.5, memory_mb=64, shm_mb=16, pids_limit=50)
+    near.runtime.ensure(asked)
+    host = near.host_config(asked.name)
+    assert (host["CpuPeriod"], host["CpuQuota"]) == (100_000, 850_000)
+    assert (host["Memory"], host["MemorySwap"], host["ShmSize"]) == (64 << 20, 64 << 20, 16 << 20)
+    assert (host["PidsLimit"], host["Init"], host["AutoRemove"]) == (50, True, False)
+    assert host["RestartPolicy"]["Name"] in ("", "no")
+    assert host["LogConfig"] == {"Type": "json-file", "Config": {"max-size": "50m", "max-file": "3"}}
+    assert host["SecurityOpt"] == ["no-new-privileges"] and not host["CapAdd"]
+
+
+def test_it_says_that_memory_ran_out(near: DockerLab) -> None:
+    asked = request(near, argv=("sh", "-c", "tail /dev/zero"), memory_mb=32)
+    near.runtime.ensure(asked)
+    status = ended(near, asked.name)
+    assert (status.exit_code, status.oom_killed) == (137, True)
+
+
+def test_it_gives_the_environment_and_clears_the_entrypoint(near: DockerLab) -> None:
+    container = near.sdk.containers.create(SAMPLE_IMAGE, ["true"])
+    container.commit("longshore-test/entry", "1", changes='ENTRYPOINT ["false"]')
+    said = near.shell("echo $A; id -u", image="longshore-test/entry:1", env={"A": "b c$d"})
+    assert said == "b c$d\n0\n"
+
+
+def test_it_keeps_the_folders_of_the_image_as_they_are(near: DockerLab) -> None:
+    files = (File("/tmp/in-tmp", b"1", 0o600), File("/pai/deep/er", b"2"))
+    said = near.shell("stat -c %a /tmp /tmp/in-tmp /pai /pai/deep/er; id -u nobody", files=files)
+    assert said.split() == ["1777", "600", "755", "644", "65534"]
+
+
+def test_it_gives_the_profile_of_v1_what_mounts_need(near: DockerLab) -> None:
+    script = "mount -t tmpfs none /tmp && echo mounted; ls /dev/fuse 2>&1"
+    assert near.shell(script, security="pai").startswith("mounted\n")
+    assert "mounted" not in near.shell(script)
+
+
+def test_it_does_without_fuse_where_the_node_has_none(near: DockerLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clusters.docker_request.FUSE", "/dev/fuse-that-is-not-there")
+    assert near.shell("echo ran", security="pai") == "ran\n"
+
+
+def test_it_publishes_ports_with_equal_numbers(near: DockerLab) -> None:
+    asked = request(near, argv=("sh", "-c", "httpd -f -p 24680 -h /etc"), network="bridge", ports=(24680,))
+    near.runtime.ensure(asked)
+    said = until(lambda: near.node.run("sh", "-c", f"curl -s http://{near.node.address}:24680/passwd || :"))
+    assert said.startswith("root:")
+
+
+def test_it_puts_a_large_file_in(lab: DockerLab) -> None:
+    content = bytes(range(256)) * 80_000  # 20 MB
+    asked = request(lab, files=(File("/pai/code/large", content),))
+    begun = time.monotonic()
+    lab.runtime.ensure(asked)
+    assert time.monotonic() - begun < 20
+    assert lab.read_file(asked.name, "/pai/code/large") == content
+
+
+def test_it_hands_out_gpus_by_id(far: DockerLab) -> None:
+    assert "NVIDIA_VISIBLE_DEVICES=1,3" in far.shell("env; ls /dev", gpu_ids=("1", "3"))
+    asked = request(far, gpu_ids=("7",))
+    with pytest.raises(RuntimeFault) as raised:
+        far.runtime.ensure(asked)
+    assert raised.value.reason is FaultReason.GPU_MISSING
+    assert found(far, asked.name) is None
+
+
+# --- pulls ---
+
+
+def pull_fault(lab: DockerLab, image: str, **more: Any) -> RuntimeFault:
+    with pytest.raises(RuntimeFault) as raised:
+        lab.runtime.ensure(request(lab, image=image, **more))
+    assert "secret" not in raised.value.sentence
+    return raised.value
+
+
+def start_fault(lab: DockerLab, image: str, **more: Any) -> None:
+    """The test images hold one file and no shell: having got as far as a start is success of the pull."""
+    lab.runtime.ensure(request(lab, image=image, argv=("/content",), **more))
+
+
+def test_it_tells_the_faults_of_a_pull_apart(near: DockerLab, registry: Registry) -> None:
+    private, broken = registry.add("private/image"), registry.add("broken/image")
+    away = registry.address.replace(":5000", ":5999")
+    assert pull_fault(near, private).reason is FaultReason.IMAGE_DENIED
+    assert pull_fault(near, private, auth=("bed", "secret2")).reason is FaultReason.IMAGE_DENIED
+    assert pull_fault(near, f"{registry.address}/team/absent:1").reason is FaultReason.IMAGE_MISSING
+    assert pull_fault(near, "Upper/Case").reason is FaultReason.IMAGE_NAME
+    unreachable = pull_fault(near, f"{away}/team/image:1")
+    assert (unreachable.reason, unreachable.permanent) == (FaultReason.REGISTRY_UNREACHABLE, False)
+    assert pull_fault(near, broken).reason is FaultReason.PULL_FAILED
+
+
+def test_it_uses_a_password_for_this_pull_only(near: DockerLab, registry: Registry) -> None:
+    image = registry.add("private/once")
+    start_fault(near, image, auth=("bed", "secret"))
+    near.clear()
+    near.sdk.api.remove_image(image, force=True)
+    assert pull_fault(near, image).reason is FaultReason.IMAGE_DENIED
+
+
+def test_it_reports_progress_over_the_layers(near: DockerLab, registry: Registry) -> None:
+    seen: list[Progress] = []
+    asked = request(near, image=registry.add("slow/image", 8_000_000), argv=("/content",))
+    near.runtime.ensure(asked, on_progress=seen.append)
+    assert any(0 < step.done < step.total and "pulling" in step.text for step in seen)
+    assert seen[-1].done == seen[-1].total > 7_000_000
+    assert len(seen) <= 6  # about one a second
+
+
+def test_it_pulls_again_when_told_and_falls_back_on_the_copy(near: DockerLab, registry: Registry) -> None:
+    image = registry.add("team/again")
+    start_fault(near, image)
+    start_fault(near, image)
+    assert len(registry.pulls) == pulls_of_one(registry)
+    start_fault(near, image, pull="always")
+    assert len(registry.pulls) > pulls_of_one(registry)
+    registry.close()
+    seen: list[Progress] = []
+    near.runtime.ensure(request(near, image=image, argv=("/content",), pull="always"), on_progress=seen.append)
+    assert "copy on the node" in seen[-1].text
+
+
+# --- logs ---
+
+
+def test_it_reads_a_hundred_megabytes_in_little_memory(near: DockerLab) -> None:
+    line = "0123456789" * 100
+    asked = request(
+        near, argv=("sh", "-c", f"yes {line} | head -n 100000; tr '\\0' x </dev/zero | head -c 10000000; echo")
+    )
+    near.runtime.ensure(asked)
+    until(lambda: found(near, asked.name).phase is Phase.EXITED, 120)  # type: ignore[union-attr]
+    tracemalloc.start()
+    size = largest = 0
+    for chunk in near.runtime.logs(asked.name, "stdout"):
+        size += len(chunk.data)
+        largest = max(largest, len(chunk.data))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size == 100_000 * 1001 + 10_000_001
+    assert largest <= 64 * 1024 and peak < 4 << 20
+
+
+def test_a_follower_sees_a_line_at_once(lab: DockerLab) -> None:
+    asked = request(
+        lab, argv=("sh", "-c", "while read x; do echo got $x; done </said/stdin; sleep 1; echo late; sleep 100")
+    )
+    asked = request(lab, argv=("sh", "-c", "while [ ! -e /go ]; do sleep 0.02; done; echo late; sleep 1000"))
+    lab.runtime.ensure(asked)
+    log = lab.runtime.logs(asked.name, "stdout", follow=True)
+    seen: list[float] = []
+    reader = threading.Thread(target=lambda: (next(log), seen.append(time.monotonic())))
+    reader.start()
+    with io.BytesIO() as spool:
+        with tarfile.open(fileobj=spool, mode="w") as tar:
+            tar.addfile(tarfile.TarInfo("go"))
+        lab.sdk.api.put_archive(asked.name, "/", spool.getvalue())
+    put = time.monotonic()
+    reader.join(10)
+    log.close()
+    assert seen and seen[0] - put < 0.5
+
+
+def test_followers_leave_room_for_questions(lab: DockerLab) -> None:
+    asked = request(lab)
+    lab.runtime.ensure(asked)
+    logs = [lab.runtime.logs(asked.name, "stdout", follow=True) for _ in range(12)]  # a stock sshd takes 10 sessions
+    begun = time.monotonic()
+    assert lab.runtime.list()
+    assert time.monotonic() - begun < 2
+    for log in logs:
+        log.close()
+
+
+# --- the way to the engine ---
+
+
+def fault(node: BedNode, runtime: DockerRuntime) -> str:
+    with pytest.raises(RuntimeFault) as raised:
+        runtime.info()
+    assert raised.value.reason is FaultReason.UNREACHABLE
+    return raised.value.sentence
+
+
+def test_it_says_why_it_cannot_reach_an_engine(docker_engine: BedNode, tmp_path: Path) -> None:
+    node = docker_engine
+    assert "no such socket" in fault(node, connect(f"unix://{tmp_path}/docker.sock"))
+    assert "nothing listens" in fault(node, connect(node.tls.replace("2376", "2377"), node.tls_dir))
+    for name in ("cert.pem", "key.pem"):
+        (tmp_path / name).write_bytes((node.tls_dir / name).read_bytes())
+    (tmp_path / "ca.pem").write_bytes((node.tls_dir / "cert.pem").read_bytes())
+    assert "not from the CA" in fault(node, connect(node.tls, tmp_path))
+    (tmp_path / "known_hosts").touch()
+    assert "host key" in fault(node, connect(node.ssh, tmp_path))
+
+
+def test_it_is_not_led_astray_by_ca_variables(docker_engine: BedNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"):
+        monkeypatch.setenv(name, "/etc/ssl/certs/ca-certificates.crt")
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")
+    assert runtime_at(docker_engine, "tls").info().hostname == docker_engine.name
+
+
+def test_it_finds_the_users_own_ssh_keys(docker_engine: BedNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(docker_engine.bed.folder / "home"))
+    assert connect(docker_engine.ssh).info().hostname == docker_engine.name
+
+
+@pytest.mark.parametrize("endpoint", ["tcp://192.0.2.1:2375", "http://192.0.2.1", "nonsense"])
+def test_it_refuses_endpoints_without_protection_or_sense(endpoint: str) -> None:
+    with pytest.raises(RuntimeFault) as raised:
+        connect(endpoint).info()
+    assert raised.value.permanent
+
+
+@pytest.mark.parametrize("harm,cure", [("cut", "heal"), ("freeze", "thaw")])
+@pytest.mark.parametrize("way", ["tls", "ssh"])
+def test_it_comes_back_after_a_silence(docker_nodes: list[BedNode], way: str, harm: str, cure: str) -> None:
+    node = docker_nodes[1]
+    folder = node.tls_dir if way == "tls" else node.ssh_dir
+    runtime = DockerRuntime(getattr(node, way), **{f"{way}_dir": folder}, timeout=1.0)  # type: ignore[arg-type]
+    runtime.info()
+    node.fault(harm)
+    try:
+        begun = time.monotonic()
+        assert fault(node, runtime)
+        assert time.monotonic() - begun < 12
+    finally:
+        node.fault(cure)
+    assert until(lambda: answers(runtime), 20)
+
+
+@pytest.mark.parametrize("way", ["unix", "tls", "ssh"])
+def test_it_notices_that_the_engine_went_and_finds_the_dead_after_the_crash(
+    docker_nodes: list[BedNode], way: str
+) -> None:
+    node = docker_nodes[2]
+    lab = DockerLab(runtime_at(node, way), node)
+    asked = request(lab)
+    lab.runtime.ensure(asked)
+    lab.runtime.wait_event(0.1, lambda: None)
+    log = lab.runtime.logs(asked.name, "stdout", follow=True)
+    ends: list[object] = []
+    threads = [
+        threading.Thread(target=lambda: ends.append(lab.runtime.wait_event(60, lambda: None))),
+        threading.Thread(target=lambda: ends.append(list(log))),
+    ]
+    for thread in threads:
+        thread.start()
+    node.fault("crash")
+    try:
+        for thread in threads:
+            thread.join(20)
+        assert sorted(map(str, ends)) == ["False", "[]"]
+        assert not answers(lab.runtime)
+    finally:
+        node.fault("boot")
+    until(lambda: answers(lab.runtime), 20)
+    assert ended(lab, asked.name).exit_code == 255
+    lab.clear()
+
+
+def answers(runtime: DockerRuntime) -> bool:
+    try:
+        return bool(runtime.info())
+    except RuntimeFault:
+        return False
+
+
+def pulls_of_one(registry: Registry) -> int:
+    return 2  # HEAD and GET of the manifest
+
+
+# --- the list ---
+
+
+def test_it_asks_little_for_a_list(near: DockerLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    for program in (Program(), Program(exit_code=None)):
+        near.runtime.ensure(request(near, program))
+    until(lambda: sum(status.phase is Phase.EXITED for status in near.runtime.list()) == 1)
+    inspected: list[str] = []
+    monkeypatch.setattr(docker.APIClient, "inspect_container", lambda self, name: inspected.append(name))
+    assert len(near.runtime.list()) == 2
+    assert inspected == []
+
+
+# --- the sample image ---
+
+
+def test_the_sample_image_is_made_once(near: DockerLab) -> None:
+    near.sdk.api.remove_image(SAMPLE_IMAGE, force=True)
+    assert SAMPLE_IMAGE in ensure_sample_image(near.runtime)
+    assert ensure_sample_image(near.runtime) == ""
+
+
+def test_the_sample_image_can_serve_and_fetch(near: DockerLab) -> None:
+    script = (
+        "echo hi >index.html; httpd -p 28123 -h .; wget -qO- http://localhost:28123/; echo x | nc -w1 127.0.0.1 28123"
+    )
+    assert near.shell(script).startswith("hi\nHTTP/1.1 400")

@@ -11,7 +11,7 @@ from rest_framework.test import APIClient
 from jobs import services
 from jobs.models import Job
 from portal.models import User
-from tests.builders import config, submitted
+from tests.submitting import config, submitted
 
 Api = Callable[[User | None], APIClient]
 URL = "/api/v1/user/alice/jobs/hello/config"

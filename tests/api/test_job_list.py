@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from jobs import services
 from jobs.models import Job
 from portal.models import User
-from tests.builders import submitted
+from tests.submitting import submitted
 
 Api = Callable[[User | None], APIClient]
 KEYS = [

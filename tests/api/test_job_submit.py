@@ -16,7 +16,7 @@ from rest_framework.test import APIClient
 from clusters.models import VirtualCluster
 from jobs.models import Job
 from portal.models import User
-from tests.builders import config, config_text, submitted
+from tests.submitting import config, config_text, submitted
 
 Api = Callable[[User | None], APIClient]
 JSON = "application/json"

@@ -9,7 +9,7 @@ from rest_framework.test import APIClient
 from clusters.models import Node
 from jobs.models import Job
 from portal.models import User
-from tests.builders import config_text, submitted
+from tests.submitting import config_text, submitted
 
 Api = Callable[[User | None], APIClient]
 URL = "/api/v1/jobs/validate"

@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 from clusters.models import Allocation, Node, VirtualCluster
 from jobs.models import Job
 from portal.models import User
-from tests.builders import submitted
+from tests.submitting import submitted
 
 Api = Callable[[User | None], APIClient]
 URL = "/api/v1/virtual-clusters"

@@ -16,7 +16,7 @@ from jobs.queries import JobFilter
 from portal import wake
 from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
 from portal.models import AuditEvent, User
-from tests.builders import config, config_text, submitted
+from tests.submitting import config, config_text, submitted
 
 pytestmark = pytest.mark.django_db
 

@@ -1,0 +1,133 @@
+"""The job list: filters, facets, paging by cursor, and query counts that do not grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from playwright.sync_api import expect
+
+from portal.models import User
+from tests.builders import make_job, make_node
+from tests.pages.conftest import Tab
+
+Browse = Callable[[User | None], Client]
+Count = Callable[[Callable[[], object]], int]
+
+
+def names(client: Client, url: str) -> list[str]:
+    return [row.name for row in client.get(url).context["rows"]]
+
+
+def test_it_filters_by_state_user_vc_and_keyword(browse: Browse) -> None:
+    make_job("alice", "bert-1", state="FAILED")
+    make_job("alice", "bert-2", state="RUNNING")
+    make_job("bob", "bert-3", state="RUNNING", vc="nlp")
+    make_job("bob", "swin", state="RUNNING", execution="STOP")
+    client = browse(None)
+    assert names(client, "/jobs?state=failed") == ["bert-1"]
+    assert names(client, "/jobs?state=stopping") == ["swin"]
+    assert names(client, "/jobs?keyword=bert&username=alice") == ["bert-2", "bert-1"]
+    assert names(client, "/jobs?vc=nlp") == ["bert-3"]
+    tallies = {facet.state: facet.number for facet in client.get("/jobs?keyword=bert&state=failed").context["facets"]}
+    assert (tallies[""], tallies["FAILED"], tallies["RUNNING"]) == (3, 1, 2)
+
+
+def test_it_pages_by_cursor_while_new_jobs_come_in(browse: Browse) -> None:
+    for number in range(45):
+        make_job("alice", f"job-{number}")
+    client = browse(None)
+    first = client.get("/jobs?limit=20")
+    make_job("alice", "newest")
+    second = client.get(first.context["older"])
+    third = client.get(second.context["older"])
+    shown = [row.name for answer in (first, second, third) for row in answer.context["rows"]]
+    assert shown == [f"job-{number}" for number in reversed(range(45))]
+    assert not third.context["older"]
+    assert names(client, third.context["newer"]) == [row.name for row in second.context["rows"]]
+
+
+@pytest.mark.parametrize(
+    "url", ["/jobs?before=x&limit=7&state=odd", "/jobs?after=99999999999999999999", "/jobs?before=1"]
+)
+def test_it_takes_any_address(browse: Browse, url: str) -> None:
+    make_job("alice", "job")
+    assert browse(None).get(url).status_code == 200
+
+
+@pytest.mark.parametrize("state", ["WAITING", "RUNNING", "FAILED"])
+def test_its_queries_do_not_grow_with_the_jobs(browse: Browse, alice: User, count_queries: Count, state: str) -> None:
+    node = make_node()
+    client = browse(alice)
+    make_job("alice", state=state, node=node)
+    client.get("/jobs")
+    few = count_queries(lambda: client.get("/jobs"))
+    few_home = count_queries(lambda: client.get("/"))
+    for _ in range(30):
+        make_job("alice", state=state, node=node, tasks=3)
+    assert count_queries(lambda: client.get("/jobs")) == few
+    assert count_queries(lambda: client.get("/")) == few_home
+    assert few <= 16
+
+
+def test_it_jumps_to_a_job_or_searches(browse: Browse, alice: User) -> None:
+    make_job("bob", "only")
+    client = browse(alice)
+    for wanted in ("bob/only", "bob~only", "only"):
+        assert client.get("/jump", {"q": wanted}).headers["Location"] == "/jobs/bob/only"
+    assert client.get("/jump", {"q": "onl"}).headers["Location"] == "/jobs?keyword=onl"
+
+
+def test_it_closes_everything_to_guests_when_asked_to(browse: Browse, settings: object) -> None:
+    settings.ANONYMOUS_READ = "none"  # type: ignore[attr-defined]
+    make_job("alice", "job")
+    for url in ("/", "/jobs", "/jobs/alice/job", "/jobs/alice/job/config", "/jump?q=job"):
+        assert browse(None).get(url).headers["Location"].startswith("/login?next=")
+
+
+def test_it_escapes_what_users_wrote(browse: Browse, alice: User) -> None:
+    make_job("alice", "job", state="STOPPED", stopped_by="<script>")
+    answer = browse(alice).get("/jobs?keyword=%3Cscript%3E&username=%3Cb%3E").content.decode()
+    assert "<script>" not in answer
+    assert "<script>" not in browse(alice).get("/jobs").content.decode()
+
+
+@pytest.mark.browser
+def test_it_filters_at_once_and_keeps_the_filter_in_the_address(tab: Callable[..., Tab], alice: User) -> None:
+    make_job("alice", "mine")
+    make_job("bob", "his")
+    page = tab(alice).open("/jobs")
+    page.evaluate("window.stayed = true")
+    page.select_option("#by-user", "alice")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    assert "username=alice" in page.url
+    page.click("#facet-failed")
+    expect(page.locator("main")).to_contain_text("No job matches these filters")
+    assert "username=alice" in page.url
+    assert "state=failed" in page.url
+    assert page.evaluate("window.stayed")
+    page.go_back()
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+@pytest.mark.browser
+def test_it_is_used_by_keys_alone(tab: Callable[..., Tab], alice: User) -> None:
+    node = make_node()
+    make_job("alice", "older", state="RUNNING", node=node)
+    make_job("alice", "newer", state="RUNNING", node=node)
+    page = tab(alice).open("/")
+    page.keyboard.press("g")
+    page.keyboard.press("j")
+    expect(page.locator("h1")).to_have_text("Jobs")
+    page.keyboard.press("j")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    expect(page.get_by_role("button", name="Stop 1 job")).to_be_visible()
+    page.keyboard.press("k")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("newer")
+    page.keyboard.press("3")
+    expect(page.locator("#job-tab h2")).to_have_text("Events")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()

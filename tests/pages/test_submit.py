@@ -1,0 +1,131 @@
+"""The submit page: paste, upload, samples, clones, errors beside the line, what would happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from playwright.sync_api import expect
+
+from jobs.models import Job
+from jobs.samples import SAMPLES
+from portal.models import User
+from tests.builders import make_job, make_node
+from tests.pages.conftest import Tab
+
+Browse = Callable[[User | None], Client]
+BAD = """{
+  "jobName": "bad",
+  "image": "x",
+  "taskRoles": [{
+    "name": "a",
+    "cpuNumber": "many",
+    "comand": "true"
+  }]
+}
+"""
+
+
+@pytest.mark.browser
+def test_it_tells_of_every_problem_beside_its_line_while_typing(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    shown = tab(alice)
+    page = shown.open("/submit")
+    page.fill("#config", BAD)
+    expect(page.locator("#plan")).to_contain_text("Line 6")
+    expect(page.locator(".ls-under .bad")).to_have_count(page.locator(".ls-gutter .bad").count())
+    expect(page.locator(".ls-under > div").nth(6)).to_contain_text("comand")
+    expect(page.locator(".ls-under > div").nth(6).locator(".why")).to_be_visible()
+    expect(page.locator("#submit")).to_be_disabled()
+    expect(page.locator("#refuses")).to_contain_text("first.")
+    shown.check("a config with problems")
+    page.click("[data-goto='6']")
+    assert (
+        page.evaluate("document.querySelector('#config').value.slice(0, config.selectionStart).split('\\n').length")
+        == 6
+    )
+    page.fill("#config", BAD.replace('"many"', "1").replace("comand", "command"))
+    expect(page.locator("#plan")).to_contain_text("Starts now")
+    expect(page.locator("#submit")).to_be_enabled()
+
+
+@pytest.mark.browser
+def test_it_submits_a_sample_with_the_keyboard(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    page = tab(alice).open("/submit?template=hello-world")
+    expect(page.locator("#plan")).to_contain_text("Starts now")
+    page.focus("#config")
+    page.keyboard.press("Control+Enter")
+    expect(page.locator("h1")).to_have_text("hello-world")
+    expect(page.locator("main")).to_contain_text("was submitted")
+    assert Job.objects.get().config == SAMPLES[0].config
+
+
+@pytest.mark.browser
+def test_it_reads_a_file_into_the_editor(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    page = tab(alice).open("/submit")
+    page.set_input_files("#file", {"name": "job.json", "mimeType": "application/json", "buffer": BAD.encode()})
+    expect(page.locator("#config")).to_have_value(BAD)
+    expect(page.locator("#plan")).to_contain_text("problems")
+
+
+@pytest.mark.browser
+def test_it_shows_problems_without_a_script_and_keeps_what_was_typed(tab: Callable[..., Tab], alice: User) -> None:
+    page = tab(alice, java_script_enabled=False).open("/submit")
+    page.fill("#config", BAD)
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.locator("#config")).to_have_value(BAD)
+    expect(page.locator("#plan")).to_contain_text("Line 7")
+    assert not Job.objects.exists()
+
+
+def test_it_refuses_a_bad_config_with_400(browse: Browse, alice: User) -> None:
+    answer = browse(alice).post("/submit", {"config": BAD})
+    assert answer.status_code == 400
+    assert "There is no field" in answer.content.decode() or "comand" in answer.content.decode()
+
+
+def test_it_asks_again_before_it_takes_a_job_that_can_never_run(browse: Browse, alice: User) -> None:
+    make_node(cpus=2)
+    config = SAMPLES[0].config.replace('"cpuNumber": 1', '"cpuNumber": 64')
+    answer = browse(alice).post("/submit", {"config": config})
+    assert "Can never run here" in answer.content.decode()
+    assert not Job.objects.exists()
+    assert browse(alice).post("/submit", {"config": config, "anyway": "1"}).status_code == 302
+    assert Job.objects.count() == 1
+
+
+def test_it_refuses_a_name_in_use_at_its_line(browse: Browse, alice: User) -> None:
+    make_job("alice", "hello-world")
+    answer = browse(alice).post("/submit", {"config": SAMPLES[0].config})
+    assert answer.status_code in (400, 409)
+    assert "already exists" in answer.content.decode()
+    assert Job.objects.count() == 1
+
+
+def test_it_clones_with_the_next_free_name_and_the_comments(browse: Browse, alice: User) -> None:
+    make_job("alice", "train-7", text='{\n  // why\n  "jobName": "train-7"\n}')
+    make_job("alice", "train-8")
+    shown = browse(alice).get("/submit?from=alice/train-7").context["text"]
+    assert shown == '{\n  // why\n  "jobName": "train-9"\n}'
+
+
+def test_it_takes_an_uploaded_file_without_a_script(browse: Browse, alice: User) -> None:
+    make_node()
+    file = SimpleUploadedFile("job.jsonc", "\ufeff".encode() + SAMPLES[0].config.encode())
+    answer = browse(alice).post("/submit", {"config": "", "file": file, "action": "load"})
+    assert answer.context["text"] == SAMPLES[0].config
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe\x00", b"x" * 200_000])
+def test_it_refuses_a_file_that_is_no_config(browse: Browse, alice: User, content: bytes) -> None:
+    answer = browse(alice).post("/submit", {"file": SimpleUploadedFile("a.json", content), "action": "load"})
+    assert answer.status_code == 400
+
+
+def test_it_sends_a_guest_to_sign_in_and_back(browse: Browse) -> None:
+    assert browse(None).get("/submit?template=fails").headers["Location"] == "/login?next=/submit%3Ftemplate%3Dfails"

@@ -37,23 +37,30 @@ class Frames:
     own."""
 
     def __init__(self) -> None:
-        self._bytes = bytearray()
-        self._pieces: list[LogChunk] = []  # read, not yet given out
+        self._rest = b""  # the beginning of a frame
+        self._pieces: list[tuple[bytes, bytes]] = []  # stamp and text, read, not yet given out
         self._size = 0
 
     def feed(self, data: bytes) -> Iterator[LogChunk]:
         """Full chunks only; ``flush`` gives the rest."""
-        self._bytes += data
-        start, end = 0, len(self._bytes)
+        data = self._rest + data
+        start, end, find = 0, len(data), data.find
         while end - start >= HEADER:
-            stop = start + HEADER + int.from_bytes(self._bytes[start + 4 : start + HEADER], "big")
+            text = start + HEADER
+            stop = text + int.from_bytes(data[start + 4 : text], "big")
             if stop > end:
                 break
-            if self._bytes[start] != SYSTEM_ERROR:
-                stamp, _, text = bytes(self._bytes[start + HEADER : stop]).partition(b" ")
-                yield from self._add(stamp.decode("ascii", "replace"), text)
+            if data[start] != SYSTEM_ERROR:
+                space = find(b" ", text, stop)
+                space = stop if space < 0 else space
+                size = self._size + max(0, stop - space - 1)
+                if size <= CHUNK:  # here and not in a function: this loop sees every line of every log
+                    self._pieces.append((data[text:space], data[space + 1 : stop]))
+                    self._size = size
+                else:
+                    yield from self._add(data[text:space], data[space + 1 : stop])
             start = stop
-        del self._bytes[:start]
+        self._rest = data[start:]
 
     def flush(self) -> Iterator[LogChunk]:
         """All that is there: the last stamp in a chunk of its own, since more of its bytes may come."""
@@ -61,31 +68,32 @@ class Frames:
         yield from self._give(run)
         yield from self._give(len(self._pieces))
 
-    def _add(self, at: str, text: bytes) -> Iterator[LogChunk]:
+    def _add(self, at: bytes, text: bytes) -> Iterator[LogChunk]:
         if self._pieces and self._size + len(text) > CHUNK:
-            if at == self._pieces[-1].at:
+            if at == self._pieces[-1][0]:
                 yield from self._give(self._last_run())
             if self._size + len(text) > CHUNK:
                 yield from self._give(len(self._pieces))
         while len(text) > CHUNK:
-            yield LogChunk(at, text[:CHUNK])
+            yield LogChunk(at.decode("ascii", "replace"), text[:CHUNK])
             text = text[CHUNK:]
-        self._pieces.append(LogChunk(at, text))
+        self._pieces.append((at, text))
         self._size += len(text)
 
     def _last_run(self) -> int:
         """Where the pieces begin that bear the last one's stamp."""
         run = len(self._pieces)
-        while run and self._pieces[run - 1].at == self._pieces[-1].at:
+        while run and self._pieces[run - 1][0] == self._pieces[-1][0]:
             run -= 1
         return run
 
     def _give(self, count: int) -> Iterator[LogChunk]:
         """The first ``count`` pieces as one chunk."""
         if count:
-            yield LogChunk(self._pieces[0].at, b"".join(piece.data for piece in self._pieces[:count]))
+            stamp = self._pieces[0][0].decode("ascii", "replace")
+            yield LogChunk(stamp, b"".join([text for _, text in self._pieces[:count]]))
             del self._pieces[:count]
-            self._size = sum(len(piece.data) for piece in self._pieces)
+            self._size = sum(len(text) for _, text in self._pieces)
 
 
 class LogStream(Iterator[LogChunk]):

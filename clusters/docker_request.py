@@ -15,7 +15,7 @@ from clusters.runtime import ContainerRequest, File
 
 CPU_PERIOD = 100_000  # microseconds
 # A quota, not NanoCpus: the engine refuses NanoCpus above its own count of cores, a quota it does not.
-LOG = LogConfig(type="json-file", config={"max-size": "50m", "max-file": "3"})
+LOG = LogConfig(type="json-file", config={"max-size": "50m", "max-file": "10"})
 FUSE = "/dev/fuse"
 SPOOL = 8 << 20
 
@@ -53,7 +53,7 @@ def archive(files: Iterable[File]) -> IO[bytes]:
     A file object, never bytes: paramiko sends bytes in quadratic time."""
     files = tuple(files)
     large = sum(len(file.content) for file in files) > SPOOL
-    spool: IO[bytes] = tempfile.TemporaryFile() if large else io.BytesIO()  # noqa: SIM115
+    spool: IO[bytes] = tempfile.TemporaryFile() if large else io.BytesIO()
     with tarfile.open(fileobj=spool, mode="w") as tar:
         for file in files:
             entry = tarfile.TarInfo(file.path.lstrip("/"))

@@ -1,0 +1,184 @@
+"""The log page in a real browser: follows, scrolls, searches, and is fit for eyes and keyboards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from clusters import engines
+from jobs.log_follow import hub
+from jobs.models import Job
+from portal.models import User
+from tests.cluster import Cluster
+from tests.helpers import until
+
+pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
+URL = "/jobs/alice/hello/logs"
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path) -> Iterator[None]:
+    settings.HOME = tmp_path
+    yield
+    hub.close()
+
+
+@pytest.fixture
+def cluster(alice: User) -> Iterator[Cluster]:
+    yield Cluster(alice)
+    engines.use(None)
+
+
+@pytest.fixture
+def job(cluster: Cluster) -> Job:
+    """Two tasks run; worker-0 has written 2,000 lines."""
+    cluster.add_node()
+    job = cluster.submit(name="hello", roles=[{"taskNumber": 2}])
+    cluster.settle()
+    write(cluster, job, "".join(f"line {n} of the log\n" for n in range(1, 2001)))
+    return job
+
+
+def write(cluster: Cluster, job: Job, text: str) -> None:
+    cluster.engines["n1"].print(cluster.task(job).container_name, text.encode())
+
+
+def at_end(page: Page) -> bool:
+    left = "b.scrollHeight - b.scrollTop - b.clientHeight"
+    return bool(page.evaluate(f"(() => {{ const b = document.getElementById('log-box'); return {left} < 30 }})()"))
+
+
+def shown(page: Page) -> list[int]:
+    """Line numbers on the page, which must have no gap."""
+    numbers = page.eval_on_selector_all("#log-lines > li > a", "links => links.map(link => Number(link.textContent))")
+    assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    return list(numbers)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("width", [390, 1280])
+def test_it_is_fit_for_everybody(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job, width: int, dark: bool
+) -> None:
+    write(cluster, job, "ERROR it broke\nWARNING take care\n10 %\r100 %\n" + "x" * 20_000 + "\n")
+    opened = tab(alice, width=width, dark=dark)
+    page = opened.open(URL)
+    expect(page.locator("#log-state")).to_have_text("Live")
+    opened.check(f"log at {width}", only_colours=dark)
+
+
+def test_it_follows_until_the_reader_scrolls_up_and_counts_what_is_new(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    follow = page.locator("#log-follow")
+    expect(follow).to_have_text("Following")
+    write(cluster, job, "fresh\n")
+    expect(page.locator("#L2001 code")).to_have_text("fresh")
+    until(lambda: at_end(page))
+    page.locator("#log-box").hover()
+    page.mouse.wheel(0, -600)
+    expect(follow).to_have_text("Follow")
+    write(cluster, job, "one\ntwo\n")
+    expect(follow).to_have_text("Follow, 2 new lines")
+    assert not at_end(page)
+    follow.click()
+    expect(follow).to_have_text("Following")
+    until(lambda: at_end(page))
+
+
+def test_older_lines_come_on_scrolling_up_and_a_number_is_a_link(
+    tab: Callable[..., Any], alice: User, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-state")).to_have_text("Live")
+    assert shown(page)[0] == 1501
+    page.locator("#log-box").hover()
+
+    def scrolled_to_the_top() -> bool:
+        page.mouse.wheel(0, -4000)
+        return shown(page)[0] == 1
+
+    until(scrolled_to_the_top, 20, 0.05)
+    assert shown(page)[-1] == 2000
+    page.goto(f"{page.url}#L777")
+    expect(page.locator("#L777")).to_have_class("at")
+    expect(page.locator("#L777")).to_be_in_viewport()
+
+
+def test_a_link_to_a_line_far_above_loads_it(tab: Callable[..., Any], alice: User, job: Job) -> None:
+    page = tab(alice).open(f"{URL}?task=worker-0#L42")
+    expect(page.locator("#L42")).to_be_in_viewport()
+    assert page.locator("#log-follow").inner_text() == "Follow"
+
+
+def test_search_goes_over_the_whole_log_and_to_each_match(tab: Callable[..., Any], alice: User, job: Job) -> None:
+    page = tab(alice).open(URL)
+    page.keyboard.press("/")
+    page.keyboard.type("line 12 of")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")
+    expect(page.locator("#L12 mark.cur")).to_be_in_viewport()
+    page.fill("[name=q]", "99 of")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-found")).to_have_text("1 of 20 in 2,000 lines")
+    page.locator("#log-next").click()
+    expect(page.locator("#L199 mark.cur")).to_be_in_viewport()
+
+
+def test_it_says_when_all_is_there(tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job) -> None:
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-state")).to_have_text("Live")
+    write(cluster, job, "last words")
+    cluster.finish(job)
+    cluster.settle()
+    expect(page.locator("#log-state")).to_have_text("All there is")
+    expect(page.locator("#L2001 code")).to_have_text("last words")
+    page.reload()
+    expect(page.locator("#log-state")).to_have_text("All there is")
+    expect(page.locator("#L2001 code")).to_have_text("last words")
+    assert shown(page)[-1] == 2001
+
+
+def test_progress_bars_and_long_lines_are_small_on_the_page(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    write(cluster, job, "x" * (10 << 20) + "\n1 %\r2 %")
+    expect(page.locator("#L2001 i")).to_have_text("… 10.0 MB line, download to see all")
+    expect(page.locator("#L2002 code")).to_contain_text("2 %")
+    write(cluster, job, "\r3 %\n")
+    expect(page.locator("#L2002 code")).to_contain_text("3 %")
+    assert page.locator("#L2002").count() == 1
+
+
+def test_a_flood_is_skipped_and_can_still_be_read(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-state")).to_have_text("Live")
+    write(cluster, job, "".join(f"flood {n}\n" for n in range(60_000)))
+    expect(page.locator("#L62000 code")).to_have_text("flood 59999", timeout=20_000)
+    expect(page.locator("#log-note")).to_contain_text("written too fast to show")
+    assert page.locator("#log-lines > li").count() <= 4000
+    page.locator("#log-top").click()
+    expect(page.locator("#L1")).to_be_in_viewport()
+    page.keyboard.press("G")
+    expect(page.locator("#L62000")).to_be_in_viewport()
+
+
+def test_without_a_script_it_pages_and_searches_by_links(tab: Callable[..., Any], alice: User, job: Job) -> None:
+    page = tab(alice, java_script_enabled=False).open(URL)
+    expect(page.locator("#L2000")).to_have_count(1)
+    page.get_by_role("link", name="Older lines").click()
+    assert page.locator("#L1001").count() == 1 and page.locator("#L1501").count() == 0
+    page.get_by_role("link", name="Newer lines").click()
+    expect(page.locator("#L1501")).to_have_count(1)
+    page.fill("[name=q]", "line 1234 of")
+    page.locator("[name=q]").press("Enter")
+    expect(page.locator("#log-found")).to_have_text("1 matching line")
+    expect(page.locator("#L1234")).to_have_count(1)

@@ -11,13 +11,23 @@ from typing import Any
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
 from a2wsgi import WSGIMiddleware
-from django.core.asgi import get_asgi_application
+from django.core.handlers.asgi import ASGIHandler
 from django.core.wsgi import get_wsgi_application
 
 _THREADS = 16  # each keeps its database connection
-_streams = get_asgi_application()
 _wsgi: Any = get_wsgi_application()
 _pages: Any = WSGIMiddleware(_wsgi, workers=_THREADS)
+
+
+class _Streams(ASGIHandler):
+    """Django gives each request a thread for its middleware, and keeps it, with its database connection, until the
+    response ends. A stream may stay open for hours: here they all share one."""
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        await self.handle(scope, receive, send)
+
+
+_streams = _Streams()
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

@@ -18,7 +18,14 @@ from docker.errors import APIError, DockerException
 
 from clusters.runtime import FaultReason, RuntimeFault
 
-FOREIGN = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError, paramiko.SSHException, OSError)
+FOREIGN = (
+    DockerException,
+    requests.RequestException,
+    urllib3.exceptions.HTTPError,
+    paramiko.SSHException,
+    OSError,
+    EOFError,  # paramiko, when the other side goes in the middle of its greeting
+)
 
 Step = Literal["call", "pull", "create", "start"]
 Row = tuple[str, FaultReason, bool, str]  # text pattern, reason, permanent, sentence for the user

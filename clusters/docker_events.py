@@ -11,7 +11,7 @@ import requests
 from docker import APIClient
 from urllib3.exceptions import ReadTimeoutError
 
-from clusters.docker_connect import CONNECT, checked, url
+from clusters.docker_connect import CONNECT, QUICK, checked, url
 from clusters.docker_errors import FOREIGN, translated
 from clusters.runtime import LABEL_TASK
 
@@ -38,7 +38,7 @@ class EventWindows:
                     url(api, "/events"),
                     params={"filters": FILTERS, **({"since": self._from} if self._from else {})},
                     stream=True,
-                    timeout=(CONNECT, max(timeout, 0.1)),
+                    timeout=(CONNECT, QUICK),  # of the answer's head; then each read gets what is left
                 )
             )
         with response:

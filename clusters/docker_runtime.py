@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import IO, Any
 from docker import APIClient
 from docker.errors import APIError, NotFound
 
-from clusters.docker_connect import CONNECT, QUICK, SLOW, Ways, checked, url
+from clusters.docker_connect import CONNECT, QUICK, SLOW, Ways, ask, checked, url
 from clusters.docker_errors import translated
 from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
@@ -36,6 +37,8 @@ from clusters.runtime import (
     Stream,
 )
 
+OURS = json.dumps({"label": [LABEL_TASK]})
+CREATE = 10.0  # seconds another worker's create of the same container is waited for
 KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
 
 
@@ -62,18 +65,12 @@ class DockerRuntime:
 
     def info(self) -> EngineInfo:
         with self._quick() as api:
-            running = api.get(url(api, "/containers/json"), params={"limit": 1, "filters": KUBERNETES})
-            return engine_info(api.info(), kubelet=bool(checked(running).json()))
+            pods = ask(api, "/containers/json", {"limit": 1, "filters": KUBERNETES}).json()
+            return engine_info(api.info(), kubelet=bool(pods))
 
     def list(self) -> builtins.list[ContainerStatus]:
         with self._quick() as api:
-            response = checked(
-                api.get(
-                    url(api, "/containers/json"),
-                    params={"all": 1, "filters": json.dumps({"label": [LABEL_TASK]})},
-                    timeout=(CONNECT, api.timeout),
-                )
-            )
+            response = ask(api, "/containers/json", {"all": 1, "filters": OURS})
             self._windows.listed(response)
             found = [status for row in response.json() if (status := self._status(api, row))]
         self._seen = {status.id: status for status in found}
@@ -198,17 +195,20 @@ class DockerRuntime:
                 return None
 
     def _create(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
-        with translated(self.endpoint, "create"):
-            try:
-                made = api.create_container(**create_arguments(api, request, fuse=self._fuse))
-                return ContainerStatus(made["Id"], request.name, Phase.CREATED, dict(request.labels))
-            except APIError as error:
-                if error.status_code != 409:
-                    raise
-        found = self._find(api, request)  # another worker was quicker
-        if found is None:
-            raise _gone(request.name)
-        return found
+        """The engine keeps a name from the moment another create of it begins, and shows its container only at the end:
+        a conflict without a container is asked again."""
+        deadline = time.monotonic() + CREATE
+        while True:
+            with translated(self.endpoint, "create"):
+                try:
+                    made = api.create_container(**create_arguments(api, request, fuse=self._fuse))
+                    return ContainerStatus(made["Id"], request.name, Phase.CREATED, dict(request.labels))
+                except APIError as error:
+                    if error.status_code != 409 or time.monotonic() > deadline:
+                        raise
+            if found := self._find(api, request):
+                return found
+            time.sleep(0.05)
 
     def _put(self, api: APIClient, request: ContainerRequest) -> None:
         if request.files:

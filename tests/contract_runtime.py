@@ -249,11 +249,11 @@ class RuntimeContract:
     # --- logs ---
 
     def test_it_keeps_the_two_streams_apart(self, lab: Lab) -> None:
-        asked = request(lab, Program(stdout=b"out 1\n\n  out 2 \n", stderr=b"err\xff\n"))
+        asked = request(lab, Program(stdout=b"out 1\n\n  out 2 \n", stderr="Fehler ä\n".encode()))
         lab.runtime.ensure(asked)
         ended(lab, asked.name)
         assert text(lab.runtime.logs(asked.name, "stdout")) == b"out 1\n\n  out 2 \n"
-        assert text(lab.runtime.logs(asked.name, "stderr")) == b"err\xff\n"
+        assert text(lab.runtime.logs(asked.name, "stderr")) == "Fehler ä\n".encode()
 
     def test_it_gives_a_long_line_whole_in_small_chunks(self, lab: Lab) -> None:
         line = b"0123456789abcdef" * 20_000 + b"\n"

@@ -59,3 +59,14 @@ def registry(bed: Bed) -> Iterator[Registry]:
         yield registry
     finally:
         registry.close()
+
+
+@pytest.fixture
+def private_registry(bed: Bed) -> Iterator[Registry]:
+    """The same, for those who know the password."""
+    bed.up(1)
+    registry = Registry(f"{bed.network}.1", 5001, password="secret")
+    try:
+        yield registry
+    finally:
+        registry.close()

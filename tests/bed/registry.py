@@ -1,7 +1,7 @@
 """A small image registry (distribution API v2) for pull tests, in this process, on the bed's own address.
 
-``private/...`` wants user ``bed`` with password ``secret``; the layer of ``broken/...`` arrives damaged; ``slow/...``
-comes in pieces; what was never added is unknown.
+One with a ``password`` wants user ``bed`` with it for everything. The layer of ``broken/...`` arrives damaged, that of
+``slow/...`` in pieces; what was never added is unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ PIECES = 15
 class Registry:
     """``address`` is host:port. Nodes must have it among their insecure registries."""
 
-    def __init__(self, host: str, port: int = 5000) -> None:
+    def __init__(self, host: str, port: int = 5000, password: str = "") -> None:
+        self.password = password
         self.address = f"{host}:{port}"
         self.blobs: dict[str, bytes] = {}
         self.manifests: dict[str, bytes] = {}  # "<repository>/<tag or digest>"
@@ -79,7 +80,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         name = self.path.removeprefix("/v2/")
-        if name.startswith("private/") and not self._authorized():
+        if not self._authorized():
             self._answer(
                 401, _error("UNAUTHORIZED", "authentication required"), {"WWW-Authenticate": 'Basic realm="b"'}
             )
@@ -106,8 +107,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._answer(200 if blob else 404, blob, pieces=PIECES if slow else 1)
 
     def _authorized(self) -> bool:
-        wanted = base64.b64encode(b"bed:secret").decode()
-        return self.headers.get("Authorization") == f"Basic {wanted}"
+        wanted = base64.b64encode(f"bed:{self.holder.password}".encode()).decode()
+        return not self.holder.password or self.headers.get("Authorization") == f"Basic {wanted}"
 
     def _answer(self, status: int, body: bytes, headers: dict[str, str] | None = None, pieces: int = 1) -> None:
         self.send_response(status)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ from typing import Any
 
 import httpx
 
-from clusters.runtime import LABEL_INSTANCE
+from clusters.runtime import LABEL_INSTANCE, LABEL_JOB
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until
 
@@ -169,6 +170,11 @@ class Portal:
         answer = self.http.put(f"/user/admin/jobs/{name}/executionType", json={"value": "STOP"})
         assert answer.status_code == 202, answer.text
 
+    def stop_all(self) -> None:
+        for job in self.get("/jobs", username="admin"):
+            if job["state"] not in ENDS:
+                self.stop(job["name"])
+
     def delete(self, name: str) -> None:
         answer = self.http.delete(f"/user/admin/jobs/{name}")
         assert answer.status_code in (200, 202), answer.text
@@ -180,6 +186,12 @@ class Portal:
     def change_node(self, name: str, **values: Any) -> None:
         answer = self.http.put(f"/nodes/{name}", json=values)
         assert answer.status_code == 200, answer.text
+
+    @property
+    def instance(self) -> str:
+        """What its containers are labelled with; see portal.settings.INSTANCE."""
+        key = self.home / "secrets" / "django.key"
+        return hashlib.sha256(f"longshore instance {key.read_text()}".encode()).hexdigest()[:12] if key.exists() else ""
 
     # --- behind its back ---------------------------------------------------------------------------------------------
 
@@ -215,7 +227,8 @@ def portal_on(home: Path, node: BedNode, **settings: str) -> Iterator[Portal]:
 
 def containers(node: BedNode, portal: Portal) -> list[str]:
     """Names of the portal's containers on the node, in whatever state."""
-    return docker(node, "ps", "-a", "--format", "{{.Names}}", "--filter", f"label={LABEL_INSTANCE}").split()
+    ours = f"label={LABEL_INSTANCE}={portal.instance}"
+    return docker(node, "ps", "-a", "--format", "{{.Names}}", "--filter", ours).split()
 
 
 def inspect(node: BedNode, name: str) -> Json:
@@ -225,9 +238,7 @@ def inspect(node: BedNode, name: str) -> Json:
 
 def container_of(node: BedNode, job: str) -> str:
     """The name of the one container of this job."""
-    (name,) = docker(
-        node, "ps", "-a", "--format", "{{.Names}}", "--filter", f"label=longshore.job=admin~{job}"
-    ).split()
+    (name,) = docker(node, "ps", "-a", "--format", "{{.Names}}", "--filter", f"label={LABEL_JOB}=admin~{job}").split()
     return name
 
 
@@ -245,7 +256,7 @@ def remove_containers(node: BedNode, portal: Portal) -> None:
 def config(name: str, command: str = "true", **more: Any) -> Json:
     """A job of one task; ``memoryMB``, ``cpuNumber`` and the like of its role go to the role, the rest to the job."""
     of_role = ("taskNumber", "memoryMB", "cpuNumber", "gpuNumber", "shmMB", "portList", "minSucceededTaskCount")
-    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 64, "gpuNumber": 0, "command": command}
+    role = {"name": "main", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0, "command": command}
     role |= {key: more.pop(key) for key in of_role if key in more}
     return {"jobName": name, "image": "longshore/sample:1", "taskRoles": [role], **more}
 

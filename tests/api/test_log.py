@@ -16,7 +16,7 @@ from clusters import engines
 from jobs.log_follow import hub
 from jobs.models import Job
 from portal.models import User
-from tests.cluster import Cluster
+from tests.cluster import Clock, Cluster
 from tests.logs import Viewer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -35,7 +35,7 @@ def home(settings: Any, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def cluster(alice: User) -> Iterator[Cluster]:
-    yield Cluster(alice)
+    yield Cluster(alice, Clock())
     engines.use(None)
 
 

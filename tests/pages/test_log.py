@@ -13,7 +13,7 @@ from clusters import engines
 from jobs.log_follow import hub
 from jobs.models import Job
 from portal.models import User
-from tests.cluster import Cluster
+from tests.cluster import Clock, Cluster
 from tests.helpers import until
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -29,7 +29,7 @@ def home(settings: Any, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def cluster(alice: User) -> Iterator[Cluster]:
-    yield Cluster(alice)
+    yield Cluster(alice, Clock())
     engines.use(None)
 
 
@@ -123,7 +123,7 @@ def test_search_goes_over_the_whole_log_and_to_each_match(tab: Callable[..., Any
     page.keyboard.press("Enter")
     expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")
     expect(page.locator("#L12 mark.cur")).to_be_in_viewport()
-    page.fill("[name=q]", "99 of")
+    page.fill("#log-search [name=q]", "99 of")
     page.keyboard.press("Enter")
     expect(page.locator("#log-found")).to_have_text("1 of 20 in 2,000 lines")
     page.locator("#log-next").click()
@@ -178,7 +178,7 @@ def test_without_a_script_it_pages_and_searches_by_links(tab: Callable[..., Any]
     assert page.locator("#L1001").count() == 1 and page.locator("#L1501").count() == 0
     page.get_by_role("link", name="Newer lines").click()
     expect(page.locator("#L1501")).to_have_count(1)
-    page.fill("[name=q]", "line 1234 of")
-    page.locator("[name=q]").press("Enter")
+    page.fill("#log-search [name=q]", "line 1234 of")
+    page.locator("#log-search [name=q]").press("Enter")
     expect(page.locator("#log-found")).to_have_text("1 matching line")
     expect(page.locator("#L1234")).to_have_count(1)

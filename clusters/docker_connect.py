@@ -190,7 +190,7 @@ class _TcpAdapter(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*args, **kwargs, socket_options=KEEP_ALIVE)
 
 
-class _SSHAdapter(SSHHTTPAdapter):  # type: ignore[misc]
+class _SSHAdapter(SSHHTTPAdapter):
     """The library's adapter with deadlines, keep-alive, keys of the node's own and one pool (the library opens one for
     each URL, and every idle connection in it is a session of sshd)."""
 

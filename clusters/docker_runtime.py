@@ -35,6 +35,9 @@ from clusters.runtime import (
     Progress,
     RuntimeFault,
     Stream,
+    gone,
+    guard,
+    stranger,
 )
 
 OURS = json.dumps({"label": [LABEL_TASK]})
@@ -87,13 +90,13 @@ class DockerRuntime:
             found = self._find(api, request)
             if found is None:
                 provide_image(api, self.endpoint, request, on_progress)
-                _guard(still_wanted)
+                guard(still_wanted)
                 found = self._create(api, request)
             if found.phase is not Phase.CREATED:
                 return found
             try:
                 self._put(api, request)  # also into an adopted one: its maker may have died before that
-                _guard(still_wanted)
+                guard(still_wanted)
                 return self._start(api, request)
             except RuntimeFault as fault:
                 if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
@@ -178,13 +181,13 @@ class DockerRuntime:
     def _find(self, api: APIClient, request: ContainerRequest) -> ContainerStatus | None:
         found = self._inspect(api, request.name)
         if found and found.labels.get(LABEL_TASK) != request.labels.get(LABEL_TASK):
-            raise _stranger(request.name)
+            raise stranger(request.name)
         return found
 
     def _own(self, api: APIClient, name: str) -> ContainerStatus | None:
         found = self._inspect(api, name)
         if found and LABEL_TASK not in found.labels:
-            raise _stranger(name)
+            raise stranger(name)
         return found
 
     def _inspect(self, api: APIClient, name: str) -> ContainerStatus | None:
@@ -219,7 +222,7 @@ class DockerRuntime:
         # Asked again: starting one that has ended meanwhile would run it a second time.
         found = self._find(api, request)
         if found is None:
-            raise _gone(request.name)
+            raise gone(request.name)
         if found.phase is not Phase.CREATED:
             return found
         with translated(self.endpoint, "start"):
@@ -235,18 +238,3 @@ class DockerRuntime:
             except APIError as error:
                 if error.status_code != 409:  # its removal is already in progress
                     raise
-
-
-def _guard(still_wanted: Callable[[], bool]) -> None:
-    if not still_wanted():
-        raise RuntimeFault("The start was withdrawn.", reason=FaultReason.WITHDRAWN)
-
-
-def _gone(name: str) -> RuntimeFault:
-    return RuntimeFault(f"There is no container {name}.", reason=FaultReason.GONE, permanent=True)
-
-
-def _stranger(name: str) -> RuntimeFault:
-    return RuntimeFault(
-        f"A container named {name} that Longshore did not make is in the way.", reason=FaultReason.REFUSED
-    )

@@ -54,6 +54,22 @@ class FaultReason(StrEnum):
     WITHDRAWN = "withdrawn"  # the caller's guard said no right before create: not an error of the engine
 
 
+def gone(name: str) -> RuntimeFault:
+    return RuntimeFault(f"There is no container {name}.", reason=FaultReason.GONE, permanent=True)
+
+
+def stranger(name: str) -> RuntimeFault:
+    return RuntimeFault(
+        f"A container named {name} that Longshore did not make is in the way.", reason=FaultReason.REFUSED
+    )
+
+
+def guard(still_wanted: Callable[[], bool]) -> None:
+    """Raises WITHDRAWN when the guard of ``ensure`` says no."""
+    if not still_wanted():
+        raise RuntimeFault("The start was withdrawn.", reason=FaultReason.WITHDRAWN)
+
+
 class Phase(StrEnum):
     CREATED = "created"  # exists, its process was never started
     RUNNING = "running"

@@ -1,0 +1,191 @@
+"""The pure parts of the Docker edge: faults by their text, log frames, stamps, progress."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import requests
+from docker.errors import APIError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clusters.docker_errors import Step, fault_of, fault_of_text
+from clusters.docker_logs import CHUNK, Frames, unix_stamp
+from clusters.docker_pull import Layers
+from clusters.docker_request import archive
+from clusters.docker_status import moment
+from clusters.runtime import FaultReason as R
+from clusters.runtime import File, LogChunk, resumed
+from clusters.sample_image import is_static
+
+# --- faults ---
+
+SAID: list[tuple[Step, str, R, bool]] = [
+    ("pull", 'Head "http://a:5001/v2/x/manifests/1": no basic auth credentials', R.IMAGE_DENIED, True),
+    ("pull", "unauthorized: authentication required", R.IMAGE_DENIED, True),
+    ("pull", "pull access denied for x, repository does not exist or may require 'docker login'", R.IMAGE_DENIED, True),
+    ("pull", "manifest for a:5000/x:1 not found: manifest unknown: manifest unknown", R.IMAGE_MISSING, True),
+    ("pull", "no matching manifest for linux/arm64 in the manifest list entries", R.IMAGE_MISSING, True),
+    ("pull", "invalid reference format: repository name must be lowercase", R.IMAGE_NAME, True),
+    ("pull", 'Get "http://a/v2/": dial tcp 1.2.3.4:80: connect: connection refused', R.REGISTRY_UNREACHABLE, False),
+    ("pull", "dial tcp: lookup registry on 1.1.1.1:53: no such host", R.REGISTRY_UNREACHABLE, False),
+    ("pull", "net/http: TLS handshake timeout", R.REGISTRY_UNREACHABLE, False),
+    ("pull", "toomanyrequests: You have reached your pull rate limit", R.PULL_FAILED, False),
+    ("pull", "filesystem layer verification failed for digest sha256:12", R.PULL_FAILED, False),
+    ("pull", "write /var/lib/docker/tmp/x: no space left on device", R.PULL_FAILED, False),
+    ("pull", "something never heard of", R.PULL_FAILED, False),
+    ("start", "Bind for 0.0.0.0:8080 failed: port is already allocated", R.PORT_TAKEN, False),
+    ("start", 'could not select device driver "" with capabilities: [[gpu]]', R.GPU_MISSING, False),
+    ("start", "nvidia-container-cli: device error: 7: unknown device: unknown", R.GPU_MISSING, False),
+    ("start", 'exec: "/no/such": stat /no/such: no such file or directory: unknown', R.COMMAND_MISSING, True),
+    ("create", "Minimum memory limit allowed is 6MB", R.REFUSED, True),
+    ("start", "No such container: longshore-x", R.GONE, True),
+    (
+        "call",
+        "connection error: desc = dial unix:///run/containerd/containerd.sock: code = Unavailable",
+        R.UNREACHABLE,
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize("step,said,reason,permanent", SAID)
+def test_it_tells_what_an_engine_means(step: Step, said: str, reason: R, permanent: bool) -> None:
+    fault = fault_of_text(said, "unix:///x", step, "team/image:1", bad="Minimum" in said)
+    assert (fault.reason, fault.permanent) == (reason, permanent)
+    assert step != "pull" or "team/image:1" in fault.sentence
+
+
+def test_it_shows_no_password_of_an_address() -> None:
+    assert "hunter2" not in fault_of_text("Get https://bob:hunter2@registry/v2/: EOF", "e", "pull", "i").sentence
+
+
+@pytest.mark.parametrize(
+    "error,words",
+    [
+        (requests.ConnectionError(FileNotFoundError(2, "No such file or directory")), "no such socket"),
+        (requests.ConnectionError(PermissionError(13, "Permission denied")), "may not open"),
+        (requests.ReadTimeout("Read timed out. (read timeout=15)"), "did not answer in time"),
+        (requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED"), "not from the CA"),
+        (ConnectionRefusedError(111, "Connection refused"), "nothing listens"),
+        (EOFError(), "the connection broke"),
+    ],
+)
+def test_it_says_what_is_wrong_on_the_way(error: Exception, words: str) -> None:
+    fault = fault_of(error, "unix:///run/docker.sock")
+    assert fault.reason is R.UNREACHABLE and words in fault.sentence and "unix:///run/docker.sock" in fault.sentence
+
+
+def test_an_answer_of_the_engine_is_not_a_lost_connection() -> None:
+    answer = requests.Response()
+    answer.status_code = 400
+    fault = fault_of(APIError("no", response=answer, explanation="bad thing"), "e", "create")
+    assert (fault.reason, fault.permanent) == (R.REFUSED, True)
+
+
+# --- logs ---
+
+# Entries as an engine writes them: rising stamps, a long line as several entries of one stamp.
+ENTRIES = st.lists(st.tuples(st.integers(1, 3), st.integers(0, 20_000)), max_size=12).map(
+    lambda runs: [
+        (f"2026-01-01T00:00:00.{number:09d}Z", bytes([65 + number % 26]) * size)
+        for number, (parts, size) in enumerate(runs)
+        for _ in range(parts)
+    ]
+)
+
+
+def frames(entries: list[tuple[str, bytes]]) -> bytes:
+    payloads = [at.encode() + b" " + data for at, data in entries]
+    return b"".join(bytes([1, 0, 0, 0]) + len(payload).to_bytes(4, "big") + payload for payload in payloads)
+
+
+def chunks_of(data: bytes, cut: int, flushing: bool) -> list[LogChunk]:
+    reader, chunks = Frames(), []
+    for start in range(0, len(data), cut):
+        chunks += reader.feed(data[start : start + cut])
+        if flushing:
+            chunks += reader.flush()
+    return [*chunks, *reader.flush()]
+
+
+@given(ENTRIES, st.sampled_from([7, 100, 4096, 200_000]), st.booleans())
+def test_frames_lose_and_add_nothing(entries: list[tuple[str, bytes]], cut: int, flushing: bool) -> None:
+    chunks = chunks_of(frames(entries), cut, flushing)
+    assert b"".join(chunk.data for chunk in chunks) == b"".join(data for _, data in entries)
+    assert all(len(chunk.data) <= CHUNK for chunk in chunks)
+
+
+@given(ENTRIES, st.sampled_from([100, 4096, 200_000]), st.sampled_from([100, 4096, 200_000]), st.integers(0, 30))
+def test_a_reader_resumes_at_any_chunk(entries: list[tuple[str, bytes]], cut: int, cut_later: int, seen: int) -> None:
+    at, taken, got = "", 0, b""
+    for chunk in chunks_of(frames(entries), cut, True)[:seen]:
+        at, taken = (at, taken + len(chunk.data)) if chunk.at == at else (chunk.at, len(chunk.data))
+        got += chunk.data
+    later = chunks_of(frames([entry for entry in entries if entry[0] >= at]), cut_later, False)
+    rest = b"".join(chunk.data for chunk in resumed(iter(later), at, taken))
+    assert got + rest == b"".join(data for _, data in entries)
+
+
+def test_a_reader_resumes_twice() -> None:
+    log = [LogChunk("1", b"aaaa"), LogChunk("2", b"bb"), LogChunk("3", b"cc")]
+    (first, *_) = resumed(iter([LogChunk("1", b"aaaabbcc")]), "1", 5)
+    assert first == LogChunk("1", b"bcc")
+    assert list(resumed(iter(log), "1", 5 + len(first.data))) == []
+
+
+def test_nothing_is_dropped_when_the_place_was_rotated_away() -> None:
+    assert list(resumed(iter([LogChunk("5", b"new")]), "1", 2)) == [LogChunk("5", b"new")]
+
+
+def test_an_empty_log_resumes_empty() -> None:
+    def nothing() -> Iterator[LogChunk]:
+        yield from ()
+
+    assert list(resumed(nothing(), "1", 2)) == []
+
+
+@pytest.mark.parametrize(
+    "at,unix",
+    [
+        ("2026-11-20T23:39:49.681397685Z", "1795217989.681397685"),
+        ("2026-11-20T23:39:49.5Z", "1795217989.500000000"),
+        ("2026-11-20T23:39:49Z", "1795217989.000000000"),
+    ],
+)
+def test_a_stamp_keeps_its_nanoseconds(at: str, unix: str) -> None:
+    assert unix_stamp(at) == unix
+
+
+# --- values ---
+
+
+def test_the_year_one_means_never() -> None:
+    assert moment("0001-01-01T00:00:00Z") is None
+    assert moment("2026-11-20T23:48:12.037235999Z") == datetime(2026, 11, 20, 23, 48, 12, 37235, UTC)
+    assert moment("2026-11-20T23:48:12+01:00") == datetime(2026, 11, 20, 22, 48, 12, tzinfo=UTC)
+
+
+def test_progress_sums_the_layers() -> None:
+    layers = Layers()
+    layers.add({"id": "a", "status": "Downloading", "progressDetail": {"current": 10_000_000, "total": 30_000_000}})
+    layers.add({"id": "b", "status": "Downloading", "progressDetail": {"current": 5_000_000, "total": 5_000_000}})
+    assert layers.progress().text == "pulling 15.0 MB of 35.0 MB"
+    layers.add({"id": "a", "status": "Pull complete"})
+    assert (layers.progress().done, layers.progress().total) == (35_000_000, 35_000_000)
+
+
+def test_large_files_go_through_the_disk() -> None:
+    with archive([File("/a", bytes(9 << 20))]) as tar:
+        assert hasattr(tar, "name") and tar.read(1) == b"a"
+    gc.collect()
+
+
+def test_a_script_is_no_static_program(tmp_path: Path) -> None:
+    script = tmp_path / "busybox"
+    script.write_text("#!/bin/sh\n")
+    assert not is_static(script)

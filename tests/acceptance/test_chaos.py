@@ -1,0 +1,181 @@
+"""Fifty real jobs while every process of the portal is killed at random: none is lost, none runs twice, none is wrong.
+
+The engine itself is the witness: its events say when each container began and ended.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from clusters.runtime import LABEL_INSTANCE, LABEL_JOB, LABEL_TASK
+from tests.acceptance.portal import ENDS, Json, Portal, config, portal_on
+from tests.bed.docker_bed import BedNode
+from tests.helpers import until
+
+pytestmark = pytest.mark.docker
+SEED = int(os.environ.get("CHAOS_SEED", "7"))
+KILLS = {"web": 4, "scheduler": 4, "workers": 8, "up": 1}  # of the workers, any process of theirs
+PAUSE = 1.2  # seconds at most between two deeds
+
+
+@dataclass(frozen=True)
+class Kind:
+    """``end`` is (state, v1 exit code), ``logs`` what each attempt must have written."""
+
+    command: str
+    count: int
+    end: tuple[str, int]
+    log: str = "begin\nend\n"
+    attempts: int = 1
+    more: Json = field(default_factory=dict)
+
+
+KINDS = {
+    "short": Kind("echo begin; echo end", 18, ("SUCCEEDED", 0)),
+    "long": Kind("echo begin; sleep 2; echo end", 12, ("SUCCEEDED", 0)),
+    "fails": Kind("echo begin; echo end; exit 3", 10, ("FAILED", 255), attempts=2, more={"retryCount": 1}),
+    "gang": Kind("echo begin; sleep 1; echo end", 6, ("SUCCEEDED", 0), more={"taskNumber": 2}),
+    "memory": Kind("echo begin; exec tail /dev/zero", 4, ("FAILED", 196), log="begin\n", more={"retryCount": 1}),
+}
+
+
+def test_fifty_jobs_outlive_the_death_of_every_process(docker_engine: BedNode, tmp_path: Path) -> None:
+    dice = random.Random(SEED)
+    jobs = {f"{key}-{number}": kind for key, kind in KINDS.items() for number in range(kind.count)}
+    assert len(jobs) == 50
+    deeds = [*jobs, *(who for who, times in KILLS.items() for _ in range(times))]
+    dice.shuffle(deeds)
+    with portal_on(tmp_path, docker_engine) as portal, witness(docker_engine, portal) as seen:
+        for deed in deeds:
+            if deed in jobs:
+                submit(portal, config(deed, jobs[deed].command, **jobs[deed].more))
+            else:
+                kill(portal, deed, dice)
+            let_pass(dice.uniform(0, PAUSE))
+        until(lambda: all_ended(portal), 120, 0.5, what="every job has ended")
+        portal.wait_clean(docker_engine, timeout=60)
+        for name, kind in jobs.items():
+            check_job(portal, name, kind)
+        check_containers(portal, seen())
+
+
+# --- deeds -----------------------------------------------------------------------------------------------------------
+
+
+def submit(portal: Portal, sent: Json) -> None:
+    """As a stubborn client does: it asks again until it knows. Its job may be there although the answer was lost."""
+    until(lambda: _accepted(portal, sent), 40, 0.2, what=f"{sent['jobName']} is accepted")
+
+
+def _accepted(portal: Portal, sent: Json) -> bool:
+    try:
+        answer = portal.http.post("/jobs", json=sent)
+    except httpx.TransportError:
+        return False
+    assert answer.status_code in (201, 409), answer.text
+    return True
+
+
+def kill(portal: Portal, who: str, dice: random.Random) -> None:
+    if who == "up":
+        portal.kill()
+        portal.start()
+        return
+    victims = until(lambda: portal.running(who), 30, 0.05, what=f"{who} run again")
+    try:
+        os.kill(dice.choice(victims), signal.SIGKILL)
+    except ProcessLookupError:
+        pass  # it was just ending
+
+
+def let_pass(seconds: float) -> None:
+    then = time.monotonic() + seconds
+    until(lambda: time.monotonic() >= then, seconds + 5)
+
+
+def all_ended(portal: Portal) -> bool:
+    try:
+        return {job["state"] for job in portal.get("/jobs")} <= set(ENDS)
+    except httpx.TransportError:
+        return False
+
+
+# --- checks ----------------------------------------------------------------------------------------------------------
+
+
+def check_job(portal: Portal, name: str, kind: Kind) -> None:
+    status = portal.job(name)["jobStatus"]
+    assert (status["state"], status["appExitCode"]) == kind.end, (name, status, portal.events(name))
+    retries = {"user": kind.attempts - 1, "platform": 0, "resource": 0}
+    assert status["retryDetails"] == retries, (name, portal.events(name))
+    assert [one["attempt"] for one in portal.attempts(name)] == list(range(kind.attempts, 0, -1))
+    for attempt in range(1, kind.attempts + 1):
+        for index in range(kind.more.get("taskNumber", 1)):
+            assert portal.log(name, index=index, attempt=attempt) == kind.log, (name, attempt, index)
+
+
+def check_containers(portal: Portal, events: list[Json]) -> None:
+    """Every task of every attempt had one container, which was started once; of two attempts the second began after
+    the first had ended."""
+    attributes = {event["Actor"]["ID"]: event["Actor"]["Attributes"] for event in events}
+    begun = _times(events, "start")
+    ended = _times(events, "die")
+    tasks = {str(id) for (id,) in portal.rows("SELECT id FROM jobs_task")}
+    started = Counter(attributes[id][LABEL_TASK] for id in begun)
+    assert set(started) == tasks and set(started.values()) == {1}, started.most_common(3)
+    assert {len(times) for times in begun.values()} == {1} and begun.keys() == ended.keys()
+    lives: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for id, (start,) in begun.items():
+        place = portal.rows(f"SELECT role, `index` FROM jobs_task WHERE id = {attributes[id][LABEL_TASK]}")[0]
+        lives.setdefault((attributes[id][LABEL_JOB], str(place)), []).append((start, max(ended[id])))
+    for task, spans in lives.items():
+        spans.sort()
+        assert all(one[1] < two[0] for one, two in pairwise(spans)), (task, spans)
+
+
+def _times(events: list[Json], action: str) -> dict[str, list[int]]:
+    """Nanoseconds by container id."""
+    found: dict[str, list[int]] = {}
+    for event in events:
+        if event["Action"] == action:
+            found.setdefault(event["Actor"]["ID"], []).append(event["timeNano"])
+    return found
+
+
+@contextmanager
+def witness(node: BedNode, portal: Portal) -> Iterator[Any]:
+    """Listens to the engine from now on; call it for the events so far."""
+    filters = ["--filter", "type=container", "--filter", f"label={LABEL_INSTANCE}={portal.instance}"]
+    command = ["docker", "-H", node.unix, "events", "--since", str(int(time.time()) - 1), "--format", "{{json .}}"]
+    listener = subprocess.Popen([*command, *filters], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    heard: list[Json] = []
+
+    def listen() -> None:
+        assert listener.stdout is not None
+        for line in listener.stdout:
+            heard.append(json.loads(line))
+
+    thread = threading.Thread(target=listen, daemon=True)
+    thread.start()
+    try:
+        yield lambda: list(heard)
+    finally:
+        listener.kill()
+        listener.wait(10)
+        thread.join(10)

@@ -118,6 +118,8 @@ class Ways:
 def wanted_version(client: APIClient) -> str:
     """The version to speak: ours, or the oldest the engine still takes when it is a newer one."""
     answer = checked(client.get(f"{client.base_url}/version", timeout=(CONNECT, client.timeout))).json()
+    if "ApiVersion" not in answer:
+        raise RuntimeFault("What answers there is no Docker engine.", reason=FaultReason.UNREACHABLE, permanent=True)
     oldest, newest = str(answer.get("MinAPIVersion") or "1.12"), str(answer["ApiVersion"])
     if _number(newest) < _number(API_VERSION):
         raise RuntimeFault(
@@ -149,7 +151,13 @@ def checked(response: requests.Response) -> requests.Response:
 def open_client(endpoint: str, folder: Path | None, version: str, timeout: float) -> APIClient:
     """A client that takes nothing from the process's environment: REQUESTS_CA_BUNDLE would override the node's own
     CA."""
-    scheme = urlsplit(endpoint).scheme
+    try:
+        address = urlsplit(endpoint)
+        scheme, _ = address.scheme, address.port
+    except ValueError:
+        raise _bad_endpoint(f"{endpoint} is not an address.") from None
+    if scheme in ("tcp", "ssh") and not address.hostname:
+        raise _bad_endpoint(f"{endpoint} names no host.")
     if scheme == "ssh":
         client = _ssh_client(endpoint, folder, version, timeout)
     elif scheme == "tcp":
@@ -203,7 +211,8 @@ class _SSHAdapter(SSHHTTPAdapter):
         super()._create_paramiko_client(base_url)
         if self._folder is not None:
             self.ssh_client = paramiko.SSHClient()
-            self.ssh_client.load_host_keys(str(self._folder / "known_hosts"))
+            if (known_hosts := self._folder / "known_hosts").exists():
+                self.ssh_client.load_host_keys(str(known_hosts))
             keys = [key for key in self._folder.glob("id_*") if key.suffix != ".pub"]
             self.ssh_params.update(key_filename=[str(key) for key in keys], allow_agent=False, look_for_keys=False)
         self.ssh_client.set_missing_host_key_policy(paramiko.RejectPolicy())

@@ -79,6 +79,7 @@ START: tuple[Row, ...] = (
 )
 # What went wrong on the way to the engine: told to the admin who registers the node as much as to users.
 WAY: tuple[tuple[str, bool, str], ...] = (
+    (r"TLSParameterError|could not find the TLS", True, "the TLS keys of the node are not on this machine."),
     (r"FileNotFoundError|No such file or directory", False, "there is no such socket."),
     (r"PermissionError|Permission denied", True, "Longshore may not open its socket."),
     (r"CERTIFICATE_VERIFY_FAILED", True, "its certificate is not from the CA of the node's TLS keys."),

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import json
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import pytest
@@ -13,13 +16,15 @@ from docker.errors import APIError
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters.docker_connect import open_client, wanted_version
 from clusters.docker_errors import Step, fault_of, fault_of_text
 from clusters.docker_logs import CHUNK, Frames, unix_stamp
 from clusters.docker_pull import Layers
 from clusters.docker_request import archive
+from clusters.docker_runtime import connect
 from clusters.docker_status import moment
 from clusters.runtime import FaultReason as R
-from clusters.runtime import File, LogChunk, resumed
+from clusters.runtime import File, LogChunk, RuntimeFault, resumed
 from clusters.sample_image import is_static
 
 # --- faults ---
@@ -159,6 +164,61 @@ def test_an_empty_log_resumes_empty() -> None:
 )
 def test_a_stamp_keeps_its_nanoseconds(at: str, unix: str) -> None:
     assert unix_stamp(at) == unix
+
+
+# --- ways ---
+
+
+@pytest.mark.parametrize("endpoint", ["tcp://h:port", "ssh://", "tcp://", "http://h", "tcp://192.0.2.1:2375"])
+def test_it_refuses_an_endpoint_that_cannot_be_one(endpoint: str) -> None:
+    with pytest.raises(RuntimeFault) as raised:
+        open_client(endpoint, None, "1.41", 1)
+    assert raised.value.permanent
+
+
+def test_it_says_that_the_keys_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeFault, match="TLS keys") as raised:
+        connect("tcp://192.0.2.1:2376", tmp_path).info()
+    assert raised.value.permanent
+
+
+class _Answers(BaseHTTPRequestHandler):
+    said: dict[str, str] = {}
+
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(json.dumps(self.said).encode())
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.parametrize(
+    "said,words",
+    [({}, "no Docker engine"), ({"ApiVersion": "1.39", "Version": "18.09"}, "Docker 18.09; Longshore needs 20.10")],
+)
+def test_it_says_what_else_answers(said: dict[str, str], words: str) -> None:
+    with HTTPServer(("127.0.0.1", 0), type("Said", (_Answers,), {"said": said})) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises(RuntimeFault, match=words):
+            connect(f"tcp://127.0.0.1:{server.server_port}").info()
+        thread.join(10)
+
+
+@pytest.mark.parametrize(
+    "oldest,newest,spoken", [("1.12", "1.41", "1.41"), ("1.24", "1.48", "1.41"), ("1.44", "1.52", "1.44")]
+)
+def test_it_speaks_a_version_the_engine_takes(oldest: str, newest: str, spoken: str) -> None:
+    said = {"ApiVersion": newest, "MinAPIVersion": oldest}
+    with HTTPServer(("127.0.0.1", 0), type("Said", (_Answers,), {"said": said})) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        client = open_client(f"tcp://127.0.0.1:{server.server_port}", None, "1.41", 5)
+        assert wanted_version(client) == spoken
+        client.close()
+        thread.join(10)
 
 
 # --- values ---

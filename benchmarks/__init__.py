@@ -1,0 +1,8 @@
+"""What ``make bench`` measures. Every figure is printed beside what it is compared with, both taken in the same run.
+
+    python -m benchmarks                     all of it, in one run on one engine of its own
+    python -m benchmarks latency passes      only these
+
+starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, passes. Each is a module here; ``report``
+prints, ``live`` and ``engine`` start what is measured, ``rows`` fills databases.
+"""

@@ -1,0 +1,84 @@
+"""``make bench``: see the package."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks import idle, pages, rates, starts
+from benchmarks.report import Report
+from tests.acceptance.portal import ROOT, portal_on
+from tests.bed.docker_bed import Bed, missing
+
+NAMES = ("starts", "rates", "idle", "pages", "passes")
+
+
+def main() -> int:
+    wanted = sys.argv[1:] or list(NAMES)
+    if unknown := set(wanted) - set(NAMES):
+        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join(NAMES)}.")
+        return 2
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
+    report, began = Report(), time.monotonic()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the start. Ratios hold on a busy machine, times do not.")
+    if "passes" in wanted:
+        _passes(report)
+    if set(wanted) - {"passes"}:
+        _on_an_engine(report, wanted)
+    print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
+    return 0
+
+
+def _on_an_engine(report: Report, wanted: list[str]) -> None:
+    if reason := missing():
+        print(f"\nNo engine of our own ({reason}): only the passes are measured.")
+        return
+    folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), Bed()
+    try:
+        node = bed.up(1)[0]
+        with portal_on(folder, node) as portal:
+            if "idle" in wanted:
+                idle.measure(report, portal)
+            if "starts" in wanted:
+                starts.measure(report, portal, node.unix)
+            if "rates" in wanted:
+                rates.measure(report, portal, node.unix)
+            if "pages" in wanted:
+                pages.measure(report, portal)
+    finally:
+        bed.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _passes(report: Report) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "benchmarks.passes"],
+            env={**os.environ, "LONGSHORE_HOME": str(folder), "LONGSHORE_LOG_LEVEL": "WARNING"},
+            cwd=ROOT,
+            check=True,
+            stdout=subprocess.PIPE,
+            timeout=300,
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    for which, found in json.loads(done.stdout).items():
+        report.title(f"Passes with 1,000 nodes, 8,000 GPUs and {found['waiting']:,} waiting jobs, shapes {which}")
+        idle_ms, rate = found["idle_p50_ms"], found["placements_per_s"]
+        taken = f"{found['gpus_taken']:,} GPUs taken, {found['tasks_running']:,} tasks run"
+        report.add("pass in which nothing changes", f"p50 {idle_ms:.0f} ms, p95 {found['idle_p95_ms']:.0f} ms", taken, "<= 250 ms", idle_ms <= 250)
+        report.add("placing", f"{rate:.0f} placements/s", f"{found['placed']:,} placed", ">= 500 /s", rate >= 500)
+        report.add("pass that places", f"p50 {found['placing_p50_ms']:.0f} ms, max {found['placing_max_ms']:.0f} ms", f"up to {found['most_placed']} placements each")
+        report.add("first pass of a new process", f"{found['first_ms']:.0f} ms", "reads every spec once")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

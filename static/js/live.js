@@ -23,8 +23,8 @@
 
   const inHand = (node) => {
     const focused = document.activeElement;
-    return (node.contains(focused) && focused.matches("input, select, textarea")) || one("tbody input:checked", node)
-      || (node.matches("tr") && one("input:checked", node));
+    return (node.contains(focused) && focused.matches("input:not([type=checkbox]), select, textarea"))
+      || one("input:checked", node);
   };
 
   const swap = (id, html) => {

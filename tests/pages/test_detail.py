@@ -1,0 +1,142 @@
+"""A job's page: cause, steps, tasks a page at a time, config, and query counts that do not grow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.conf import settings as django_settings
+from django.test import Client
+
+from clusters.runtime import ContainerStatus, Phase
+from jobs import exits
+from jobs.models import Job
+from jobs.spec import JobSpec
+from portal.models import User
+from tests.builders import add_event, make_attempt, make_job, make_node
+
+Browse = Callable[[User | None], Client]
+Count = Callable[[Callable[[], object]], int]
+
+
+def page(client: Client, path: str = "") -> str:
+    return client.get(f"/jobs/alice/train{path}").content.decode()
+
+
+def test_it_says_why_a_job_failed_what_to_do_and_how_sure_it_is(browse: Browse, alice: User) -> None:
+    status = ContainerStatus("c", "c", Phase.EXITED, {}, exit_code=137, oom_killed=True)
+    exit = exits.classify(status, 65536, label="worker-1")
+    make_job("alice", "train", state="FAILED", tasks=2, exit=exit, failed_task=1)
+    shown = page(browse(alice))
+    for said in (
+        "worker-1 ran out of memory",
+        "It used all of its 64 GB.",
+        "The job, not the cluster.",
+        "Certain: the engine reports OOMKilled.",
+        "Ask for more memoryMB",
+        "CONTAINER_OOM_KILLED_BY_DOCKER",
+        "SIGKILL",
+    ):
+        assert said in shown
+
+
+def test_it_says_everything_that_keeps_a_job_waiting(browse: Browse, alice: User) -> None:
+    node = make_node(cpus=2, gpus=1)
+    make_job("bob", state="RUNNING", gpus=1, node=node)
+    make_job("bob", "ahead", gpus=1)
+    make_job("alice", "train", gpus=1)
+    shown = page(browse(alice))
+    assert "Two things keep this job waiting" in shown
+    assert "One job is ahead of it" in shown
+    assert "2nd" in shown
+
+
+def test_it_says_who_stopped_it(browse: Browse, alice: User) -> None:
+    make_job("alice", "train", state="STOPPED", stopped_by="admin")
+    assert "Stopped by admin" in page(browse(alice))
+
+
+def test_it_shows_a_role_of_many_tasks_a_page_at_a_time(browse: Browse, alice: User) -> None:
+    make_job("alice", "train", state="RUNNING", tasks=450, node=make_node())
+    client = browse(alice)
+    first = client.get("/jobs/alice/train").context["roles"][0]
+    assert (len(first.lines), first.total, first.next, first.previous) == (200, 450, 200, None)
+    last = client.get("/jobs/alice/train?role=worker&start=400").context["roles"][0]
+    assert (len(last.lines), last.lines[0].label, last.next, last.previous) == (50, "worker-400", None, 200)
+
+
+@pytest.mark.parametrize("tab", ["", "/events", "/attempts", "/config"])
+def test_its_queries_do_not_grow_with_the_tasks(browse: Browse, alice: User, count_queries: Count, tab: str) -> None:
+    node = make_node()
+    client = browse(alice)
+    small = make_job("alice", "small", state="RUNNING", node=node)
+    large = make_job("alice", "large", state="RUNNING", node=node, tasks=1000)
+    for number in range(50):
+        add_event(large, "task.state", f"Event {number}.")
+    client.get(f"/jobs/alice/small{tab}")
+    few = count_queries(lambda: client.get(f"/jobs/alice/{small.name}{tab}"))
+    assert count_queries(lambda: client.get(f"/jobs/alice/{large.name}{tab}")) == few
+    assert few <= 16
+
+
+def test_it_pages_through_events_and_narrows_them(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", state="RUNNING")
+    for number in range(120):
+        add_event(job, "task.state", f"Event {number}.", task=f"worker-{number % 2}")
+    client = browse(alice)
+    first = client.get("/jobs/alice/train/events")
+    assert len(first.context["events"]) == 100
+    second = client.get(f"/jobs/alice/train/events?before={first.context['older']}")
+    assert len(second.context["events"]) == 21
+    assert len(client.get("/jobs/alice/train/events?task=worker-1").context["events"]) == 60
+    assert len(client.get("/jobs/alice/train/events?kind=job").context["events"]) == 1
+
+
+def test_it_keeps_the_config_as_sent_and_says_what_was_added(browse: Browse, alice: User) -> None:
+    text = (
+        '{\n  // why <b>\n  "jobName": "train", "image": "x",\n  "taskRoles": [{"name": "worker", "command": "a"}]\n}\n'
+    )
+    make_job("alice", "train", text=text)
+    answer = browse(alice).get("/jobs/alice/train/config")
+    assert "".join(piece for line in answer.context["lines"] for _, piece in line) == text.replace("\n", "")
+    assert ("worker.taskNumber", "1") in answer.context["added"]
+    assert "why &lt;b&gt;" in answer.content.decode()
+    download = browse(alice).get("/jobs/alice/train/config?download=1")
+    assert download.content.decode() == text
+    assert "attachment" in download.headers["Content-Disposition"]
+
+
+def test_it_keeps_the_config_and_logs_from_guests(browse: Browse) -> None:
+    assert django_settings.ANONYMOUS_READ == "jobs"
+    make_job("alice", "train", text='{"jobEnvs": {"SECRET": "hunter2"}}', state="RUNNING", node=make_node())
+    shown = page(browse(None), "/config")
+    assert "hunter2" not in shown
+    assert "needs an account" in shown
+    assert "stdout" not in page(browse(None))
+    assert "/login" in browse(None).get("/jobs/alice/train/config?download=1").headers["Location"]
+
+
+def test_it_offers_the_nearest_names_for_a_job_that_is_not_there(browse: Browse, alice: User) -> None:
+    make_job("alice", "train-07")
+    answer = browse(alice).get("/jobs/alice/train-7")
+    assert answer.status_code == 404
+    assert "alice/train-07" in answer.content.decode()
+
+
+def test_it_writes_names_with_odd_signs(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "a.b_c-d")
+    assert browse(alice).get(f"/jobs/alice/{job.name}").status_code == 200
+    assert Job.objects.get().name in browse(alice).get("/jobs").content.decode()
+
+
+def test_a_retried_job_shows_what_came_before(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", state="FAILED", exit=exits.node_lost("gpu-08"))
+    attempt = job.attempts.get()
+    Job.objects.filter(pk=job.pk).update(attempt_number=2, state="RUNNING", platform_retries=1, completed_at=None)
+    job.refresh_from_db()
+    make_attempt(job, JobSpec.from_json(job.spec), attempt.completed_at, None, "RUNNING", make_node())
+    shown = page(browse(alice))
+    assert "Attempt 1" in shown
+    assert "node gpu-08 was lost" in shown
+    assert "1 more, not counted" in shown
+    assert "Node gpu-08 was lost" in page(browse(alice), "/attempts")

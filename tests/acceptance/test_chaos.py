@@ -5,26 +5,21 @@ The engine itself is the witness: its events say when each container began and e
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
 
-from clusters.runtime import LABEL_INSTANCE, LABEL_JOB, LABEL_TASK
+from clusters.runtime import LABEL_JOB, LABEL_TASK
 from tests.acceptance.portal import ENDS, Json, Portal, config, portal_on
+from tests.acceptance.witness import times, witness
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until
 
@@ -68,6 +63,8 @@ def test_fifty_jobs_outlive_the_death_of_every_process(docker_engine: BedNode, t
             else:
                 kill(portal, deed, dice)
             let_pass(dice.uniform(0, PAUSE))
+        for who in ("web", "scheduler"):
+            assert portal.text().count(f"{who} was ended by SIGKILL") >= KILLS[who] - 1, "each death was a real one"
         until(lambda: all_ended(portal), 120, 0.5, what="every job has ended")
         portal.wait_clean(docker_engine, timeout=60)
         for name, kind in jobs.items():
@@ -133,9 +130,9 @@ def check_job(portal: Portal, name: str, kind: Kind) -> None:
 def check_containers(portal: Portal, events: list[Json]) -> None:
     """Every task of every attempt had one container, which was started once; of two attempts the second began after
     the first had ended."""
-    attributes = {event["Actor"]["ID"]: event["Actor"]["Attributes"] for event in events}
-    begun = _times(events, "start")
-    ended = _times(events, "die")
+    attributes = {event["Actor"]["Attributes"]["name"]: event["Actor"]["Attributes"] for event in events}
+    begun = times(events, "start")
+    ended = times(events, "die")
     tasks = {str(id) for (id,) in portal.rows("SELECT id FROM jobs_task")}
     started = Counter(attributes[id][LABEL_TASK] for id in begun)
     assert set(started) == tasks and set(started.values()) == {1}, started.most_common(3)
@@ -147,35 +144,3 @@ def check_containers(portal: Portal, events: list[Json]) -> None:
     for task, spans in lives.items():
         spans.sort()
         assert all(one[1] < two[0] for one, two in pairwise(spans)), (task, spans)
-
-
-def _times(events: list[Json], action: str) -> dict[str, list[int]]:
-    """Nanoseconds by container id."""
-    found: dict[str, list[int]] = {}
-    for event in events:
-        if event["Action"] == action:
-            found.setdefault(event["Actor"]["ID"], []).append(event["timeNano"])
-    return found
-
-
-@contextmanager
-def witness(node: BedNode, portal: Portal) -> Iterator[Any]:
-    """Listens to the engine from now on; call it for the events so far."""
-    filters = ["--filter", "type=container", "--filter", f"label={LABEL_INSTANCE}={portal.instance}"]
-    command = ["docker", "-H", node.unix, "events", "--since", str(int(time.time()) - 1), "--format", "{{json .}}"]
-    listener = subprocess.Popen([*command, *filters], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
-    heard: list[Json] = []
-
-    def listen() -> None:
-        assert listener.stdout is not None
-        for line in listener.stdout:
-            heard.append(json.loads(line))
-
-    thread = threading.Thread(target=listen, daemon=True)
-    thread.start()
-    try:
-        yield lambda: list(heard)
-    finally:
-        listener.kill()
-        listener.wait(10)
-        thread.join(10)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
+import shlex
 import tarfile
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from docker import APIClient
@@ -18,17 +19,21 @@ CPU_PERIOD = 100_000  # microseconds
 LOG = LogConfig(type="json-file", config={"max-size": "50m", "max-file": "10"})
 FUSE = "/dev/fuse"
 SPOOL = 8 << 20
+# Files that the container writes itself reach it as variables, of which none may have more than 128 kB on Linux.
+HANDED = "LONGSHORE_FILE_"
+MOST_HANDED = 120_000
 
 
 def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -> dict[str, Any]:
     """Keyword arguments of ``APIClient.create_container``. ``fuse``: give /dev/fuse to a ``pai`` container."""
     bridge = request.network == "bridge"
+    handed = handed_files(request)
     return {
         "image": request.image,
         "name": request.name,
         "entrypoint": [],  # an empty list, not None: the image's own is cleared
-        "command": list(request.argv),
-        "environment": dict(request.env),
+        "command": [*_writing(handed), *request.argv],
+        "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
         "labels": dict(request.labels),
         "ports": [(port, "tcp") for port in request.ports] if bridge else None,
         "host_config": api.create_host_config(
@@ -38,6 +43,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             mem_limit=request.memory_mb << 20,
             memswap_limit=request.memory_mb << 20,
             shm_size=request.shm_mb << 20,
+            tmpfs={path.rpartition("/")[0]: "mode=1777,size=1m" for path, _ in handed},
             pids_limit=request.pids_limit,
             device_requests=_gpus(request),
             log_config=LOG,
@@ -46,6 +52,24 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             **_security(request, fuse),
         ),
     }
+
+
+def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:
+    """(path, text) of the files that the container writes itself: an engine unpacks an archive in a process of its
+    own, which takes as long as starting the container. All of them or none."""
+    files = [file for file in request.files if file.handed]
+    try:
+        found = [(file.path, file.content.decode()) for file in files]
+    except UnicodeDecodeError:
+        return []
+    fit = all(len(file.content) <= MOST_HANDED and b"\0" not in file.content for file in files)
+    return found if fit else []
+
+
+def archived_files(request: ContainerRequest) -> list[File]:
+    """The others, which are put there."""
+    handed = {path for path, _ in handed_files(request)}
+    return [file for file in request.files if file.path not in handed]
 
 
 def archive(files: Iterable[File]) -> IO[bytes]:
@@ -61,6 +85,15 @@ def archive(files: Iterable[File]) -> IO[bytes]:
             tar.addfile(entry, io.BytesIO(file.content))
     spool.seek(0)
     return spool
+
+
+def _writing(handed: Sequence[tuple[str, str]]) -> list[str]:
+    """What comes before the container's own arguments: a shell that writes the files, forgets them and becomes it."""
+    if not handed:
+        return []
+    names = [f"{HANDED}{at}" for at in range(len(handed))]
+    lines = [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
+    return ["/bin/sh", "-c", "\n".join([*lines, f"unset {' '.join(names)}", 'exec "$@"']), "start"]
 
 
 def _gpus(request: ContainerRequest) -> list[DeviceRequest] | None:

@@ -23,7 +23,7 @@ from clusters.docker_errors import translated
 from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
 from clusters.docker_pull import has_image, import_image, provide_image
-from clusters.docker_request import FUSE, archive, create_arguments
+from clusters.docker_request import FUSE, archive, archived_files, create_arguments
 from clusters.docker_status import engine_info, inspected, phase_of
 from clusters.runtime import (
     LABEL_TASK,
@@ -214,8 +214,8 @@ class DockerRuntime:
             time.sleep(0.05)
 
     def _put(self, api: APIClient, request: ContainerRequest) -> None:
-        if request.files:
-            with translated(self.endpoint, "start"), archive(request.files) as tar:
+        if files := archived_files(request):
+            with translated(self.endpoint, "start"), archive(files) as tar:
                 api.put_archive(request.name, "/", tar)
 
     def _start(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:

@@ -18,11 +18,10 @@ _SCRIPT = Path(__file__).with_name("bootstrap.sh").read_bytes()
 
 
 def files(command: str) -> tuple[File, ...]:
-    """The files of one task. The runtime log may be written by any user of the image."""
+    """The files of one task."""
     return (
-        File("/pai/bootstrap/start.sh", _SCRIPT, 0o755),
-        File("/pai/bootstrap/command.sh", _command(command)),
-        File("/pai/log/runtime.pai.log", b"", 0o666),
+        File("/pai/bootstrap/start.sh", _SCRIPT, 0o755, handed=True),
+        File("/pai/bootstrap/command.sh", _command(command), handed=True),
     )
 
 

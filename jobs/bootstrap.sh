@@ -12,7 +12,8 @@ shell=/bin/bash
 
 unset TINI_KILL_PROCESS_GROUP
 log=$pai/log/runtime.pai.log
-[ -w "$log" ] || log=/dev/null
+(mkdir -p "$pai/log"; umask 0; : >"$log") 2>/dev/null
+[ -f "$log" ] && [ -w "$log" ] || log=/dev/null
 exec 3>&2 2>>"$log"
 
 PAI_WORK_DIR=${PAI_WORK_DIR:-$(pwd)}

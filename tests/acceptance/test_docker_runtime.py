@@ -411,3 +411,19 @@ def test_the_sample_image_can_serve_and_fetch(near: DockerLab) -> None:
         "echo hi >index.html; httpd -p 28123 -h .; wget -qO- http://localhost:28123/; echo x | nc -w1 127.0.0.1 28123"
     )
     assert near.shell(script).startswith("hi\nHTTP/1.1 400")
+
+
+@pytest.mark.parametrize("user", ["root", "nobody"])
+def test_a_container_writes_the_files_handed_to_it(near: DockerLab, user: str) -> None:
+    image = f"longshore-test/{user}:1"
+    near.sdk.images.get(SAMPLE_IMAGE)
+    container = near.sdk.api.create_container(SAMPLE_IMAGE, ["true"])
+    near.sdk.api.commit(container["Id"], *image.split(":"), conf={"User": user})
+    files = (File("/new/place/a", b"it's \"$HOME\"\n\n", handed=True), File("/new/place/b b", b"", handed=True))
+    said = near.shell("id -un; cat /new/place/a; ls /new/place; env | grep FILE", image=image, files=files)
+    assert said == f"{user}\nit's \"$HOME\"\n\na\nb b\n"
+
+
+def test_what_cannot_be_handed_over_is_put_there(near: DockerLab) -> None:
+    files = (File("/new/a", b"x" * 130_000, handed=True), File("/new/b", b"y", handed=True))
+    assert near.shell("cat /new/a /new/b", files=files) == "x" * 130_000 + "y"

@@ -62,4 +62,6 @@ fi
 while [ "$stopping" ] && group_lives; do
     sleep 0.1 || sleep 1
 done
+# 255 is what an engine says of a container that was lost with its host
+[ "$code" -ne 255 ] || code=223
 exit "$code"

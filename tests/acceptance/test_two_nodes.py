@@ -118,9 +118,11 @@ def test_a_job_goes_on_elsewhere_when_its_node_is_cut_off(portal: Portal, nodes:
     until(lambda: portal.log(second) == "".join(f"/dev/nvidia{id}\n" for id in range(GPUS)) + "ready\n", what="GPUs")
 
 
-@pytest.mark.parametrize("fault", ["kill-dockerd", "stop-dockerd"])
-def test_jobs_come_to_their_right_ends_when_dockerd_is_restarted(
-    portal: Portal, nodes: dict[str, BedNode], fault: str
+@pytest.mark.parametrize(
+    ("fault", "cure"), [("kill-dockerd", "start-dockerd"), ("stop-dockerd", "start-dockerd"), ("crash", "boot")]
+)
+def test_jobs_come_to_their_right_ends_when_their_host_does_not(
+    portal: Portal, nodes: dict[str, BedNode], fault: str, cure: str
 ) -> None:
     only(portal, "unix", "tls")
     command = "echo begin; sleep 4; echo end; exit $((PAI_TASK_INDEX * 3))"
@@ -130,7 +132,7 @@ def test_jobs_come_to_their_right_ends_when_dockerd_is_restarted(
         portal.wait_running(name)
     node = nodes["tls"]
     node.fault(fault)
-    node.fault("start-dockerd")
+    node.fault(cure)
     for name in good:
         status = portal.wait_state(name, timeout=60)
         assert (status["state"], status["retryDetails"]["user"]) == ("SUCCEEDED", 0), portal.events(name)

@@ -122,6 +122,20 @@ def test_the_scheduler_was_off_for_an_hour(cluster: Cluster) -> None:
     assert cluster.task(job).exit["raw_code"] == 7
 
 
+def test_a_node_that_lost_its_power_for_a_moment_is_not_the_jobs_fault(cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    cluster.engines["n1"].power_loss()
+    cluster.settle()
+    assert (cluster.job(job).platform_retries, cluster.job(job).user_retries) == (1, 0)
+    assert cluster.attempts(job)[0].exit_code == 154
+    cluster.finish(job)
+    cluster.settle()
+    assert cluster.job(job).state == "SUCCEEDED"
+    cluster.assert_clean()
+
+
 def test_a_silent_node_is_lost_after_a_while_and_the_job_goes_elsewhere(cluster: Cluster) -> None:
     cluster.add_node("n1")
     job = cluster.submit()

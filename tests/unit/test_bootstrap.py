@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from jobs import bootstrap
+from jobs import bootstrap, exits
 from tests.helpers import until
 
 SHELLS = ["bash", "dash", "busybox"]
@@ -87,9 +87,13 @@ def test_it_keeps_stdout_and_stderr_apart_and_adds_nothing(container: Container)
     assert container.run("echo out; echo err >&2") == (0, "out\n", "err\n")
 
 
-@pytest.mark.parametrize("code", [0, 3, 143, 255])
+@pytest.mark.parametrize("code", [0, 3, 143, 254])
 def test_it_ends_with_the_code_of_the_command(container: Container, code: int) -> None:
     assert container.run(f"exit {code}")[0] == code
+
+
+def test_a_255_of_the_command_is_told_from_that_of_an_engine_that_lost_it(container: Container) -> None:
+    assert container.run("exit 255")[0] == exits.OWN_255
 
 
 def test_it_ends_with_the_code_of_the_last_of_many_lines(container: Container) -> None:

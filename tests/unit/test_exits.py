@@ -74,11 +74,17 @@ def test_v1_reads_an_entry_as_json() -> None:
     assert exits.as_v1(exits.spec_for(0))["solution"] is None
 
 
-@pytest.mark.parametrize("code", [1, 2, 3, 125, 126, 127, 128, 129, 138, 140, 154, 193, 196, 198, 254, 255])
+@pytest.mark.parametrize("code", [1, 2, 3, 125, 126, 127, 128, 129, 138, 140, 154, 193, 196, 198, 254])
 def test_any_other_code_of_the_command_is_255_and_kept(code: int) -> None:
     exit_ = exits.classify(ended(code), 100)
     assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)
     assert f"exit code {code}" in exit_.sentence
+
+
+def test_a_container_lost_with_its_host_is_the_clusters_fault_and_not_a_255_of_the_command() -> None:
+    lost, own = exits.classify(ended(255), 100), exits.classify(ended(exits.OWN_255), 100)
+    assert (lost.code, lost.raw_code, lost.blame, lost.spec.reaction) == (154, None, "the cluster", "ALWAYS_RETRY")
+    assert (own.code, own.raw_code, own.blame) == (255, 255, "your job") and "exit code 255" in own.sentence
 
 
 @pytest.mark.parametrize("code", sorted(exits.KEPT_SIGNALS))

@@ -70,9 +70,9 @@ class Cluster:
 
     # --- one step each ---------------------------------------------------------------------------------------------
 
-    def tick(self) -> int:
-        """Look at every node, then one pass."""
-        for name in Node.objects.values_list("name", flat=True):
+    def tick(self, *, look: bool = True) -> int:
+        """Look at every node (or act on the last look), then one pass."""
+        for name in Node.objects.values_list("name", flat=True) if look else ():
             self._watchers.setdefault(name, Watcher(name, lambda: None)).look_now()
         return self.scheduler.tick({name: watcher.look for name, watcher in self._watchers.items() if watcher.look})
 

@@ -15,44 +15,96 @@ import pytest
 from clusters.models import Allocation, Node
 from clusters.runtime import LABEL_GPUS, LABEL_TASK, Phase, RuntimeFault
 from jobs import services, tasks
-from jobs.lifecycle import JOB_ENDS, TASK_LIVE
+from jobs.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
 from jobs.models import Job, Task
 from tests.cluster import Cluster
 from tests.integration.test_recovery import WorkerDied, dies, lives
 
 pytestmark = pytest.mark.django_db
-SEEDS = range(int(os.environ.get("LONGSHORE_SEEDS", "25")))
-STEPS = 40
+SEEDS = range(int(os.environ.get("LONGSHORE_SEEDS", "15")))
+STEPS = 60
 
 
 class History:
+    """Few GPUs and impatient clocks, so that every mistake about who holds what soon shows."""
+
     def __init__(self, cluster: Cluster, seed: int) -> None:
         self.cluster = cluster
         self.random = random.Random(seed)
         self.late_orders: list[tuple[str, int, str, str]] = []
-        for name in ("n1", "n2", "n3"):
-            cluster.add_node(name, gpus=2, cpus=4)
+        self.was_away: set[str] = set()  # nodes that did not answer once: their old containers may still run
+        self.depth = 0  # of workers that stand still in the middle of a start while the world goes on
+        for name in ("n1", "n2"):
+            cluster.add_node(name, gpus=2, cpus=4).step = self.in_the_middle
 
     def step(self) -> None:
         weights = {
             self.submit: 3,
-            self.cluster.tick: 6,
+            self.cluster.tick: 5,
+            self.tick_on_an_old_look: 2,
             self.work_some: 5,
             self.worker_dies: 1,
-            self.finish_one: 3,
-            self.stop_one: 1,
-            self.delete_one: 1,
+            self.finish_one: 2,
+            self.stop_one: 1.5,
+            self.delete_one: 0.5,
             self.cut_or_heal: 1,
+            self.node_is_lost: 0.7,
+            self.nodes_come_back: 2,
             self.power_loss: 0.3,
             self.lose_a_container: 0.3,
+            self.forget_images: 1,
             self.time_passes: 2,
         }
         self.random.choices(list(weights), list(weights.values()))[0]()
         self.check()
 
+    def in_the_middle(self, name: str, what: str) -> None:
+        """A worker stands still during a pull, or between create and start; the claim may lapse meanwhile. Right
+        after it has asked whether the start is still wanted nothing is played: that moment is the engine's own."""
+        if what in ("pull", "put") and self.depth < 2 and self.random.random() < 0.6:
+            self.depth += 1
+            if self.random.random() < 0.5:
+                self.withdraw(name)
+            for _ in range(self.random.randint(0, 6)):
+                self.step()
+            self.depth -= 1
+
+    def withdraw(self, container: str) -> None:
+        """Its job is stopped, the claim lapses, and somebody else wants the GPUs."""
+        if task := Task.objects.filter(container_name=container).select_related("job").first():
+            services.stop(self.cluster.owner, task.job)
+        for seconds in (1, 40, 1):
+            self.submit()
+            self.cluster.ahead(seconds)
+            self.cluster.tick()
+            self.work_some()
+
+    def node_is_lost(self) -> None:
+        name, runtime = self.random.choice(list(self.cluster.engines.items()))
+        self.was_away.add(name)
+        runtime.cut()
+        for seconds in (1, 65):
+            self.submit()
+            self.cluster.ahead(seconds)
+            self.cluster.tick()
+
+    def nodes_come_back(self) -> None:
+        for runtime in self.cluster.engines.values():
+            runtime.heal()
+        self.cluster.tick()
+        self.work_some()
+
+    def tick_on_an_old_look(self) -> None:
+        for _ in range(2):
+            self.cluster.tick(look=False)
+
+    def forget_images(self) -> None:
+        for runtime in self.cluster.engines.values():
+            runtime.images.clear()
+
     def submit(self) -> None:
         roles = [
-            {"name": f"r{at}", "taskNumber": self.random.randint(1, 2), "gpuNumber": self.random.randint(0, 2)}
+            {"name": f"r{at}", "taskNumber": self.random.randint(1, 2), "gpuNumber": self.random.choice([0, 1, 1, 2])}
             for at in range(self.random.randint(1, 2))
         ]
         retry = self.random.choice([0, 0, 1, 3])
@@ -67,6 +119,7 @@ class History:
         for order in orders:
             if self.random.random() < 0.85:
                 tasks.carry_out(*order)
+                self.check()
 
     def worker_dies(self) -> None:
         at = self.random.choice(["pull", "create", "put", "start"])
@@ -78,7 +131,7 @@ class History:
             except WorkerDied:
                 pass
         for runtime in self.cluster.engines.values():
-            runtime.step = lives
+            runtime.step = self.in_the_middle
 
     def finish_one(self) -> None:
         running = [(name, status) for name, status in self.seen() if status.phase is Phase.RUNNING]
@@ -95,7 +148,8 @@ class History:
             services.delete(self.cluster.owner, job)
 
     def cut_or_heal(self) -> None:
-        runtime = self.random.choice(list(self.cluster.engines.values()))
+        name, runtime = self.random.choice(list(self.cluster.engines.items()))
+        self.was_away.add(name)
         self.random.choice([runtime.cut, runtime.heal, runtime.heal])()
 
     def power_loss(self) -> None:
@@ -107,7 +161,7 @@ class History:
             self.cluster.engines[node].remove(status.name)
 
     def time_passes(self) -> None:
-        self.cluster.ahead(self.random.choice([1, 5, 20, 40, 70]))
+        self.cluster.ahead(self.random.choice([1, 5, 20, 40, 40, 70, 70]))
 
     def any_job(self) -> Job | None:
         jobs = list(Job.objects.filter(deleted_at=None))
@@ -133,12 +187,17 @@ class History:
         assert not [gpu for gpu, count in Counter(gpus).items() if count > 1], "a GPU was given twice"
         owners = Counter(status.labels[LABEL_TASK] for _, status in seen)
         assert not [task for task, count in owners.items() if count > 1], "a task has two containers"
+        ended = dict(Task.objects.filter(state__in=sorted(TASK_ENDS)).values_list("container_name", "exit_code"))
+        for node, status in seen:
+            if status.phase is Phase.RUNNING and node not in self.was_away:
+                assert status.name not in ended, f"runs on though its task ended with {ended[status.name]}"
         live = set(map(str, Task.objects.filter(state__in=sorted(TASK_LIVE)).values_list("id", flat=True)))
         assert set(Allocation.objects.values_list("owner", flat=True)) == live, "an allocation without its live task"
 
     def calm(self) -> None:
         """No more faults: every program ends, time passes."""
         for runtime in self.cluster.engines.values():
+            runtime.step = lives
             runtime.heal()
         for _ in range(40):
             self.cluster.settle(4)

@@ -9,7 +9,9 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.core.validators import RegexValidator
 from django.db import models
 
-USERNAME = RegexValidator(r"\A[\w.-]{1,64}\Z", "Use letters, digits, dots, dashes and underscores, 64 at most.")
+USERNAME = RegexValidator(
+    r"\A(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,64}\Z", "Use letters, digits, dots, dashes and underscores, 64 at most."
+)
 
 
 class UserManager(BaseUserManager["User"]):

@@ -27,7 +27,9 @@ def main() -> int:
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     report, began = Report(), time.monotonic()
-    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the start. Ratios hold on a busy machine, times do not.")
+    print(
+        f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before the start. Ratios hold on a busy machine, times do not."
+    )
     if "passes" in wanted:
         _passes(report)
     if set(wanted) - {"passes"}:
@@ -74,9 +76,19 @@ def _passes(report: Report) -> None:
         report.title(f"Passes with 1,000 nodes, 8,000 GPUs and {found['waiting']:,} waiting jobs, shapes {which}")
         idle_ms, rate = found["idle_p50_ms"], found["placements_per_s"]
         taken = f"{found['gpus_taken']:,} GPUs taken, {found['tasks_running']:,} tasks run"
-        report.add("pass in which nothing changes", f"p50 {idle_ms:.0f} ms, p95 {found['idle_p95_ms']:.0f} ms", taken, "<= 250 ms", idle_ms <= 250)
+        report.add(
+            "pass in which nothing changes",
+            f"p50 {idle_ms:.0f} ms, p95 {found['idle_p95_ms']:.0f} ms",
+            taken,
+            "<= 250 ms",
+            idle_ms <= 250,
+        )
         report.add("placing", f"{rate:.0f} placements/s", f"{found['placed']:,} placed", ">= 500 /s", rate >= 500)
-        report.add("pass that places", f"p50 {found['placing_p50_ms']:.0f} ms, max {found['placing_max_ms']:.0f} ms", f"up to {found['most_placed']} placements each")
+        report.add(
+            "pass that places",
+            f"p50 {found['placing_p50_ms']:.0f} ms, max {found['placing_max_ms']:.0f} ms",
+            f"up to {found['most_placed']} placements each",
+        )
         report.add("first pass of a new process", f"{found['first_ms']:.0f} ms", "reads every spec once")
 
 

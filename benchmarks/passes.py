@@ -78,7 +78,9 @@ def _measure(which: str) -> dict[str, Any]:
     for model in (Allocation, OrmQ, Event, Task, Job, Node):
         model.objects.all().delete()
     rows.add_nodes(NODES, gpus=GPUS, cpus=CPUS, memory_mb=MEMORY_MB)
-    make: Callable[[int], list[dict[str, Any]]] = {"alike": rows.shapes_alike, "different": rows.shapes_different}[which]
+    make: Callable[[int], list[dict[str, Any]]] = {"alike": rows.shapes_alike, "different": rows.shapes_different}[
+        which
+    ]
     rows.add_waiting(make(WAITING + NODES * GPUS))
     with_no_free_gpu = Simulation()
     placing = _until_nothing_is_placed(with_no_free_gpu)

@@ -25,7 +25,9 @@ def measure(report: Report, portal: Portal, endpoint: str) -> None:
     after = engine.containers_per_second(endpoint, CONTAINERS // 2, AT_ONCE)
     bare = (before + after) / 2
     report.title(f"Short jobs, {AT_ONCE} containers at once, until collected")
-    report.add("bare SDK: create, start, wait, remove", f"{bare:.1f} containers/s", f"{before:.1f} before, {after:.1f} after")
+    report.add(
+        "bare SDK: create, start, wait, remove", f"{bare:.1f} containers/s", f"{before:.1f} before, {after:.1f} after"
+    )
     ratio = jobs / bare
     report.add("one-task jobs", f"{jobs:.1f} jobs/s", f"{ratio:.2f} x the bare SDK", ">= 0.5 x", ratio >= 0.5)
     ratio = gangs / bare

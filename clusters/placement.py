@@ -49,6 +49,7 @@ class NodeView:
     used_memory_mb: int = 0
     used_gpus: frozenset[str] = frozenset()
     used_ports: frozenset[int] = frozenset()
+    held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # of quarantine, as last written down
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,23 +1,28 @@
-"""One picture of the database for the planner. Query count is constant; what never changes is read once."""
+"""One picture of the database for the planner. The number of queries is constant, and only rows that have changed since
+the last picture are read (jobs/stamps.py tells which)."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef, Q
+from django.db.models import Exists, OuterRef
 
 from clusters.models import VirtualCluster
 from clusters.placement import Demand
 from clusters.queries import Ledger
+from clusters.runtime import LABEL_TASK
+from jobs import stamps
 from jobs.demands import demands
 from jobs.exits import Exit
-from jobs.lifecycle import TASK_ENDS, JobState, TaskState
+from jobs.lifecycle import JobState, TaskState
 from jobs.models import Attempt, Job, Task
 from jobs.spec import JobSpec
+from jobs.stamps import Stamp
 from jobs.world import JobView, Observation, TaskView, World
 
 _JOB = (
@@ -55,17 +60,19 @@ _TASK = (
     "exit",
     "finished_at",
 )
-_ENDS = sorted(TASK_ENDS)
 _LIVE = (JobState.WAITING, JobState.RUNNING)
+_CHUNK = 500  # rows asked for by id at once
 
 
 class Loader:
-    """Keeps what never changes between passes: specs of live jobs, shapes, allocations."""
+    """Keeps what it has read: jobs with their specs and shapes, tasks, nodes and allocations."""
 
     def __init__(self) -> None:
+        self.ledger = Ledger()
         self._specs: dict[int, tuple[JobSpec, tuple[Demand, ...]]] = {}
         self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
-        self._ledger = Ledger()
+        self._jobs: dict[int, tuple[Stamp, JobView]] = {}
+        self._tasks: dict[int, tuple[Stamp, TaskView]] = {}
 
     def world(
         self,
@@ -73,42 +80,65 @@ class Loader:
         observations: Mapping[str, Observation],
         strangers: Mapping[tuple[str, str], datetime],
     ) -> World:
-        jobs = list(Job.objects.filter(Q(state__in=_LIVE) | Q(deleted_at__isnull=False)).order_by("id").values(*_JOB))
-        decided = _decided()
-        views = self._views([row for row in jobs if row["state"] in _LIVE], decided)
-        tasks = _tasks_by_job()
-        leftovers = [_task(row) for row in Task.objects.filter(state__in=_ENDS, collected=False).values(*_TASK)]
+        known_jobs = stamps.of_jobs()
+        jobs = self._read_jobs({id: stamp for id, stamp in known_jobs.items() if stamp[1] in _LIVE})
+        live, leftovers = self._read_tasks(stamps.of_tasks(), stamps.of_leftovers())
         return World(
             now=now,
-            nodes=self._ledger.nodes(with_held=False),
+            nodes=self.ledger.nodes(with_held=False),
             observations=observations,
-            live=[(job, tasks.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
-            waiting=[job for job in views if job.state is JobState.WAITING],
+            live=[(job, live.get(job.id, [])) for job in jobs if job.state is JobState.RUNNING],
+            waiting=[job for job in jobs if job.state is JobState.WAITING],
             leftovers=leftovers,
-            purgeable=_purgeable([row["id"] for row in jobs if row["state"] not in _LIVE]),
+            purgeable=_purgeable([id for id, stamp in known_jobs.items() if stamp[1] not in _LIVE]),
             stopped_vcs=frozenset(
                 VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING).values_list("name", flat=True)
             ),
-            known=_known(observations, tasks, leftovers),
+            known=_known(observations, live, leftovers),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
         )
 
-    def _views(self, rows: list[dict[str, Any]], decided: Mapping[int, Exit]) -> list[JobView]:
-        self._read_specs([row["id"] for row in rows])
-        return [self._view(row, decided) for row in rows]
+    def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
+        """In their order. One that is gone by the time it is read is left out."""
+        self._jobs = {id: self._jobs[id] for id in found if id in self._jobs}
+        changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
+        self._read_specs(list(found))
+        for some in _chunks(changed):
+            for row in Job.objects.filter(id__in=some).values(*_JOB):
+                self._jobs[row["id"]] = found[row["id"]], self._view(row)
+        decided = _decided()
+        views = [self._jobs[id][1] for id in found if id in self._jobs]
+        return [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
+
+    def _read_tasks(
+        self, live: Mapping[int, Stamp], leftovers: Mapping[int, Stamp]
+    ) -> tuple[dict[int, list[TaskView]], list[TaskView]]:
+        """Those of running jobs by job, and the leftovers."""
+        found = {**live, **leftovers}
+        self._tasks = {id: self._tasks[id] for id in found if id in self._tasks}
+        changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id][0] != stamp]
+        for some in _chunks(changed):
+            for row in Task.objects.filter(id__in=some).values(*_TASK):
+                self._tasks[row["id"]] = found[row["id"]], _task(row)
+        by_job: dict[int, list[TaskView]] = {}
+        for id in live:
+            if id in self._tasks:
+                view = self._tasks[id][1]
+                by_job.setdefault(view.job_id, []).append(view)
+        return by_job, [self._tasks[id][1] for id in leftovers if id in self._tasks]
 
     def _read_specs(self, ids: list[int]) -> None:
         self._specs = {id: self._specs[id] for id in ids if id in self._specs}
         missing = [id for id in ids if id not in self._specs]
-        for start in range(0, len(missing), 500):
-            for id, data in Job.objects.filter(id__in=missing[start : start + 500]).values_list("id", "spec"):
+        for some in _chunks(missing):
+            for id, data in Job.objects.filter(id__in=some).values_list("id", "spec"):
                 spec = JobSpec.from_json(data)
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
 
-    def _view(self, row: dict[str, Any], decided: Mapping[int, Exit]) -> JobView:
+    def _view(self, row: dict[str, Any]) -> JobView:
         spec, shape = self._specs[row["id"]]
         return JobView(
             id=row["id"],
@@ -128,23 +158,13 @@ class Loader:
             not_before=row["not_before"],
             parked_until=row["parked_until"],
             deleted=row["deleted_at"] is not None,
-            decided=decided.get(row["id"]),
         )
 
 
 def _decided() -> dict[int, Exit]:
-    rows = Attempt.objects.filter(
-        job__state=JobState.RUNNING, number=F("job__attempt_number"), decided_at__isnull=False
-    ).values_list("job_id", "exit")
+    """How attempts ended of which something still runs."""
+    rows = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True).values_list("job_id", "exit")
     return {job: Exit.from_json(data["exit"]) for job, data in rows}
-
-
-def _tasks_by_job() -> dict[int, list[TaskView]]:
-    current = Attempt.objects.filter(job__state=JobState.RUNNING, number=F("job__attempt_number"))
-    found: dict[int, list[TaskView]] = {}
-    for row in Task.objects.filter(attempt__in=current.values("id")).order_by("id").values(*_TASK):
-        found.setdefault(row["job_id"], []).append(_task(row))
-    return found
 
 
 def _task(row: dict[str, Any]) -> TaskView:
@@ -161,12 +181,21 @@ def _purgeable(ended: list[int]) -> list[int]:
 def _known(
     observations: Mapping[str, Observation], tasks: Mapping[int, list[TaskView]], leftovers: Iterable[TaskView]
 ) -> dict[str, int]:
-    """Which of the containers seen belong to a task: those of live jobs and leftovers, and others looked up."""
+    """Which of the containers seen belong to a task: those of live jobs and leftovers, and others, which say so
+    themselves, looked up."""
     known = {task.container_name: task.id for of_job in tasks.values() for task in of_job if task.container_name}
     known |= {task.container_name: task.id for task in leftovers if task.container_name}
-    seen = {name for observation in observations.values() for name in observation.containers}
-    unknown = sorted(seen - known.keys())
-    for start in range(0, len(unknown), 500):
-        rows = Task.objects.filter(container_name__in=unknown[start : start + 500]).values_list("container_name", "id")
-        known |= dict(rows)
+    said = {
+        int(label): name
+        for observation in observations.values()
+        for name, container in observation.containers.items()
+        if name not in known and (label := container.labels.get(LABEL_TASK, "")).isdecimal() and len(label) < 19
+    }
+    for some in _chunks(sorted(said)):
+        rows = Task.objects.filter(id__in=some).values_list("id", "container_name")
+        known |= {name: id for id, name in rows if name == said[id]}
     return known
+
+
+def _chunks(ids: list[int]) -> Iterator[list[int]]:
+    return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))

@@ -56,8 +56,18 @@ class Job(models.Model):
                 name="job_by_age",
             ),
             models.Index(fields=["username", "-created_at"], name="job_by_user"),
+            # See jobs/stamps.py, whose queries read nothing but this and the next ones.
             models.Index(
-                fields=["id"],
+                fields=[
+                    "id",
+                    "state",
+                    "execution",
+                    "attempt_number",
+                    "changed_at",
+                    "not_before",
+                    "parked_until",
+                    "deleted_at",
+                ],
                 condition=Q(state__in=["WAITING", "RUNNING"]) | Q(deleted_at__isnull=False),
                 name="job_live",
             ),
@@ -88,6 +98,13 @@ class Attempt(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_attempt_per_number")]
+        indexes = [
+            models.Index(
+                fields=["job"],
+                condition=Q(decided_at__isnull=False, completed_at__isnull=True),
+                name="attempt_winding_down",
+            )
+        ]
 
 
 class Task(models.Model):
@@ -127,9 +144,8 @@ class Task(models.Model):
             models.Index(fields=["job", "state"], name="task_by_job"),
             models.Index(
                 fields=["id"],
-                condition=Q(state__in=["STARTING", "RUNNING", "STOPPING"])
-                | Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
-                name="task_live",
+                condition=Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
+                name="task_leftover",
             ),
         ]
 

@@ -51,3 +51,9 @@ def test_the_workers_end_the_job_of_two_roles() -> None:
 
 def test_the_failing_job_is_tried_once_more() -> None:
     assert read_config(next(sample.config for sample in SAMPLES if sample.key == "fails")).retry_count == 1
+
+
+@each_sample
+def test_every_sample_runs_on_a_machine_of_two_cores(sample: Sample) -> None:
+    spec = read_config(sample.config)
+    assert sum(role.task_number * role.cpu_number for role in spec.task_roles) <= 2

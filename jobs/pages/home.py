@@ -14,7 +14,7 @@ from clusters.models import Allocation, Node
 from jobs import queries
 from jobs.access import Viewer
 from jobs.lifecycle import TASK_LIVE
-from jobs.models import Task
+from jobs.models import Job, Task
 from jobs.pages.rows import rows_of, with_gpu_type
 from jobs.queries import JobFilter
 from portal import words
@@ -111,7 +111,7 @@ def _square(gpu: str, taken: set[str], own: set[str], held: set[str], state: str
 
 def _jobs(mine: str, states: Iterable[str]) -> list[Any]:
     jobs = with_gpu_type(queries.list_jobs(JobFilter(username=mine))).filter(state__in=list(states))
-    return list(jobs.order_by("-id")[:MOST])
+    return list(jobs[:MOST])
 
 
 def _taken() -> dict[int, set[str]]:
@@ -124,7 +124,8 @@ def _taken() -> dict[int, set[str]]:
 def _own_gpus(mine: str) -> dict[str, set[str]]:
     if not mine:
         return {}
-    live = Task.objects.filter(job__username=mine, state__in=TASK_LIVE).exclude(gpu_ids=[])
+    running = Job.objects.filter(username=mine, state="RUNNING", deleted_at__isnull=True).values("id")
+    live = Task.objects.filter(job__in=running, state__in=TASK_LIVE).exclude(gpu_ids=[])
     own: dict[str, set[str]] = {}
     for node, gpus in live.values_list("node", "gpu_ids"):
         own.setdefault(node, set()).update(map(str, gpus))

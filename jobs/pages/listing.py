@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,12 +19,34 @@ STATES = ("WAITING", "RUNNING", queries.STOPPING, "SUCCEEDED", "FAILED", "STOPPE
 
 
 @dataclass(frozen=True, slots=True)
+class Cursor:
+    """A place in the list, newest first: when a job was submitted, and its id among those of the same moment."""
+
+    at: datetime
+    id: int
+
+    @classmethod
+    def read(cls, text: str) -> Cursor | None:
+        moment, _, id = text.partition(".")
+        if not (_number(moment) and _number(id)) or len(moment) > 16:
+            return None
+        return cls(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(moment)), int(id))
+
+    @classmethod
+    def of(cls, row: Row) -> Cursor:
+        return cls(row.created_at, row.id)
+
+    def __str__(self) -> str:
+        return f"{(self.at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)}.{self.id}"
+
+
+@dataclass(frozen=True, slots=True)
 class ListQuery:
-    """The address of a list page. ``before`` and ``after`` are job ids: the cursors of Older and Newer."""
+    """The address of a list page. ``before`` and ``after`` are the cursors of Older and Newer."""
 
     which: JobFilter
-    before: int = 0
-    after: int = 0
+    before: Cursor | None = None
+    after: Cursor | None = None
     limit: int = 50
 
     @classmethod
@@ -38,8 +61,8 @@ class ListQuery:
             keyword=params.get("keyword", "").strip(),
             shown_as=True,
         )
-        before, after = _number(params.get("before")), _number(params.get("after"))
-        return cls(which, before, 0 if before else after, limit if limit in SIZES else 50)
+        before, after = Cursor.read(params.get("before", "")), Cursor.read(params.get("after", ""))
+        return cls(which, before, None if before else after, limit if limit in SIZES else 50)
 
     def address(self, **changes: object) -> str:
         which = self.which
@@ -80,8 +103,8 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
         "query": query,
         "rows": rows,
         "facets": facets(query),
-        "newer": query.address(after=rows[0].id) if newer and rows else "",
-        "older": query.address(before=rows[-1].id) if older and rows else "",
+        "newer": query.address(after=Cursor.of(rows[0])) if newer and rows else "",
+        "older": query.address(before=Cursor.of(rows[-1])) if older and rows else "",
         "sizes": SIZES,
         "vcs": list(VirtualCluster.objects.order_by("name").values_list("name", flat=True)),
         "drops": _drops(query),
@@ -92,14 +115,15 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
 def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[Row], bool, bool]:
     """The rows, newest first, and whether there are newer and older ones."""
     jobs = with_gpu_type(queries.list_jobs(query.which))
-    if query.after:
-        found = list(jobs.filter(id__gt=query.after).order_by("id")[: query.limit + 1])
+    if cursor := query.after:
+        jobs = jobs.filter(created_at__gte=cursor.at).exclude(created_at=cursor.at, id__lte=cursor.id)
+        found = list(jobs.order_by("created_at", "id")[: query.limit + 1])
         newer, older = len(found) > query.limit, True
         found = found[: query.limit][::-1]
     else:
-        if query.before:
-            jobs = jobs.filter(id__lt=query.before)
-        found = list(jobs.order_by("-id")[: query.limit + 1])
+        if cursor := query.before:
+            jobs = jobs.filter(created_at__lte=cursor.at).exclude(created_at=cursor.at, id__gte=cursor.id)
+        found = list(jobs[: query.limit + 1])
         newer, older = bool(query.before), len(found) > query.limit
         found = found[: query.limit]
     return rows_of(found, viewer), newer, older

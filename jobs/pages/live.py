@@ -100,7 +100,11 @@ class OneJob:
         except NoJob:
             return {"job-top": render_to_string("jobs/_gone.html", {"name": self._name})}
         page = context(job, self._request.user, self._tab, self._request.GET.dict())
-        templates: dict[str, str] = {"job-head": "jobs/_head.html", "job-top": "jobs/_top.html", "job-tabs": "jobs/_tabs.html"}
+        templates: dict[str, str] = {
+            "job-head": "jobs/_head.html",
+            "job-top": "jobs/_top.html",
+            "job-tabs": "jobs/_tabs.html",
+        }
         if self._tab in ("tasks", "events", "attempts"):
             templates["job-tab"] = str(page["tab_template"])
         return {part: render_to_string(template, page, self._request) for part, template in templates.items()}

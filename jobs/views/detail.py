@@ -64,4 +64,4 @@ def _not_found(request: HttpRequest, username: str, name: str) -> HttpResponse:
 def _near(request: HttpRequest, username: str, name: str) -> list[Row]:
     """The newest jobs of that user whose name begins alike."""
     alike = queries.list_jobs(queries.JobFilter(username=username)).filter(name__istartswith=name[:6])
-    return rows_of(list(with_gpu_type(alike).order_by("-id")[:3]), request.user)
+    return rows_of(list(with_gpu_type(alike)[:3]), request.user)

@@ -131,4 +131,4 @@ def _sent(request: HttpRequest) -> str:
 
 def _recent(request: HttpRequest) -> list[dict[str, Any]]:
     mine = queries.list_jobs(queries.JobFilter(username=request.user.get_username()))
-    return list(mine.order_by("-id")[:_RECENT])
+    return list(mine[:_RECENT])

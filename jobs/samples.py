@@ -113,7 +113,7 @@ SAMPLES = (
     Sample(
         "two-roles",
         "Two roles that talk",
-        "A web server and two workers that find it by its exported address and port.",
+        "A web server and a worker that finds it by its exported address and port.",
         _TWO_ROLES,
     ),
     Sample("fails", "A job that fails", "Writes to stderr, exits with 3 and is tried once more.", _FAILS),

@@ -92,7 +92,8 @@ def tab(browser: Browser, site: str) -> Iterator[Callable[..., Tab]]:
 
     def opened(user: User | None = None, *, width: int = 1280, dark: bool = False, **more: Any) -> Tab:
         scheme = "dark" if dark else "light"
-        context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, **more)
+        size = {"width": width, "height": 800}  # without motion, for a colour on its way to another has no contrast
+        context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", **more)
         contexts.append(context)
         if user is not None:
             context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])

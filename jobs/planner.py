@@ -202,6 +202,9 @@ def _held(world: World, made: Plan) -> None:
                 gpus.update(filter(None, container.labels.get(LABEL_GPUS, "").split(",")))
                 ports.update(int(port) for port in container.labels.get(LABEL_PORTS, "").split(",") if port.isdigit())
         made.held[name] = (frozenset(gpus), frozenset(ports))
+    made.to_hold = {
+        node.name: found for node in world.nodes if (found := made.held.get(node.name, node.held)) != node.held
+    }
 
 
 # --- waiting jobs ----------------------------------------------------------------------------------------------------

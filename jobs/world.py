@@ -156,8 +156,14 @@ class Plan:
     orders: list[Order] = field(default_factory=list)  # for tasks that have ended and for strangers
     collected: list[int] = field(default_factory=list)  # ended tasks with nothing left to collect
     held: dict[str, tuple[frozenset[str], frozenset[int]]] = field(default_factory=dict)  # node -> GPU ids, ports
+    to_hold: dict[str, tuple[frozenset[str], frozenset[int]]] = field(default_factory=dict)  # of these, to write down
     strangers: dict[tuple[str, str], datetime] = field(default_factory=dict)
     purge: list[int] = field(default_factory=list)
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
     again_at: datetime | None = None  # when time alone will change something
     more: bool = False  # the pass was full: plan again at once
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to be written."""
+        return not (self.jobs or self.orders or self.collected or self.to_hold or self.purge)

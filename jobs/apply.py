@@ -14,11 +14,12 @@ from django.db import transaction
 
 from clusters.models import Node
 from jobs import orders
-from jobs.models import Event, Job, Task
+from jobs.models import Job, Task
 from jobs.planner import PARK_FOR
 from jobs.world import JobPlan, Plan
 from jobs.writes import CHUNK, Stale, Writing, job_event, write
 from portal import wake
+from portal.bulk import insert_rows
 
 log = structlog.get_logger()
 
@@ -36,7 +37,7 @@ def apply(plan: Plan, now: datetime) -> int:
             Task.objects.filter(id__in=plan.collected[start : start + CHUNK]).update(collected=True)
         if plan.purge:
             Job.objects.filter(id__in=plan.purge).delete()
-        Event.objects.bulk_create(writing.events, batch_size=CHUNK)
+        insert_rows(writing.events)
         orders.send([*writing.orders, *plan.orders], now)
         if changed or plan.purge:
             wake.notify("pages")

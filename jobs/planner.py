@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from clusters.placement import NodeView, Room
+from clusters.placement import Demand, NodeView, Room
 from clusters.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
 from jobs import exits
 from jobs.exits import Exit
@@ -56,6 +56,8 @@ def offered(world: World, held: dict[str, tuple[frozenset[str], frozenset[int]]]
 
 def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
     made = JobPlan(job)
+    if job.decided is None and not job.stopping and all(_just_runs(world, nodes, task) for task in tasks):
+        return made
     memory = {role.name: role.memory_mb for role in job.spec.task_roles}
     settled = {
         task.id: settle(
@@ -73,6 +75,8 @@ def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]
         one = settled.get(task.id, STAYS)
         if one.after is not None:
             made.changes.append(TaskChange(task, one.after, one.exit, one.container, collected=one.gone))
+            if one.container is not None and one.container.phase is Phase.EXITED:
+                made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
     decided = _decide(world, job, tasks, settled, made)
     if decided is not None:
         _wind_down(world, job, tasks, settled, decided, made)
@@ -81,6 +85,15 @@ def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]
         if order is not None and not (decided and order is Kind.START):
             made.orders.append(Order(order, task.id, task.node, task.container_name))
     return made
+
+
+def _just_runs(world: World, nodes: set[str], task: TaskView) -> bool:
+    """Most tasks of most passes: the short way to what ``settle`` would say."""
+    seen = world.observations.get(task.node)
+    if task.state is not TaskState.RUNNING or seen is None or not seen.reachable or task.node not in nodes:
+        return False
+    container = seen.containers.get(task.container_name)
+    return container is not None and container.phase is Phase.RUNNING
 
 
 def _decide(
@@ -253,17 +266,27 @@ class _Idle:
     """Could the offered nodes, if nothing ran on them, hold it? Remembered by shape."""
 
     def __init__(self, nodes: Sequence[NodeView]) -> None:
-        self._nodes = [
-            replace(node, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
-            for node in nodes
-        ]
+        self._nodes = nodes
+        self._room: Room | None = None
         self._known: dict[int, bool] = {}
 
     def could_hold(self, job: JobView) -> bool:
         key = id(job.demands)
         if key not in self._known:
-            self._known[key] = Room(self._nodes).place(job.demands) is not None
+            self._known[key] = self._could_place(job.demands)
         return self._known[key]
+
+    def _could_place(self, demands: Sequence[Demand]) -> bool:
+        """Tried in one empty room, which is made anew only when something was put there."""
+        if self._room is None:
+            self._room = Room(
+                replace(node, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
+                for node in self._nodes
+            )
+        if self._room.place(demands) is None:
+            return False
+        self._room = None
+        return True
 
 
 # --- starts, and when to look again ----------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError, close_old_connections, transaction
 from django.utils import timezone
 
 from clusters.models import Node
@@ -24,6 +24,7 @@ from jobs.models import Event
 from jobs.planner import plan
 from jobs.world import Observation
 from portal import health, wake
+from portal.bulk import update_rows
 
 log = structlog.get_logger()
 
@@ -38,21 +39,22 @@ class Scheduler:
         self.watch = Watch(self.woken.set)
         self._loader = Loader()
         self._strangers: dict[tuple[str, str], datetime] = {}
+        self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
         self._stopped = False
         self.again_at: datetime | None = None
 
     def tick(self, looks: Mapping[str, Look] | None = None, now: datetime | None = None) -> int:
         """One pass; how many jobs changed. Without ``looks`` it takes the watchers' last."""
         now = now or timezone.now()
-        self._watch_registered()
+        nodes = self._watch_registered()
         looks = self.watch.looks() if looks is None else looks
-        _write_health(looks, now)
+        self._write_health(nodes, looks, now)
         world = self._loader.world(now, {name: _observation(look) for name, look in looks.items()}, self._strangers)
         made = plan(world)
         changed = apply(made, now)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
-        self.again_at = now if made.more else made.again_at
+        self.again_at = now if made.more or (changed and made.goes_on) else made.again_at
         return changed
 
     def run(self) -> None:
@@ -66,7 +68,7 @@ class Scheduler:
             self.woken.clear()
             try:
                 health.beat("scheduler")
-                changed = self.tick()
+                self.tick()
                 failures = 0
             except Exception:
                 failures += 1
@@ -74,8 +76,7 @@ class Scheduler:
                 close_old_connections()
                 self.woken.wait(min(10.0, 0.2 * 2**failures))
                 continue
-            if not changed:
-                self.woken.wait(self._patience())
+            self.woken.wait(self._patience())
         self.watch.stop()
 
     def stop(self) -> None:
@@ -85,7 +86,7 @@ class Scheduler:
     def _patience(self) -> float:
         if self.again_at is None:
             return SAFETY_POLL
-        return max(0.01, min(SAFETY_POLL, (self.again_at - timezone.now()).total_seconds()))
+        return max(0.0, min(SAFETY_POLL, (self.again_at - timezone.now()).total_seconds()))
 
     def _listen(self) -> None:
         listener = wake.Listener("scheduler")
@@ -100,16 +101,34 @@ class Scheduler:
             Event.objects.create(at=now, kind="container.stranger", node=node, reason=reason)
         self._strangers = seen
 
-    def _watch_registered(self) -> None:
-        self.watch.keep_up(dict(Node.objects.values_list("name", "unreachable_since")))
+    def _watch_registered(self) -> list[Node]:
+        nodes = self._loader.ledger.registered()
+        self.watch.keep_up({node.name: node.unreachable_since for node in nodes})
+        return nodes
+
+    def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> None:
+        """Node rows follow what was seen; a change is an Event."""
+        seen: list[tuple[datetime, int]] = []
+        for node in nodes:
+            look = looks.get(node.name)
+            if look is None:
+                continue
+            healthy = Node.Health.READY if look.reachable else Node.Health.UNREACHABLE
+            if node.health != healthy:
+                _change_health(node, look, healthy, now)
+            last = self._seen.get(node.name)
+            if look.reachable and (node.health != healthy or last is None or now - last > SEEN_EVERY):
+                seen.append((look.at, node.pk))
+                self._seen[node.name] = now
+        update_rows(Node, ["last_seen_at"], ["id"], seen)
 
     def _await_first_looks(self) -> None:
         """A pass that knows only half of the nodes would let small jobs overtake a large one."""
         deadline = time.monotonic() + FIRST_LOOKS
         while not self._stopped and time.monotonic() < deadline:
             try:
-                self._watch_registered()
-                if len(self.watch.looks()) == Node.objects.count():
+                nodes = self._watch_registered()
+                if len(self.watch.looks()) == len(nodes):
                     return
             except DatabaseError:
                 log.exception("the database does not answer")
@@ -122,24 +141,16 @@ def _observation(look: Look) -> Observation:
     return Observation(look.node, look.at, look.reachable, look.containers, look.since)
 
 
-def _write_health(looks: Mapping[str, Look], now: datetime) -> None:
-    """Node rows follow what was seen; a change is an Event."""
-    for node in Node.objects.filter(name__in=looks.keys()):
-        look = looks[node.name]
-        health_now = Node.Health.READY if look.reachable else Node.Health.UNREACHABLE
-        values: dict[str, object] = {}
-        if node.health != health_now:
-            values = {"health": health_now, "health_reason": look.reason, "unreachable_since": look.since}
-            Event.objects.create(
-                at=now,
-                kind="node.ready" if look.reachable else "node.unreachable",
-                node=node.name,
-                before=node.health,
-                after=health_now,
-                reason=look.reason,
-            )
-            wake.notify("pages")
-        if look.reachable and (values or node.last_seen_at is None or now - node.last_seen_at > SEEN_EVERY):
-            values["last_seen_at"] = look.at
-        if values:
-            Node.objects.filter(pk=node.pk).update(**values, updated_at=now)
+def _change_health(node: Node, look: Look, after: Node.Health, now: datetime) -> None:
+    values = {"health": after, "health_reason": look.reason, "unreachable_since": look.since, "updated_at": now}
+    with transaction.atomic():
+        Node.objects.filter(pk=node.pk).update(**values)
+        Event.objects.create(
+            at=now,
+            kind="node.ready" if look.reachable else "node.unreachable",
+            node=node.name,
+            before=node.health,
+            after=after,
+            reason=look.reason,
+        )
+        wake.notify("pages")

@@ -164,6 +164,14 @@ class Plan:
     more: bool = False  # the pass was full: plan again at once
 
     @property
+    def goes_on(self) -> bool:
+        """What is written gives the next pass something to do: it makes room, or something has to be stopped."""
+        return any(
+            one.after or one.retry or one.decision or any(c.after is not TaskState.RUNNING for c in one.changes)
+            for one in self.jobs
+        )
+
+    @property
     def is_empty(self) -> bool:
         """Nothing is to be written."""
         return not (self.jobs or self.orders or self.collected or self.to_hold or self.purge)

@@ -18,7 +18,7 @@ from jobs.launch import name_of
 from jobs.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.models import Attempt, Event, Job, Task
 from jobs.world import JobPlan, Kind, Order, TaskChange
-from portal.bulk import Row, update_rows
+from portal.bulk import Row, insert_rows, update_rows
 
 log = structlog.get_logger()
 
@@ -113,7 +113,7 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
         writing.events.append(_placed_event(plan, places, writing.now))
     changed = ["state", "changed_at", "node", "address", "gpu_ids", "ports", "container_name"]
     _update_all(Task, changed, ["id", "state"], rows)
-    Allocation.objects.bulk_create(allocations, batch_size=CHUNK)
+    insert_rows(allocations)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
         Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
     _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None)

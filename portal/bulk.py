@@ -1,4 +1,7 @@
-"""Many rows changed by one prepared statement: what a pass of the scheduler needs to change hundreds of them."""
+"""Many rows written by one prepared statement each: what a pass of the scheduler needs to write hundreds of them.
+
+Signals are left out; the querysets' own ways take ten times as long (SQLite takes but 999 values in one statement).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,23 @@ from django.db.models import Model
 Row = Sequence[Any]
 
 
+def insert_rows(rows: Sequence[Model]) -> None:
+    """INSERT objects of one model. They do not learn their ids."""
+    if not rows:
+        return
+    model = type(rows[0])
+    fields = [field for field in model._meta.concrete_fields if not field.primary_key]
+    values = [[field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields] for row in rows]
+    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
+    table = connection.ops.quote_name(model._meta.db_table)
+    with connection.cursor() as cursor:
+        marks = ", ".join(["%s"] * len(fields))
+        cursor.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", values)  # noqa: S608 - our own names
+
+
 def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str], rows: Iterable[Row]) -> int:
     """UPDATE with the values of each row, those of the fields to ``change`` before those of ``where``. Returns how many
-    rows were changed. Signals and ``auto_now`` are left out, as with ``QuerySet.update``."""
+    rows were changed. ``auto_now`` is left out, as with ``QuerySet.update``."""
     fields = [model._meta.get_field(name) for name in (*change, *where)]
     values = [
         [field.get_db_prep_save(value, connection) for field, value in zip(fields, row, strict=True)]  # type: ignore[union-attr]

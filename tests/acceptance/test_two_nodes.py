@@ -88,17 +88,21 @@ def test_a_gang_with_a_fixed_port_spreads_and_talks_across_the_nodes(portal: Por
     assert [portal.log(name, index=index) for index in (1, 2)] == [greetings] * 2
 
 
-@pytest.mark.parametrize("way", ["tls", "ssh"])
-def test_a_job_goes_on_elsewhere_when_its_node_is_cut_off(portal: Portal, nodes: dict[str, BedNode], way: str) -> None:
+@pytest.mark.parametrize(
+    ("way", "fault", "cure"), [("tls", "cut", "heal"), ("ssh", "cut", "heal"), ("tls", "freeze", "thaw")]
+)
+def test_a_job_goes_on_elsewhere_when_its_node_is_silent(
+    portal: Portal, nodes: dict[str, BedNode], way: str, fault: str, cure: str
+) -> None:
     """And when the node is back, what still runs there keeps its GPUs until it is gone."""
     only(portal, way)
-    cut, name, second = nodes[way], f"cut-{way}", f"after-{way}"
+    cut, name, second = nodes[way], f"{fault}-{way}", f"after-{fault}-{way}"
     portal.submit(config(name, FOREVER, gpuNumber=GPUS))
     portal.wait_running(name)
     old = container_of(cut, name)
     only(portal, way, "unix")
     with witness(cut, portal) as seen:
-        cut.fault("cut")
+        cut.fault(fault)
         try:
             until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"] == 1, 60, 0.2, what="it is retried")
             until(lambda: portal.task(name, attempt=2)["taskState"] == "RUNNING", 30, 0.2, what="it runs elsewhere")
@@ -108,7 +112,7 @@ def test_a_job_goes_on_elsewhere_when_its_node_is_cut_off(portal: Portal, nodes:
             portal.submit(config(second, f"ls /dev/nvidia*; {FOREVER}", gpuNumber=GPUS))
             assert portal.state(second) == "WAITING"
         finally:
-            cut.fault("heal")
+            cut.fault(cure)
         assert portal.wait_running(second, timeout=60)["nodeName"] == way
         assert old not in containers(cut, portal)
         new = container_of(cut, second)

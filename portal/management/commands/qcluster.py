@@ -1,12 +1,27 @@
-"""django-q2's command, whose processes end with it even when it is killed."""
+"""django-q2's command, whose processes end together: with the first one, and when one of them is killed."""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
+import signal
+from multiprocessing.process import BaseProcess
 from typing import Any
 
+from django_q import cluster
 from django_q.management.commands.qcluster import Command as Qcluster
 
 from portal.deathsig import forks_die_with_parent
+
+
+class Sentinel(cluster.Sentinel):
+    def reincarnate(self, process: BaseProcess) -> None:
+        """Whoever reads a multiprocessing queue holds its lock while it waits. One that is killed then never gives it
+        back, and its successor would wait for ever. So all of them end, and `up` starts them anew."""
+        if process.exitcode is not None and process.exitcode < 0:
+            cluster.logger.critical("A process of the workers was killed. All of them end and start again.")
+            os.kill(os.getpid(), signal.SIGKILL)  # its children die with it
+        super().reincarnate(process)
 
 
 class Command(Qcluster):
@@ -14,4 +29,9 @@ class Command(Qcluster):
 
     def handle(self, *args: Any, **options: Any) -> None:
         forks_die_with_parent()
+        cluster.Sentinel = Sentinel
         super().handle(*args, **options)
+        for sentinel in multiprocessing.active_children():
+            sentinel.join()
+            if sentinel.exitcode:
+                raise SystemExit(1)  # whoever runs this must know that it was not told to end

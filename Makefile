@@ -27,3 +27,4 @@ lock: ## pin requirements/*.txt again from pyproject.toml (add ARGS=--upgrade fo
 	@$(COMPILE) $(ARGS) pyproject.toml -o requirements/run.txt
 	@$(COMPILE) $(ARGS) pyproject.toml --group dev -o requirements/dev.txt
 	@$(COMPILE) $(ARGS) requirements/tools.in -o requirements/tools.txt
+	@$(COMPILE) $(ARGS) requirements/clients.in -o requirements/clients.txt

@@ -1,8 +1,8 @@
 """What tells that a live row has changed, read in one cheap query each.
 
 A pass keeps its values of jobs and tasks and reads a row again only when its stamp differs. Everything the planner
-sees of a row changes together with one of the stamp's columns. The SQL is written by hand for two reasons: columns
-come as the database has them, undecoded, and conditions are literals, without which SQLite uses no partial index
+sees of a row changes together with one of the stamp's columns. The SQL is written by hand for two reasons: times come
+as text, which takes a quarter of reading them, and conditions are literals, without which SQLite uses no partial index
 (it compares them with the index's own before it knows any parameter). Indexes: job_live, task_leftover.
 """
 
@@ -15,17 +15,20 @@ Stamp = tuple[object, ...]
 _LIVE = "(j.state IN ('WAITING', 'RUNNING') OR j.deleted_at IS NOT NULL)"
 # All of it is in the index, so that no row with its long config is touched.
 _JOBS = f"""
-    SELECT j.id, j.state, j.execution, j.attempt_number, j.changed_at, j.not_before, j.parked_until, j.deleted_at
+    SELECT j.id, j.state, j.execution, j.attempt_number, CAST(j.changed_at AS TEXT), CAST(j.not_before AS TEXT),
+        CAST(j.parked_until AS TEXT), CAST(j.deleted_at AS TEXT)
     FROM jobs_job j WHERE {_LIVE} ORDER BY j.id
 """  # noqa: S608
 # CROSS JOIN: in this order, which SQLite cannot know to be the best one.
 _TASKS = f"""
-    SELECT t.id, t.job_id, t.state, t.node, t.changed_at, t.ordered_at, t.claimed_until, t.fact_at
+    SELECT t.id, t.job_id, t.state, t.node, CAST(t.changed_at AS TEXT), CAST(t.ordered_at AS TEXT),
+        CAST(t.claimed_until AS TEXT), CAST(t.fact_at AS TEXT)
     FROM jobs_job j CROSS JOIN jobs_attempt a CROSS JOIN jobs_task t
     WHERE {_LIVE} AND j.state = 'RUNNING' AND a.job_id = j.id AND a.number = j.attempt_number AND t.attempt_id = a.id
 """  # noqa: S608
 _LEFTOVERS = """
-    SELECT t.id, t.job_id, t.state, t.node, t.changed_at, t.ordered_at, t.claimed_until, t.fact_at
+    SELECT t.id, t.job_id, t.state, t.node, CAST(t.changed_at AS TEXT), CAST(t.ordered_at AS TEXT),
+        CAST(t.claimed_until AS TEXT), CAST(t.fact_at AS TEXT)
     FROM jobs_task t WHERE NOT t.collected AND t.state IN ('SUCCEEDED', 'FAILED', 'STOPPED')
 """
 

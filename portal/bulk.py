@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from django.db import connection
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.models import Model
 
 Row = Sequence[Any]
@@ -18,7 +18,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
     """INSERT objects of one model. They do not learn their ids."""
     if not rows:
         return
-    model = type(rows[0])
+    model, connection = type(rows[0]), connections[DEFAULT_DB_ALIAS]
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
     values = [[field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields] for row in rows]
     columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
@@ -31,6 +31,7 @@ def insert_rows(rows: Sequence[Model]) -> None:
 def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str], rows: Iterable[Row]) -> int:
     """UPDATE with the values of each row, those of the fields to ``change`` before those of ``where``. Returns how many
     rows were changed. ``auto_now`` is left out, as with ``QuerySet.update``."""
+    connection = connections[DEFAULT_DB_ALIAS]
     fields = [model._meta.get_field(name) for name in (*change, *where)]
     values = [
         [field.get_db_prep_save(value, connection) for field, value in zip(fields, row, strict=True)]  # type: ignore[union-attr]

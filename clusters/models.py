@@ -53,8 +53,8 @@ class VirtualCluster(models.Model):
         STOPPED = "STOPPED"  # nothing new starts
 
     name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9_]+\Z")])
-    capacity = models.PositiveIntegerField(default=0)  # guaranteed percent of the cluster
-    max_capacity = models.PositiveIntegerField(default=0)  # most it may borrow up to, percent
+    capacity = models.FloatField(default=0)  # guaranteed percent of the cluster
+    max_capacity = models.FloatField(default=0)  # most it may borrow up to, percent
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
 
     def __str__(self) -> str:
@@ -69,6 +69,28 @@ class VcGrant(models.Model):
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["vc", "username"], name="one_grant_per_user")]
+
+
+class Group(models.Model):
+    """A name for several users. Each virtual cluster is one (``vc`` is set, its members are the grants); a row of it is
+    there once somebody has described it. Without ``vc`` it is for the organisation's own use and grants nothing."""
+
+    name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9_]+\Z")])
+    vc = models.OneToOneField(VirtualCluster, models.CASCADE, null=True, related_name="group")
+    description = models.TextField(blank=True)
+    external_name = models.CharField(max_length=255, blank=True)
+    extension = models.JSONField(default=dict, blank=True)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class GroupMember(models.Model):
+    group = models.ForeignKey(Group, models.CASCADE, related_name="members")
+    username = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["group", "username"], name="one_membership_per_user")]
 
 
 class Allocation(models.Model):

@@ -4,15 +4,19 @@
     ├─ BadRequest                          400 InvalidParametersError
     │   ├─ InvalidConfig                   400 InvalidParametersError   carries every problem with line, column, path
     │   ├─ IncorrectPassword               400 IncorrectPasswordError
-    │   └─ NoUser                          400 NoUserError
+    │   ├─ NoUser                          400 NoUserError
+    │   └─ UnknownVirtualCluster           400 NoVirtualClusterError
     ├─ TooLarge                            413 (no code, CONTRACT 1.3)
     ├─ Unauthorized                        401 UnauthorizedUserError
     ├─ LockedOut                           429 TooManyAttemptsError
     ├─ Forbidden                           403 ForbiddenUserError
+    │   ├─ NoEnoughQuota  RemoveRunningVc
+    │   └─ RemoveAdmin                     403 RemoveAdminError
     ├─ NotFound                            404
-    │   ├─ NoApi  NoJob  NoJobConfig  NoNode  NoVirtualCluster  NoLog
+    │   ├─ NoApi  NoJob  NoJobConfig  NoNode  NoVirtualCluster  NoLog  NoGroup
+    │   └─ MissingUser                     404 NoUserError
     ├─ Conflict                            409
-    │   ├─ ConflictJob  ConflictNode
+    │   ├─ ConflictJob  ConflictNode  ConflictUser  ConflictGroup
     └─ NodeUnreachable                     503 NodeUnreachableError
 
 Pure: the API and the pages turn these into answers in one place each (portal.api.exception_handler, portal.middleware).
@@ -67,6 +71,12 @@ class NoUser(BadRequest):
     code = "NoUserError"
 
 
+class UnknownVirtualCluster(BadRequest):
+    """Granting what does not exist; elsewhere a virtual cluster that is missing is NoVirtualCluster (404)."""
+
+    code = "NoVirtualClusterError"
+
+
 class TooLarge(LongshoreError):
     """request entity too large"""
 
@@ -87,6 +97,20 @@ class LockedOut(LongshoreError):
 
 class Forbidden(LongshoreError):
     code, status = "ForbiddenUserError", 403
+
+
+class RemoveAdmin(Forbidden):
+    code = "RemoveAdminError"
+
+
+class NoEnoughQuota(Forbidden):
+    """No enough quota"""
+
+    code = "NoEnoughQuotaError"
+
+
+class RemoveRunningVc(Forbidden):
+    code = "RemoveRunningVcError"
 
 
 class NotFound(LongshoreError):
@@ -117,6 +141,16 @@ class NoLog(NotFound):
     code = "NoLogError"
 
 
+class MissingUser(NotFound):
+    """The user to change is not there; v1 says 404 here and 400 (NoUser) where a user is read or signs in."""
+
+    code = "NoUserError"
+
+
+class NoGroup(NotFound):
+    code = "NoGroupError"
+
+
 class Conflict(LongshoreError):
     code, status = "ConflictError", 409
 
@@ -127,6 +161,18 @@ class ConflictJob(Conflict):
 
 class ConflictNode(Conflict):
     code = "ConflictNodeError"
+
+
+class ConflictUser(Conflict):
+    code = "ConflictUserError"
+
+
+class ConflictGroup(Conflict):
+    code = "ConflictGroupError"
+
+
+class ConflictVc(Conflict):
+    code = "ConflictVcError"
 
 
 class NodeUnreachable(LongshoreError):

@@ -31,6 +31,8 @@ class User(AbstractBaseUser):
     email = models.EmailField(blank=True)
     is_admin = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)
+    has_github_pat = models.BooleanField(default=False)  # v1 showed no more than that; the token itself is not kept
+    extension = models.JSONField(default=dict, blank=True)  # whatever clients keep with a user; decides nothing
     created_at = models.DateTimeField(auto_now_add=True)
 
     objects: ClassVar[UserManager] = UserManager()

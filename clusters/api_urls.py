@@ -1,13 +1,16 @@
-"""Routes below ``/api/v1/`` about nodes."""
+"""Routes below ``/api/v1/`` about nodes and virtual clusters."""
 
 from __future__ import annotations
 
 from django.urls import path
 
-from clusters import api
+from clusters import api, vc_api
 
 urlpatterns = [
     path("nodes", api.NodeList.as_view(), name="api-nodes"),
     path("nodes/<str:name>", api.NodeDetail.as_view(), name="api-node"),
     path("nodes/<str:name>/status", api.NodeStatusView.as_view(), name="api-node-status"),
+    path("virtual-clusters", vc_api.VirtualClusters.as_view()),
+    path("virtual-clusters/<str:vc>", vc_api.OneVirtualCluster.as_view()),
+    path("virtual-clusters/<str:vc>/status", vc_api.VirtualClusterStatus.as_view()),
 ]

@@ -1,9 +1,10 @@
-"""Reads of virtual clusters: what each was promised, what it uses and what there is. Jobs are counted elsewhere."""
+"""Reads of virtual clusters: what each was promised, what it uses, what there is, and its jobs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from clusters.live_jobs import NONE, LiveJobs, live_by_vc
 from clusters.models import Allocation, Node, VirtualCluster
 
 DEFAULT = "default"
@@ -31,24 +32,28 @@ class VcView:
     """One virtual cluster. ``capacity`` and ``max_capacity`` are percent of the cluster, ``total`` its part of it."""
 
     name: str
-    capacity: int
-    max_capacity: int
+    capacity: float
+    max_capacity: float
     status: str
     used: Amount
     total: Amount
     used_percent: float
     nodes: tuple[str, ...] = field(default=())
+    jobs: LiveJobs = NONE
 
 
 def load_vcs() -> list[VcView]:
-    """All, ``default`` first, then by name. Four queries however many there are."""
+    """All, ``default`` first, then by name. Five queries however many there are."""
     names, whole = _cluster()
-    used = _used()
+    used, jobs = _used(), live_by_vc()
     rows = {vc.name: vc for vc in VirtualCluster.objects.exclude(name=DEFAULT).order_by("name")}
-    rest = max(0, 100 - sum(vc.capacity for vc in rows.values()))
+    rest = max(0.0, round(100 - sum(vc.capacity for vc in rows.values()), 4))
     status = VirtualCluster.objects.filter(name=DEFAULT).values_list("status", flat=True).first()
     default = VirtualCluster(name=DEFAULT, capacity=rest, max_capacity=100, status=status or "RUNNING")
-    return [_view(vc, used.get(vc.name, Amount()), whole, names) for vc in (default, *rows.values())]
+    return [
+        _view(vc, used.get(vc.name, Amount()), whole, names, jobs.get(vc.name, NONE))
+        for vc in (default, *rows.values())
+    ]
 
 
 def _cluster() -> tuple[tuple[str, ...], Amount]:
@@ -67,8 +72,10 @@ def _used() -> dict[str, Amount]:
     return used
 
 
-def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...]) -> VcView:
-    total = Amount(
-        whole.cpus * vc.capacity // 100, whole.memory_mb * vc.capacity // 100, whole.gpus * vc.capacity // 100
-    )
-    return VcView(vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, used.percent_of(whole), nodes)
+def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...], jobs: LiveJobs) -> VcView:
+    total = Amount(_part(whole.cpus, vc), _part(whole.memory_mb, vc), _part(whole.gpus, vc))
+    return VcView(vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, used.percent_of(whole), nodes, jobs)
+
+
+def _part(whole: int, vc: VirtualCluster) -> int:
+    return int(round(whole * vc.capacity / 100, 4))

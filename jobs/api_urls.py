@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.api import detail, history, lists, virtual_clusters
+from jobs.api import detail, history, lists
 from jobs.log_views import log_api_patterns
 
 _OF_A_JOB = {
@@ -31,6 +31,4 @@ urlpatterns: list[URLPattern] = [
     *_job_routes("jobs"),
     path("user/<str:username>/jobs", lists.JobList.as_view()),
     *_job_routes("user/<str:username>/jobs"),
-    path("virtual-clusters", virtual_clusters.VirtualClusters.as_view()),
-    path("virtual-clusters/<str:vc>", virtual_clusters.OneVirtualCluster.as_view()),
 ]

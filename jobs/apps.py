@@ -1,6 +1,17 @@
+from __future__ import annotations
+
 from django.apps import AppConfig
 
 
 class JobsConfig(AppConfig):
     name = "jobs"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        from clusters.live_jobs import count_with
+        from jobs.owners import live_jobs
+        from jobs.queries import live_by_vc
+        from portal.signals import work_of
+
+        work_of.connect(live_jobs, dispatch_uid="jobs.live_jobs")
+        count_with(live_by_vc)

@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db.models import Count, Q, QuerySet
 
+from clusters.live_jobs import LiveJobs
 from jobs.lifecycle import JOB_ENDS, JobState
 from jobs.models import Attempt, Event, Job, Task
 from portal.errors import NoJob
@@ -104,6 +105,11 @@ def count_by_vc() -> dict[str, dict[str, int]]:
     for vc, state, number in rows:
         counts.setdefault(vc, dict.fromkeys(LIVE, 0))[state] = number
     return counts
+
+
+def live_by_vc() -> dict[str, LiveJobs]:
+    """The same for clusters.live_jobs."""
+    return {vc: LiveJobs(jobs[JobState.WAITING], jobs[JobState.RUNNING]) for vc, jobs in count_by_vc().items()}
 
 
 def get_job(username: str, name: str, *, mine: str = "") -> Job:

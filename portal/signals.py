@@ -9,3 +9,7 @@ from __future__ import annotations
 from django.dispatch import Signal
 
 first_start = Signal()
+
+# Sent with ``usernames`` (a tuple) before a user is listed or deleted: each receiver returns how many live pieces of work
+# each of them has, {name: count}; names with none may be left out.
+work_of = Signal()

@@ -10,10 +10,14 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils import timezone
 
 from portal import tokens
 from portal.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
-from portal.models import USERNAME, AuditEvent, User
+from portal.models import USERNAME, ApiToken, AuditEvent, User
+
+LONGEST_TOKEN_NAME = 100
+MOST_TOKEN_DAYS = 365
 
 
 def check_password(request: HttpRequest, username: str, password: str) -> User:
@@ -53,6 +57,36 @@ def change_password(request: HttpRequest, user: User, old: str, new: str) -> Non
         user.save(update_fields=["password"])
         revoked = tokens.revoke_all(user)
         audit(request, "password changed", actor=user.username, data={"tokensRevoked": revoked})
+
+
+def list_tokens(user: User) -> list[ApiToken]:
+    """The user's tokens that still open something, newest first."""
+    live = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
+    return list(live.order_by("-created_at", "-pk"))
+
+
+def create_token(user: User, name: str, days: int, request: HttpRequest | None = None) -> str:
+    """A named bearer token; it is told here and never again. BadRequest for a bad name or time."""
+    name = name.strip()
+    if not name or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
+        raise BadRequest(f"Give the token a name of 1 to {LONGEST_TOKEN_NAME} characters.")
+    if not 1 <= days <= MOST_TOKEN_DAYS:
+        raise BadRequest(f"A token lives 1 to {MOST_TOKEN_DAYS} days.")
+    with transaction.atomic():
+        token = tokens.issue(user, days * 86_400, name)
+        audit(request, "token made", actor=user.username, target=user.username, data={"name": name, "days": days})
+    return token
+
+
+def revoke_token(user: User, token_id: int, request: HttpRequest | None = None) -> bool:
+    """Ends one of the user's own tokens at once. False when it is not his or ended already."""
+    with transaction.atomic():
+        mine = ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None)
+        if not mine.update(revoked_at=timezone.now()):
+            return False
+        name = ApiToken.objects.values_list("name", flat=True).get(pk=token_id)
+        audit(request, "token revoked", actor=user.username, target=user.username, data={"name": name})
+    return True
 
 
 def audit(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from django.conf import settings
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
 from rest_framework.parsers import JSONParser
@@ -14,8 +13,10 @@ from rest_framework.views import APIView
 from clusters import services
 from clusters.models import Node
 from clusters.serializers import NewNode, NodeChange, NodeStatus, node_objects
+from clusters.shapes import NodeObject, NodeObjects
 from portal.auth import require_user
 from portal.errors import BadRequest
+from portal.openapi import Message, errors
 
 
 class NodeView(APIView):
@@ -23,36 +24,36 @@ class NodeView(APIView):
 
 
 class NodeList(NodeView):
-    @extend_schema(summary="All nodes, by name", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="All nodes, by name", responses=NodeObjects)
     def get(self, request: Request) -> Response:
         _reader(request)
         return Response(node_objects(Node.objects.order_by("name")))
 
-    @extend_schema(summary="Register a node", request=NewNode, responses={201: OpenApiTypes.OBJECT})
+    @extend_schema(summary="Register a node", request=NewNode, responses={201: NodeObject, **errors(409)})
     def post(self, request: Request) -> Response:
         node = services.register_node(request.user, _body(request), _ip(request))
         return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
 
 
 class NodeDetail(NodeView):
-    @extend_schema(summary="One node", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="One node", responses=NodeObject)
     def get(self, request: Request, name: str) -> Response:
         _reader(request)
         return Response(node_objects([services.find_node(name)])[0])
 
-    @extend_schema(summary="Change what the body names", request=NodeChange, responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Change what the body names", request=NodeChange, responses={200: NodeObject, **errors(409)})
     def put(self, request: Request, name: str) -> Response:
         node = services.change_node(request.user, name, _body(request), _ip(request))
         return Response(node_objects([node])[0])
 
-    @extend_schema(summary="Remove a node that nothing runs on", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Remove a node that nothing runs on", responses={200: Message, **errors(409)})
     def delete(self, request: Request, name: str) -> Response:
         services.remove_node(request.user, name, _ip(request))
         return Response({"message": f"node {name} removed"})
 
 
 class NodeStatusView(NodeView):
-    @extend_schema(summary="Activate, cordon or drain a node", request=NodeStatus, responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Activate, cordon or drain a node", request=NodeStatus, responses=NodeObject)
     def put(self, request: Request, name: str) -> Response:
         node = services.set_node_status(request.user, name, _body(request), _ip(request))
         return Response(node_objects([node])[0])

@@ -13,6 +13,7 @@ from clusters.runtime import Stream
 from jobs import access, logs
 from jobs.api.base import JobApi, find_job, query_number, viewer
 from portal.errors import BadRequest, NoLog, Unauthorized
+from portal.openapi import errors
 
 _MOST = 9_999_999_999
 # What v1 clients append to containerLog; the user's output had names of its own from v0.13 on.
@@ -41,7 +42,7 @@ class TaskLog(JobApi):
             OpenApiParameter("offset", int, description="from this byte on"),
             OpenApiParameter("download", bool),
         ],
-        responses={(200, "text/plain"): OpenApiTypes.STR},
+        responses={(200, "text/plain; charset=utf-8"): OpenApiTypes.STR, **errors(503)},
     )
     def get(
         self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0

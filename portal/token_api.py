@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from drf_spectacular.utils import extend_schema
+from pydantic import BaseModel, Field
 from rest_framework.parsers import FormParser, JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -12,16 +14,33 @@ from rest_framework.views import APIView
 
 from portal import services
 from portal.errors import BadRequest
+from portal.openapi import errors
 
 _FIELDS = ("username", "password", "expiration")
 _USERNAME = re.compile(r"[\w.-]+", re.ASCII)
 _LEAST, _MOST, _DEFAULT = 60, 604_800, 86_400  # seconds
 
 
+class TokenRequest(BaseModel):
+    username: str = Field(pattern=r"^[\w.-]+$")
+    password: str = Field(min_length=6)
+    expiration: int = Field(_DEFAULT, ge=_LEAST, le=_MOST, description="Seconds.")
+
+
+class TokenAnswer(BaseModel):
+    user: str
+    token: str
+    admin: bool
+    hasGitHubPAT: bool
+
+
 class TokenView(APIView):
     authentication_classes = ()  # a bad token in the header must not stop somebody from getting a good one
     parser_classes = (JSONParser, FormParser)
 
+    @extend_schema(
+        summary="A password for a bearer token", request=TokenRequest, responses={200: TokenAnswer, **errors(429)}
+    )
     def post(self, request: Request) -> Response:
         username, password, seconds = read(request.data)
         user, token = services.make_token(request._request, username, password, seconds)

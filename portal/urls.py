@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal import pages, theme, views
+from portal import api_docs, pages, theme, views
 
 _V1 = [
     path("", include("portal.api_urls")),
@@ -23,6 +23,7 @@ urlpatterns = [
     path("rest-server/api/v1/", include((_V1, "rest-server"))),
     path("api/v1/", include(_V1)),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
+    path("api/docs", api_docs.docs, name="api-docs"),
     re_path(r"^(?:rest-server/)?api/", pages.not_found),
     path("", include("clusters.urls")),
     path("", include("jobs.urls")),

@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.models import AnonymousUser
+from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from jobs import access, queries
 from jobs.models import Job
+from jobs.spec import JobSpec
 from portal.auth import user_or_none
 from portal.errors import BadRequest, TooLarge, Unauthorized
 from portal.models import User
 from portal.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
 
 _MOST = 1_000_000_000
+# For the API's document. A config is read under any content type; comments and trailing commas are allowed in JSON.
+CONFIG = {"application/json": JobSpec, "application/x-www-form-urlencoded": JobSpec, "text/plain": OpenApiTypes.STR}
 
 
 class JobApi(APIView):

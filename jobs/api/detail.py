@@ -4,26 +4,27 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import access, jsonc, queries, serializers, services
-from jobs.api.base import JobApi, body, find_job, viewer
+from jobs.api import shapes
+from jobs.api.base import CONFIG, JobApi, body, find_job, viewer
 from jobs.explain import waiting_reason
 from jobs.lifecycle import JobState
 from jobs.models import Job
 from portal.auth import require_user
 from portal.errors import BadRequest, NoJobConfig, Unauthorized
+from portal.openapi import Message, errors
 
 
 class JobDetail(JobApi):
-    @extend_schema(summary="One job", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> Response:
         return Response(job_answer(request, find_job(request, username, job), job))
 
-    @extend_schema(summary="Submit a job", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT})
+    @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:
         from jobs.api.lists import created
 
@@ -33,7 +34,7 @@ class JobDetail(JobApi):
         user = require_user(request)
         return created(request, services.submit(user, body(request), name_from_url=job, username=username or None))
 
-    @extend_schema(summary="Delete a job", responses={202: OpenApiTypes.OBJECT})
+    @extend_schema(summary="Delete a job", responses={202: Message})
     def delete(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
         services.delete(require_user(request), found)
@@ -41,7 +42,7 @@ class JobDetail(JobApi):
 
 
 class ExecutionType(JobApi):
-    @extend_schema(summary="START or STOP a job", request=OpenApiTypes.OBJECT, responses={202: OpenApiTypes.OBJECT})
+    @extend_schema(summary="START or STOP a job", request=shapes.ExecutionValue, responses={202: Message})
     def put(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
         value = _execution(body(request))
@@ -54,7 +55,7 @@ class ExecutionType(JobApi):
 
 
 class JobConfig(JobApi):
-    @extend_schema(summary="The config as it was submitted", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="The config as it was submitted", responses={200: {"type": "object"}})
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
         if not access.may_read_config(viewer(request), found):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import queries, serializers
+from jobs.api import shapes
 from jobs.api.base import JobApi, find_job, query_number
 from portal.errors import NoJob
 
@@ -18,7 +18,7 @@ class Attempts(JobApi):
     @extend_schema(
         summary="The attempts of a job, newest first",
         parameters=[OpenApiParameter("offset", int), OpenApiParameter("limit", int)],
-        responses=OpenApiTypes.OBJECT,
+        responses=shapes.AttemptItems,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
@@ -29,7 +29,7 @@ class Attempts(JobApi):
 
 
 class OneAttempt(JobApi):
-    @extend_schema(summary="One attempt with its tasks", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="One attempt with its tasks", responses=shapes.AttemptDetail)
     def get(self, request: Request, job: str, number: str, username: str = "") -> Response:
         found = find_job(request, username, job)
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
@@ -44,7 +44,7 @@ class Events(JobApi):
     @extend_schema(
         summary="What happened to a job, oldest first; go on with after=next",
         parameters=[OpenApiParameter("after", int), OpenApiParameter("limit", int)],
-        responses=OpenApiTypes.OBJECT,
+        responses=shapes.EventItems,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)

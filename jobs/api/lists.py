@@ -8,19 +8,20 @@ from itertools import chain, islice
 from typing import Any
 
 from django.http import HttpResponseBase, StreamingHttpResponse
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import queries, serializers, services
-from jobs.api.base import JobApi, body, query_number, query_text, require_reader
+from jobs.api import shapes
+from jobs.api.base import CONFIG, JobApi, body, query_number, query_text, require_reader
 from jobs.api.detail import JobDetail, job_answer
 from jobs.lifecycle import JobState
 from jobs.models import Job
 from jobs.queries import JobFilter
 from portal.auth import require_user
 from portal.errors import BadRequest
+from portal.openapi import errors
 
 _AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
@@ -34,7 +35,7 @@ _PARAMETERS = [
 
 
 class JobList(JobApi):
-    @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=shapes.JobItems)
     def get(self, request: Request, username: str = "") -> HttpResponseBase:
         require_reader(request)
         which = _filter(request, username)
@@ -49,7 +50,7 @@ class JobList(JobApi):
             return Response(first)
         return StreamingHttpResponse(_json(chain(first, lines)), content_type="application/json")
 
-    @extend_schema(summary="Submit a job", request=OpenApiTypes.OBJECT, responses={201: OpenApiTypes.OBJECT})
+    @extend_schema(summary="Submit a job", request=CONFIG, responses={201: shapes.JobDetail, **errors(404, 409)})
     def post(self, request: Request, username: str = "") -> Response:
         user = require_user(request)
         return created(request, services.submit(user, body(request), username=username or None))
@@ -60,8 +61,8 @@ class Validate(JobDetail):
 
     @extend_schema(
         summary="Every problem of a config, with line and column, and whether the cluster could run it",
-        request=OpenApiTypes.OBJECT,
-        responses=OpenApiTypes.OBJECT,
+        request=CONFIG,
+        responses=shapes.CheckResult,
     )
     def post(self, request: Request, job: str) -> Response:
         user = require_user(request)

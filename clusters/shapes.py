@@ -1,0 +1,41 @@
+"""What the node routes answer, for the API's document. ``clusters.serializers`` makes it; the tests compare the two."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field, RootModel
+
+
+class Resources(BaseModel):
+    vCores: int
+    memory: int = Field(description="MB")
+    GPUs: int
+
+
+class NodeGpu(BaseModel):
+    id: str
+    type: str
+    inUse: bool
+    held: bool = Field(description="By a container that should not be there.")
+
+
+class NodeObject(BaseModel):
+    name: str
+    endpoint: str
+    address: str
+    status: Literal["active", "cordoned", "draining"]
+    health: Literal["ready", "unreachable", "quarantined"]
+    healthReason: str
+    lastSeen: int | None = Field(description="Milliseconds since 1970.")
+    resourcesTotal: Resources
+    resourcesUsed: Resources
+    gpus: list[NodeGpu]
+    portRange: list[int]
+    network: Literal["host", "bridge"]
+    labels: dict[str, str]
+    dockerVersion: str
+
+
+class NodeObjects(RootModel[list[NodeObject]]):
+    """By name."""

@@ -1,0 +1,98 @@
+"""``/api/docs``: the API's document as a page, without a script. It is made once in a process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+from drf_spectacular.generators import SchemaGenerator
+
+_DEEPEST = 8  # a shape that holds itself would never end
+
+
+@require_safe
+def docs(request: HttpRequest) -> HttpResponse:
+    return render(request, "portal/api_docs.html", {"groups": _groups(), "nav": "api"})
+
+
+@cache
+def _groups() -> list[dict[str, Any]]:
+    """``[{"name", "operations": [...]}]`` in the order of the routes."""
+    schema: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    shapes = schema.get("components", {}).get("schemas", {})
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for path, methods in schema["paths"].items():
+        for method, operation in methods.items():
+            groups.setdefault(operation["tags"][0], []).append(_operation(path, method, operation, shapes))
+    return [{"name": name, "operations": operations} for name, operations in groups.items()]
+
+
+def _operation(path: str, method: str, operation: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    body = operation.get("requestBody", {}).get("content", {})
+    return {
+        "id": operation["operationId"],
+        "method": method.upper(),
+        "path": path,
+        "summary": operation.get("summary", ""),
+        "text": operation.get("description", ""),
+        "parameters": [{**each, "type": _type(each["schema"], shapes)} for each in operation.get("parameters", [])],
+        "takes": ", ".join(body),
+        "body": _fields(next(iter(body.values()), {}).get("schema", {}), shapes),
+        "answers": [_answer(status, answer, shapes) for status, answer in operation["responses"].items()],
+    }
+
+
+def _answer(status: str, answer: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    media_type, content = next(iter(answer.get("content", {}).items()), ("", {}))
+    fields = _fields(content.get("schema", {}), shapes) if status.startswith("2") else []
+    return {"status": status, "text": answer["description"], "media_type": media_type, "fields": fields}
+
+
+def _fields(shape: dict[str, Any], shapes: dict[str, Any]) -> list[dict[str, Any]]:
+    return list(_walk(shape, shapes, ()))
+
+
+def _walk(shape: dict[str, Any], shapes: dict[str, Any], above: tuple[str, ...]) -> Iterator[dict[str, Any]]:
+    """A line for each field, those of an inner object behind it."""
+    inner = _object_in(shape, shapes)
+    needed = inner.get("required", [])
+    for name, field in inner.get("properties", {}).items() if len(above) < _DEEPEST else ():
+        path = (*above, name)
+        text = field.get("description", "")
+        yield {"name": ".".join(path), "type": _type(field, shapes), "required": name in needed, "text": text}
+        yield from _walk(field, shapes, path)
+
+
+def _object_in(shape: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    """The object that a list, a map or a choice of shapes is about; {} without one."""
+    shape = _resolved(shape, shapes)
+    if "properties" in shape:
+        return shape
+    inner = [shape[key] for key in ("items", "additionalProperties") if isinstance(shape.get(key), dict)]
+    for each in [*inner, *shape.get("anyOf", [])]:
+        if found := _object_in(each, shapes):
+            return found
+    return {}
+
+
+def _resolved(shape: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
+    ref = shape.get("$ref")
+    return shapes[ref.rsplit("/", 1)[1]] if ref else shape
+
+
+def _type(shape: dict[str, Any], shapes: dict[str, Any]) -> str:
+    shape = _resolved(shape, shapes)
+    if "enum" in shape or "const" in shape:
+        return " | ".join(map(str, shape.get("enum", [shape.get("const")])))
+    if "anyOf" in shape:
+        return " or ".join(_type(each, shapes) for each in shape["anyOf"])
+    kind = shape.get("type", "any")
+    if kind == "array":
+        return f"list of {_type(shape.get('items', {}), shapes)}"
+    if kind == "object" and isinstance(shape.get("additionalProperties"), dict):
+        return f"map of {_type(shape['additionalProperties'], shapes)}"
+    return str(kind)

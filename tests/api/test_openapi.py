@@ -1,0 +1,118 @@
+"""The API's document is complete and true, and a machine that reads it finds no fault with the API."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from django.urls import URLPattern, URLResolver, get_resolver
+from drf_spectacular.generators import SchemaGenerator
+from rest_framework.test import APIClient
+
+from portal import openapi
+from portal.models import User
+
+APPS = ("portal", "clusters", "jobs")
+
+
+@pytest.fixture(scope="module")
+def schema() -> dict[str, Any]:
+    found: dict[str, Any] = SchemaGenerator().get_schema(request=None, public=True)
+    return found
+
+
+def operations(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [each for methods in schema["paths"].values() for each in methods.values()]
+
+
+def test_it_is_valid_and_made_without_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("spectacular", validate=True, fail_on_warn=True)
+    assert capsys.readouterr().err == ""
+
+
+def test_it_is_at_its_address(api: Callable[..., APIClient]) -> None:
+    answer = api(None).get("/api/schema/")
+    assert answer.status_code == 200
+    assert b"openapi: 3.1.0" in answer.content
+
+
+def test_no_two_operations_have_one_name(schema: dict[str, Any]) -> None:
+    names = [each["operationId"] for each in operations(schema)]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_every_operation_says_what_it_does_and_what_it_answers(schema: dict[str, Any]) -> None:
+    assert [each["operationId"] for each in operations(schema) if not each.get("summary")] == []
+    shapeless = [
+        each["operationId"]
+        for each in operations(schema)
+        for status, answer in each["responses"].items()
+        if not answer.get("content") and status != "302"
+    ]
+    assert shapeless == []
+
+
+def test_every_route_of_v1_is_in_it(schema: dict[str, Any]) -> None:
+    routes = {path for path in addresses(get_resolver().url_patterns) if path.startswith("/api/v1/")}
+    assert routes
+    assert routes - schema["paths"].keys() == set()
+
+
+def test_it_knows_no_route_twice(schema: dict[str, Any]) -> None:
+    assert [path for path in schema["paths"] if path.startswith("/rest-server")] == []
+
+
+def test_the_page_of_it_needs_no_script_and_shows_every_operation(browse: Callable[..., Client]) -> None:
+    answer = browse(None).get("/api/docs/")
+    text = answer.content.decode()
+    assert answer.status_code == 200
+    assert "<script>" not in text
+    assert re.search(r"\son\w+=", text) is None
+    assert text.count("<details id=") == len(operations(SchemaGenerator().get_schema(request=None, public=True)))
+    assert "jobStatus.retryDetails.user" in text
+
+
+def test_it_says_how_to_sign_in(schema: dict[str, Any]) -> None:
+    assert schema["components"]["securitySchemes"]["bearer"]["scheme"] == "bearer"
+    assert schema["paths"]["/api/v1/token"]["post"].get("security") is None
+
+
+def test_it_tells_models_apart_that_have_one_name() -> None:
+    """Components are named by their class alone."""
+    shapes = [each for each in subclasses(openapi.BaseModel) if each.__module__.split(".")[0] in APPS]
+    named = {each.__name__: each for each in shapes}
+    twice = [each for each in shapes if named[each.__name__] is not each and is_shown(each)]
+    assert twice == []
+
+
+def test_a_guest_is_told_which_statuses_he_can_meet(schema: dict[str, Any], api: Callable[..., APIClient]) -> None:
+    told = schema["paths"]["/api/v1/user/{username}/jobs"]["post"]["responses"]
+    assert {"201", "400", "401", "403", "404", "409", "413"} == set(told)
+    assert str(api(None).post("/api/v1/user/alice/jobs", {}, format="json").status_code) in told
+
+
+def test_an_admin_is_known_by_his_token(schema: dict[str, Any], api: Callable[..., APIClient], admin: User) -> None:
+    assert str(api(admin).get("/api/v1/nodes").status_code) in schema["paths"]["/api/v1/nodes"]["get"]["responses"]
+
+
+def is_shown(model: type) -> bool:
+    return model.__module__.rsplit(".", 1)[-1] in {"shapes", "serializers", "openapi"} or "api" in model.__module__
+
+
+def subclasses(model: type) -> list[type]:
+    return [each for child in model.__subclasses__() for each in (child, *subclasses(child))]
+
+
+def addresses(patterns: list[Any], before: str = "/") -> list[str]:
+    found = []
+    for each in patterns:
+        path = before + str(each.pattern)
+        if isinstance(each, URLResolver):
+            found += addresses(each.url_patterns, path)
+        elif isinstance(each, URLPattern):
+            found.append(re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path))
+    return found

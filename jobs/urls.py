@@ -6,7 +6,7 @@ from django.urls import URLPattern, path
 
 from jobs import stream
 from jobs.log_views import log_page_patterns, log_stream_patterns
-from jobs.views import actions, detail, lists, submit
+from jobs.views import actions, detail, lists, submit, vcs
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -23,6 +23,10 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/config", detail.config, name="job-config"),
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),
     path(f"{_JOB}/delete", actions.delete, name="job-delete"),
+    path("vcs", vcs.vcs, name="vcs"),
+    path("vcs/<str:name>", vcs.vc, name="vc"),
+    path("vcs/<str:name>/status", vcs.status, name="vc-status"),
+    path("vcs/<str:name>/delete", vcs.delete, name="vc-delete"),
     *log_page_patterns,
     path("stream/page", stream.page, name="stream"),
     *log_stream_patterns,

@@ -11,7 +11,6 @@ from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -22,6 +21,7 @@ from jobs.pages.rows import job_url, shown_state
 from jobs.views.guard import signed_in
 from portal import words
 from portal.auth import require_user
+from portal.confirm import back
 from portal.errors import BadRequest, NoJob
 
 MOST_WITHOUT_TYPING = 20
@@ -47,7 +47,7 @@ def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
         messages.success(request, f"{job.name} was asked to stop.")
     else:
         messages.success(request, f"{job.name} had ended or was stopping already.")
-    return redirect(_back(request, job_url(username, name)))
+    return redirect(back(request, job_url(username, name)))
 
 
 @never_cache
@@ -63,7 +63,7 @@ def stop_many(request: HttpRequest) -> HttpResponseBase:
         raise BadRequest(f"Type {len(able)} to stop {len(able)} jobs. Nothing was stopped.")
     done = services.stop_many(require_user(request), able)
     messages.success(request, f"{words.count(done.stopped, 'job was', 'jobs were')} asked to stop.")
-    return redirect(_back(request, "/jobs"))
+    return redirect(back(request, "/jobs"))
 
 
 @never_cache
@@ -95,10 +95,10 @@ def _ask_stop(request: HttpRequest, jobs: Sequence[Job], action: str, *, bulk: b
 
 def _ask(request: HttpRequest, page: dict[str, Any], jobs: Sequence[Job], action: str, *, bulk: bool) -> HttpResponse:
     is_dialog = request.headers.get("HX-Request") == "true"
-    back = _back(request, "/jobs" if bulk else job_url(jobs[0].username, jobs[0].name))
+    target = back(request, "/jobs" if bulk else job_url(jobs[0].username, jobs[0].name))
     found = {"action": action, "items": [_item(job) for job in jobs], "bulk": bulk, "is_dialog": is_dialog}
-    template = "components/_confirm.html" if is_dialog else "jobs/confirm.html"
-    return render(request, template, {"nav": "jobs", "back": back, "next": back, **found, **page})
+    template = "components/_confirm.html" if is_dialog else "confirm.html"
+    return render(request, template, {"nav": "jobs", "back": target, "next": target, **found, **page})
 
 
 def _stop_effect(jobs: Sequence[Job]) -> str:
@@ -145,11 +145,3 @@ def _chosen(names: Sequence[str]) -> list[Job]:
         except NoJob:
             continue
     return found
-
-
-def _back(request: HttpRequest, otherwise: str) -> str:
-    """Where the question was asked: the form's ``next``, else the page before."""
-    for target in (request.POST.get("next"), request.headers.get("HX-Current-URL"), request.headers.get("Referer")):
-        if target and url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
-            return target
-    return otherwise

@@ -1,0 +1,243 @@
+"""What the page of virtual clusters shows, and what a change of one would do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db.models import Count, Sum
+
+from clusters.models import Node, VcGrant
+from clusters.vc_queries import DEFAULT, VcView, load_vcs
+from jobs import queries
+from jobs.access import Viewer
+from jobs.lifecycle import JobState
+from portal import words
+from portal.errors import NoVirtualCluster
+
+MOST_PEOPLE = 60
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?")
+_STATES = {"RUNNING": "active", "STOPPED": "STOPPED", "DRAINING": "draining"}
+
+
+@dataclass(frozen=True, slots=True)
+class VcLine:
+    """A row. Percent are of the whole cluster; ``used`` is of its GPUs where there are any, else of what it uses most
+    of. The cells hold (number, what stands below it)."""
+
+    view: VcView
+    gpus: int  # of the cluster
+    people: str
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def url(self) -> str:
+        return f"/vcs/{self.view.name}"
+
+    @property
+    def is_default(self) -> bool:
+        return self.view.name == DEFAULT
+
+    @property
+    def state(self) -> str:
+        return _STATES[self.view.status]
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.view.status != "RUNNING"
+
+    @property
+    def used(self) -> float:
+        return round(100 * self.view.used.gpus / self.gpus, 2) if self.gpus else self.view.used_percent
+
+    @property
+    def guaranteed(self) -> str:
+        return f"{self.view.capacity:g}"
+
+    @property
+    def within(self) -> float:
+        return min(self.used, self.view.capacity)
+
+    @property
+    def above(self) -> float:
+        return max(0.0, self.used - self.view.capacity)
+
+    @property
+    def used_cell(self) -> tuple[str, str]:
+        if self.gpus:
+            above = self.view.used.gpus - self.view.total.gpus
+            return f"{self.view.used.gpus:,}", f"{above:,} above" if above > 0 else ""
+        return f"{self.used:g} %", words.count(self.view.used.cpus, "core") if self.view.used.cpus else ""
+
+    @property
+    def guaranteed_cell(self) -> tuple[str, str]:
+        return self._cell(self.view.capacity)
+
+    @property
+    def most_cell(self) -> tuple[str, str]:
+        return self._cell(self.view.max_capacity)
+
+    @property
+    def says(self) -> str:
+        """The bar, read aloud."""
+        view = self.view
+        return f"{view.name}: {self.used:g} % used, {view.capacity:g} % guaranteed, at most {view.max_capacity:g} %"
+
+    def _cell(self, percent: float) -> tuple[str, str]:
+        return (f"{gpus_of(percent, self.gpus):,}", f"{percent:g} %") if self.gpus else (f"{percent:g} %", "")
+
+
+@dataclass(frozen=True, slots=True)
+class VcForm:
+    """What was typed, and what is wrong with it by field ("" for the whole)."""
+
+    name: str = ""
+    capacity: str = ""
+    maximum: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    effect: tuple[str, ...] = ()
+    checked: bool = False
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Guaranteed and at most, in percent. Only for a form without errors."""
+        return float(self.capacity), float(self.maximum or self.capacity)
+
+
+def page(viewer: Viewer, **more: Any) -> dict[str, Any]:
+    """The context of clusters/vcs.html. Eight queries at most, however many there are."""
+    gpus, out = cluster_gpus()
+    lines = vc_lines(gpus)
+    return {
+        "nav": "vcs",
+        "lines": lines,
+        "gpus": gpus,
+        "out": out,
+        "is_admin": bool(getattr(viewer, "is_admin", False)),
+        "has_above": any(line.above for line in lines),
+        "default": lines[0],
+        "add": VcForm(),
+        **more,
+    }
+
+
+def vc_lines(gpus: int) -> list[VcLine]:
+    people = dict(VcGrant.objects.order_by().values_list("vc__name").annotate(number=Count("id")))
+    return [VcLine(view, gpus, _people(view.name, people.get(view.name, 0))) for view in load_vcs()]
+
+
+def one_line(lines: list[VcLine], name: str) -> VcLine:
+    for line in lines:
+        if line.name == name:
+            return line
+    raise NoVirtualCluster(f"There is no virtual cluster {name}.")
+
+
+def panel(line: VcLine, viewer: Viewer, form: VcForm | None = None) -> dict[str, Any]:
+    """What stands below the list when one of them is open. Who may use it is for admins."""
+    is_admin = bool(getattr(viewer, "is_admin", False))
+    using = list(
+        queries.visible_jobs()
+        .filter(vc=line.name, state=JobState.RUNNING)
+        .order_by()
+        .values("username")
+        .annotate(jobs=Count("id"), gpus=Sum("total_gpus"))
+        .order_by("-gpus", "-jobs", "username")[:MOST_PEOPLE]
+    )
+    granted = VcGrant.objects.filter(vc__name=line.name).order_by("username").values_list("username", flat=True)
+    names = list(granted) if is_admin and not line.is_default else []
+    now = {use["username"] for use in using}
+    others = [name for name in names if name not in now]
+    return {
+        "shown": line,
+        "form": form or VcForm(line.name, f"{line.view.capacity:g}", f"{line.view.max_capacity:g}"),
+        "using": using,
+        "granted": len(names),
+        "others": others[:MOST_PEOPLE],
+        "more_others": len(others[MOST_PEOPLE:]),
+    }
+
+
+def checked(form: VcForm, lines: list[VcLine]) -> VcForm:
+    """The form with its errors, or with what saving it would do."""
+    errors = _errors(form)
+    if errors:
+        return replace(form, errors=errors)
+    before = next((line for line in lines if line.name == form.name), None)
+    default = lines[0]
+    capacity, most = form.numbers
+    room = default.view.capacity + (before.view.capacity if before else 0)
+    if capacity > room:
+        return replace(form, errors={"capacity": f"default has only {default.view.capacity:g} % to give."})
+    if before and (before.view.capacity, before.view.max_capacity) == (capacity, most):
+        return replace(form, effect=("Nothing changes: these are the numbers it has now.",), checked=True)
+    said = _new(form.name, default.gpus, capacity, most) if before is None else _changes(before, capacity, most)
+    said += [default_says(default.view.capacity, round(room - capacity, 4)), "No running job is touched."]
+    return replace(form, effect=tuple(said), checked=True)
+
+
+def default_says(now: float, then: float) -> str:
+    if now == then:
+        return f"default keeps its {now:g} %."
+    return f"default {'shrinks' if then < now else 'grows'} from {now:g} % to {then:g} %."
+
+
+def gpus_of(percent: float, gpus: int) -> int:
+    return int(round(gpus * percent / 100, 4))
+
+
+def _errors(form: VcForm) -> dict[str, str]:
+    errors = {}
+    if not _NAME.fullmatch(form.name):
+        errors["name"] = "Use letters, digits and underscores, 64 at most."
+    for name, value in (("capacity", form.capacity), ("maximum", form.maximum or "0")):
+        if not _PERCENT.fullmatch(value) or float(value) > 100:
+            errors[name] = "Give a number from 0 to 100."
+    if not errors and form.maximum and float(form.maximum) < float(form.capacity):
+        errors["maximum"] = "It may not be less than what is guaranteed."
+    return errors
+
+
+def _new(name: str, gpus: int, capacity: float, most: float) -> list[str]:
+    return [f"{name} is new, with {_share(capacity, gpus)} guaranteed and {_share(most, gpus)} at most."]
+
+
+def _changes(before: VcLine, capacity: float, most: float) -> list[str]:
+    said = []
+    if before.view.capacity != capacity:
+        said.append(f"{before.name}: guarantee {_change(before.view.capacity, capacity, before.gpus)}.")
+    if before.view.max_capacity != most:
+        said.append(f"{before.name}: at most {_change(before.view.max_capacity, most, before.gpus)}.")
+    return said
+
+
+def _share(percent: float, gpus: int) -> str:
+    return f"{percent:g} % ({words.count(gpus_of(percent, gpus), 'GPU')})" if gpus else f"{percent:g} %"
+
+
+def _change(now: float, then: float, gpus: int) -> str:
+    of_gpus = f", {gpus_of(now, gpus):,} → {words.count(gpus_of(then, gpus), 'GPU')}" if gpus else ""
+    return f"{now:g} % → {then:g} %{of_gpus}"
+
+
+def _people(name: str, number: int) -> str:
+    if name == DEFAULT:
+        return "anyone"
+    return words.count(number, "person", "people") if number else "admins only"
+
+
+def cluster_gpus() -> tuple[int, str]:
+    """How many the registered nodes have, and which of them are away."""
+    total, away, names = 0, 0, []
+    for name, health, gpus in Node.objects.order_by("name").values_list("name", "health", "gpus"):
+        total += len(gpus)
+        if health != Node.Health.READY and gpus:
+            away += len(gpus)
+            names.append(name)
+    return total, f"{away:,} out of service on {words.listing(names)}" if away else ""

@@ -1,0 +1,174 @@
+"""The page of virtual clusters: read by whoever reads jobs, changed by admins. Here, since it counts jobs."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from clusters import vc_services
+from clusters.vc_queries import DEFAULT
+from jobs.pages import vcs as pages
+from jobs.pages.vcs import VcForm, VcLine
+from jobs.views.guard import reader, signed_in
+from portal import words
+from portal.auth import require_admin
+from portal.confirm import ask, back
+from portal.errors import Forbidden, LongshoreError
+
+
+@never_cache
+@reader
+@require_http_methods(["GET", "HEAD", "POST"])
+def vcs(request: HttpRequest) -> HttpResponseBase:
+    """POST adds one. Fields: name, capacity, maximum, action (check: only say what it would do)."""
+    page = pages.page(request.user)
+    if request.method != "POST":
+        return render(request, "clusters/vcs.html", page)
+    require_admin(request)
+    form = pages.checked(_typed(request, request.POST.get("name", "").strip()), page["lines"])
+    if any(line.name == form.name for line in page["lines"]):
+        form = _refuse(form, "name", f"There is a virtual cluster {form.name} already.")
+    if not _only_check(request) and not form.errors:
+        form = _save(request, form)
+        if not form.errors:
+            return redirect(f"/vcs/{form.name}")
+    return render(request, "clusters/vcs.html", {**page, "add": form}, status=_status_of(request, form))
+
+
+@never_cache
+@reader
+@require_http_methods(["GET", "HEAD", "POST"])
+def vc(request: HttpRequest, name: str) -> HttpResponseBase:
+    """POST resizes it. Fields: capacity, maximum, action (check: only say what it would do)."""
+    page = pages.page(request.user)
+    line = pages.one_line(page["lines"], name)
+    form = None
+    if request.method == "POST":
+        require_admin(request)
+        _require_changeable(name)
+        form = pages.checked(_typed(request, name), page["lines"])
+        if not _only_check(request) and not form.errors:
+            form = _save(request, form)
+            if not form.errors:
+                return redirect("/vcs")
+    context = {**page, **pages.panel(line, request.user, form)}
+    return render(request, "clusters/vcs.html", context, status=_status_of(request, form))
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def status(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Stop or activate, whichever it is not. Field of the POST: to (stopped, running)."""
+    admin = require_admin(request)
+    _require_changeable(name)
+    if request.method == "POST":
+        to = request.POST.get("to", "")
+        vc_services.set_vc_status(admin, name, to, ip=_ip(request))
+        done = "stopped: nothing new starts in it" if to == "stopped" else "active: its waiting jobs may start"
+        messages.success(request, f"{name} is {done}.")
+        return redirect(back(request, "/vcs"))
+    line = _line(name)
+    return ask(request, "/vcs", nav="vcs", **(_activate_question(line) if line.is_stopped else _stop_question(line)))
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def delete(request: HttpRequest, name: str) -> HttpResponseBase:
+    admin = require_admin(request)
+    _require_changeable(name)
+    if request.method == "POST":
+        vc_services.delete_vc(admin, name, ip=_ip(request))
+        messages.success(request, f"The virtual cluster {name} was deleted.")
+        return redirect("/vcs")
+    return ask(request, "/vcs", nav="vcs", **_delete_question(_line(name), _line(DEFAULT)))
+
+
+def _stop_question(line: VcLine) -> dict[str, object]:
+    jobs = line.view.jobs
+    goes_on = f"{words.count(jobs.running, 'running job goes', 'running jobs go')} on" if jobs.running else ""
+    waits = f"{words.count(jobs.waiting, 'waiting job stays', 'waiting jobs stay')} queued" if jobs.waiting else ""
+    said = " and ".join(filter(None, (goes_on, waits)))
+    return {
+        "title": f"Stop {line.name}?",
+        "effect": f"Nothing new starts in it until it is active again. {said}{'.' if said else 'It has no jobs now.'}",
+        "fields": {"to": "stopped"},
+        "verb": f"Stop {line.name}",
+        "verb_icon": "player-stop",
+        "keep": "Keep it active",
+    }
+
+
+def _activate_question(line: VcLine) -> dict[str, object]:
+    waiting = words.count(line.view.jobs.waiting, "waiting job", "waiting jobs")
+    return {
+        "title": f"Activate {line.name}?",
+        "effect": f"Its jobs start again as soon as there is room: {waiting} now.",
+        "fields": {"to": "running"},
+        "verb": f"Activate {line.name}",
+        "verb_icon": "player-play",
+        "verb_class": "btn-primary",
+        "keep": "Keep it stopped",
+    }
+
+
+def _delete_question(line: VcLine, default: VcLine) -> dict[str, object]:
+    if line.view.jobs.all:
+        live = words.count(line.view.jobs.all, "job waits or runs", "jobs wait or run")
+        effect = f"{live} in it. It can be deleted when they have ended; stop it first, so that no new ones start."
+        return {"title": f"{line.name} is in use", "effect": effect, "keep": "Back", "sure": False}
+    people = "" if line.people == "admins only" else f" {line.people} can no longer submit to it."
+    grows = pages.default_says(default.view.capacity, round(default.view.capacity + line.view.capacity, 4))
+    return {
+        "title": f"Delete {line.name}?",
+        "effect": f"{grows}{people} Ended jobs stay in the list.",
+        "verb": f"Delete {line.name}",
+        "verb_icon": "trash",
+        "keep": "Keep it",
+    }
+
+
+def _only_check(request: HttpRequest) -> bool:
+    return request.POST.get("action") == "check"
+
+
+def _status_of(request: HttpRequest, form: VcForm | None) -> int:
+    """What was only looked at is answered, not refused; htmx would not show a refusal."""
+    return 400 if form and form.errors and not _only_check(request) else 200
+
+
+def _save(request: HttpRequest, form: VcForm) -> VcForm:
+    """The form as it is when it was saved, else with the error."""
+    capacity, most = form.numbers
+    try:
+        _, is_new = vc_services.create_or_resize_vc(require_admin(request), form.name, capacity, most, ip=_ip(request))
+    except LongshoreError as error:  # somebody else was quicker, or a rule that only the service knows
+        return _refuse(form, "capacity", error.message)
+    did = "was added" if is_new else "was changed"
+    messages.success(request, f"{form.name} {did}: {capacity:g} % guaranteed, {most:g} % at most.")
+    return form
+
+
+def _typed(request: HttpRequest, name: str) -> VcForm:
+    return VcForm(name, request.POST.get("capacity", "").strip(), request.POST.get("maximum", "").strip())
+
+
+def _refuse(form: VcForm, field: str, message: str) -> VcForm:
+    return VcForm(form.name, form.capacity, form.maximum, {**form.errors, field: message})
+
+
+def _line(name: str) -> VcLine:
+    return pages.one_line(pages.vc_lines(0), name)
+
+
+def _require_changeable(name: str) -> None:
+    if name == DEFAULT:
+        raise Forbidden("default has what the other virtual clusters leave. It cannot be changed, stopped or deleted.")
+
+
+def _ip(request: HttpRequest) -> str | None:
+    return request.META.get("REMOTE_ADDR") or None

@@ -1,0 +1,27 @@
+"""The question before what cannot be undone: a page of its own, or the inside of a dialog when a script asks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.utils.http import url_has_allowed_host_and_scheme
+
+
+def ask(request: HttpRequest, otherwise: str, **page: Any) -> HttpResponse:
+    """``page``: title, effect, verb, verb_icon and keep (the safe button); ``refused`` leaves the safe one alone.
+    ``otherwise`` is where both buttons lead when the page before is not known."""
+    is_dialog = request.headers.get("HX-Request") == "true"
+    target = back(request, otherwise)
+    template = "components/_confirm.html" if is_dialog else "confirm.html"
+    known = {"action": request.path, "is_dialog": is_dialog, "back": target, "next": target, "sure": True}
+    return render(request, template, {**known, **page})
+
+
+def back(request: HttpRequest, otherwise: str) -> str:
+    """Where the question was asked: the form's ``next``, else the page before."""
+    for target in (request.POST.get("next"), request.headers.get("HX-Current-URL"), request.headers.get("Referer")):
+        if target and url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
+            return target
+    return otherwise

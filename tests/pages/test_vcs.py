@@ -1,0 +1,232 @@
+"""Virtual clusters: the list, the effect before the click, and what only admins may."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from playwright.sync_api import expect
+
+from clusters.models import VcGrant, VirtualCluster
+from portal.models import AuditEvent, User
+from tests.builders import make_job, make_node
+from tests.pages.conftest import Tab
+
+Browse = Callable[[User | None], Client]
+Count = Callable[[Callable[[], object]], int]
+
+
+def make_vc(name: str = "nlp", capacity: float = 30, most: float = 50, **more: object) -> VirtualCluster:
+    VirtualCluster.objects.update_or_create(name="default", defaults={"capacity": 100 - capacity, "max_capacity": 100})
+    return VirtualCluster.objects.create(name=name, capacity=capacity, max_capacity=most, **more)
+
+
+def text(client: Client, url: str = "/vcs") -> str:
+    return client.get(url).content.decode()
+
+
+def test_it_lists_what_each_has_and_uses(browse: Browse) -> None:
+    node = make_node(gpus=10)
+    vc = make_vc()
+    VcGrant.objects.create(vc=vc, username="alice")
+    make_job("alice", state="RUNNING", gpus=4, node=node, vc="nlp")
+    make_job("alice", vc="nlp")
+    client = browse(None)
+    default, nlp = client.get("/vcs").context["lines"]
+    assert (default.guaranteed_cell, default.people) == (("7", "70 %"), "anyone")
+    assert (nlp.used_cell, nlp.guaranteed_cell, nlp.most_cell) == (("4", "1 above"), ("3", "30 %"), ("5", "50 %"))
+    assert (nlp.people, nlp.view.jobs.running, nlp.view.jobs.waiting) == ("1 person", 1, 1)
+    assert "nlp: 40 % used, 30 % guaranteed, at most 50 %" in text(client)
+
+
+def test_it_shows_percent_where_there_are_no_gpus(browse: Browse) -> None:
+    make_node(cpus=8)
+    assert browse(None).get("/vcs").context["lines"][0].guaranteed_cell == ("100 %", "")
+
+
+def test_it_shows_actions_and_names_to_admins_only(browse: Browse, admin: User, alice: User) -> None:
+    VcGrant.objects.create(vc=make_vc(), username="carol")
+    assert "Add VC" in text(browse(admin))
+    assert "Others: carol." in text(browse(admin), "/vcs/nlp")
+    for client in (browse(alice), browse(None)):
+        shown = text(client) + text(client, "/vcs/nlp")
+        assert "Add VC" not in shown
+        assert "carol" not in shown
+        assert "/vcs/nlp/delete" not in shown
+
+
+@pytest.mark.parametrize("path", ["/vcs", "/vcs/nlp", "/vcs/nlp/status", "/vcs/nlp/delete"])
+def test_it_lets_only_admins_change_anything(browse: Browse, alice: User, path: str) -> None:
+    make_vc()
+    form = {"name": "other", "capacity": "10", "to": "stopped"}
+    assert browse(alice).post(path, form).status_code == 403
+    assert browse(None).post(path, form).status_code in (302, 401)
+    assert list(VirtualCluster.objects.values_list("name", "capacity", "status").order_by("name")) == [
+        ("default", 70, "RUNNING"),
+        ("nlp", 30, "RUNNING"),
+    ]
+
+
+def test_it_protects_default(browse: Browse, admin: User) -> None:
+    client = browse(admin)
+    for path in ("/vcs/default", "/vcs/default/status", "/vcs/default/delete"):
+        assert client.post(path, {"capacity": "10", "to": "stopped"}).status_code == 403
+    assert "/vcs/default/delete" not in text(client)
+
+
+@pytest.mark.parametrize(
+    ("capacity", "maximum", "said"),
+    [
+        ("40", "50", "nlp: guarantee 30 % → 40 %, 3 → 4 GPUs. default shrinks from 70 % to 60 %."),
+        ("10", "60", "nlp: guarantee 30 % → 10 %, 3 → 1 GPU. nlp: at most 50 % → 60 %, 5 → 6 GPUs. default grows"),
+        ("30", "80", "nlp: at most 50 % → 80 %, 5 → 8 GPUs. default keeps its 70 %."),
+        ("30", "50", "Nothing changes"),
+        ("33.5", "50", "guarantee 30 % → 33.5 %, 3 → 3 GPUs. default shrinks from 70 % to 66.5 %."),
+    ],
+)
+def test_it_says_the_effect_and_changes_nothing(
+    browse: Browse, admin: User, capacity: str, maximum: str, said: str
+) -> None:
+    make_node(gpus=10)
+    make_vc()
+    form = {"capacity": capacity, "maximum": maximum, "action": "check"}
+    answer = browse(admin).post("/vcs/nlp", form)
+    assert said in " ".join(answer.context["form"].effect)
+    assert VirtualCluster.objects.get(name="nlp").capacity == 30
+    assert not AuditEvent.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("capacity", "maximum", "field", "said"),
+    [
+        ("101", "", "capacity", "from 0 to 100"),
+        ("-1", "", "capacity", "from 0 to 100"),
+        ("", "", "capacity", "from 0 to 100"),
+        ("²", "", "capacity", "from 0 to 100"),
+        ("1e1", "", "capacity", "from 0 to 100"),
+        ("40", "30", "maximum", "less than what is guaranteed"),
+        ("90", "95", "capacity", "default has only 30 % to give"),
+    ],
+)
+def test_it_says_at_the_field_what_is_wrong_and_keeps_what_was_typed(
+    browse: Browse, admin: User, capacity: str, maximum: str, field: str, said: str
+) -> None:
+    make_vc()
+    make_vc("vision", 40, 40)
+    form = {"capacity": capacity, "maximum": maximum}
+    answer = browse(admin).post("/vcs/nlp", form)
+    assert answer.status_code == 400
+    assert said in answer.context["form"].errors[field]
+    assert f'name="capacity" value="{capacity}"' in answer.content.decode()
+    assert browse(admin).post("/vcs/nlp", {**form, "action": "check"}).status_code == 200
+    assert VirtualCluster.objects.get(name="nlp").capacity == 30
+
+
+def test_it_resizes_and_gives_default_the_rest(browse: Browse, admin: User) -> None:
+    make_vc()
+    answer = browse(admin).post("/vcs/nlp", {"capacity": "45", "maximum": ""}, follow=True)
+    assert "nlp was changed: 45 % guaranteed, 45 % at most." in answer.content.decode()
+    assert dict(VirtualCluster.objects.values_list("name", "capacity")) == {"default": 55, "nlp": 45}
+    assert AuditEvent.objects.get().ip == "127.0.0.1"
+
+
+def test_it_adds_one_and_refuses_a_name_that_is_taken(browse: Browse, admin: User) -> None:
+    client = browse(admin)
+    said = " ".join(client.post("/vcs", {"name": "new", "capacity": "20", "action": "check"}).context["add"].effect)
+    assert said.startswith("new is new, with 20 % guaranteed and 20 % at most. default shrinks from 100 % to 80 %.")
+    assert client.post("/vcs", {"name": "new", "capacity": "20"}).headers["Location"] == "/vcs/new"
+    for name in ("new", "default", "a-b", "", "x" * 65):
+        answer = client.post("/vcs", {"name": name, "capacity": "10"})
+        assert answer.status_code == 400, name
+        assert answer.context["add"].errors["name"]
+    assert VirtualCluster.objects.count() == 2
+
+
+def test_it_stops_and_activates_with_the_effect_said_first(browse: Browse, admin: User) -> None:
+    make_vc()
+    make_job("alice", state="RUNNING", vc="nlp")
+    make_job("alice", vc="nlp")
+    client = browse(admin)
+    question = text(client, "/vcs/nlp/status")
+    assert "1 running job goes on and 1 waiting job stays queued." in question
+    client.post("/vcs/nlp/status", {"to": "stopped"})
+    assert VirtualCluster.objects.get(name="nlp").status == "STOPPED"
+    assert "Activate nlp?" in text(client, "/vcs/nlp/status")
+    client.post("/vcs/nlp/status", {"to": "running"})
+    assert VirtualCluster.objects.get(name="nlp").status == "RUNNING"
+    assert client.post("/vcs/nlp/status", {"to": "odd"}).status_code == 400
+
+
+def test_it_deletes_only_what_has_no_live_jobs(browse: Browse, admin: User) -> None:
+    VcGrant.objects.create(vc=make_vc(), username="carol")
+    job = make_job("carol", vc="nlp")
+    client = browse(admin)
+    assert "nlp is in use" in text(client, "/vcs/nlp/delete")
+    assert client.post("/vcs/nlp/delete").status_code == 403
+    job.state = "STOPPED"
+    job.save()
+    question = text(client, "/vcs/nlp/delete")
+    assert "default grows from 70 % to 100 %. 1 person can no longer submit to it." in question
+    assert client.post("/vcs/nlp/delete").headers["Location"] == "/vcs"
+    assert list(VirtualCluster.objects.values_list("name", "capacity")) == [("default", 100)]
+
+
+def test_an_unknown_one_is_not_found(browse: Browse, admin: User) -> None:
+    for path in ("/vcs/nothing", "/vcs/nothing/delete", "/vcs/nothing/status", "/vcs/%3Cscript%3E"):
+        assert browse(admin).get(path).status_code == 404, path
+
+
+def test_guests_are_sent_to_sign_in_where_nothing_is_open(browse: Browse, settings: object) -> None:
+    settings.ANONYMOUS_READ = "none"  # type: ignore[attr-defined]
+    assert browse(None).get("/vcs").headers["Location"] == "/login?next=/vcs"
+
+
+def test_its_queries_do_not_grow(browse: Browse, admin: User, count_queries: Count) -> None:
+    make_node()
+    make_vc(capacity=1, most=1)
+    client = browse(admin)
+    client.get("/vcs/nlp")
+    few = count_queries(lambda: client.get("/vcs/nlp"))
+    for number in range(20):
+        vc = make_vc(f"vc{number}", 1, 1)
+        VcGrant.objects.create(vc=vc, username=f"u{number}")
+        make_job(f"u{number}", vc=vc.name, state="RUNNING")
+    assert count_queries(lambda: client.get("/vcs/nlp")) == few
+    assert few <= 16
+
+
+@pytest.mark.browser
+def test_the_effect_follows_what_is_typed(tab: Callable[..., Tab], admin: User) -> None:
+    make_vc()
+    shown = tab(admin)
+    page = shown.open("/vcs/nlp")
+    page.fill("#vc-capacity", "40")
+    expect(page.locator("#effect")).to_contain_text("default shrinks from 70 % to 60 %.")
+    page.fill("#vc-capacity", "140")
+    expect(page.locator("#effect")).to_contain_text("Give a number from 0 to 100.")
+    page.fill("#vc-capacity", "40")
+    expect(page.locator("#effect")).to_contain_text("default shrinks")
+    shown.check("the effect")
+    page.get_by_role("button", name="Save nlp").click()
+    expect(page.locator("main")).to_contain_text("nlp was changed")
+    page.click("[aria-label='Stop nlp']")
+    expect(page.locator("#dialog [data-close]")).to_be_focused()
+    shown.check("the dialog")
+    page.locator("#dialog").get_by_role("button", name="Stop nlp").click()
+    expect(page.locator("main")).to_contain_text("nlp is stopped")
+
+
+@pytest.mark.browser
+def test_it_works_without_a_script(tab: Callable[..., Tab], admin: User) -> None:
+    make_vc()
+    page = tab(admin, java_script_enabled=False).open("/vcs")
+    page.get_by_role("link", name="Edit nlp").click()
+    page.fill("#vc-capacity", "40")
+    expect(page.get_by_role("button", name="Save nlp")).to_be_hidden()
+    page.get_by_role("button", name="Show effect").click()
+    expect(page.locator("#effect")).to_contain_text("default shrinks from 70 % to 60 %.")
+    page.get_by_role("button", name="Save nlp").click()
+    page.get_by_role("link", name="Delete nlp").click()
+    page.get_by_role("button", name="Delete nlp").click()
+    expect(page.locator("main")).to_contain_text("The virtual cluster nlp was deleted.")

@@ -153,6 +153,16 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
+def until(moment: datetime) -> SafeString:
+    """``in 29 d``, ``in 5 h``: one unit, for up to 100 days, then a date."""
+    seconds = (moment - timezone.now()).total_seconds()
+    if seconds > 100 * 86400:
+        local = timezone.localtime(moment)
+        return _time(moment, f"{local.day} {local:%b %Y}")
+    return _time(moment, f"in {words.ago(max(5, seconds)).removesuffix(' ago')}")
+
+
+@register.simple_tag
 def age(moment: datetime) -> SafeString:
     """``3 min``, ``5 h``, ``2 d``: one unit, for narrow columns."""
     shown = words.ago((timezone.now() - moment).total_seconds()).removesuffix(" ago").replace("just now", "now")

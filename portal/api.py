@@ -30,6 +30,10 @@ def error_body(error: errors.LongshoreError) -> dict[str, Any]:
     return {"message": error.message} if error.code is None else {"code": error.code, "message": error.message}
 
 
+def no_api(request: HttpRequest) -> errors.NoApi:
+    return errors.NoApi(f"API {_raw_url(request)} is not found.")
+
+
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     known = _translate(error, context["request"])
     if known is None:
@@ -45,7 +49,7 @@ def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError 
         if isinstance(error, kind):
             return ours()
     if isinstance(error, (Http404, exceptions.NotFound, exceptions.MethodNotAllowed)):
-        return errors.NoApi(f"API {request.get_full_path()} is not found.")
+        return no_api(request)
     if isinstance(error, (PermissionDenied, exceptions.PermissionDenied)):
         return errors.Forbidden(str(error) or "This is not allowed.")
     if isinstance(error, DataError):  # a NUL, or a number larger than a column: sent by no honest client
@@ -55,3 +59,12 @@ def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError 
         unreadable.code = None  # as v1 answers a body that is not JSON
         return unreadable
     return errors.BadRequest(str(error.detail)) if isinstance(error, exceptions.APIException) else None
+
+
+def _raw_url(request: HttpRequest) -> str:
+    """As the client wrote it; Django keeps it decoded."""
+    scope = request.META.get("asgi.scope") or {}
+    if not scope.get("raw_path"):
+        return request.get_full_path()
+    query = scope.get("query_string", b"")
+    return (scope["raw_path"] + (b"?" + query if query else b"")).decode("latin-1")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
-from portal.api import error_body, is_api
-from portal.errors import LongshoreError, NoApi, NotFound
+from portal.api import error_body, is_api, no_api
+from portal.errors import LongshoreError, NotFound
 
 
 def error_answer(request: HttpRequest, error: LongshoreError) -> HttpResponse:
@@ -17,7 +17,7 @@ def error_answer(request: HttpRequest, error: LongshoreError) -> HttpResponse:
 
 def not_found(request: HttpRequest, exception: Exception | None = None) -> HttpResponse:
     if is_api(request):
-        return error_answer(request, NoApi(f"API {request.get_full_path()} is not found."))
+        return error_answer(request, no_api(request))
     return error_answer(request, NotFound("There is no such page."))
 
 

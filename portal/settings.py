@@ -41,6 +41,7 @@ INSTALLED_APPS = [
     "jobs",
 ]
 MIDDLEWARE = [
+    "portal.transport.ApiTransport",
     "portal.middleware.SecurityHeaders",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

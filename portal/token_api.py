@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from pydantic import BaseModel, Field
-from rest_framework.parsers import FormParser, JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal import services
 from portal.errors import BadRequest
 from portal.openapi import errors
+from portal.v1 import V1View, fields
 
 _FIELDS = ("username", "password", "expiration")
 _USERNAME = re.compile(r"[\w.-]+", re.ASCII)
@@ -34,30 +34,24 @@ class TokenAnswer(BaseModel):
     hasGitHubPAT: bool
 
 
-class TokenView(APIView):
+class TokenView(V1View):
     authentication_classes = ()  # a bad token in the header must not stop somebody from getting a good one
-    parser_classes = (JSONParser, FormParser)
 
     @extend_schema(
         summary="A password for a bearer token", request=TokenRequest, responses={200: TokenAnswer, **errors(429)}
     )
     def post(self, request: Request) -> Response:
-        username, password, seconds = read(request.data)
+        username, password, seconds = read(fields(request))
         user, token = services.make_token(request._request, username, password, seconds)
         return Response({"user": user.username, "token": token, "admin": user.is_admin, "hasGitHubPAT": False})
 
 
-def read(data: Any) -> tuple[str, str, int]:
+def read(data: Mapping[str, Any]) -> tuple[str, str, int]:
     """Username, password, seconds; or BadRequest with the first violation in v1's words."""
-    if not hasattr(data, "items"):
-        raise BadRequest('"value" must be an object')
-    fields = {
-        key: value[-1] if isinstance(value, list) and hasattr(data, "getlist") else value for key, value in data.items()
-    }
-    username = _username(fields.get("username"), "username" in fields)
-    password = _password(fields.get("password"), "password" in fields)
-    seconds = _expiration(fields.get("expiration", _DEFAULT))
-    for name in fields:
+    username = _username(data.get("username"), "username" in data)
+    password = _password(data.get("password"), "password" in data)
+    seconds = _expiration(data.get("expiration", _DEFAULT))
+    for name in data:
         if name not in _FIELDS:
             raise BadRequest(f'"{name}" is not allowed')
     return username, password, seconds

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rest_framework.request import Request
+from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.errors import BadRequest, TooLarge
@@ -38,6 +39,16 @@ def fields(request: Request) -> dict[str, Any]:
     if not isinstance(data, Mapping):
         raise BadRequest('"value" must be an object')
     return dict(data)
+
+
+def said(message: str, status: int = 201) -> Response:
+    """The answer to most writes: a sentence."""
+    return Response({"message": message}, status=status)
+
+
+def ip_of(request: Request) -> str | None:
+    """For the audit record."""
+    return request.META.get("REMOTE_ADDR") or None
 
 
 def wrong(name: str, what: str) -> BadRequest:
@@ -117,3 +128,5 @@ def _parsed(text: str) -> Any:
         unreadable = BadRequest(where)
         unreadable.code = None
         raise unreadable from None
+    except ValueError:
+        raise BadRequest("The body holds a number of too many digits.") from None

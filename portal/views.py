@@ -73,8 +73,11 @@ def api_root(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 when this process and the database answer; the body also tells how long ago the others were seen."""
+    """200 when this process and the database answer; the body also tells how long ago the others were seen. Who asks
+    for text gets the line that v1's front server had there."""
     fine, report = health.report()
+    if fine and request.get_preferred_type(["application/json", "text/plain"]) == "text/plain":
+        return HttpResponse("Pylon ready.", content_type="text/plain")
     return JsonResponse(report, status=200 if fine else 503)
 
 

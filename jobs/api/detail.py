@@ -8,12 +8,13 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, jsonc, queries, serializers, services
+from jobs import access, jsonc, marks, queries, serializers, services
 from jobs.api import shapes
 from jobs.api.base import CONFIG, JobApi, body, find_job, viewer
 from jobs.explain import waiting_reason
 from jobs.lifecycle import JobState
-from jobs.models import Job
+from jobs.models import Attempt, Job
+from portal import etags
 from portal.auth import require_user
 from portal.errors import BadRequest, NoJobConfig, Unauthorized
 from portal.openapi import Message, errors
@@ -22,7 +23,14 @@ from portal.openapi import Message, errors
 class JobDetail(JobApi):
     @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        return Response(job_answer(request, find_job(request, username, job), job))
+        found = find_job(request, username, job)
+        attempt = queries.current_attempt(found)
+        if found.state == JobState.WAITING:
+            return Response(job_answer(request, found, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
+        etag = etags.mark(request.build_absolute_uri(), *marks.of_job(found, attempt))
+        if etags.has(request, etag):
+            return etags.not_modified(etag)
+        return Response(job_answer(request, found, job, attempt=attempt), headers=etags.headers(etag))
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:
@@ -65,9 +73,11 @@ class JobConfig(JobApi):
         return Response(jsonc.parse(found.config).value)
 
 
-def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -> dict[str, Any]:
-    """The v1 job detail. ``name`` is repeated as it was asked for."""
-    attempt = queries.current_attempt(job)
+def job_answer(
+    request: Request, job: Job, name: str, *, explain: bool = True, attempt: Attempt | None = None
+) -> dict[str, Any]:
+    """The v1 job detail. ``name`` is repeated as it was asked for. ``attempt``: the current one, when it is at hand."""
+    attempt = attempt or queries.current_attempt(job)
     waits = explain and job.state == JobState.WAITING
     return serializers.detail(
         job,

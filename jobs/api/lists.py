@@ -12,13 +12,14 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import queries, serializers, services
+from jobs import marks, queries, serializers, services
 from jobs.api import shapes
 from jobs.api.base import CONFIG, JobApi, body, query_number, query_text, require_reader
 from jobs.api.detail import JobDetail, job_answer
 from jobs.lifecycle import JobState
 from jobs.models import Job
 from jobs.queries import JobFilter
+from portal import etags
 from portal.auth import require_user
 from portal.errors import BadRequest
 from portal.openapi import errors
@@ -39,6 +40,20 @@ class JobList(JobApi):
     def get(self, request: Request, username: str = "") -> HttpResponseBase:
         require_reader(request)
         which = _filter(request, username)
+        etag = etags.mark(request.get_full_path(), *marks.of_list())
+        if etags.has(request, etag):
+            return etags.not_modified(etag)
+        answer = self._answer(request, which)
+        for name, value in etags.headers(etag).items():
+            answer[name] = value
+        return answer
+
+    @extend_schema(summary="Submit a job", request=CONFIG, responses={201: shapes.JobDetail, **errors(404, 409)})
+    def post(self, request: Request, username: str = "") -> Response:
+        user = require_user(request)
+        return created(request, services.submit(user, body(request), username=username or None))
+
+    def _answer(self, request: Request, which: JobFilter) -> HttpResponseBase:
         if "limit" in request.query_params or "offset" in request.query_params:
             offset = query_number(request, "offset", 0)
             limit = query_number(request, "limit", _AT_ONCE, most=100_000)
@@ -49,11 +64,6 @@ class JobList(JobApi):
         if len(first) < _AT_ONCE:
             return Response(first)
         return StreamingHttpResponse(_json(chain(first, lines)), content_type="application/json")
-
-    @extend_schema(summary="Submit a job", request=CONFIG, responses={201: shapes.JobDetail, **errors(404, 409)})
-    def post(self, request: Request, username: str = "") -> Response:
-        user = require_user(request)
-        return created(request, services.submit(user, body(request), username=username or None))
 
 
 class Validate(JobDetail):

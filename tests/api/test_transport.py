@@ -1,0 +1,154 @@
+"""CORS, compression, marks (ETag), HEAD, bodies where none belongs, and the raw address in NoApiError."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client, RequestFactory
+from rest_framework.test import APIClient
+
+from jobs.models import Job
+from portal.api import no_api
+from portal.models import User
+from tests.conftest import PASSWORD
+from tests.submitting import config, submitted
+
+Api = Callable[[User | None], APIClient]
+ORIGIN = {"Origin": "http://plugin.example"}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("get", "/api/v1/jobs", 200),
+        ("get", "/rest-server/api/v1/jobs", 200),
+        ("get", "/api/v1/", 200),
+        ("get", "/healthz", 200),
+        ("get", "/api/v1/xx", 404),
+        ("get", "/api/v1/jobs/a~b", 404),
+        ("post", "/api/v1/jobs", 401),
+        ("post", "/api/v1/token", 400),
+    ],
+)
+def test_it_lets_every_origin_read_every_answer(db: None, method: str, path: str, status: int) -> None:
+    answer = getattr(Client(headers=ORIGIN), method)(path)
+    assert answer.status_code == status
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert "Access-Control-Allow-Credentials" not in answer
+
+
+def test_it_answers_a_preflight_before_anything_else(db: None) -> None:
+    asked = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "authorization,content-type"}
+    for path in ("/api/v1/user/alice/jobs/x", "/rest-server/api/v1/jobs", "/api/v1/token", "/api/v1/nothing"):
+        answer = Client(headers={**ORIGIN, **asked}).options(path)
+        assert (answer.status_code, answer.content) == (204, b"")
+        assert answer["Access-Control-Allow-Origin"] == "*"
+        assert "PUT" in answer["Access-Control-Allow-Methods"]
+        assert answer["Access-Control-Allow-Headers"] == "authorization,content-type"
+
+
+def test_it_says_nothing_of_origins_on_pages(db: None) -> None:
+    assert "Access-Control-Allow-Origin" not in Client(headers=ORIGIN).get("/login")
+
+
+def test_it_compresses_json_of_some_size_for_who_takes_it(api: Api, alice: User) -> None:
+    for number in range(5):
+        submitted(alice, f"job{number}")
+    plain = api(None).get("/api/v1/jobs")
+    packed = api(None).get("/api/v1/jobs", headers={"Accept-Encoding": "br, gzip;q=0.9"})
+    refused = api(None).get("/api/v1/jobs", headers={"Accept-Encoding": "gzip;q=0"})
+    assert packed["Content-Encoding"] == "gzip" and int(packed["Content-Length"]) == len(packed.content)
+    assert json.loads(gzip.decompress(packed.content)) == plain.json() == refused.json()
+    assert "Content-Encoding" not in plain and "Accept-Encoding" in plain["Vary"]
+    short = api(None).get("/api/v1/xx", headers={"Accept-Encoding": "gzip"})
+    assert "Content-Encoding" not in short
+
+
+def test_it_sends_a_list_once_and_then_says_that_nothing_changed(api: Api, alice: User) -> None:
+    client = api(alice)
+    one = submitted(alice, "one")
+    first = client.get("/api/v1/jobs")
+    assert first["ETag"].startswith('W/"')
+    again = client.get("/api/v1/jobs", headers={"If-None-Match": first["ETag"]})
+    assert (again.status_code, again.content, again["ETag"]) == (304, b"", first["ETag"])
+    assert again["Access-Control-Allow-Origin"] == "*"
+    other = client.get("/api/v1/jobs?username=bob", headers={"If-None-Match": first["ETag"]})
+    assert other.status_code == 200
+    submitted(alice, "two")
+    second = client.get("/api/v1/jobs", headers={"If-None-Match": first["ETag"]})
+    assert (second.status_code, len(second.json())) == (200, 2)
+    client.delete("/api/v1/user/alice/jobs/two")
+    Job.objects.filter(name="two").delete()  # purged, with its events
+    assert one.pk
+    third = client.get("/api/v1/jobs", headers={"If-None-Match": first["ETag"]})
+    assert (third.status_code, len(third.json())) == (200, 1)
+
+
+def test_it_sends_a_detail_once_and_then_says_that_nothing_changed(api: Api, alice: User) -> None:
+    job = submitted(alice, "one")
+    url = "/api/v1/user/alice/jobs/one"
+    assert "ETag" not in api(None).get(url)  # why it waits changes with the cluster and the clock
+    Job.objects.filter(pk=job.pk).update(state="RUNNING")
+    first = api(None).get(url)
+    assert api(None).get(url, headers={"If-None-Match": first["ETag"]}).status_code == 304
+    job.tasks.update(state="RUNNING", fact_at=job.created_at)
+    changed = api(None).get(url, headers={"If-None-Match": first["ETag"]})
+    assert (changed.status_code, changed["ETag"] != first["ETag"]) == (200, True)
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/jobs/", "/api/v1/virtual-clusters", "/healthz", "/api/v1/"])
+def test_it_answers_head_as_get_without_the_body(db: None, path: str) -> None:
+    answer = Client().head(path)
+    assert (answer.status_code, answer.content) == (200, b"")
+
+
+def test_it_does_not_mind_a_body_with_get(api: Api, alice: User) -> None:
+    submitted(alice, "one")
+    for path in ("/api/v1/jobs", "/api/v1/user/alice/jobs/one", "/api/v1/user/alice/jobs/one/config"):
+        answer = api(alice).generic("GET", path, "{}", content_type="application/json")
+        assert answer.status_code == 200
+
+
+def test_it_repeats_an_unknown_address_as_it_was_written() -> None:
+    request = RequestFactory().get("/api/v1/a~b/")
+    request.META["asgi.scope"] = {"raw_path": b"/api/v1/a%7Eb/", "query_string": b"x=%20"}
+    assert no_api(request).message == "API /api/v1/a%7Eb/?x=%20 is not found."
+
+
+def test_it_says_the_line_of_the_old_front_server_to_who_wants_text(db: None) -> None:
+    assert Client().get("/healthz", headers={"Accept": "text/plain"}).content == b"Pylon ready."
+    assert Client().get("/healthz", headers={"Accept": "*/*"}).json()["database"] is True
+
+
+KINDS: list[tuple[str, Callable[[dict[str, Any]], str]]] = [
+    ("application/json", json.dumps),
+    ("text/plain;charset=UTF-8", json.dumps),
+    ("application/x-www-form-urlencoded", lambda body: "&".join(f"{key}={value}" for key, value in body.items())),
+]
+
+
+@pytest.mark.parametrize(("kind", "written"), KINDS)
+def test_it_gives_a_token_for_each_kind_of_body(
+    db: None, alice: User, kind: str, written: Callable[[dict[str, Any]], str]
+) -> None:
+    body = written({"username": "alice", "password": PASSWORD, "expiration": 4000})
+    answer = Client().post("/api/v1/token", body, content_type=kind)
+    assert (answer.status_code, answer.json()["user"]) == (200, "alice")
+
+
+@pytest.mark.parametrize(("kind", "written"), KINDS)
+def test_it_stops_a_job_for_each_kind_of_body(
+    api: Api, alice: User, kind: str, written: Callable[[dict[str, Any]], str]
+) -> None:
+    submitted(alice, "one")
+    url = "/api/v1/user/alice/jobs/one/executionType"
+    assert api(alice).put(url, written({"value": "STOP"}), content_type=kind).status_code == 202
+
+
+def test_it_takes_a_job_as_text(api: Api, alice: User) -> None:
+    answer = api(alice).post("/api/v1/user/alice/jobs", json.dumps(config("one")), content_type="text/plain")
+    assert answer.status_code == 201

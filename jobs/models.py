@@ -93,7 +93,7 @@ class Attempt(models.Model):
     decided_at = models.DateTimeField(null=True)
     completed_at = models.DateTimeField(null=True)
     exit_code = models.IntegerField(null=True)
-    # {"trigger": text, "role": name, "index": n, "reason": sentence, "detail": {...exits.Exit}, "next": what followed}
+    # {"trigger": text, "role": name, "index": n, "reason": sentence, "exit": {...exits.Exit}, "next": what followed}
     exit = models.JSONField(default=dict)
 
     class Meta:

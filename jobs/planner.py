@@ -22,6 +22,7 @@ from jobs.world import Decision, JobPlan, JobView, Kind, Order, Plan, TaskChange
 
 PARK_FOR = timedelta(minutes=1)
 STRANGER_GRACE = timedelta(seconds=30)
+Live = tuple[JobView, Sequence[TaskView]]
 MOST_PLACED = 512  # tasks placed in one pass: an answer to a Docker event never waits long behind a full queue
 
 
@@ -30,14 +31,14 @@ def plan(world: World) -> Plan:
     made = Plan(purge=list(world.purgeable))
     starts = _Starts(world.nodes)
     nodes = {node.name for node in world.nodes}
-    for job, tasks in world.live:
+    busy = [(job, tasks) for job, tasks in world.live if not _just_runs(world, nodes, job, tasks)]
+    for job, tasks in busy:
         _guarded(world, made, job, partial(_live, world, nodes, job, tasks))
-    _look_again(world, made)
+    _look_again(world, busy, made)
     _leftovers(world, nodes, made)
-    _held(world, made)
     _place_all(world, made)
-    _order_starts(world, made, starts)
-    made.again_at = _again_at(world)
+    _order_starts(world, busy, made, starts)
+    made.again_at = _again_at(world, busy)
     return made
 
 
@@ -56,8 +57,6 @@ def offered(world: World, held: dict[str, tuple[frozenset[str], frozenset[int]]]
 
 def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
     made = JobPlan(job)
-    if job.decided is None and not job.stopping and all(_just_runs(world, nodes, task) for task in tasks):
-        return made
     memory = {role.name: role.memory_mb for role in job.spec.task_roles}
     settled = {
         task.id: settle(
@@ -87,13 +86,18 @@ def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]
     return made
 
 
-def _just_runs(world: World, nodes: set[str], task: TaskView) -> bool:
-    """Most tasks of most passes: the short way to what ``settle`` would say."""
-    seen = world.observations.get(task.node)
-    if task.state is not TaskState.RUNNING or seen is None or not seen.reachable or task.node not in nodes:
+def _just_runs(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]) -> bool:
+    """So it is with most jobs in most passes, and there is nothing to do: the short way to what ``_live`` would say."""
+    if job.decided is not None or job.stopping:
         return False
-    container = seen.containers.get(task.container_name)
-    return container is not None and container.phase is Phase.RUNNING
+    for task in tasks:
+        seen = world.observations.get(task.node)
+        if task.state is not TaskState.RUNNING or seen is None or not seen.reachable or task.node not in nodes:
+            return False
+        container = seen.containers.get(task.container_name)
+        if container is None or container.phase is not Phase.RUNNING:
+            return False
+    return bool(tasks)
 
 
 def _decide(
@@ -149,9 +153,10 @@ def _finish(world: World, job: JobView, decided: Exit, made: JobPlan) -> None:
     if retry.retry and job.stopping and decided.code != exits.JOB_STOPPED:
         made.decision = Decision(exits.job_stopped(job.stopped_by))  # it would have been tried again
         decided = made.decision.exit
-    elif retry.retry and not job.stopping:
-        made.retry = retry
-        return
+    else:
+        made.retry = retry  # with the reason also when it is not tried again
+        if retry.retry:
+            return
     made.after = end_state(decided)
 
 
@@ -161,9 +166,9 @@ def end_state(exit_: Exit) -> JobState:
     return JobState.STOPPED if exit_.code == exits.JOB_STOPPED else JobState.FAILED
 
 
-def _look_again(world: World, made: Plan) -> None:
+def _look_again(world: World, busy: Sequence[Live], made: Plan) -> None:
     """A worker has given up a task (its start was refused or withdrawn) after the node was last listed."""
-    for _, tasks in world.live:
+    for _, tasks in busy:
         for task in tasks:
             seen = world.observations.get(task.node)
             waits = task.state is TaskState.STOPPING or (task.state is TaskState.STARTING and task.fault is not None)
@@ -185,12 +190,15 @@ def _leftovers(world: World, nodes: set[str], made: Plan) -> None:
             made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
     live = {task.container_name for _, tasks in world.live for task in tasks if task.state in TASK_LIVE}
     for name, seen in world.observations.items():
-        if not seen.reachable or name not in nodes:
-            continue
-        for container in seen.containers.values():
-            if container.name in live or world.known.get(container.name) in uncollected:
-                continue
-            _stray(world, name, container, made)
+        others = [container for container in seen.containers.values() if container.name not in live]
+        _hold(made, name, others)
+        if seen.reachable and name in nodes:
+            for container in others:
+                if world.known.get(container.name) not in uncollected:
+                    _stray(world, name, container, made)
+    made.to_hold = {
+        node.name: found for node in world.nodes if (found := made.held.get(node.name, node.held)) != node.held
+    }
 
 
 def _stray(world: World, node: str, container: ContainerStatus, made: Plan) -> None:
@@ -204,20 +212,15 @@ def _stray(world: World, node: str, container: ContainerStatus, made: Plan) -> N
         made.orders.append(Order(Kind.REMOVE, 0, node, container.name))
 
 
-def _held(world: World, made: Plan) -> None:
+def _hold(made: Plan, node: str, others: Sequence[ContainerStatus]) -> None:
     """GPUs and ports in the hands of containers without an allocation: not offered until they are seen gone."""
-    live = {task.container_name for _, tasks in world.live for task in tasks if task.state in TASK_LIVE}
-    for name, seen in world.observations.items():
-        gpus: set[str] = set()
-        ports: set[int] = set()
-        for container in seen.containers.values():
-            if container.name not in live and container.phase is Phase.RUNNING:
-                gpus.update(filter(None, container.labels.get(LABEL_GPUS, "").split(",")))
-                ports.update(int(port) for port in container.labels.get(LABEL_PORTS, "").split(",") if port.isdigit())
-        made.held[name] = (frozenset(gpus), frozenset(ports))
-    made.to_hold = {
-        node.name: found for node in world.nodes if (found := made.held.get(node.name, node.held)) != node.held
-    }
+    gpus: set[str] = set()
+    ports: set[int] = set()
+    for container in others:
+        if container.phase is Phase.RUNNING:
+            gpus.update(filter(None, container.labels.get(LABEL_GPUS, "").split(",")))
+            ports.update(int(port) for port in container.labels.get(LABEL_PORTS, "").split(",") if port.isdigit())
+    made.held[node] = (frozenset(gpus), frozenset(ports))
 
 
 # --- waiting jobs ----------------------------------------------------------------------------------------------------
@@ -279,10 +282,7 @@ class _Idle:
     def _could_place(self, demands: Sequence[Demand]) -> bool:
         """Tried in one empty room, which is made anew only when something was put there."""
         if self._room is None:
-            self._room = Room(
-                replace(node, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
-                for node in self._nodes
-            )
+            self._room = Room(self._nodes, empty=True)
         if self._room.place(demands) is None:
             return False
         self._room = None
@@ -303,9 +303,9 @@ class _Starts:
         return self._left[node] >= 0
 
 
-def _order_starts(world: World, made: Plan, starts: _Starts) -> None:
+def _order_starts(world: World, busy: Sequence[Live], made: Plan, starts: _Starts) -> None:
     """Keep only as many start orders a node as it takes at once; the rest is ordered in later passes."""
-    for _, tasks in world.live:
+    for _, tasks in busy:
         for task in tasks:
             if task.state is TaskState.STARTING and task.ordered_at and not may_order(task, world.now):
                 starts.take(task.node)
@@ -318,7 +318,7 @@ def _order_starts(world: World, made: Plan, starts: _Starts) -> None:
                 job_plan.start_now.add((place.role, place.index))
 
 
-def _again_at(world: World) -> datetime | None:
+def _again_at(world: World, busy: Sequence[Live]) -> datetime | None:
     """The next moment at which the clock alone changes the plan."""
     moments = [job.not_before for job in world.waiting if job.not_before and job.not_before > world.now]
     for seen in world.observations.values():
@@ -326,7 +326,7 @@ def _again_at(world: World) -> datetime | None:
             moments.append(seen.unreachable_since + timedelta(seconds=world.lost_after))
     moments += [
         task.claimed_until
-        for _, tasks in world.live
+        for _, tasks in busy
         for task in tasks
         if task.claimed_until is not None and is_claimed(task, world.now)
     ]

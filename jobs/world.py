@@ -139,7 +139,7 @@ class JobPlan:
     start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
     decision: Decision | None = None
     after: JobState | None = None  # it ends
-    retry: RetryDecision | None = None  # it gets a new attempt
+    retry: RetryDecision | None = None  # it gets a new attempt, or why not
     parked: str = ""  # why it is left alone for a while
     orders: list[Order] = field(default_factory=list)
 

@@ -169,8 +169,13 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
     if not plans:
         return
     now, attempts, rows = writing.now, _attempts(plans), list[Row]()
+    for plan in plans:
+        if plan.retry:
+            attempts[plan.job.id].exit["next"] = plan.retry.reason
+    update_rows(
+        Attempt, ["completed_at", "exit"], ["id"], [(now, attempt.exit, attempt.pk) for attempt in attempts.values()]
+    )
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
-        Attempt.objects.filter(id__in=some).update(completed_at=now)
         Task.objects.filter(attempt__in=some, state=TaskState.WAITING).update(
             state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
         )

@@ -142,7 +142,7 @@ def _attempt_exit(spec: JobSpec, exit: exits.Exit, failed_task: int) -> dict[str
         "role": spec.task_roles[0].name if failed else "",
         "index": failed_task if failed else None,
         "reason": exit.sentence,
-        "detail": exit.to_json(),
+        "exit": exit.to_json(),
         "next": "Not tried again: retryCount is 0." if failed else "",
     }
 

@@ -102,10 +102,10 @@ def short(attempt: Attempt) -> tuple[str, str]:
 
 
 def _detail(attempt: Attempt) -> exits.Exit:
-    detail = attempt.exit.get("detail") or {}
-    if not detail:
+    told = attempt.exit.get("exit") or {}
+    if not told:
         return exits.of(attempt.exit_code or 0, str(attempt.exit.get("reason", "")))
-    return exits.Exit.from_json(detail)
+    return exits.Exit.from_json(told)
 
 
 def _blame(exit_: exits.Exit) -> Fact:

@@ -83,7 +83,8 @@ def strip(
     cells = [Cell("Place in the queue", words.ordinal(place), f"in {job.vc}")] if place else []
     if job.total_gpus:
         cells.append(_cell(f"GPUs · {spec.gpu_type or 'any type'}", *_sums(spec, counts, "gpu_number"), live, ""))
-    cells.append(_cell("CPU", *_sums(spec, counts, "cpu_number"), live, "cores"))
+    held, cores = _sums(spec, counts, "cpu_number")
+    cells.append(_cell("CPU", held, cores, live, "core" if cores == 1 else "cores"))
     cells.append(_memory_cell(*_sums(spec, counts, "memory_mb"), live))
     if nodes:
         cells.append(Cell("Nodes", words.number(len(nodes)), small=words.listing(nodes)))
@@ -140,7 +141,7 @@ def _end(job: Job, placed: datetime | None) -> Step:
 
 
 def _phrase(exit: Mapping[str, Any]) -> str:
-    sentence = str(exit.get("reason") or (exit.get("detail") or {}).get("sentence") or "")
+    sentence = str(exit.get("reason") or (exit.get("exit") or {}).get("sentence") or "")
     first = sentence.partition(". ")[0].rstrip(".")
     return first[:1].lower() + first[1:] if first.startswith(("Node ", "The ", "No ")) else first
 

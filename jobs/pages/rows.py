@@ -149,7 +149,7 @@ def _happening(
     if state == "STOPPED":
         return "", f"Stopped{by}"
     if state == "FAILED":
-        return "", str(attempt[1].get("reason") or attempt[1].get("detail", {}).get("sentence") or "")
+        return "", str(attempt[1].get("reason") or attempt[1].get("exit", {}).get("sentence") or "")
     if state == "WAITING" and job["not_before_at"] and job["not_before_at"] > timezone.now():
         return "", f"Tried again at {timezone.localtime(job['not_before_at']):%H:%M:%S}"
     return reasons.get(job["id"], ("", "")) if state == "WAITING" else ("", progress.get(attempt[0], ""))

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
+from django.test import Client
 
 from clusters.runtime import Phase
 from jobs import services
 from jobs.explain import explain, waiting_reason
 from jobs.models import Job
+from portal.models import User
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
@@ -67,7 +71,9 @@ def test_out_of_memory_is_196_and_not_retried(cluster: Cluster) -> None:
     job = cluster.submit(retryCount=5)
     cluster.settle()
     assert (cluster.job(job).state, cluster.job(job).exit_code) == ("FAILED", 196)
-    assert len(cluster.attempts(job)) == 1
+    (attempt,) = cluster.attempts(job)
+    assert attempt.exit["next"] == "Not tried again: it would end the same way."
+    assert attempt.exit["exit"]["oom"] is True
 
 
 def test_it_retries_for_ever_also_after_success_with_minus_two(cluster: Cluster) -> None:
@@ -259,3 +265,14 @@ def test_it_starts_at_most_twice_the_cores_of_a_node_at_once(cluster: Cluster) -
     cluster.work()
     cluster.settle()
     assert {task.state for task in cluster.tasks(job)} == {"RUNNING"}
+
+
+def test_the_page_tells_what_the_scheduler_found(cluster: Cluster, browse: Callable[[User], Client]) -> None:
+    cluster.add_node().behave(cluster.runs(137, oom=True))
+    cluster.submit(retryCount=5)
+    cluster.settle()
+    page = browse(cluster.owner).get("/jobs/alice/j1").content.decode()
+    assert "worker-0 ran out of memory" in page
+    assert "Certain: the engine reports OOMKilled." in page
+    assert "It would end the same way." in page
+    assert "SIGKILL" in page

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 
@@ -85,8 +85,12 @@ class Free:
 
     __slots__ = ("cpus", "gpus", "memory_mb", "node", "ports")
 
-    def __init__(self, node: NodeView) -> None:
+    def __init__(self, node: NodeView, *, empty: bool = False) -> None:
+        """``empty``: as if nothing ran on the node."""
         self.node = node
+        if empty:
+            self.cpus, self.memory_mb, self.gpus, self.ports = node.cpus, node.memory_mb, list(node.gpus), set[int]()
+            return
         self.cpus = node.cpus - node.used_cpus
         self.memory_mb = node.memory_mb - node.used_memory_mb
         self.gpus = [gpu for gpu in node.gpus if gpu[0] not in node.used_gpus]
@@ -164,17 +168,19 @@ class Free:
 class Room:
     """The free space of all offered nodes during one pass; each gang placed makes it smaller.
 
-    Nodes that are alike are kept in one group, so that a search looks at a handful of groups and not at every node.
+    Nodes that are alike are kept in one group, and groups on shelves by their number of free GPUs: a search goes from
+    the fullest nodes that could do to emptier ones, and looks at a handful of groups and not at every node.
     """
 
     # Groups looked at by one search before it gives up: it ends in milliseconds also when much nearly fits.
     EFFORT = 5_000
 
-    def __init__(self, nodes: Iterable[NodeView]) -> None:
-        self.groups: dict[Likeness, dict[str, Free]] = {}
+    def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
+        self._shelves: dict[int, dict[Likeness, dict[str, Free]]] = {}
+        self._effort = 0
         for node in nodes:
             if node.offered:
-                self._join(Free(node))
+                self._join(Free(node, empty=empty))
 
     def place(self, demands: Sequence[Demand], salt: int = 0) -> list[Place] | None:
         """Places for all demands, in their order, or None and nothing is taken."""
@@ -193,46 +199,54 @@ class Room:
         for demand in demands:
             key = (demand.role, demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type)
             shapes[key] = (demand, shapes[key][1] + 1 if key in shapes else 1)
-        return all(self._copies(shape) >= number for shape, number in shapes.values())
+        return all(self._has_room_for(number, shape) for shape, number in shapes.values())
 
-    def _copies(self, shape: Demand) -> int:
-        total = 0
-        for group in self.groups.values():
-            free = next(iter(group.values()))
-            if free.has_room(shape):
-                total += len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
-        return total
+    def _has_room_for(self, number: int, shape: Demand) -> bool:
+        for gpus, shelf in self._shelves.items():
+            if gpus < shape.gpus:
+                continue
+            for group in shelf.values():
+                free = next(iter(group.values()))
+                if free.has_room(shape):
+                    number -= len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
+                    if number <= 0:
+                        return True
+        return False
 
     def _search(self, demands: Sequence[Demand], salt: int) -> list[tuple[Free, Place]] | None:
         """Depth first, tightest node first. The first way down is the usual best fit; going back finds the packings
         that it misses, within EFFORT."""
         done: list[tuple[Free, Place]] = []
-        choices: list[list[Free]] = []
-        effort = self.EFFORT + 10 * len(demands)
+        choices: list[Iterator[Free]] = []
+        self._effort = self.EFFORT + 10 * len(demands)
         while len(done) < len(demands):
             if len(choices) == len(done):  # a demand reached for the first time on this path
-                effort -= len(self.groups)
                 choices.append(self._candidates(demands[len(done)]))
-            if choices[-1]:
-                done.append(self._put(choices[-1].pop(), demands[len(done)], salt))
+            best = next(choices[-1], None)
+            if best is not None:
+                done.append(self._put(best, demands[len(done)], salt))
                 continue
             choices.pop()
             if not done:
                 return None
             self._take_back(*done.pop(), demands[len(done)])
-            if effort <= 0:
-                choices[-1].clear()
+            if self._effort <= 0:
+                choices[-1] = iter(())
         return done
 
-    def _candidates(self, demand: Demand) -> list[Free]:
-        """One node of each group where it fits, the best last."""
-        found = []
-        for group in self.groups.values():
-            if next(iter(group.values())).has_room(demand):
-                fitting = next((free for free in group.values() if free.has_ports(demand.ports)), None)
-                if fitting is not None:
-                    found.append(fitting)
-        return sorted(found, key=lambda free: (-len(free.gpus), -free.cpus, -free.memory_mb, free.node.name))
+    def _candidates(self, demand: Demand) -> Iterator[Free]:
+        """One node of each group where it fits, the best first. Between two of them the room is as it was."""
+        for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
+            shelf = self._shelves[gpus]
+            self._effort -= len(shelf)
+            fitting = (
+                next((free for free in group.values() if free.has_ports(demand.ports)), None)
+                for group in shelf.values()
+                if next(iter(group.values())).has_room(demand)
+            )
+            yield from sorted(filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name))[
+                ::-1
+            ]
 
     def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Place]:
         self._leave(free)
@@ -246,21 +260,20 @@ class Room:
         self._join(free)
 
     def _join(self, free: Free) -> None:
-        self.groups.setdefault(free.likeness(), {})[free.node.name] = free
+        shelf = self._shelves.setdefault(len(free.gpus), {})
+        shelf.setdefault(free.likeness(), {})[free.node.name] = free
 
     def _leave(self, free: Free) -> None:
-        likeness = free.likeness()
-        group = self.groups[likeness]
+        shelf, likeness = self._shelves[len(free.gpus)], free.likeness()
+        group = shelf[likeness]
         del group[free.node.name]
         if not group:
-            del self.groups[likeness]
+            del shelf[likeness]
 
 
 def idle(node: NodeView) -> NodeView:
     """The node as if nothing ran on it and it were offered."""
-    return replace(
-        node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
-    )
+    return replace(node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
 
 
 def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:

@@ -1,12 +1,14 @@
-"""Routes below ``/api/v1/`` about nodes and virtual clusters."""
+"""Routes below ``/api/v1/`` about nodes, virtual clusters, users and groups."""
 
 from __future__ import annotations
 
 from django.urls import path
 
 from clusters import api, vc_api
+from clusters.user_urls import v1
 
 urlpatterns = [
+    *v1,
     path("nodes", api.NodeList.as_view(), name="api-nodes"),
     path("nodes/<str:name>", api.NodeDetail.as_view(), name="api-node"),
     path("nodes/<str:name>/status", api.NodeStatusView.as_view(), name="api-node-status"),

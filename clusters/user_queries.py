@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
 from portal.models import User
@@ -47,7 +47,8 @@ def load_user(username: str) -> UserRecord | None:
 def live_work(usernames: Iterable[str]) -> dict[str, int]:
     """How much of each user's work is not over."""
     counts: dict[str, int] = defaultdict(int)
-    for _, answer in work_of.send(sender=None, usernames=tuple(usernames)):
+    answers = [answer for _, answer in work_of.send(sender=None, usernames=tuple(usernames))]
+    for answer in cast(list[dict[str, int]], answers):
         for name, count in answer.items():
             counts[name] += count
     return counts

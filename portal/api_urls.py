@@ -1,9 +1,14 @@
-"""Routes below ``/api/v1/``."""
+"""Routes below ``/api/v1/`` and ``/api/v2/``."""
 
 from __future__ import annotations
 
 from django.urls import path
 
+from portal.authn_api import AuthnInfo
 from portal.token_api import TokenView
 
-urlpatterns = [path("token", TokenView.as_view(), name="token")]
+urlpatterns = [
+    path("token", TokenView.as_view(), name="token"),
+    path("authn/info", AuthnInfo.as_view()),
+    path("authn/basic/login", TokenView.as_view()),
+]

@@ -10,6 +10,6 @@ from django.dispatch import Signal
 
 first_start = Signal()
 
-# Sent with ``usernames`` (a tuple) before a user is listed or deleted: each receiver returns how many live pieces of work
-# each of them has, {name: count}; names with none may be left out.
+# Sent with ``usernames`` (a tuple) when users are listed or one is deleted: each receiver returns how many live pieces
+# of work each of them has, {name: count}; names with none may be left out.
 work_of = Signal()

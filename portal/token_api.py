@@ -43,7 +43,8 @@ class TokenView(V1View):
     def post(self, request: Request) -> Response:
         username, password, seconds = read(fields(request))
         user, token = services.make_token(request._request, username, password, seconds)
-        return Response({"user": user.username, "token": token, "admin": user.is_admin, "hasGitHubPAT": False})
+        answer = {"user": user.username, "token": token, "admin": user.is_admin, "hasGitHubPAT": user.has_github_pat}
+        return Response(answer)
 
 
 def read(data: Mapping[str, Any]) -> tuple[str, str, int]:

@@ -12,6 +12,10 @@ _V1 = [
     path("", include("clusters.api_urls")),
     path("", include("jobs.api_urls")),
 ]
+_V2 = [
+    path("", include("portal.api_urls")),
+    path("", include("clusters.api_v2_urls")),
+]
 
 urlpatterns = [
     path("healthz", views.healthz, name="healthz"),
@@ -24,6 +28,8 @@ urlpatterns = [
     re_path(r"^(?:rest-server/)?api/v1$", views.api_root),
     path("rest-server/api/v1/", include((_V1, "rest-server"))),
     path("api/v1/", include(_V1)),
+    path("rest-server/api/v2/", include((_V2, "rest-server-v2"))),
+    path("api/v2/", include((_V2, "v2"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", api_docs.docs, name="api-docs"),
     re_path(r"^(?:rest-server/)?api/", pages.not_found),

@@ -119,7 +119,12 @@ def _parsed(text: str) -> Any:
     if not text.strip():
         return {}
     try:
-        return json.loads(text)
+        value = json.loads(text)
+        if "\\u" in text:
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError:
+        raise BadRequest("The body holds half of a character pair.") from None
     except RecursionError:
         raise BadRequest("The body is nested too deep.") from None
     except json.JSONDecodeError as error:

@@ -1,0 +1,20 @@
+"""``/authn/info`` (v1 contract, 3.10): how to sign in. ``/authn/basic/login`` is ``/token``."""
+
+from __future__ import annotations
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from portal.v1 import V1View
+
+
+class AuthnInfo(V1View):
+    authentication_classes = ()
+
+    @extend_schema(summary="How to sign in", responses=OpenApiTypes.OBJECT)
+    def get(self, request: Request) -> Response:
+        return Response(
+            {"authn_type": "basic", "loginURI": "/api/v1/authn/basic/login", "loginURIMethod": "post"},
+        )

@@ -8,15 +8,17 @@ from __future__ import annotations
 from typing import Any
 
 from django.conf import settings
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
+from pydantic import BaseModel, Field, RootModel
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import vc_services
+from clusters.shapes import Resources
 from clusters.vc_queries import Amount, VcView, load_vcs
 from portal.auth import require_user
 from portal.errors import NoVirtualCluster
+from portal.openapi import Message, errors
 from portal.v1 import V1View, fields, number_of, plain, refuse_others, text_of, wrong
 
 _TEXTS = {"description": "description", "externalName": "external_name"}
@@ -24,15 +26,46 @@ _LONGEST = 255  # signs of a text
 _STATUSES = ("stopped", "running")
 
 
+class VirtualCluster(BaseModel):
+    """Capacities are percent of the whole cluster."""
+
+    capacity: float
+    maxCapacity: float
+    usedCapacity: float
+    numActiveJobs: int
+    numJobs: int
+    numPendingJobs: int
+    resourcesUsed: Resources
+    resourcesTotal: Resources
+    status: str
+    dedicated: bool
+    nodeList: list[str]
+
+
+class VirtualClustersByName(RootModel[dict[str, VirtualCluster]]):
+    """The keys are their names."""
+
+
+class VcRequest(BaseModel):
+    vcCapacity: float = Field(ge=0, le=100)
+    vcMaxCapacity: float | None = Field(None, ge=0, le=100, description="At least vcCapacity, which is the default.")
+    description: str = ""
+    externalName: str = ""
+
+
+class VcStatusRequest(BaseModel):
+    vcStatus: str = Field(pattern="^(stopped|running)$")
+
+
 class VirtualClusters(V1View):
-    @extend_schema(summary="Virtual clusters by name", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="Virtual clusters by name", responses=VirtualClustersByName)
     def get(self, request: Request) -> Response:
         _require_reader(request)
         return Response({vc.name: vc_object(vc) for vc in load_vcs()})
 
 
 class OneVirtualCluster(V1View):
-    @extend_schema(summary="One virtual cluster", responses=OpenApiTypes.OBJECT)
+    @extend_schema(summary="One virtual cluster", responses={200: VirtualCluster, **errors(400)})
     def get(self, request: Request, vc: str) -> Response:
         _require_reader(request)
         vc_services.require_name(vc, write=False)
@@ -43,8 +76,8 @@ class OneVirtualCluster(V1View):
 
     @extend_schema(
         summary="Create or resize a virtual cluster",
-        request=OpenApiTypes.OBJECT,
-        responses={201: OpenApiTypes.OBJECT},
+        request=VcRequest,
+        responses={201: Message, **errors(409)},
     )
     def put(self, request: Request, vc: str) -> Response:
         vc_services.require_name(vc)
@@ -54,7 +87,7 @@ class OneVirtualCluster(V1View):
         did = "create" if created else "update"
         return _done(f"{did} vc: {vc} to capacity: {plain(capacity)} successfully")
 
-    @extend_schema(summary="Delete a virtual cluster without jobs", responses={201: OpenApiTypes.OBJECT})
+    @extend_schema(summary="Delete a virtual cluster without jobs", responses={201: Message, **errors(400)})
     def delete(self, request: Request, vc: str) -> Response:
         vc_services.require_name(vc)
         vc_services.delete_vc(require_user(request), vc, ip=_ip(request))
@@ -64,8 +97,8 @@ class OneVirtualCluster(V1View):
 class VirtualClusterStatus(V1View):
     @extend_schema(
         summary="Stop or activate a virtual cluster",
-        request=OpenApiTypes.OBJECT,
-        responses={201: OpenApiTypes.OBJECT},
+        request=VcStatusRequest,
+        responses={201: Message},
     )
     def put(self, request: Request, vc: str) -> Response:
         vc_services.require_name(vc)

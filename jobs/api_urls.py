@@ -14,13 +14,14 @@ _OF_A_JOB = {
     "": detail.JobDetail,
     "/executionType": detail.ExecutionType,
     "/config": detail.JobConfig,
+    "/ssh": detail.JobSsh,
     "/attempts": history.Attempts,
     "/attempts/<str:number>": history.OneAttempt,
     "/events": history.Events,
 }
 
 
-def _job_routes(root: str) -> list[URLPattern]:
+def job_routes(root: str) -> list[URLPattern]:
     return [path(f"{root}/<str:job>{part}", view.as_view()) for part, view in _OF_A_JOB.items()]
 
 
@@ -28,7 +29,7 @@ urlpatterns: list[URLPattern] = [
     *log_api_patterns,
     path("jobs", lists.JobList.as_view()),
     path("jobs/validate", lists.Validate.as_view(), {"job": "validate"}),
-    *_job_routes("jobs"),
+    *job_routes("jobs"),
     path("user/<str:username>/jobs", lists.JobList.as_view()),
-    *_job_routes("user/<str:username>/jobs"),
+    *job_routes("user/<str:username>/jobs"),
 ]

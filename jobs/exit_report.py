@@ -32,7 +32,7 @@ def report(code: int | None, kept: Mapping[str, Any], container_id: str | None =
     detail = kept.get("exit") or {}
     exit_ = Exit.from_json({"code": code, **detail})
     spec = exit_.spec if exit_.code == code else exits.spec_for(code)
-    kind = "SUCCEEDED" if code == exits.SUCCEEDED else spec.behavior
+    kind = _type(code, spec)
     values = (
         code,
         exits.as_v1(spec),
@@ -44,6 +44,15 @@ def report(code: int | None, kept: Mapping[str, Any], container_id: str | None =
         kind,
     )
     return dict(zip(FIELDS, values, strict=True))
+
+
+def exit_type(code: int) -> str:
+    """``appExitType`` of a code of which no more is known."""
+    return _type(code, exits.spec_for(code))
+
+
+def _type(code: int, spec: exits.ExitSpec) -> str:
+    return "SUCCEEDED" if code == exits.SUCCEEDED else spec.behavior
 
 
 def _messages(code: int, exit_: Exit) -> dict[str, Any]:

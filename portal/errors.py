@@ -3,6 +3,7 @@
     LongshoreError                         500 UnknownError
     ├─ BadRequest                          400 InvalidParametersError
     │   ├─ InvalidConfig                   400 InvalidParametersError   carries every problem with line, column, path
+    │   ├─ InvalidProtocol                 400 InvalidProtocolError
     │   ├─ IncorrectPassword               400 IncorrectPasswordError
     │   ├─ NoUser                          400 NoUserError
     │   └─ UnknownVirtualCluster           400 NoVirtualClusterError
@@ -13,10 +14,10 @@
     │   ├─ NoEnoughQuota  RemoveRunningVc
     │   └─ RemoveAdmin                     403 RemoveAdminError
     ├─ NotFound                            404
-    │   ├─ NoApi  NoJob  NoJobConfig  NoNode  NoVirtualCluster  NoLog  NoGroup
+    │   ├─ NoApi  NoJob  NoJobConfig  NoJobSshInfo  NoNode  NoVirtualCluster  NoLog  NoGroup
     │   └─ MissingUser                     404 NoUserError
     ├─ Conflict                            409
-    │   ├─ ConflictJob  ConflictNode  ConflictUser  ConflictGroup
+    │   ├─ ConflictJob  ConflictNode  ConflictUser  ConflictGroup  ConflictVc
     └─ NodeUnreachable                     503 NodeUnreachableError
 
 Pure: the API and the pages turn these into answers in one place each (portal.api.exception_handler, portal.middleware).
@@ -59,6 +60,10 @@ class InvalidConfig(BadRequest):
         super().__init__(message)
         self.problems = tuple(problems)
         self.code = code  # None for text that is not JSON at all
+
+
+class InvalidProtocol(BadRequest):
+    code = "InvalidProtocolError"
 
 
 class IncorrectPassword(BadRequest):
@@ -127,6 +132,10 @@ class NoJob(NotFound):
 
 class NoJobConfig(NotFound):
     code = "NoJobConfigError"
+
+
+class NoJobSshInfo(NotFound):
+    code = "NoJobSshInfoError"
 
 
 class NoNode(NotFound):

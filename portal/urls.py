@@ -15,6 +15,7 @@ _V1 = [
 _V2 = [
     path("", include("portal.api_urls")),
     path("", include("clusters.api_v2_urls")),
+    path("", include("jobs.api_v2_urls")),
 ]
 
 urlpatterns = [
@@ -32,6 +33,8 @@ urlpatterns = [
     path("api/v2/", include((_V2, "v2"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", api_docs.docs, name="api-docs"),
+    path("rest-server/api/", include(("jobs.early_urls", "rest-server-early"))),
+    path("api/", include("jobs.early_urls")),
     re_path(r"^(?:rest-server/)?api/", pages.not_found),
     path("", include("clusters.urls")),
     path("", include("jobs.urls")),

@@ -16,7 +16,7 @@ from jobs.lifecycle import JobState
 from jobs.models import Attempt, Job
 from portal import etags
 from portal.auth import require_user
-from portal.errors import BadRequest, NoJobConfig, Unauthorized
+from portal.errors import BadRequest, NoJobConfig, NoJobSshInfo, Unauthorized
 from portal.openapi import Message, errors
 
 
@@ -71,6 +71,17 @@ class JobConfig(JobApi):
         if not found.config:
             raise NoJobConfig(f"Config of job {found.name} is not found.")
         return Response(jsonc.parse(found.config).value)
+
+
+class JobSsh(JobApi):
+    """No container runs an sshd that Longshore set up, so none has registered: v1's answer is that there is no info."""
+
+    @extend_schema(summary="How to log in to the containers", responses=errors(404))
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        found = find_job(request, username, job)
+        if not access.may_read_config(viewer(request), found):
+            raise Unauthorized
+        raise NoJobSshInfo(f"SSH info of job {found.name} is not found.")
 
 
 def job_answer(

@@ -24,7 +24,7 @@ from portal.auth import require_user
 from portal.errors import BadRequest
 from portal.openapi import errors
 
-_AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
+AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
 _WARNING = (
     "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
@@ -56,14 +56,14 @@ class JobList(JobApi):
     def _answer(self, request: Request, which: JobFilter) -> HttpResponseBase:
         if "limit" in request.query_params or "offset" in request.query_params:
             offset = query_number(request, "offset", 0)
-            limit = query_number(request, "limit", _AT_ONCE, most=100_000)
+            limit = query_number(request, "limit", AT_ONCE, most=100_000)
             rows: Iterable[dict[str, Any]] = queries.list_jobs(which)[offset : offset + limit]
             return Response([serializers.list_item(row) for row in rows])
-        lines = (serializers.list_item(row) for row in queries.iterate_jobs(which, _AT_ONCE))
-        first = list(islice(lines, _AT_ONCE))
-        if len(first) < _AT_ONCE:
+        lines = (serializers.list_item(row) for row in queries.iterate_jobs(which, AT_ONCE))
+        first = list(islice(lines, AT_ONCE))
+        if len(first) < AT_ONCE:
             return Response(first)
-        return StreamingHttpResponse(_json(chain(first, lines)), content_type="application/json")
+        return StreamingHttpResponse(json_list(chain(first, lines)), content_type="application/json")
 
 
 class Validate(JobDetail):
@@ -87,6 +87,15 @@ def created(request: Request, job: Job) -> Response:
     return Response(job_answer(request, job, job.name, explain=False), status=201, headers=headers)
 
 
+def json_list(lines: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    """A JSON array, some lines at a time."""
+    opening = b"["
+    while chunk := list(islice(lines, AT_ONCE)):
+        yield opening + json.dumps(chunk, separators=(",", ":"), ensure_ascii=False).encode()[1:-1]
+        opening = b","
+    yield b"]"
+
+
 def _filter(request: Request, username: str) -> JobFilter:
     state = query_text(request, "state").upper()
     if state and state not in _STATES:
@@ -97,11 +106,3 @@ def _filter(request: Request, username: str) -> JobFilter:
         state=state,
         keyword=query_text(request, "keyword"),
     )
-
-
-def _json(lines: Iterator[dict[str, Any]]) -> Iterator[bytes]:
-    opening = b"["
-    while chunk := list(islice(lines, _AT_ONCE)):
-        yield opening + json.dumps(chunk, separators=(",", ":"), ensure_ascii=False).encode()[1:-1]
-        opening = b","
-    yield b"]"

@@ -1,0 +1,159 @@
+"""The API of the very first release (v1 contract, 3.12): ``/api/auth`` and ``/api/job``, errors as {error, message}.
+
+A thin skin over the services of today; names of its errors are those of then, their messages say what is the matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from typing import Any, ClassVar
+from urllib.parse import quote
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters import users
+from jobs import access, exit_report, queries, serializers, services
+from jobs.api.base import find_job, viewer
+from jobs.api.detail import job_answer
+from jobs.api.lists import AT_ONCE, json_list
+from jobs.lifecycle import JobState, v1_sub_state
+from jobs.queries import JobFilter
+from portal import token_api
+from portal.api import exception_handler
+from portal.auth import require_admin, require_user
+from portal.errors import IncorrectPassword, LongshoreError, NoJob, NoUser, Unauthorized
+from portal.services import make_token
+from portal.v1 import V1View, body, fields, flag_of, text_of
+
+_DAYS = 7 * 86_400  # seconds: what a token was good for then
+_FROM_DETAIL = ("appId", "appProgress", "appLaunchedTime", "appCompletedTime", "appExitCode", "appExitDiagnostics")
+
+
+class EarlyError(LongshoreError):
+    def __init__(self, status: int, error: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.error = status, error
+
+
+class EarlyView(V1View):
+    failing: ClassVar[dict[str, tuple[int, str]]] = {}  # by method: status and name of whatever else goes wrong
+
+    def handle_exception(self, exc: Exception) -> Response:
+        answer = exception_handler(exc, {"request": self.request})
+        if isinstance(exc, EarlyError):
+            answer.data = {"error": exc.error, "message": exc.message}
+        elif isinstance(exc, Unauthorized):
+            answer.data = {"error": "NotAuthorized", "message": "not authorized"}
+        else:
+            status, name = self.failing.get(self.request.method or "", (answer.status_code, ""))
+            answer.data = {"error": name or answer.data.get("code", "UnknownError"), "message": answer.data["message"]}
+            answer.status_code = answer.status_code if answer.status_code in (413, 429) else status
+        answer.exception = True
+        return answer
+
+
+@extend_schema(exclude=True)
+class Auth(EarlyView):
+    failing: ClassVar = {"PUT": (500, "UpdateFailed"), "DELETE": (500, "RemoveFailed")}
+
+    def post(self, request: Request) -> Response:
+        username, password, seconds = token_api.read({"expiration": _DAYS, **fields(request)})
+        try:
+            user, token = make_token(request._request, username, password, seconds)
+        except (NoUser, IncorrectPassword):
+            raise EarlyError(401, "AuthenticationFailed", "authentication failed") from None
+        return Response({"token": token, "user": user.username})
+
+    def put(self, request: Request) -> Response:
+        actor = _admin(request)
+        data = fields(request)
+        username, password = text_of(data, "username"), text_of(data, "password")
+        admin = flag_of(data, "admin", False)
+        if flag_of(data, "modify", False):
+            users.update_user(actor, username, password=password, admin=admin)
+        else:
+            users.create_user(actor, username=username, password=password, admin=admin)
+        return Response({"message": "update successfully"})
+
+    def delete(self, request: Request) -> Response:
+        actor = _admin(request)
+        users.delete_user(actor, text_of(fields(request), "username"))
+        return Response({"message": "remove successfully"})
+
+
+@extend_schema(exclude=True)
+class Jobs(EarlyView):
+    def get(self, request: Request) -> HttpResponseBase:
+        if not access.may_read_jobs(viewer(request)):
+            raise Unauthorized
+        lines = _lines(_base(request))
+        first = next(lines, None)
+        if first is None:
+            raise EarlyError(500, "JobListNotFound", "could not find job list")
+        return StreamingHttpResponse(json_list(chain([first], lines)), content_type="application/json")
+
+
+@extend_schema(exclude=True)
+class OneJob(EarlyView):
+    failing: ClassVar = {"PUT": (500, "JobUpdateError"), "DELETE": (401, "JobDeleteError")}
+
+    def get(self, request: Request, job: str) -> Response:
+        found = _find(request, job)
+        status = job_answer(request, found, job, explain=False)["jobStatus"]
+        item = _item(_row(found), _base(request))
+        return Response({**item, **{name: status[name] for name in _FROM_DETAIL}})
+
+    def put(self, request: Request, job: str) -> Response:
+        name = getattr(viewer(request), "username", "")
+        if name and queries.visible_jobs().filter(username=name, name=job).exists():
+            raise EarlyError(500, "DuplicateJobSubmission", "duplicate job submission")
+        services.submit(require_user(request), body(request), name_from_url=job)
+        return Response({"message": f"update job {job} successfully"})
+
+    def delete(self, request: Request, job: str) -> Response:
+        found = _find(request, job)
+        services.delete(require_user(request), found)
+        return Response({"message": f"deleted job {job} successfully"})
+
+
+def _admin(request: Request) -> Any:
+    try:
+        return require_admin(request)
+    except LongshoreError:
+        raise Unauthorized from None  # guests and others alike, then
+
+
+def _find(request: Request, job: str) -> Any:
+    try:
+        return find_job(request, "", job)
+    except NoJob:
+        raise EarlyError(500, "JOB_NOT_FOUND", f"could not find job {job}") from None
+
+
+def _lines(base_url: str) -> Iterator[dict[str, Any]]:
+    return (_item(row, base_url) for row in queries.iterate_jobs(JobFilter(), AT_ONCE))
+
+
+def _item(row: Mapping[str, Any], base_url: str) -> dict[str, Any]:
+    """``state`` is the launcher's word, which v1 calls subState."""
+    line, code = serializers.list_item(row), row["exit_code"]
+    started = row["attempt_number"] > 1 or row["state"] != JobState.WAITING
+    page = f"{base_url}/jobs/{quote(row['username'])}/{quote(row['name'])}"
+    return {
+        **{name: line[name] for name in ("name", "username", "retries", "createdTime", "completedTime")},
+        "state": v1_sub_state(JobState(row["state"])),
+        "appTrackingUrl": page if started else None,
+        "appExitType": None if code is None else exit_report.exit_type(code),
+    }
+
+
+def _row(job: Any) -> dict[str, Any]:
+    return {name: getattr(job, name) for name in queries.LIST_FIELDS}
+
+
+def _base(request: Request) -> str:
+    return f"{request.scheme}://{request.get_host()}"

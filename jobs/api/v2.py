@@ -1,0 +1,59 @@
+"""``/api/v2/jobs``: v2's answers for v1's JSON jobs (v1 contract, 3.10, 9). Protocol version 2 (YAML) is not spoken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from pydantic import BaseModel
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import jsonc, services
+from jobs.api.base import CONFIG, JobApi, body
+from jobs.api.lists import JobList as ListOfV1
+from portal.api import no_api
+from portal.auth import require_user
+from portal.errors import ConflictJob, InvalidProtocol
+from portal.openapi import errors
+
+
+class Accepted(BaseModel):
+    status: int
+    message: str
+
+
+class JobList(ListOfV1):
+    @extend_schema(summary="Submit a v1 JSON job", request=CONFIG, responses={202: Accepted, **errors(404, 409)})
+    def post(self, request: Request, username: str = "") -> Response:
+        user = require_user(request)
+        config = body(request)
+        _require_v1(config)
+        try:
+            job = services.submit(user, config)
+        except ConflictJob as taken:
+            name = taken.message.removeprefix("Job name ").removesuffix(" already exists")
+            raise ConflictJob(f"Job {user.username}~{name} already exists.") from None
+        said = f"Update job {job.name} for user {user.username} successfully."
+        return Response({"status": 202, "message": said}, status=202)
+
+
+class ProtocolProbe(JobApi):
+    """The VS Code extension asks for this job's config: NoApiError tells it to submit v1 JSON, which we take."""
+
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> Response:
+        raise no_api(request._request)
+
+
+def _require_v1(config: Any) -> None:
+    if not isinstance(config, str):
+        return
+    try:
+        value = jsonc.parse(config).value
+    except jsonc.NotJson:
+        if config.lstrip().startswith(("{", "[", "/")):
+            return  # meant as JSON: submit says what is wrong with it
+        value = {"protocolVersion": 2}
+    if isinstance(value, dict) and "protocolVersion" in value:
+        raise InvalidProtocol("This is a job of protocol version 2 (YAML). Longshore takes v1 jobs: JSON with jobName.")

@@ -1,0 +1,56 @@
+"""/api/v2 for v1's JSON jobs (v1 contract, 3.10 and 9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from rest_framework.test import APIClient
+
+from portal.models import User
+from tests.submitting import config, submitted
+
+Api = Callable[[User | None], APIClient]
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/yaml", "text/plain"])
+def test_it_takes_a_v1_job_in_v2_words(api: Api, alice: User, kind: str) -> None:
+    answer = api(alice).post("/api/v2/jobs", json.dumps(config("one")), content_type=kind)
+    message = "Update job one for user alice successfully."
+    assert (answer.status_code, answer.json()) == (202, {"status": 202, "message": message})
+    again = api(alice).post("/api/v2/jobs", json.dumps(config("one")), content_type=kind)
+    taken = {"code": "ConflictJobError", "message": "Job alice~one already exists."}
+    assert (again.status_code, again.json()) == (409, taken)
+
+
+@pytest.mark.parametrize("text", ["protocolVersion: 2\nname: x\n", '{"protocolVersion": 2, "name": "x"}'])
+def test_it_says_that_it_does_not_speak_protocol_2(api: Api, alice: User, text: str) -> None:
+    answer = api(alice).post("/api/v2/jobs", text, content_type="text/yaml")
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidProtocolError")
+
+
+def test_it_has_every_job_route_of_v1(api: Api, alice: User) -> None:
+    made = api(alice).put("/api/v2/user/alice/jobs/one", json.dumps(config("one")), content_type="text/plain")
+    assert made.status_code == 201
+    for path in ("user/alice/jobs", "user/alice/jobs/one", "jobs/alice~one", "jobs/alice~one/config"):
+        assert api(alice).get(f"/api/v2/{path}").status_code == 200
+        assert api(alice).get(f"/rest-server/api/v2/{path}/").status_code == 200
+    stopped = api(alice).put("/api/v2/user/alice/jobs/one/executionType", '{"value":"STOP"}', content_type="text/plain")
+    assert stopped.status_code == 202
+    assert api(alice).delete("/api/v2/user/alice/jobs/one").status_code == 202
+
+
+def test_it_tells_the_vs_code_extension_to_use_v1_jobs(api: Api, db: None) -> None:
+    answer = api(None).get("/rest-server/api/v2/jobs/protocolversion/config")
+    assert (answer.status_code, answer.json()["code"]) == (404, "NoApiError")
+
+
+def test_it_has_no_ssh_info_while_no_container_has_any(api: Api, alice: User) -> None:
+    submitted(alice, "one")
+    missing = {"code": "NoJobSshInfoError", "message": "SSH info of job one is not found."}
+    for path in ("v1/user/alice/jobs/one/ssh", "v1/jobs/alice~one/ssh", "v2/user/alice/jobs/one/ssh"):
+        answer = api(alice).get(f"/api/{path}")
+        assert (answer.status_code, answer.json()) == (404, missing)
+    none = api(alice).get("/api/v1/user/alice/jobs/none/ssh")
+    assert none.json() == {"code": "NoJobError", "message": "Job none is not found."}

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import groups
 from clusters import user_bodies as bodies
+from clusters import user_shapes as shapes
 from clusters.user_v2_api import NON_ADMIN
 from portal.auth import require_user
 from portal.errors import Forbidden
 from portal.models import User
+from portal.openapi import Message, errors
 from portal.v1 import V1View, ip_of, said
-
-_OBJECT = OpenApiTypes.OBJECT
 
 
 class Groups(V1View):
-    @extend_schema(summary="All groups", responses=_OBJECT)
+    @extend_schema(summary="All groups", responses=shapes.GroupObjects)
     def get(self, request: Request) -> Response:
         require_user(request)
         return Response([group_object(record) for record in groups.load_groups()])
 
-    @extend_schema(summary="Make a group", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Make a group", request=shapes.NewGroup, responses={201: Message, **errors(409)})
     def post(self, request: Request) -> Response:
         user = require_user(request)
         name, description, external, extension = bodies.new_group(request)
@@ -36,26 +35,26 @@ class Groups(V1View):
 
 
 class OneGroup(V1View):
-    @extend_schema(summary="One group", responses=_OBJECT)
+    @extend_schema(summary="One group", responses=shapes.GroupObject)
     def get(self, request: Request, group: str) -> Response:
         require_user(request)
         return Response(group_object(groups.find_group(group)))
 
-    @extend_schema(summary="Remove a group", responses=_OBJECT)
+    @extend_schema(summary="Remove a group", responses={200: Message})
     def delete(self, request: Request, group: str) -> Response:
         groups.delete_group(_admin(require_user(request)), group, ip=ip_of(request))
         return said("group is removed successfully", 200)
 
 
 class GroupUsers(V1View):
-    @extend_schema(summary="Who is in a group", responses=_OBJECT)
+    @extend_schema(summary="Who is in a group", responses={200: shapes.GroupMembers, **errors(403)})
     def get(self, request: Request, group: str) -> Response:
         found = groups.members(_admin(require_user(request)), group)
         return Response([{"username": name, "clusterAdmin": admin} for name, admin in found])
 
 
 class GroupExtension(V1View):
-    @extend_schema(summary="Merge into a group's extension", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Merge into a group's extension", request=shapes.ExtensionChange, responses={201: Message})
     def put(self, request: Request, group: str) -> Response:
         user = require_user(request)
         extension = bodies.extension_put(request)
@@ -64,7 +63,7 @@ class GroupExtension(V1View):
 
 
 class GroupDescription(V1View):
-    @extend_schema(summary="Describe a group", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Describe a group", request=shapes.Description, responses={201: Message})
     def put(self, request: Request, group: str) -> Response:
         user = require_user(request)
         text = bodies.text_put(request, "description")
@@ -73,7 +72,7 @@ class GroupDescription(V1View):
 
 
 class GroupExternalName(V1View):
-    @extend_schema(summary="What a group is called elsewhere", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="What a group is called elsewhere", request=shapes.ExternalName, responses={201: Message})
     def put(self, request: Request, group: str) -> Response:
         user = require_user(request)
         text = bodies.text_put(request, "externalName")

@@ -4,27 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import user_bodies as bodies
+from clusters import user_shapes as shapes
 from clusters import users
 from clusters.user_queries import UserRecord
 from clusters.user_v2_api import OneUser, make_user
 from portal.auth import require_user
+from portal.openapi import Message, errors
 from portal.v1 import V1View, ip_of, said
-
-_OBJECT = OpenApiTypes.OBJECT
 
 
 class Users(V1View):
-    @extend_schema(summary="All users, in v0.9's words", responses=_OBJECT)
+    @extend_schema(summary="All users, in v0.9's words", responses={200: shapes.UserItems, **errors(403)})
     def get(self, request: Request) -> Response:
         return Response([_item(record) for record in users.list_users(require_user(request))])
 
-    @extend_schema(summary="Make or change a user", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(
+        summary="Make or change a user", request=shapes.UserPut, responses={201: Message, **errors(404, 409)}
+    )
     def put(self, request: Request) -> Response:
         actor = require_user(request)
         put = bodies.user_put(request)
@@ -35,11 +36,13 @@ class Users(V1View):
             users.create_user(actor, **new, ip=ip_of(request))
         return said("update successfully")
 
-    @extend_schema(summary="Make a user (v2 body)", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Make a user (v2 body)", request=shapes.NewUser, responses={201: Message, **errors(409)})
     def post(self, request: Request) -> Response:
         return make_user(request)
 
-    @extend_schema(summary="Remove the user that the body names", request=_OBJECT, responses=_OBJECT)
+    @extend_schema(
+        summary="Remove the user that the body names", responses={200: Message, **errors(400, 404, 409, 413)}
+    )
     def delete(self, request: Request) -> Response:
         actor = require_user(request)
         users.delete_user(actor, bodies.user_delete(request), ip=ip_of(request))
@@ -47,7 +50,9 @@ class Users(V1View):
 
 
 class UserVirtualClusters(V1View):
-    @extend_schema(summary="Where a user may submit: a comma string", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(
+        summary="Where a user may submit: a comma string", request=shapes.GrantText, responses={201: Message}
+    )
     def put(self, request: Request, username: str) -> Response:
         actor = require_user(request)
         users.set_grants(actor, username, bodies.vcs_put(request), ip=ip_of(request))
@@ -55,7 +60,7 @@ class UserVirtualClusters(V1View):
 
 
 class UserGithubPat(V1View):
-    @extend_schema(summary="Note or clear a GitHub token", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Note or clear a GitHub token", request=shapes.GithubPat, responses={201: Message})
     def put(self, request: Request, username: str) -> Response:
         actor = require_user(request)
         users.set_github_pat(actor, username, bodies.pat_put(request), ip=ip_of(request))

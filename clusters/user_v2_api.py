@@ -4,37 +4,37 @@ from __future__ import annotations
 
 from typing import Any
 
-from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import groups, users
 from clusters import user_bodies as bodies
+from clusters import user_shapes as shapes
 from clusters.user_queries import UserRecord, load_user, load_users
 from portal.auth import require_user
 from portal.errors import Forbidden, IncorrectPassword, NoUser
 from portal.models import User
+from portal.openapi import Message, errors
 from portal.services import check_password
 from portal.v1 import V1View, ip_of, said
 
 NON_ADMIN = "Non-admin is not allow to do this operation."
-_OBJECT = OpenApiTypes.OBJECT
 
 
 class Users(V1View):
-    @extend_schema(summary="All users", responses=_OBJECT)
+    @extend_schema(summary="All users", responses=shapes.UserObjects)
     def get(self, request: Request) -> Response:
         viewer = require_user(request)
         return Response([user_object(record, _sees_all(viewer, record.username)) for record in load_users()])
 
-    @extend_schema(summary="Make a user", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Make a user", request=shapes.NewUser, responses={201: Message, **errors(409)})
     def post(self, request: Request) -> Response:
         return make_user(request)
 
 
 class OneUser(V1View):
-    @extend_schema(summary="One user", responses=_OBJECT)
+    @extend_schema(summary="One user", responses={200: shapes.UserObject, **errors(400)})
     def get(self, request: Request, username: str) -> Response:
         viewer = require_user(request)
         record = load_user(username)
@@ -42,7 +42,7 @@ class OneUser(V1View):
             raise NoUser(f"User {username} is not found.")
         return Response(self.shown(record, _sees_all(viewer, username)))
 
-    @extend_schema(summary="Remove a user", responses=_OBJECT)
+    @extend_schema(summary="Remove a user", responses={200: Message, **errors(409)})
     def delete(self, request: Request, username: str) -> Response:
         users.delete_user(_admin(require_user(request)), username, ip=ip_of(request))
         return said("user is removed successfully", 200)
@@ -52,7 +52,7 @@ class OneUser(V1View):
 
 
 class Password(V1View):
-    @extend_schema(summary="Change a password", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Change a password", request=shapes.PasswordChange, responses={201: Message, **errors(429)})
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         old, new = bodies.passwords(request)
@@ -64,7 +64,7 @@ class Password(V1View):
 
 
 class VirtualClusters(V1View):
-    @extend_schema(summary="Where a user may submit", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Where a user may submit", request=shapes.Grants, responses={201: Message})
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         names = bodies.names_put(request, "virtualCluster")
@@ -73,7 +73,7 @@ class VirtualClusters(V1View):
 
 
 class Admin(V1View):
-    @extend_schema(summary="Make a user admin or not", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Make a user admin or not", request=shapes.AdminFlag, responses={201: Message})
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         admin = bodies.admin_put(request)
@@ -82,7 +82,7 @@ class Admin(V1View):
 
 
 class Email(V1View):
-    @extend_schema(summary="Change an e-mail address", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Change an e-mail address", request=shapes.EmailChange, responses={201: Message})
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         email = bodies.email_put(request)
@@ -91,7 +91,9 @@ class Email(V1View):
 
 
 class Extension(V1View):
-    @extend_schema(summary="Merge into what clients keep with a user", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(
+        summary="Merge into what clients keep with a user", request=shapes.ExtensionChange, responses={201: Message}
+    )
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         extension = bodies.extension_put(request)
@@ -100,7 +102,7 @@ class Extension(V1View):
 
 
 class Grouplist(V1View):
-    @extend_schema(summary="Exactly these groups", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Exactly these groups", request=shapes.GroupList, responses={201: Message})
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         names = bodies.names_put(request, "grouplist")
@@ -109,14 +111,14 @@ class Grouplist(V1View):
 
 
 class Membership(V1View):
-    @extend_schema(summary="Put a user into a group", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Put a user into a group", request=shapes.GroupName, responses={201: Message})
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         name = bodies.group_put(request)
         groups.add_member(_admin(user), username, name, ip=ip_of(request))
         return said(f"User {username} is added into group {name}")
 
-    @extend_schema(summary="Take a user out of a group", request=_OBJECT, responses={201: _OBJECT})
+    @extend_schema(summary="Take a user out of a group", responses={201: Message, **errors(400, 413)})
     def delete(self, request: Request, username: str) -> Response:
         user = require_user(request)
         name = bodies.group_put(request)

@@ -1,0 +1,136 @@
+"""What the routes about users and groups take and answer, for the API's document. Bodies are read by user_bodies."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, RootModel
+
+_Username = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", min_length=1, max_length=64)]
+_Groupname = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", min_length=1, max_length=64)]
+_Password = Annotated[str, Field(min_length=6, max_length=1024)]
+_ShortText = Annotated[str, Field(max_length=255)]
+_Flag = bool | Literal["true", "false"]  # forms send text
+
+
+class UserItem(BaseModel):
+    """v0.9's: ``admin`` is a text, ``virtualCluster`` is there once grants were set."""
+
+    username: str
+    admin: Literal["true", "false"]
+    virtualCluster: str | None = Field(None, description="Names with commas between them")
+    hasGithubPAT: bool
+
+
+class UserItems(RootModel[list[UserItem]]):
+    pass
+
+
+class UserObject(BaseModel):
+    """``extension`` holds what clients keep with the user; others than he and admins see only virtualCluster in it."""
+
+    username: str
+    email: str
+    grouplist: list[str]
+    extension: dict[str, Any]
+    admin: bool
+    virtualCluster: list[str]
+    hasGithubPAT: bool | None = Field(None, description="Below /api/v1 only")
+
+
+class UserObjects(RootModel[list[UserObject]]):
+    pass
+
+
+class GroupObject(BaseModel):
+    """``extension.groupType`` is vc for the group of a virtual cluster, admin for that of the admins."""
+
+    groupname: str
+    description: str
+    externalName: str
+    extension: dict[str, Any]
+
+
+class GroupObjects(RootModel[list[GroupObject]]):
+    pass
+
+
+class GroupMember(BaseModel):
+    username: str
+    clusterAdmin: bool
+
+
+class GroupMembers(RootModel[list[GroupMember]]):
+    pass
+
+
+class UserPut(BaseModel):
+    """``modify`` false makes a user; true changes one, and a password left out or empty stays."""
+
+    username: _Username
+    password: _Password | Literal[""] | None = None
+    admin: _Flag | None = None
+    modify: _Flag
+
+
+class NewUser(BaseModel):
+    username: _Username
+    password: _Password
+    email: str = ""
+    virtualCluster: list[str] = []
+    admin: _Flag = False
+    extension: dict[str, Any] = {}
+
+
+class GrantText(BaseModel):
+    virtualClusters: str = Field("", pattern=r"^[A-Za-z0-9_,]*$")
+
+
+class GithubPat(BaseModel):
+    githubPAT: str = Field(pattern=r"^[A-Za-z0-9_]*$", description="Empty clears it. Only that there is one is kept.")
+
+
+class PasswordChange(BaseModel):
+    """Admins may leave out the old one."""
+
+    oldPassword: _Password | None = None
+    newPassword: _Password
+
+
+class Grants(BaseModel):
+    virtualCluster: list[str]
+
+
+class AdminFlag(BaseModel):
+    admin: _Flag
+
+
+class EmailChange(BaseModel):
+    email: str = ""
+
+
+class ExtensionChange(BaseModel):
+    extension: dict[str, Any] = {}
+
+
+class GroupList(BaseModel):
+    grouplist: list[str]
+
+
+class GroupName(BaseModel):
+    groupname: _Groupname
+
+
+class NewGroup(BaseModel):
+    groupname: _Groupname
+    description: _ShortText = ""
+    externalName: _ShortText = ""
+    extension: dict[str, Any] = {}
+
+
+class Description(BaseModel):
+    description: _ShortText = ""
+
+
+class ExternalName(BaseModel):
+    externalName: _ShortText = ""

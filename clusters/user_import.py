@@ -32,6 +32,8 @@ class ImportRow:
     username: str
     action: str  # create | refuse
     problem: str = ""
+    admin: bool = False
+    vcs: tuple[str, ...] = ()  # as the file names them; default is added
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +65,9 @@ def import_csv(actor: Actor, text: str, *, dry_run: bool, ip: str | None = None)
     for number, cells in _cells(text):
         username = cells.get("username", "")
         try:
-            lines.append(_line(number, cells, taken))
-            rows.append(ImportRow(number, username, CREATE))
+            line = _line(number, cells, taken)
+            lines.append(line)
+            rows.append(ImportRow(number, username, CREATE, admin=line.admin, vcs=line.vcs))
             taken.add(username)
         except LongshoreError as error:
             rows.append(ImportRow(number, username, REFUSE, error.message))

@@ -6,7 +6,7 @@ from django.urls import URLPattern, path
 
 from jobs import stream
 from jobs.log_views import log_page_patterns, log_stream_patterns
-from jobs.views import actions, detail, lists, submit, vcs
+from jobs.views import actions, detail, lists, submit, users, vcs
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -23,6 +23,9 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/config", detail.config, name="job-config"),
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),
     path(f"{_JOB}/delete", actions.delete, name="job-delete"),
+    path("users", users.users, name="users"),
+    path("users/<str:username>", users.user, name="user"),
+    path("users/<str:username>/delete", users.delete, name="user-delete"),
     path("vcs", vcs.vcs, name="vcs"),
     path("vcs/<str:name>", vcs.vc, name="vc"),
     path("vcs/<str:name>/status", vcs.status, name="vc-status"),

@@ -1,0 +1,177 @@
+"""What the pages of users show. Here, since they tell what of each user runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.utils import timezone
+
+from clusters.models import VcGrant
+from clusters.user_queries import DEFAULT_VC, in_order, load_user, vc_names
+from jobs import queries
+from jobs.lifecycle import JobState
+from portal.errors import MissingUser
+from portal.models import ApiToken, User
+
+SIZE = 50
+
+
+@dataclass(frozen=True, slots=True)
+class UserQuery:
+    """The address of the list. ``after`` and ``before`` are names: the list is in order of names."""
+
+    q: str = ""
+    vc: str = ""
+    after: str = ""
+    before: str = ""
+
+    @classmethod
+    def read(cls, params: Mapping[str, str]) -> UserQuery:
+        given = {name: params.get(name, "").replace("\x00", "").strip() for name in ("q", "vc", "after", "before")}
+        return cls(**given)
+
+    def address(self, **changes: str) -> str:
+        values = {"q": self.q, "vc": self.vc, **changes}
+        kept = {name: value for name, value in values.items() if value}
+        return f"/users?{urlencode(kept)}" if kept else "/users"
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    username: str
+    email: str
+    is_admin: bool
+    is_active: bool
+    vcs: tuple[str, ...]
+    gpus: int
+    running: int
+    waiting: int
+    seen_at: datetime | None
+
+    @property
+    def url(self) -> str:
+        return user_url(self.username)
+
+
+@dataclass(frozen=True, slots=True)
+class UserForm:
+    """What was typed, but for passwords, and what is wrong with it."""
+
+    username: str = ""
+    email: str = ""
+    admin: bool = False
+    active: bool = True
+    vcs: tuple[str, ...] = (DEFAULT_VC,)
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """One user as his page shows him; ``tokens`` are those a new password would end."""
+
+    row: UserRow
+    created_at: datetime
+    jobs_live: int
+    jobs_ended: int
+    tokens: int
+    groups: tuple[str, ...] = field(default=())
+
+
+def page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
+    """The context of portal/users.html; eleven queries however many there are."""
+    users = _filtered(query)
+    found, newer, older = _slice(users, query)
+    rows = _rows(found)
+    total = users.count()
+    first = users.filter(username__lt=rows[0].username).count() + 1 if rows else 0
+    return {
+        "nav": "users",
+        "me": me.username,
+        "query": query,
+        "rows": rows,
+        "total": total,
+        "first": first,
+        "last": first + len(rows) - 1,
+        "newer": query.address(before=rows[0].username) if newer and rows else "",
+        "older": query.address(after=rows[-1].username) if older and rows else "",
+        "all_vcs": vc_names(),
+        "facts": _facts(),
+        "form": UserForm(),
+        **more,
+    }
+
+
+def edited(username: str) -> Edited:
+    """Raises MissingUser."""
+    record = load_user(username)
+    if record is None:
+        raise MissingUser(f"There is no user {username}.")
+    user = User.objects.get(username=username)
+    jobs = queries.visible_jobs().filter(username=username).order_by()
+    tokens = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now()).count()
+    groups = tuple(name for name in record.groups if name not in record.vcs)
+    ended = jobs.exclude(state__in=queries.LIVE).count()
+    return Edited(_rows([user])[0], record.created_at, record.jobs_live, ended, tokens, groups)
+
+
+def user_url(username: str) -> str:
+    return f"/users/{quote(username)}"
+
+
+def _filtered(query: UserQuery) -> QuerySet[User]:
+    users = User.objects.all()
+    if query.q:
+        users = users.filter(Q(username__icontains=query.q) | Q(email__icontains=query.q))
+    if query.vc and query.vc != DEFAULT_VC:
+        granted = VcGrant.objects.filter(vc__name=query.vc).values("username")
+        users = users.filter(Q(is_admin=True) | Q(username__in=granted))
+    return users
+
+
+def _slice(users: QuerySet[User], query: UserQuery) -> tuple[list[User], bool, bool]:
+    """Users in order of names, whether there are some before and some after."""
+    if query.before:
+        found = list(users.filter(username__lt=query.before).order_by("-username")[: SIZE + 1])
+        return found[:SIZE][::-1], len(found) > SIZE, True
+    if query.after:
+        users = users.filter(username__gt=query.after)
+    found = list(users.order_by("username")[: SIZE + 1])
+    return found[:SIZE], bool(query.after), len(found) > SIZE
+
+
+def _rows(users: list[User]) -> list[UserRow]:
+    names = [user.username for user in users]
+    granted: dict[str, set[str]] = {}
+    for name, vc in VcGrant.objects.filter(username__in=names).values_list("username", "vc__name"):
+        granted.setdefault(name, set()).add(vc)
+    jobs = _jobs(names)
+    used = dict(ApiToken.objects.filter(user__in=users).order_by().values_list("user_id").annotate(Max("last_used_at")))
+    return [_row(user, granted.get(user.username, set()), jobs, used.get(user.pk)) for user in users]
+
+
+def _row(
+    user: User, granted: set[str], jobs: Mapping[tuple[str, str], tuple[int, int]], used: datetime | None
+) -> UserRow:
+    running, gpus = jobs.get((user.username, JobState.RUNNING), (0, 0))
+    waiting, _ = jobs.get((user.username, JobState.WAITING), (0, 0))
+    seen = max((at for at in (user.last_login, used) if at), default=None)
+    vcs = tuple(in_order({DEFAULT_VC, *granted}))
+    return UserRow(user.username, user.email, user.is_admin, user.is_active, vcs, gpus, running, waiting, seen)
+
+
+def _jobs(names: list[str]) -> dict[tuple[str, str], tuple[int, int]]:
+    """(user, state): (live jobs, their GPUs)"""
+    live = queries.visible_jobs().filter(username__in=names, state__in=queries.LIVE).order_by()
+    rows = live.values_list("username", "state").annotate(jobs=Count("id"), gpus=Sum("total_gpus"))
+    return {(name, state): (count, gpus) for name, state, count, gpus in rows}
+
+
+def _facts() -> dict[str, int]:
+    people = User.objects.aggregate(people=Count("id"), admins=Count("id", filter=Q(is_admin=True)))
+    now = queries.visible_jobs().filter(state=JobState.RUNNING).order_by().values("username").distinct().count()
+    return {**people, "now": now}

@@ -9,6 +9,7 @@
 pai=/pai
 environment=/etc/environment
 shell=/bin/bash
+cgroup=/sys/fs/cgroup
 
 unset TINI_KILL_PROCESS_GROUP
 log=$pai/log/runtime.pai.log
@@ -45,6 +46,17 @@ group_lives() {
     return 1
 }
 
+# True when the kernel has killed a process of this container for its memory (cgroup v1, v2).
+was_short_of_memory() {
+    for file in "$cgroup/memory/memory.oom_control" "$cgroup/memory.events"; do
+        [ -r "$file" ] || continue
+        while read -r key count; do
+            [ "$key" != oom_kill ] || [ "$count" -eq 0 ] || return 0
+        done <"$file"
+    done
+    return 1
+}
+
 # Commands are written for bash.
 [ -x "$shell" ] || shell=$(command -v bash) || shell=/bin/sh
 
@@ -62,6 +74,8 @@ fi
 while [ "$stopping" ] && group_lives; do
     sleep 0.1 || sleep 1
 done
-# 255 is what an engine says of a container that was lost with its host
+# Two codes that nobody uses, read by exits.py. 255 is what an engine says of a container that was lost with its host;
+# and of a container that ends at once it often misses that its command was killed for its memory.
 [ "$code" -ne 255 ] || code=223
+[ "$code" -ne 137 ] || ! was_short_of_memory || code=222
 exit "$code"

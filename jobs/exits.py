@@ -33,9 +33,10 @@ VC_REFUSED = -7300
 JOB_STOPPED = -7351
 TASK_STOPPED = -7400
 
-# An engine says 255 of a container that was lost with its host. So that the two can be told apart, the start script
-# (bootstrap.sh) turns a command's own 255 into a code that nobody uses.
-LOST_WITH_HOST, OWN_255 = 255, 223
+# An engine says 255 of a container that was lost with its host, and of one that ends at once it often misses that its
+# command was killed for its memory (4 of 48, Docker 20.10). So the start script (bootstrap.sh) turns a command's own
+# 255, and a 137 beside which the kernel counted such a kill, into codes that nobody uses.
+LOST_WITH_HOST, OWN_255, KILLED_FOR_MEMORY = 255, 223, 222
 KEPT_SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
 _UNLISTED_POSITIVE, _UNLISTED_NEGATIVE = 256, -8000
 _BLAMES: dict[str, Blame] = {
@@ -120,6 +121,8 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
         return of(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
     if code == LOST_WITH_HOST:
         return of(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
+    if code == KILLED_FOR_MEMORY:
+        return _out_of_memory(137, memory_mb, label)
     code = 255 if code == OWN_255 else code
     if code == 0:
         return replace(of(SUCCEEDED, f"{label} ended with exit code 0."), raw_code=0, oom=status.oom_killed)

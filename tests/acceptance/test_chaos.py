@@ -151,9 +151,9 @@ def all_ended(portal: Portal) -> bool:
 
 def check_job(portal: Portal, name: str, kind: Kind) -> None:
     status = portal.job(name)["jobStatus"]
-    assert (status["state"], status["appExitCode"]) == kind.end, (name, status, portal.events(name))
+    assert (status["state"], status["appExitCode"]) == kind.end, (name, status["appExitDiagnostics"])
     retries = {"user": kind.attempts - 1, "platform": 0, "resource": 0}
-    assert status["retryDetails"] == retries, (name, portal.events(name))
+    assert status["retryDetails"] == retries, (name, [event["reason"] for event in portal.events(name)])
     assert [one["attempt"] for one in portal.attempts(name)] == list(range(kind.attempts, 0, -1))
     for attempt in range(1, kind.attempts + 1):
         for index in range(kind.more.get("taskNumber", 1)):

@@ -61,6 +61,7 @@ class Container:
             ("pai=/pai\n", f"pai={self.root}/pai\n"),
             ("environment=/etc", f"environment={self.root}/etc"),
             ("shell=/bin/bash\n", f"shell={self.root}/bin/bash\n"),
+            ("cgroup=/sys/fs/cgroup\n", f"cgroup={self.root}/cgroup\n"),
             ("shell=/bin/sh\n", f"shell={self.root}/bin/sh\n"),
         ):
             assert old in text
@@ -94,6 +95,16 @@ def test_it_ends_with_the_code_of_the_command(container: Container, code: int) -
 
 def test_a_255_of_the_command_is_told_from_that_of_an_engine_that_lost_it(container: Container) -> None:
     assert container.run("exit 255")[0] == exits.OWN_255
+
+
+@pytest.mark.parametrize("file", ["memory/memory.oom_control", "memory.events"])
+@pytest.mark.parametrize(("kills", "code"), [(0, 137), (2, exits.KILLED_FOR_MEMORY)])
+def test_it_tells_a_kill_for_memory_from_another(container: Container, file: str, kills: int, code: int) -> None:
+    counts = container.root / "cgroup" / file
+    counts.parent.mkdir(parents=True)
+    counts.write_text(f"oom_kill_disable 0\nunder_oom 0\noom 7\noom_kill {kills}\n")
+    assert container.run("kill -KILL $$")[0] == code
+    assert container.run("exit 1")[0] == 1
 
 
 def test_it_ends_with_the_code_of_the_last_of_many_lines(container: Container) -> None:

@@ -105,6 +105,10 @@ def test_out_of_memory_is_certain_when_the_engine_killed_the_command() -> None:
     assert exit_.sentence == "worker-1 ran out of memory. It used all of its 64 GB."
 
 
+def test_out_of_memory_is_certain_when_only_the_start_script_noticed() -> None:
+    assert exits.classify(ended(exits.KILLED_FOR_MEMORY), 100) == exits.classify(ended(137, oom=True), 100)
+
+
 def test_out_of_memory_is_likely_when_a_child_was_killed_and_the_command_failed() -> None:
     exit_ = exits.classify(ended(1, oom=True), 512)
     assert (exit_.code, exit_.raw_code, exit_.certainty) == (196, 1, "likely")

@@ -4,8 +4,8 @@ the last picture are read (jobs/stamps.py tells which)."""
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -64,6 +64,17 @@ _LIVE = (JobState.WAITING, JobState.RUNNING)
 _CHUNK = 500  # rows asked for by id at once
 
 
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """What a World says of jobs and tasks."""
+
+    live: list[tuple[JobView, list[TaskView]]]
+    waiting: list[JobView]
+    leftovers: list[TaskView]
+    ended: list[int]  # deleted jobs that have ended
+    known: dict[str, int]  # container name -> task
+
+
 class Loader:
     """Keeps what it has read: jobs with their specs and shapes, tasks, nodes and allocations."""
 
@@ -73,6 +84,8 @@ class Loader:
         self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
         self._jobs: dict[int, tuple[Stamp, JobView]] = {}
         self._tasks: dict[int, tuple[Stamp, TaskView]] = {}
+        self._seen: tuple[object, ...] = ()
+        self._picture = _Picture([], [], [], [], {})
 
     def world(
         self,
@@ -80,24 +93,44 @@ class Loader:
         observations: Mapping[str, Observation],
         strangers: Mapping[tuple[str, str], datetime],
     ) -> World:
-        known_jobs = stamps.of_jobs()
-        jobs = self._read_jobs({id: stamp for id, stamp in known_jobs.items() if stamp[1] in _LIVE})
-        live, leftovers = self._read_tasks(stamps.of_tasks(), stamps.of_leftovers())
+        jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
+        if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
+            self._picture, self._seen = self._read(jobs, tasks, leftovers, decided), seen
         return World(
             now=now,
             nodes=self.ledger.nodes(with_held=False),
             observations=observations,
-            live=[(job, live.get(job.id, [])) for job in jobs if job.state is JobState.RUNNING],
-            waiting=[job for job in jobs if job.state is JobState.WAITING],
-            leftovers=leftovers,
-            purgeable=_purgeable([id for id, stamp in known_jobs.items() if stamp[1] not in _LIVE]),
+            live=self._picture.live,
+            waiting=self._picture.waiting,
+            leftovers=self._picture.leftovers,
+            purgeable=_purgeable(self._picture.ended),
             stopped_vcs=frozenset(
                 VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING).values_list("name", flat=True)
             ),
-            known=_known(observations, live, leftovers),
+            known=_known(observations, self._picture.known),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
+        )
+
+    def _read(
+        self, jobs: list[Stamp], tasks: list[Stamp], leftovers: list[Stamp], decided: Mapping[int, Exit]
+    ) -> _Picture:
+        of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers))
+        living = {id: stamp for id, stamp in of_jobs.items() if stamps.second(stamp) in _LIVE}
+        views = self._read_jobs(living)
+        views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
+        self._read_tasks({**of_tasks, **of_leftovers})
+        by_job: dict[int, list[TaskView]] = {}
+        for id, stamp in of_tasks.items():
+            if id in self._tasks:
+                by_job.setdefault(int(stamps.second(stamp)), []).append(self._tasks[id][1])
+        return _Picture(
+            live=[(job, by_job.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
+            waiting=[job for job in views if job.state is JobState.WAITING],
+            leftovers=[self._tasks[id][1] for id in of_leftovers if id in self._tasks],
+            ended=[id for id in of_jobs if id not in living],
+            known={task.container_name: task.id for _, task in self._tasks.values() if task.container_name},
         )
 
     def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
@@ -108,26 +141,14 @@ class Loader:
         for some in _chunks(changed):
             for row in Job.objects.filter(id__in=some).values(*_JOB):
                 self._jobs[row["id"]] = found[row["id"]], self._view(row)
-        decided = _decided()
-        views = [self._jobs[id][1] for id in found if id in self._jobs]
-        return [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
+        return [self._jobs[id][1] for id in found if id in self._jobs]
 
-    def _read_tasks(
-        self, live: Mapping[int, Stamp], leftovers: Mapping[int, Stamp]
-    ) -> tuple[dict[int, list[TaskView]], list[TaskView]]:
-        """Those of running jobs by job, and the leftovers."""
-        found = {**live, **leftovers}
+    def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
         self._tasks = {id: self._tasks[id] for id in found if id in self._tasks}
         changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id][0] != stamp]
         for some in _chunks(changed):
             for row in Task.objects.filter(id__in=some).values(*_TASK):
                 self._tasks[row["id"]] = found[row["id"]], _task(row)
-        by_job: dict[int, list[TaskView]] = {}
-        for id in live:
-            if id in self._tasks:
-                view = self._tasks[id][1]
-                by_job.setdefault(view.job_id, []).append(view)
-        return by_job, [self._tasks[id][1] for id in leftovers if id in self._tasks]
 
     def _read_specs(self, ids: list[int]) -> None:
         self._specs = {id: self._specs[id] for id in ids if id in self._specs}
@@ -178,23 +199,20 @@ def _purgeable(ended: list[int]) -> list[int]:
     return list(Job.objects.filter(id__in=ended).filter(~Exists(uncollected)).values_list("id", flat=True))
 
 
-def _known(
-    observations: Mapping[str, Observation], tasks: Mapping[int, list[TaskView]], leftovers: Iterable[TaskView]
-) -> dict[str, int]:
-    """Which of the containers seen belong to a task: those of live jobs and leftovers, and others, which say so
-    themselves, looked up."""
-    known = {task.container_name: task.id for of_job in tasks.values() for task in of_job if task.container_name}
-    known |= {task.container_name: task.id for task in leftovers if task.container_name}
+def _known(observations: Mapping[str, Observation], known: Mapping[str, int]) -> Mapping[str, int]:
+    """Which of the containers seen belong to a task: those already known, and others, which say so themselves, looked
+    up."""
     said = {
         int(label): name
         for observation in observations.values()
         for name, container in observation.containers.items()
         if name not in known and (label := container.labels.get(LABEL_TASK, "")).isdecimal() and len(label) < 19
     }
+    found: dict[str, int] = {}
     for some in _chunks(sorted(said)):
         rows = Task.objects.filter(id__in=some).values_list("id", "container_name")
-        known |= {name: id for id, name in rows if name == said[id]}
-    return known
+        found |= {name: id for id, name in rows if name == said[id]}
+    return {**known, **found} if found else known
 
 
 def _chunks(ids: list[int]) -> Iterator[list[int]]:

@@ -6,6 +6,7 @@ changes something, and every few seconds to be safe. Whatever a pass raises is l
 
 from __future__ import annotations
 
+import gc
 import signal
 import threading
 import time
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 
 SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
 SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
+GARBAGE = (50_000, 20, 20)  # for gc: a pass makes many values, all of them short-lived or kept for hours
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 
 
@@ -61,6 +63,7 @@ class Scheduler:
         """Until SIGTERM or SIGINT. The lock is the caller's business."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
+        gc.set_threshold(*GARBAGE)
         threading.Thread(target=self._listen, name="wake", daemon=True).start()
         self._await_first_looks()
         failures = 0

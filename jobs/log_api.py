@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from django.http import StreamingHttpResponse
+from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -46,7 +46,7 @@ class TaskLog(JobApi):
     )
     def get(
         self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0
-    ) -> StreamingHttpResponse:
+    ) -> HttpResponseBase:
         found = find_job(request, username, job)
         if not access.may_read_logs(viewer(request), found):
             raise Unauthorized

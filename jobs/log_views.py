@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 
 from jobs import access, log_live, log_page, log_search, logs, queries
 from jobs.log_api import TaskLog
+from jobs.log_html_api import ContainerLog, ContainerLogs
 from jobs.log_page import SHOWN_LINES, Choice
 from jobs.models import Job
 from portal.errors import BadRequest, LongshoreError, Unauthorized
@@ -131,8 +132,13 @@ log_page_patterns: list[URLPattern] = [
 log_stream_patterns: list[URLPattern] = [
     path("stream/logs/<str:username>/<str:name>", stream, name="job-log-stream"),
 ]
+_LOGS = "<str:job>/taskRoles/<str:role>/<int:index>/logs"
 log_api_patterns: list[URLPattern] = [
-    path(f"{root}/<str:job>/taskRoles/<str:role>/<int:index>/logs/{attempt}<str:stream>", TaskLog.as_view())
+    each
     for root in ("jobs", "user/<str:username>/jobs")
-    for attempt in ("", "<int:attempt>/")
+    for each in (
+        path(f"{root}/{_LOGS}/<int:attempt>", ContainerLogs.as_view()),
+        path(f"{root}/{_LOGS}/<str:stream>", TaskLog.as_view()),
+        path(f"{root}/{_LOGS}/<int:attempt>/<str:stream>", ContainerLog.as_view()),
+    )
 ]

@@ -32,6 +32,11 @@ def job_path(job: Job) -> str:
     return f"/user/{quote(job.username)}/jobs/{quote(job.name)}"
 
 
+def log_path(job: Job, role: str, index: int, attempt: int) -> str:
+    """What a log's name is appended to."""
+    return f"{job_path(job)}/taskRoles/{quote(role)}/{index}/logs/{attempt}/"
+
+
 def list_item(row: Mapping[str, Any]) -> dict[str, Any]:
     """One line of the list from a row of ``queries.list_jobs``."""
     state = JobState(row["state"])
@@ -185,8 +190,7 @@ def _task(
     job: Job, attempt: Attempt, spec: JobSpec, task: Task, bits: Mapping[tuple[str, str], int], base_url: str
 ) -> dict[str, Any]:
     placed = bool(task.node)
-    role = quote(task.role)
-    logs = f"{base_url}/api/v1{job_path(job)}/taskRoles/{role}/{task.index}/logs/{attempt.number}/"
+    logs = f"{base_url}/api/v1{log_path(job, task.role, task.index, attempt.number)}"
     return {
         "taskIndex": task.index,
         "taskState": v1_task_state(TaskState(task.state)),

@@ -36,6 +36,7 @@ urlpatterns = [
     path("rest-server/api/", include(("jobs.early_urls", "rest-server-early"))),
     path("api/", include("jobs.early_urls")),
     re_path(r"^(?:rest-server/)?api/", pages.not_found),
+    path("", include("portal.old_addresses")),
     path("", include("clusters.urls")),
     path("", include("jobs.urls")),
 ]

@@ -174,6 +174,7 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            _hold_vc(job.vc)
             open_attempt(job, 1, now)
             _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
             _wake()
@@ -181,6 +182,15 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
         require_free_name(user.username, spec.job_name)  # somebody else was faster with this name
         raise
     return job
+
+
+def _hold_vc(vc: str) -> None:
+    """Until this transaction ends nobody deletes the virtual cluster; who does it then counts this job. Raises
+    NoVirtualCluster when somebody just did."""
+    if vc == DEFAULT_VIRTUAL_CLUSTER:
+        return
+    if not VirtualCluster.objects.select_for_update(no_key=True).filter(name=vc).exists():
+        raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")
 
 
 def _ask_stop(actor: User, ids: list[int]) -> list[int]:

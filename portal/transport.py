@@ -38,7 +38,9 @@ class ApiTransport(MiddlewareMixin):
         if _is_open(request):
             response["Access-Control-Allow-Origin"] = "*"
             response["Access-Control-Expose-Headers"] = _READABLE
-            if isinstance(response, HttpResponse):
+            if response.status_code == 304:
+                del response["Content-Length"]  # it would be that of the answer which is not sent
+            elif isinstance(response, HttpResponse):
                 _compress(request, response)
         return response
 

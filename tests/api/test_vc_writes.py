@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db.models.signals import pre_save
 from rest_framework.test import APIClient
 
 from clusters.models import Group, VcGrant, VirtualCluster
 from jobs.models import Job
 from portal.models import AuditEvent, User
-from tests.submitting import submitted
+from tests.submitting import config, submitted
 
 Api = Callable[[User | None], APIClient]
 URL = "/api/v1/virtual-clusters"
@@ -140,6 +141,22 @@ def test_it_keeps_one_that_has_jobs(api: Api, admin: User) -> None:
     assert "vision" in capacities()
     Job.objects.update(state="SUCCEEDED")
     assert delete(api(admin), "vision")[0] == 201
+
+
+def test_it_refuses_a_job_whose_virtual_cluster_goes_while_it_comes(api: Api, admin: User) -> None:
+    put(api(admin), "vision")
+
+    def delete_first(**_: Any) -> None:
+        VirtualCluster.objects.filter(name="vision").delete()
+
+    pre_save.connect(delete_first, sender=Job)
+    try:
+        answer = api(admin).post("/api/v1/user/admin/jobs", config("one", virtualCluster="vision"), format="json")
+    finally:
+        pre_save.disconnect(delete_first, sender=Job)
+    missing = {"code": "NoVirtualClusterError", "message": "Virtual cluster vision is not found."}
+    assert (answer.status_code, answer.json()) == (404, missing)
+    assert not Job.objects.exists()
 
 
 def test_it_takes_a_job_for_a_stopped_one_and_lets_it_wait(api: Api, admin: User) -> None:

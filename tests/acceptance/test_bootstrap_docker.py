@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import shutil
 import subprocess
 import tarfile
@@ -22,15 +21,15 @@ from jobs import exits, launch
 from jobs.environment import TaskPlace
 from jobs.launch import Launch
 from jobs.spec import read_config
+from tests.bed.docker_bed import BedNode
 from tests.helpers import until
 
 pytestmark = pytest.mark.docker
 IMAGE = "longshore-test/bootstrap:1"
-ENDPOINT = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
 
 
 @pytest.fixture(scope="module")
-def engine() -> DockerRuntime:
+def engine(docker_engine: BedNode) -> DockerRuntime:
     busybox = Path(shutil.which("busybox") or pytest.skip("busybox is not installed"))
     spool = io.BytesIO()
     with tarfile.open(fileobj=spool, mode="w") as tar:
@@ -45,8 +44,9 @@ def engine() -> DockerRuntime:
             tar.addfile(entry)
     # An entry point that would break everything if it were not cleared
     changes = ["--change", "WORKDIR /work", "--change", 'ENTRYPOINT ["/no/such/program"]']
-    subprocess.run(["docker", "import", *changes, "-", IMAGE], input=spool.getvalue(), check=True, capture_output=True)
-    return connect(ENDPOINT)
+    command = ["docker", "-H", docker_engine.unix, "import", *changes, "-", IMAGE]
+    subprocess.run(command, input=spool.getvalue(), check=True, capture_output=True)
+    return connect(docker_engine.unix)
 
 
 @dataclass

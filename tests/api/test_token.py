@@ -169,8 +169,9 @@ def test_a_new_password_ends_all_tokens(alice: User, rf: RequestFactory) -> None
 
 
 def test_it_locks_out_after_repeated_failures_without_hashing(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    statuses = [ask({"username": "alice", "password": "not this"}).status_code for _ in range(8)]
-    assert statuses == [400] * 7 + [429]
+    answers = [ask({"username": "alice", "password": "not this"}) for _ in range(8)]
+    assert [answer.status_code for answer in answers] == [400] * 7 + [429]
+    assert answers[-1].json()["code"] == "TooManyAttemptsError"
     hashed: list[str] = []
     monkeypatch.setattr(User, "check_password", lambda self, raw: bool(hashed.append(raw)))
     answer = ask({"username": "alice", "password": PASSWORD})

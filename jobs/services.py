@@ -26,7 +26,7 @@ from jobs.demands import demands
 from jobs.models import Event, Job
 from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, JobSpec, read_config, read_value
 from portal import wake
-from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem
+from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import AuditEvent, User
 
 
@@ -174,6 +174,7 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            _hold_user(user)
             _hold_vc(job.vc)
             open_attempt(job, 1, now)
             _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
@@ -182,6 +183,13 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
         require_free_name(user.username, spec.job_name)  # somebody else was faster with this name
         raise
     return job
+
+
+def _hold_user(user: User) -> None:
+    """Until this transaction ends nobody deletes the user; who does it then counts this job. Raises Unauthorized when
+    somebody just did, or disabled him."""
+    if not User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).exists():
+        raise Unauthorized
 
 
 def _hold_vc(vc: str) -> None:

@@ -140,6 +140,14 @@ def test_a_user_with_live_jobs_is_not_deleted(admin: User, alice: User) -> None:
     assert type(job).objects.count() == 2
 
 
+def test_a_job_of_a_user_who_was_just_deleted_or_disabled_is_not_taken(admin: User, alice: User, bob: User) -> None:
+    users.delete_user(admin, "alice")
+    users.set_active(admin, "bob", False)
+    for user in (alice, bob):  # as the request found them, a moment ago
+        with pytest.raises(errors.Unauthorized):
+            submitted(user, "train")
+
+
 def test_nothing_of_a_deleted_user_is_left_to_the_next_of_his_name(
     admin: User, bob: User, vision: VirtualCluster
 ) -> None:

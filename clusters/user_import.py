@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from clusters import user_rules as rules
 from clusters.models import VirtualCluster
 from clusters.services import Actor, require_admin
+from clusters.user_queries import DEFAULT_VC
 from portal.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
 from portal.models import AuditEvent, User
 
@@ -33,7 +34,7 @@ class ImportRow:
     action: str  # create | refuse
     problem: str = ""
     admin: bool = False
-    vcs: tuple[str, ...] = ()  # as the file names them; default is added
+    vcs: tuple[str, ...] = ()  # besides default
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ def import_csv(actor: Actor, text: str, *, dry_run: bool, ip: str | None = None)
         try:
             line = _line(number, cells, taken)
             lines.append(line)
-            rows.append(ImportRow(number, username, CREATE, admin=line.admin, vcs=line.vcs))
+            rows.append(ImportRow(number, username, CREATE, admin=line.admin, vcs=_besides_default(line)))
             taken.add(username)
         except LongshoreError as error:
             rows.append(ImportRow(number, username, REFUSE, error.message))
@@ -75,6 +76,10 @@ def import_csv(actor: Actor, text: str, *, dry_run: bool, ip: str | None = None)
     if fine and not dry_run:
         _write(who, lines, ip)
     return ImportResult(rows, written=fine and not dry_run)
+
+
+def _besides_default(line: _Line) -> tuple[str, ...]:
+    return tuple(vc for vc in line.vcs if vc != DEFAULT_VC)
 
 
 def _cells(text: str) -> list[tuple[int, dict[str, str]]]:

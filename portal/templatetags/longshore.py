@@ -154,12 +154,13 @@ def ago(moment: datetime | None) -> SafeString | str:
 
 @register.simple_tag
 def until(moment: datetime) -> SafeString:
-    """``in 29 d``, ``in 5 h``: one unit, for up to 100 days, then a date."""
+    """``in 30 d``, ``in 5 h``: one unit, the nearest, for up to 100 days, then a date."""
     seconds = (moment - timezone.now()).total_seconds()
     if seconds > 100 * 86400:
         local = timezone.localtime(moment)
         return _time(moment, f"{local.day} {local:%b %Y}")
-    return _time(moment, f"in {words.ago(max(5, seconds)).removesuffix(' ago')}")
+    half = next((size / 2 for size in (86400, 3600, 60) if seconds >= size), 0)
+    return _time(moment, f"in {words.ago(max(5, seconds + half)).removesuffix(' ago')}")
 
 
 @register.simple_tag

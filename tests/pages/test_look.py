@@ -6,8 +6,10 @@ from collections.abc import Callable
 
 import pytest
 
+from clusters.models import VirtualCluster
 from clusters.runtime import ContainerStatus, Phase
 from jobs import exits
+from portal import tokens
 from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
@@ -40,10 +42,20 @@ def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User, width: 
 
 
 @pytest.mark.parametrize("width", WIDTHS)
+def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice: User, width: int) -> None:
+    a_cluster()
+    VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)
+    tokens.issue(admin, 3600, "laptop")
+    shown = tab(admin, width=width)
+    for path in ("/vcs", "/vcs/nlp", "/vcs/nlp/delete", "/users", "/users/alice", "/account/tokens"):
+        in_both_colours(shown, path)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
 def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User, width: int) -> None:
     a_cluster()
     shown = tab(width=width)
-    for path in ("/login", "/", "/jobs", "/jobs/alice/failed/config"):
+    for path in ("/login", "/", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
         in_both_colours(shown, path)
     shown.open("/jobs/alice/wai")
     shown.faults.clear()  # the browser tells of every 404

@@ -8,8 +8,9 @@ import django
 
 if __name__ == "__main__":
     django.setup()
-    from benchmarks import rows
     from django.db import connection
+
+    from benchmarks import rows
 
     rows.add_history(int(sys.argv[1]))
     rows.add_wide_job(int(sys.argv[2]))

@@ -41,8 +41,8 @@ def _per_second(portal: Portal, prefix: str, jobs: int, tasks: int) -> float:
     with ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(portal.submit, configs))
     unfinished = (
-        "SELECT count(*) FROM jobs_job j WHERE name LIKE '{0}-%' AND (state <> 'SUCCEEDED' OR EXISTS "
+        f"SELECT count(*) FROM jobs_job j WHERE name LIKE '{prefix}-%' AND (state <> 'SUCCEEDED' OR EXISTS "
         "(SELECT 1 FROM jobs_task t WHERE t.job_id = j.id AND NOT collected))"
-    ).format(prefix)
+    )
     wait_for(lambda: portal.rows(unfinished) == [(0,)], 240, 0.05, f"all {prefix} jobs are collected")
     return jobs * tasks / (time.perf_counter() - began)

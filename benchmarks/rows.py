@@ -11,6 +11,7 @@ from django.utils import timezone
 from clusters.models import Node
 from jobs.models import Attempt, Event, Job, Task
 from jobs.spec import JobSpec
+from portal.bulk import insert_rows
 from tests.builders import make_config, make_job
 
 
@@ -32,17 +33,17 @@ def add_nodes(number: int, *, gpus: int, cpus: int, memory_mb: int) -> None:
 
 
 def add_waiting(configs: list[dict[str, Any]], username: str = "bench") -> None:
-    """One waiting job each, in this order."""
+    """One waiting job each, in this order. The user has no jobs yet."""
     now = timezone.now()
     specs = [JobSpec.from_json(config) for config in configs]
-    jobs = Job.objects.bulk_create(
+    insert_rows(
         [
             Job(
                 username=username,
                 name=spec.job_name,
                 vc="default",
                 config="{}",
-                spec=spec.to_json(),
+                spec=config,
                 total_tasks=spec.total_tasks,
                 total_roles=len(spec.task_roles),
                 total_gpus=spec.total_gpus,
@@ -50,21 +51,19 @@ def add_waiting(configs: list[dict[str, Any]], username: str = "bench") -> None:
                 queued_at=now,
                 changed_at=now,
             )
-            for spec in specs
-        ],
-        batch_size=500,
+            for spec, config in zip(specs, configs, strict=True)
+        ]
     )
-    attempts = Attempt.objects.bulk_create(
-        [Attempt(job=job, number=1, app_id=f"application_{job.pk}", created_at=now) for job in jobs], batch_size=500
-    )
-    Task.objects.bulk_create(
+    jobs = list(Job.objects.filter(username=username).order_by("id").values_list("id", flat=True))
+    insert_rows([Attempt(job_id=job, number=1, app_id=f"application_{job}", created_at=now) for job in jobs])
+    attempts = dict(Attempt.objects.filter(job__username=username).values_list("job_id", "id"))
+    insert_rows(
         [
-            Task(job=job, attempt=attempt, role=role.name, index=index, changed_at=now)
-            for job, attempt, spec in zip(jobs, attempts, specs, strict=True)
+            Task(job_id=job, attempt_id=attempts[job], role=role.name, index=index, changed_at=now)
+            for job, spec in zip(jobs, specs, strict=True)
             for role in spec.task_roles
             for index in range(role.task_number)
-        ],
-        batch_size=500,
+        ]
     )
 
 
@@ -116,8 +115,8 @@ def shapes_different(number: int) -> list[dict[str, Any]]:
     for at in range(number):
         config = make_config(f"own-{at}", tasks=1 + at % 4, gpus=at % 5)
         config["taskRoles"][0].update(memoryMB=1000 + at, cpuNumber=1 + at % 7)
-        if at % 3 == 0 and at % 5:
-            config["gpuType"] = "A100"
+        if at % 3 and at % 5:
+            config["gpuType"] = ("A100", "V100")[at % 3 - 1]
         configs.append(config)
     return configs
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from django.db import connection
+from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from clusters.models import Allocation, Node
@@ -50,6 +51,7 @@ class Ledger:
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
         self._rows: dict[int, tuple[int, int, int, tuple[str, ...], tuple[int, ...]]] = {}
         self._of_node: dict[int, set[int]] = {}  # ids of rows
+        self._known: tuple[object, ...] = ()  # how many rows there are, and which
         self._views: dict[int, NodeView] = {}  # dropped when the node or what is taken on it has changed
 
     def registered(self) -> list[Node]:
@@ -85,6 +87,11 @@ class Ledger:
         return [_and_held(view, node) for view, node in zip(views, nodes, strict=True)] if with_held else views
 
     def _refresh(self) -> None:
+        """Ids only grow, so another set of rows has another count, sum or last one."""
+        known = Allocation.objects.aggregate(n=Count("id"), last=Max("id"), all=Sum("id"))
+        if (found := tuple(known.values())) == self._known:
+            return
+        self._known = found
         ids = set(Allocation.objects.values_list("id", flat=True))
         for id in self._rows.keys() - ids:
             self._forget(id)

@@ -122,7 +122,7 @@ class Loader:
         views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
         self._read_tasks({**of_tasks, **of_leftovers})
         by_job: dict[int, list[TaskView]] = {}
-        for id, stamp in of_tasks.items():
+        for id, stamp in sorted(of_tasks.items()):
             if id in self._tasks:
                 by_job.setdefault(int(stamps.second(stamp)), []).append(self._tasks[id][1])
         return _Picture(

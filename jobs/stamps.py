@@ -37,7 +37,6 @@ _JOBS = f"SELECT {_JOB} FROM jobs_job j WHERE {_LIVE} ORDER BY j.id"  # noqa: S6
 _TASKS = f"""
     SELECT {_TASK} FROM jobs_job j CROSS JOIN jobs_attempt a CROSS JOIN jobs_task t
     WHERE {_LIVE} AND j.state = 'RUNNING' AND a.job_id = j.id AND a.number = j.attempt_number AND t.attempt_id = a.id
-    ORDER BY t.id
 """  # noqa: S608
 _LEFTOVERS = f"""
     SELECT {_TASK} FROM jobs_task t WHERE NOT t.collected AND t.state IN ('SUCCEEDED', 'FAILED', 'STOPPED')
@@ -50,7 +49,7 @@ def of_jobs() -> list[Stamp]:
 
 
 def of_tasks() -> list[Stamp]:
-    """All tasks of the current attempts of running jobs, in order."""
+    """All tasks of the current attempts of running jobs."""
     return _read(_TASKS)
 
 

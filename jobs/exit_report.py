@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from jobs import exits
+from jobs.exit_table import ExitSpec
 from jobs.exits import Exit
 
 FIELDS = (
@@ -51,7 +52,7 @@ def exit_type(code: int) -> str:
     return _type(code, exits.spec_for(code))
 
 
-def _type(code: int, spec: exits.ExitSpec) -> str:
+def _type(code: int, spec: ExitSpec) -> str:
     return "SUCCEEDED" if code == exits.SUCCEEDED else spec.behavior
 
 

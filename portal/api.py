@@ -64,7 +64,5 @@ def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError 
 def _raw_url(request: HttpRequest) -> str:
     """As the client wrote it; Django keeps it decoded."""
     scope = request.META.get("asgi.scope") or {}
-    if not scope.get("raw_path"):
-        return request.get_full_path()
-    query = scope.get("query_string", b"")
-    return (scope["raw_path"] + (b"?" + query if query else b"")).decode("latin-1")
+    path, query = bytes(scope.get("raw_path") or b""), bytes(scope.get("query_string") or b"")
+    return b"?".join(filter(None, (path, query))).decode("latin-1") if path else request.get_full_path()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import yaml
+from django.http import HttpResponse, HttpResponseBase
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -18,6 +20,8 @@ from portal import etags
 from portal.auth import require_user
 from portal.errors import BadRequest, NoJobConfig, NoJobSshInfo, Unauthorized
 from portal.openapi import Message, errors
+
+_YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 
 
 class JobDetail(JobApi):
@@ -64,13 +68,17 @@ class ExecutionType(JobApi):
 
 class JobConfig(JobApi):
     @extend_schema(summary="The config as it was submitted", responses={200: {"type": "object"}})
-    def get(self, request: Request, job: str, username: str = "") -> Response:
+    def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
         found = find_job(request, username, job)
         if not access.may_read_config(viewer(request), found):
             raise Unauthorized
         if not found.config:
             raise NoJobConfig(f"Config of job {found.name} is not found.")
-        return Response(jsonc.parse(found.config).value)
+        value = jsonc.parse(found.config).value
+        if request._request.get_preferred_type(["application/json", *_YAML]) in _YAML:
+            text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
+            return HttpResponse(text, content_type="text/yaml; charset=utf-8")
+        return Response(value)
 
 
 class JobSsh(JobApi):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import yaml
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
@@ -53,3 +54,20 @@ def test_it_says_which_of_job_and_config_is_missing(api: Api, alice: User) -> No
     answer = api(alice).get(URL)
     assert (answer.status_code, answer.json()["code"]) == (404, "NoJobConfigError")
     assert answer.json()["message"] == "Config of job hello is not found."
+
+
+@pytest.mark.parametrize(
+    ("accept", "kind"),
+    [
+        ("*/*", "application/json"),
+        ("application/json, text/yaml;q=0.5", "application/json"),
+        ("text/html", "application/json"),
+        ("text/yaml", "text/yaml; charset=utf-8"),
+        ("application/x-yaml", "text/yaml; charset=utf-8"),
+    ],
+)
+def test_it_writes_yaml_for_who_prefers_it(api: Api, alice: User, accept: str, kind: str) -> None:
+    services.submit(alice, config())
+    answer = api(alice).get(URL, headers={"Accept": accept})
+    assert answer["Content-Type"] == kind
+    assert yaml.safe_load(answer.content) == config()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import AnonymousUser
+from django.db import connection
 from django.test import Client
 
 from clusters import users
@@ -290,3 +292,26 @@ def test_a_token_needs_a_name_and_an_end(alice: User, name: str, days: int) -> N
     with pytest.raises(errors.BadRequest):
         services.create_token(alice, name, days)
     assert ApiToken.objects.count() == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_admins_who_remove_each_other_at_once_leave_one(admin: User) -> None:
+    other = User.objects.create_user("root2", PASSWORD, is_admin=True)
+    together, refused = threading.Barrier(2), []
+
+    def remove(actor: User, username: str) -> None:
+        together.wait(10)
+        try:
+            users.set_admin(actor, username, False)
+        except errors.RemoveAdmin as error:
+            refused.append(error)
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=remove, args=pair) for pair in ((admin, "root2"), (other, "admin"))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(20)
+    assert User.objects.filter(is_admin=True).count() == 1
+    assert len(refused) == 1

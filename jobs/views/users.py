@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from urllib.parse import quote
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -163,7 +165,8 @@ def _delete_question(shown: Edited) -> dict[str, object]:
         return {**no, "title": f"{name} is an admin", "effect": "Admins are not deleted. Take the role away first."}
     if shown.jobs_live:
         jobs = words.count(shown.jobs_live, "job that has not ended", "jobs that have not ended")
-        effect = f"{name} has {jobs}. Stop them first; or disable {name}, then they go on."
+        link = format_html('<a href="/jobs?username={}">{}</a>', quote(name), jobs)
+        effect = format_html("{} has {}. Stop them first; or disable {}, then they go on.", name, link, name)
         return {**no, "title": f"{name} has live jobs", "effect": effect}
     tokens = f", {words.count(shown.tokens, 'API token ends', 'API tokens end')}" if shown.tokens else ""
     jobs = words.count(shown.jobs_ended, "ended job stays", "ended jobs stay")

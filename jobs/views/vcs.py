@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
@@ -119,7 +120,8 @@ def _activate_question(line: VcLine) -> dict[str, object]:
 def _delete_question(line: VcLine, default: VcLine) -> dict[str, object]:
     if line.view.jobs.all:
         live = words.count(line.view.jobs.all, "job waits or runs", "jobs wait or run")
-        effect = f"{live} in it. It can be deleted when they have ended; stop it first, so that no new ones start."
+        link = format_html('<a href="/jobs?vc={}">{}</a>', line.name, live)
+        effect = format_html("{} in it. It can be deleted once they have ended; stop it, so that none start.", link)
         return {"title": f"{line.name} is in use", "effect": effect, "keep": "Back", "sure": False}
     people = "" if line.people == "admins only" else f" {line.people} can no longer submit to it."
     grows = pages.default_says(default.view.capacity, round(default.view.capacity + line.view.capacity, 4))

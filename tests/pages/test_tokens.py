@@ -81,6 +81,12 @@ def test_nobody_revokes_the_token_of_another(browse: Browse, alice: User, admin:
     assert tokens.user_of(token) == alice
 
 
+def test_a_number_that_no_token_has_is_refused_calmly(browse: Browse, alice: User) -> None:
+    url = f"/account/tokens/{9**40}/revoke"
+    assert browse(alice).get(url).status_code == 404
+    assert browse(alice).post(url).status_code == 302
+
+
 def test_a_guest_signs_in_first(browse: Browse) -> None:
     assert browse(None).get("/account/tokens").headers["Location"] == "/login?next=/account/tokens"
 

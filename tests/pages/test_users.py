@@ -203,7 +203,9 @@ def test_it_deletes_only_after_the_question_that_names_the_effect(browse: Browse
     job = make_job("alice", state="RUNNING")
     tokens.issue(alice, 3600)
     client = browse(admin)
-    assert "alice has 1 job that has not ended." in text(client, "/users/alice/delete")
+    assert 'alice has <a href="/jobs?username=alice">1 job that has not ended</a>.' in text(
+        client, "/users/alice/delete"
+    )
     assert client.post("/users/alice/delete").status_code == 409
     job.state = "STOPPED"
     job.save()

@@ -162,7 +162,7 @@ def test_it_deletes_only_what_has_no_live_jobs(browse: Browse, admin: User) -> N
     VcGrant.objects.create(vc=make_vc(), username="carol")
     job = make_job("carol", vc="nlp")
     client = browse(admin)
-    assert "nlp is in use" in text(client, "/vcs/nlp/delete")
+    assert '<a href="/jobs?vc=nlp">1 job waits or runs</a> in it.' in text(client, "/vcs/nlp/delete")
     assert client.post("/vcs/nlp/delete").status_code == 403
     job.state = "STOPPED"
     job.save()

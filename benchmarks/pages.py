@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import closing
 
 import httpx
 
@@ -31,7 +32,7 @@ PAGES = {
 
 def measure(report: Report, portal: Portal) -> None:
     _fill(portal)
-    with _signed_in(portal) as browser:
+    with closing(_signed_in(portal)) as browser:
         constant = _times(browser, "/api/v1/")
         report.title(f"Pages with {JOBS:,} jobs, {TIMES} requests one after the other")
         report.add("a view that returns a constant", spread(constant, 95))

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -176,7 +177,7 @@ class Room:
     EFFORT = 5_000
 
     def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
-        self._shelves: dict[int, dict[Likeness, dict[str, Free]]] = {}
+        self._shelves: dict[int, dict[Likeness, list[Free]]] = {}  # each group by name: no history shows
         self._effort = 0
         for node in nodes:
             if node.offered:
@@ -206,7 +207,7 @@ class Room:
             if gpus < shape.gpus:
                 continue
             for group in shelf.values():
-                free = next(iter(group.values()))
+                free = group[0]
                 if free.has_room(shape):
                     number -= len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
                     if number <= 0:
@@ -240,9 +241,9 @@ class Room:
             shelf = self._shelves[gpus]
             self._effort -= len(shelf)
             fitting = (
-                next((free for free in group.values() if free.has_ports(demand.ports)), None)
+                next((free for free in group if free.has_ports(demand.ports)), None)
                 for group in shelf.values()
-                if next(iter(group.values())).has_room(demand)
+                if group[0].has_room(demand)
             )
             yield from sorted(filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name))[
                 ::-1
@@ -261,14 +262,18 @@ class Room:
 
     def _join(self, free: Free) -> None:
         shelf = self._shelves.setdefault(len(free.gpus), {})
-        shelf.setdefault(free.likeness(), {})[free.node.name] = free
+        insort(shelf.setdefault(free.likeness(), []), free, key=_name)
 
     def _leave(self, free: Free) -> None:
         shelf, likeness = self._shelves[len(free.gpus)], free.likeness()
         group = shelf[likeness]
-        del group[free.node.name]
+        del group[bisect_left(group, _name(free), key=_name)]
         if not group:
             del shelf[likeness]
+
+
+def _name(free: Free) -> str:
+    return free.node.name
 
 
 def idle(node: NodeView) -> NodeView:

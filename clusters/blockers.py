@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+
 from clusters.placement import Blocker, Demand, Free, NodeView, Room, copies, idle
 
 

@@ -18,9 +18,7 @@ class Node(models.Model):
         READY = "ready"
         UNREACHABLE = "unreachable"
 
-    name = models.CharField(
-        max_length=63, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z")]
-    )
+    name = models.CharField(max_length=63, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z")])
     endpoint = models.CharField(max_length=255)  # unix:///path, tcp://host:port, ssh://user@host
     address = models.CharField(max_length=255)  # where peers and users reach its containers
     engine_id = models.CharField(max_length=100, blank=True)

@@ -73,12 +73,12 @@ class Job(models.Model):
             ),
         ]
 
+    def __str__(self) -> str:
+        return f"{self.username}/{self.name}"
+
     @property
     def full_name(self) -> str:
         return f"{self.username}~{self.name}"
-
-    def __str__(self) -> str:
-        return f"{self.username}/{self.name}"
 
 
 class Attempt(models.Model):

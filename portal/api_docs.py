@@ -32,7 +32,7 @@ def _groups() -> list[dict[str, Any]]:
 
 
 def _operation(path: str, method: str, operation: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
-    body = operation.get("requestBody", {}).get("content", {})
+    body: dict[str, Any] = operation.get("requestBody", {}).get("content", {})
     return {
         "id": operation["operationId"],
         "method": method.upper(),
@@ -41,14 +41,16 @@ def _operation(path: str, method: str, operation: dict[str, Any], shapes: dict[s
         "text": operation.get("description", ""),
         "parameters": [{**each, "type": _type(each["schema"], shapes)} for each in operation.get("parameters", [])],
         "takes": ", ".join(body),
-        "body": _fields(next(iter(body.values()), {}).get("schema", {}), shapes),
+        "body": _fields(next((each["schema"] for each in body.values()), {}), shapes),
         "answers": [_answer(status, answer, shapes) for status, answer in operation["responses"].items()],
     }
 
 
 def _answer(status: str, answer: dict[str, Any], shapes: dict[str, Any]) -> dict[str, Any]:
-    media_type, content = next(iter(answer.get("content", {}).items()), ("", {}))
-    fields = _fields(content.get("schema", {}), shapes) if status.startswith("2") else []
+    content: dict[str, dict[str, Any]] = answer.get("content", {})
+    media_type = next(iter(content), "")
+    schema = content[media_type].get("schema", {}) if content else {}
+    fields = _fields(schema, shapes) if status.startswith("2") else []
     return {"status": status, "text": answer["description"], "media_type": media_type, "fields": fields}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from drf_spectacular.contrib.pydantic import PydanticExtension
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
@@ -20,6 +20,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import model_json_schema
 
 Endpoint = tuple[str, str, str, Callable[..., Any]]
+Direction = Literal["request", "response"]
 
 _TITLES = {
     400: "The request cannot be understood. A body that is not JSON has no `code`.",
@@ -67,7 +68,7 @@ class Schema(AutoSchema):
     def get_auth(self) -> list[dict[str, Any]]:
         return [*super().get_auth(), _GUEST] if self.view.get_authenticators() else []
 
-    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
+    def _get_response_bodies(self, direction: Direction = "response") -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         for status in self._possible():
             if str(status) not in bodies:
@@ -109,8 +110,8 @@ class Shapes(PydanticExtension):
 
     priority = 1
 
-    def map_serializer(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
-        mode = "validation" if direction == "request" else "serialization"
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
+        mode: Literal["validation", "serialization"] = "validation" if direction == "request" else "serialization"
         schema = model_json_schema(self.target, ref_template="#/components/schemas/{model}", mode=mode)
         for name, part in schema.pop("$defs", {}).items():
             component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, object=name, schema=part)

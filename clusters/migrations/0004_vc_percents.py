@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0003_groups'),
+        ("clusters", "0003_groups"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='virtualcluster',
-            name='capacity',
+            model_name="virtualcluster",
+            name="capacity",
             field=models.FloatField(default=0),
         ),
         migrations.AlterField(
-            model_name='virtualcluster',
-            name='max_capacity',
+            model_name="virtualcluster",
+            name="max_capacity",
             field=models.FloatField(default=0),
         ),
     ]

@@ -5,15 +5,23 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0001_initial'),
+        ("portal", "0001_initial"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='user',
-            name='username',
-            field=models.CharField(max_length=64, unique=True, validators=[django.core.validators.RegexValidator('\\A(?!\\.{1,2}\\Z)[A-Za-z0-9_.-]{1,64}\\Z', 'Use letters, digits, dots, dashes and underscores, 64 at most.')]),
+            model_name="user",
+            name="username",
+            field=models.CharField(
+                max_length=64,
+                unique=True,
+                validators=[
+                    django.core.validators.RegexValidator(
+                        "\\A(?!\\.{1,2}\\Z)[A-Za-z0-9_.-]{1,64}\\Z",
+                        "Use letters, digits, dots, dashes and underscores, 64 at most.",
+                    )
+                ],
+            ),
         ),
     ]

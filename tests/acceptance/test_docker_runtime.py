@@ -419,9 +419,9 @@ def test_a_container_writes_the_files_handed_to_it(near: DockerLab, user: str) -
     near.sdk.images.get(SAMPLE_IMAGE)
     container = near.sdk.api.create_container(SAMPLE_IMAGE, ["true"])
     near.sdk.api.commit(container["Id"], *image.split(":"), conf={"User": user})
-    files = (File("/new/place/a", b"it's \"$HOME\"\n\n", handed=True), File("/new/place/b b", b"", handed=True))
+    files = (File("/new/place/a", b'it\'s "$HOME"\n\n', handed=True), File("/new/place/b b", b"", handed=True))
     said = near.shell("id -un; cat /new/place/a; ls /new/place; env | grep FILE", image=image, files=files)
-    assert said == f"{user}\nit's \"$HOME\"\n\na\nb b\n"
+    assert said == f'{user}\nit\'s "$HOME"\n\na\nb b\n'
 
 
 def test_what_cannot_be_handed_over_is_put_there(near: DockerLab) -> None:

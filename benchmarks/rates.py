@@ -12,7 +12,7 @@ from tests.acceptance.portal import Portal, config
 
 CONTAINERS = 80
 GANG = 4
-AT_ONCE = 8  # cores the node is said to have; each task takes one
+AT_ONCE = 16  # cores the node is said to have; each task takes one
 CLIENTS = 4  # who submit at the same time
 
 

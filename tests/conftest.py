@@ -11,6 +11,7 @@ from django.apps import AppConfig
 from django.core.cache import cache
 from django.db.models.signals import post_migrate
 from django.test import Client
+from hypothesis import HealthCheck, settings
 from rest_framework.test import APIClient
 
 from clusters.models import VirtualCluster
@@ -18,6 +19,10 @@ from portal import health, tokens
 from portal.models import User
 from tests.helpers import need
 
+# A busy machine is no failure. Under CI Hypothesis takes its own profile: the same, and the same examples each time.
+if not os.environ.get("CI"):
+    settings.register_profile("longshore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("longshore")
 # Playwright runs its own event loop; Django would take database calls of such a test for a mistake.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 PASSWORD = "correct horse"

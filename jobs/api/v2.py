@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import jsonc, services
+from jobs import jsonc, services, yaml_text
 from jobs.api.base import CONFIG, JobApi, body
 from jobs.api.lists import JobList as ListOfV1
 from portal.api import no_api
@@ -27,8 +27,7 @@ class JobList(ListOfV1):
     @extend_schema(summary="Submit a v1 JSON job", request=CONFIG, responses={202: Accepted, **errors(404, 409)})
     def post(self, request: Request, username: str = "") -> Response:
         user = require_user(request)
-        config = body(request)
-        _require_v1(config)
+        config = _v1_config(body(request))
         try:
             job = services.submit(user, config)
         except ConflictJob as taken:
@@ -46,14 +45,17 @@ class ProtocolProbe(JobApi):
         raise no_api(request._request)
 
 
-def _require_v1(config: Any) -> None:
+def _v1_config(config: Any) -> Any:
+    """The body itself, or JSON for the YAML that clients of the later system make of a v1 config."""
     if not isinstance(config, str):
-        return
+        return config
     try:
         value = jsonc.parse(config).value
     except jsonc.NotJson:
         if config.lstrip().startswith(("{", "[", "/")):
-            return  # meant as JSON: submit says what is wrong with it
-        value = {"protocolVersion": 2}
+            return config  # meant as JSON: submit says what is wrong with it
+        config = yaml_text.to_json(config) or ""
+        value = jsonc.parse(config).value if config else {"protocolVersion": 2}
     if isinstance(value, dict) and "protocolVersion" in value:
         raise InvalidProtocol("This is a job of protocol version 2 (YAML). Longshore takes v1 jobs: JSON with jobName.")
+    return config

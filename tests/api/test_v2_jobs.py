@@ -54,3 +54,29 @@ def test_it_has_no_ssh_info_while_no_container_has_any(api: Api, alice: User) ->
         assert (answer.status_code, answer.json()) == (404, missing)
     none = api(alice).get("/api/v1/user/alice/jobs/none/ssh")
     assert none.json() == {"code": "NoJobError", "message": "Job none is not found."}
+
+
+V1_AS_YAML = """
+jobName: one
+image: longshore/sample:1
+taskRoles:
+  - name: main
+    taskNumber: 2
+    command: |-
+      echo hello
+      echo again
+jobEnvs:
+  paiAzRDMA: true
+"""
+
+
+def test_it_takes_a_v1_config_written_as_yaml(api: Api, alice: User) -> None:
+    assert api(alice).post("/api/v2/jobs", V1_AS_YAML, content_type="text/yaml").status_code == 202
+    config = api(alice).get("/api/v1/jobs/one/config").json()
+    assert config["taskRoles"][0]["command"] == "echo hello\necho again"
+    assert config["jobEnvs"] == {"paiAzRDMA": True}
+
+
+@pytest.mark.parametrize("text", ["a: &a [1, 2]\njobName: *a\n", "jobName: [\n", "- 1\n", "just words", "!!python/x y"])
+def test_yaml_that_is_no_job_is_refused(api: Api, alice: User, text: str) -> None:
+    assert api(alice).post("/api/v2/jobs", text, content_type="text/yaml").status_code == 400

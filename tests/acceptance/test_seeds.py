@@ -1,0 +1,71 @@
+"""The complete examples of the documents that users have run to their end on a real engine.
+
+Sent with their comments; only what this bed does not have is another one: the image, GPUs, and programs that the image
+lacks or that would load from the internet (their arguments are printed instead, as the container's shell expands them).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.portal import Portal, portal_on
+from tests.bed.docker_bed import BedNode
+
+pytestmark = pytest.mark.docker
+SEEDS = Path(__file__).parents[1] / "unit" / "seeds"
+PIP, APT = r"pip --quiet install scipy && python\b", r"apt update && .*&& python\b"
+ABSENT = (PIP, APT, r"hdfs dfs\b", r"/usr/bin/python3\b")
+HOSTS = r"\d+\.\d+\.\d+\.\d+:\d+,\d+\.\d+\.\d+\.\d+:\d+"
+
+
+@pytest.fixture(scope="module")
+def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    """With a node that says it has room for all of them, and the virtual cluster that two of them name."""
+    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
+        one.change_node("local", memoryMB=65536)
+        answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50})
+        assert answer.status_code == 201, answer.text
+        yield one
+        one.stop_all()
+        one.wait_clean(docker_engine)
+
+
+def runnable(seed: str, name: str) -> str:
+    text = (SEEDS / f"{seed}.jsonc").read_text()
+    text = re.sub(r'("jobName": )"[^"]*"', rf'\1"{name}"', text)
+    text = re.sub(r'("image": )"[^"]*"', r'\1"longshore/sample:1"', text)
+    text = re.sub(r'("gpuNumber": )\d+', r"\g<1>0", text)
+    for program in ABSENT:
+        text = re.sub(program, "echo", text)
+    return text
+
+
+@pytest.mark.parametrize("seed", ["000", "001", "004"])
+def test_parameter_servers_and_workers_know_each_other(portal: Portal, seed: str) -> None:
+    name = portal.submit(runnable(seed, f"seed-{seed}"))
+    assert portal.wait_state(name, timeout=120)["state"] == "SUCCEEDED"
+    said = portal.log(name, "worker", 1)
+    assert re.search(rf"--ps_hosts={HOSTS} --worker_hosts={HOSTS} --job_name=worker --task_index=1\n", said), said
+    assert "$" not in said
+
+
+def test_values_of_job_envs_reach_the_command(portal: Portal) -> None:
+    name = portal.submit(runnable("004", "seed-envs"))
+    portal.wait_state(name, timeout=120)
+    assert "--batch_size=32 --model=resnet20" in portal.log(name, "worker")
+
+
+def test_a_command_of_several_steps_runs(portal: Portal) -> None:
+    name = portal.submit(runnable("002", "seed-002"))
+    assert portal.wait_state(name, timeout=60)["state"] == "SUCCEEDED"
+    assert portal.log(name) == "-get hdfs://10.151.40.234:9000/yife/data/img/* /root/img/\nrun_job.py\n"
+
+
+def test_the_first_steps_tutorial_runs(portal: Portal) -> None:
+    name = portal.submit(runnable("003", "seed-003"))
+    assert portal.wait_state(name, timeout=60)["state"] == "SUCCEEDED"
+    assert "--max_number_of_steps=1000" in portal.log(name, "default")

@@ -71,12 +71,15 @@ def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
 def _gpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:
     if not shape.gpus:
         return None
-    kind = f"{shape.gpu_type} GPUs" if shape.gpu_type else "GPUs"
+    kind = f"{shape.gpu_type} GPU" if shape.gpu_type else "GPU"
+    kind += "s" * (shape.gpus > 1)
     return _short(frees, shape, "gpus", shape.gpus, lambda free: free.free_gpus(shape.gpu_type), kind, str)
 
 
 def _cpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:
-    return _short(frees, shape, "cpu", shape.cpus, lambda free: free.cpus, "CPU cores", str)
+    return _short(
+        frees, shape, "cpu", shape.cpus, lambda free: free.cpus, "CPU cores" if shape.cpus > 1 else "CPU core", str
+    )
 
 
 def _memory(frees: Sequence[Free], shape: Demand) -> Blocker | None:
@@ -96,10 +99,11 @@ def _short(
     most = max(0, have(best[0]))
     if most >= need:
         return None
-    where = ", ".join(f"{show(max(0, have(free)))} on {free.node.name}" for free in best[:2] if have(free) > 0)
+    some = [f"{show(have(free))} on {free.node.name}" for free in best[:2] if have(free) > 0]
+    there = f"free {'are' if len(some) > 1 else 'is'} {', '.join(some)}" if some else "none is free"
     return Blocker(
         kind,
-        f"No node has {show(need)} {what} free. Each {shape.role} needs that on one node; free are {where or 'none'}.",
+        f"No node has {show(need)} {what} free. Each {shape.role} needs that on one node; {there}.",
         need=show(need),
         have=show(most),
         node=best[0].node.name,

@@ -241,3 +241,8 @@ def test_reasons_are_given_exactly_when_it_does_not_fit(nodes: list[NodeView], d
 def test_never_is_only_said_of_what_idle_nodes_cannot_hold(nodes: list[NodeView], demands: list[Demand]) -> None:
     if never_fits(nodes, demands) is not None:
         assert Room([idle(one) for one in nodes]).place(demands) is None
+
+
+def test_one_of_a_thing_is_said_so() -> None:
+    (blocker,) = blockers([node("n1", used_cpus=8)], gang())
+    assert blocker.sentence == "No node has 1 CPU core free. Each w needs that on one node; none is free."

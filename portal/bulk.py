@@ -5,11 +5,14 @@ Signals are left out; the querysets' own ways take ten times as long (SQLite tak
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from types import NoneType
 from typing import Any
 
 from django.db import DEFAULT_DB_ALIAS, connections
-from django.db.models import Model
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import JSONField, Model
 
 Row = Sequence[Any]
 
@@ -20,7 +23,10 @@ def insert_rows(rows: Sequence[Model]) -> None:
         return
     model, connection = type(rows[0]), connections[DEFAULT_DB_ALIAS]
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
-    values = [[field.get_db_prep_save(field.pre_save(row, True), connection) for field in fields] for row in rows]
+    prepared = [_prepare(field, connection) for field in fields]
+    values = [
+        [prepare(field.pre_save(row, True)) for field, prepare in zip(fields, prepared, strict=True)] for row in rows
+    ]
     columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
     table = connection.ops.quote_name(model._meta.db_table)
     with connection.cursor() as cursor:
@@ -33,10 +39,8 @@ def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str],
     rows were changed. ``auto_now`` is left out, as with ``QuerySet.update``."""
     connection = connections[DEFAULT_DB_ALIAS]
     fields = [model._meta.get_field(name) for name in (*change, *where)]
-    values = [
-        [field.get_db_prep_save(value, connection) for field, value in zip(fields, row, strict=True)]  # type: ignore[union-attr]
-        for row in rows
-    ]
+    prepared = [_prepare(field, connection) for field in fields]
+    values = [[prepare(value) for prepare, value in zip(prepared, row, strict=True)] for row in rows]
     if not values:
         return 0
     names = [f"{connection.ops.quote_name(str(field.column))} = %s" for field in fields]  # type: ignore[union-attr]
@@ -45,3 +49,21 @@ def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str],
     with connection.cursor() as cursor:
         cursor.executemany(f"UPDATE {table} SET {sets} WHERE {conditions}", values)  # noqa: S608 - our own names
         return int(cursor.rowcount)
+
+
+def _prepare(field: Any, connection: BaseDatabaseWrapper) -> Callable[[Any], Any]:
+    """What the database takes. Most values are taken as they are, and most times are the same one."""
+    times: dict[datetime, Any] = {}
+    plain = () if isinstance(field, JSONField) else (str, int, bool, NoneType)
+
+    def prepare(value: Any) -> Any:
+        kind = type(value)
+        if kind in plain:
+            return value
+        if kind is not datetime:
+            return field.get_db_prep_save(value, connection)
+        if value not in times:
+            times[value] = field.get_db_prep_save(value, connection)
+        return times[value]
+
+    return prepare

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.clients import JsSdk, PaiCli
+from tests.acceptance.clients import PAICLI, JsSdk, PaiCli
 from tests.acceptance.portal import Portal, config, portal_on
 from tests.bed.docker_bed import BedNode
 
@@ -124,7 +124,7 @@ def test_paicli_submits_lists_and_stops_a_job(portal: Portal, cli: PaiCli) -> No
 def test_paicli_reads_ssh_info(portal: Portal, cli: PaiCli) -> None:
     portal.submit(config("paicli-ssh", LONG))
     portal.wait_running("paicli-ssh")
-    done = cli.attempt(cli.folder / "venv/bin/pai", "ssh", "--dryrun", "paicli-ssh")
+    done = cli.attempt(PAICLI, "ssh", "--dryrun", "paicli-ssh")
     portal.stop("paicli-ssh")
     if done.returncode:
         assert "Wrong job name or SSH is not ready yet." in done.stdout

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.apps import AppConfig
 from django.core.cache import cache
+from django.db import connection
 from django.db.models.signals import post_migrate
 from django.test import Client
 from hypothesis import HealthCheck, settings
@@ -91,3 +92,14 @@ def browse(db: None) -> Callable[[User | None], Client]:
         return client
 
     return client_of
+
+
+if os.environ.get("DATABASE_URL", "").startswith("postgres"):
+
+    @pytest.fixture(scope="session", autouse=True)
+    def _no_session_left(django_db_setup: None, django_db_blocker: Any) -> Iterator[None]:
+        """Threads that ended with a test may leave their connection; PostgreSQL drops no database in use."""
+        yield
+        others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database()"
+        with django_db_blocker.unblock(), connection.cursor() as cursor:
+            cursor.execute(f"{others} AND pid <> pg_backend_pid()")

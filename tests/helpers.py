@@ -10,13 +10,10 @@ from functools import cache
 from typing import TypeVar
 
 import pytest
-from django.db import connection
 
 from tests.bed import docker_bed, postgres_bed
 
 T = TypeVar("T")
-# PostgreSQL is asked for its sequences by a query of its own when an answer is marked (jobs/marks.py).
-MARK_QUERIES = int(connection.vendor == "postgresql")
 
 
 def until(condition: Callable[[], T], timeout: float = 10.0, every: float = 0.02, what: str = "") -> T:

@@ -17,8 +17,7 @@ from jobs import exits, services
 from jobs.attempts import open_attempt
 from jobs.models import Attempt, Event, Job, Task
 from portal.models import User
-from tests.helpers import MARK_QUERIES
-from tests.submitting import submitted
+from tests.submitting import MARK_QUERIES, submitted
 
 Api = Callable[[User | None], APIClient]
 STATUS_KEYS = [

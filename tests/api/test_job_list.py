@@ -17,8 +17,7 @@ from rest_framework.test import APIClient
 from jobs import services
 from jobs.models import Job
 from portal.models import User
-from tests.helpers import MARK_QUERIES
-from tests.submitting import submitted
+from tests.submitting import MARK_QUERIES, submitted
 
 Api = Callable[[User | None], APIClient]
 KEYS = [

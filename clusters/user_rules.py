@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
+from django.db.models import Q
 
 from clusters.models import VcGrant, VirtualCluster
 from clusters.services import Actor
@@ -37,8 +38,13 @@ def require_self_or_admin(actor: Actor, username: str) -> User:
 
 def find_user(username: str, *, lock: bool = False) -> User:
     """The user, or MissingUser. ``lock`` inside a transaction only."""
-    users = User.objects.select_for_update() if lock else User.objects.all()
-    user = users.filter(username=username).first() if "\x00" not in username else None
+    if "\x00" in username:
+        raise MissingUser(f"User {username} not found.")
+    if lock:  # with all admins and in one order, or two admins who change each other wait for ever
+        rows = User.objects.select_for_update().filter(Q(username=username) | Q(is_admin=True)).order_by("pk")
+        user = next((row for row in rows if row.username == username), None)
+    else:
+        user = User.objects.filter(username=username).first()
     if user is None:
         raise MissingUser(f"User {username} not found.")
     return user

@@ -82,12 +82,15 @@ class Portal:
     def close(self) -> None:
         """Whatever state it is in, nothing of it runs afterwards."""
         self.http.close()
-        for _ in range(5):
-            for pid in self.processes():
-                _kill(pid)
-            if self.process is not None:
-                self.process.wait(10)
-        assert self.processes() == {}
+        until(self._killed, 20, 0.05, what="the end of all its processes")
+
+    def _killed(self) -> bool:
+        """Kills what runs. What it had begun meanwhile, and what takes a moment to die, is for the next call."""
+        for pid in (left := self.processes()):
+            _kill(pid)
+        if self.process is not None:
+            self.process.poll()
+        return not left
 
     def processes(self) -> dict[int, str]:
         """Command line by process id, zombies left out."""

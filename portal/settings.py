@@ -24,7 +24,15 @@ ANONYMOUS_READ = choice("LONGSHORE_ANONYMOUS_READ", "jobs", ("all", "jobs", "non
 NODE_LOST_AFTER = number("LONGSHORE_NODE_LOST_AFTER", 60, least=1)
 PULL_POLICY = choice("LONGSHORE_PULL", "absent", ("absent", "always"))
 DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
+# Where users and containers reach this portal, when that is not where it listens.
+PUBLIC_URL = text("LONGSHORE_PUBLIC_URL", f"http://{BIND_HOST}:{BIND_PORT}").rstrip("/")
+# Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.store).
+STORE_URL = text("LONGSHORE_STORE_URL", "")
+STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
 DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", "")  # exported to jobs as PAI_DEFAULT_FS_URI
+CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
+SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))
+DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept
 
 INSTALLED_APPS = [
     "django.contrib.auth",

@@ -1,12 +1,13 @@
-"""What Longshore asks of a file store: seven operations, their values and their errors.
+"""What Longshore asks of a file store: its operations, their values and their errors.
 
 Pure. Paths are absolute and in POSIX form (``/Container/mira/...``); ``.`` and ``..`` are no names. A write is seen
-whole or not at all, also by readers that have the older file open.
+whole or not at all, also by readers that have the older file open. Owners are names of users of the portal; who may
+do what is not the store's business (see portal.store.rules).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Protocol
@@ -34,16 +35,29 @@ class StoreUnavailable(LongshoreError):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file or folder. ``path`` is absolute in the store; ``size`` is in bytes, 0 for a folder."""
+    """A file or folder. ``path`` is absolute in the store; ``size`` is in bytes, 0 for a folder; ``mode`` has the
+    permission bits only."""
 
     path: str
     is_dir: bool
     size: int
     modified_at: datetime
+    owner: str = ""
+    group: str = ""
+    mode: int = 0o644
 
     @property
     def name(self) -> str:
         return self.path.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What is in a folder and all below it, the folder itself counted; of a file, the file."""
+
+    size: int  # bytes
+    files: int
+    folders: int
 
 
 class Store(Protocol):
@@ -54,13 +68,37 @@ class Store(Protocol):
         """The file from byte ``offset`` on; beyond its end it reads as empty. The caller closes it."""
         ...
 
-    def write(self, path: str, chunks: Iterable[bytes]) -> int:
+    def write(
+        self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
+    ) -> int:
         """Replace the file by ``chunks`` at once, make missing folders, return its size. When ``chunks`` raises,
-        nothing is changed."""
+        nothing is changed. Without ``overwrite`` PathExists when there is one, also when somebody was quicker.
+        ``owner`` is given the file and the folders that were missing; empty leaves them the portal's."""
         ...
 
-    def mkdirs(self, path: str) -> None:
-        """Make the folder and those above it; already there is success."""
+    def append(self, path: str, chunks: Iterable[bytes]) -> int:
+        """Add to the file's end and return its new size. What arrived before a failure stays. PathNotFound."""
+        ...
+
+    def truncate(self, path: str, size: int) -> None:
+        """Cut the file to its first ``size`` bytes. BadRequest when it is shorter."""
+        ...
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        """Move the contents of ``sources``, in order, to the end of the file; they are gone then."""
+        ...
+
+    def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
+        """Make the folder and those above it; already there is success and changes nothing. What is made gets
+        ``owner`` and ``mode``."""
+        ...
+
+    def change(self, path: str, *, owner: str | None = None, mode: int | None = None) -> None:
+        """Set owner and mode of what is there."""
+        ...
+
+    def usage(self, path: str) -> Usage:
+        """Sum over all below ``path``."""
         ...
 
     def list(self, path: str) -> list[Entry]:

@@ -1,0 +1,66 @@
+"""Signed tokens for the ``delegation=`` parameter of WebHDFS: for programs that can do no more than open an address.
+
+A token names its user, until when it holds and, if it is for one thing only, the path and the operations. That of a
+job has no date: it holds while the job lives. Whose user is gone, its token is too.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import jwt
+from django.conf import settings
+
+from portal.models import User
+
+_ALGORITHM = "HS256"
+_AUDIENCE = "webhdfs"
+
+_is_job_alive: Callable[[str], bool] = lambda _: False  # noqa: E731 - replaced by the app of jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """Who may do what. ``path`` empty: wherever the user may; ``ops`` (upper case) empty: whatever he may."""
+
+    user: User
+    path: str = ""
+    ops: frozenset[str] = frozenset()
+    expires_at: int | None = None  # seconds since 1970
+
+    def allows(self, op: str, path: str) -> bool:
+        return (not self.path or path == self.path) and (not self.ops or op.upper() in self.ops)
+
+
+def issue(username: str, *, seconds: int, path: str = "", ops: Iterable[str] = ()) -> str:
+    """A token for that many seconds; with ``path`` or ``ops`` for nothing else."""
+    claims = {"sub": username, "exp": int(time.time()) + seconds, "path": path, "ops": sorted(ops)}
+    return jwt.encode({**claims, "aud": _AUDIENCE}, settings.TOKEN_KEY, algorithm=_ALGORITHM)
+
+
+def issue_for_job(username: str, full_name: str) -> str:
+    """The token of a job's containers: his user's rights for as long as ``user~job`` lives."""
+    return jwt.encode({"sub": username, "job": full_name, "aud": _AUDIENCE}, settings.TOKEN_KEY, algorithm=_ALGORITHM)
+
+
+def read(token: str) -> Delegation | None:
+    """What the token stands for; None when it is not ours, has expired, or its user or job is gone."""
+    try:
+        claims = jwt.decode(token, settings.TOKEN_KEY, algorithms=[_ALGORITHM], audience=_AUDIENCE)
+    except jwt.InvalidTokenError:
+        return None
+    job = claims.get("job")
+    if "exp" not in claims and not (isinstance(job, str) and _is_job_alive(job)):
+        return None
+    user = User.objects.filter(username=claims.get("sub"), is_active=True).first()
+    if user is None:
+        return None
+    return Delegation(user, claims.get("path", ""), frozenset(claims.get("ops", ())), claims.get("exp"))
+
+
+def jobs_alive_with(is_alive: Callable[[str], bool]) -> None:
+    """Called once, when the app of jobs is ready: it knows whether ``user~job`` has not ended."""
+    global _is_job_alive
+    _is_job_alive = is_alive

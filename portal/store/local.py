@@ -1,4 +1,7 @@
-"""The store as a folder of this host. Folders are 0700 and files 0600: only the portal's own user reads them."""
+"""The store as a folder of this host. On the disk folders are 0700 and files 0600: only the portal's own user reads
+them. Owner and mode as users see them are kept in extended attributes; where the file system has none, a path's place
+tells its owner (portal.store.rules) and the mode is the usual one.
+"""
 
 from __future__ import annotations
 
@@ -8,15 +11,19 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
-from portal.store.base import BadPath, Entry, PathExists, PathNotFound, StoreUnavailable
+from portal.errors import BadRequest
+from portal.store import rules
+from portal.store.base import BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage
 
 _PART = ".longshore-part"  # ending of a file being written; never listed, never readable by name
+_OWNER, _MODE = "user.longshore.owner", "user.longshore.mode"
+_BLOCK = 1 << 20
 
 
 class LocalStore:
@@ -29,24 +36,85 @@ class LocalStore:
             file.seek(offset)
             return file
 
-    def write(self, path: str, chunks: Iterable[bytes]) -> int:
+    def write(
+        self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
+    ) -> int:
         target = self._real(path)
         part = target.with_name(f".{uuid.uuid4().hex}{_PART}")
         with _translated(path):
-            self._make(target.parent)
+            self._make(target.parent, owner, 0o755)
             if target.is_dir():
                 raise IsADirectoryError
+            if target.exists() and not overwrite:
+                raise FileExistsError
         try:
             size = _write_part(path, part, chunks)
             with _translated(path):
-                part.replace(target)
+                _mark(part, owner, mode)
+                if overwrite:
+                    part.replace(target)
+                else:
+                    os.link(part, target)
             return size
         finally:
             part.unlink(missing_ok=True)
 
-    def mkdirs(self, path: str) -> None:
+    def append(self, path: str, chunks: Iterable[bytes]) -> int:
+        real = self._real(path)
         with _translated(path):
-            self._make(self._real(path))
+            file = os.fdopen(os.open(real, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW), "ab")
+        with file:
+            for chunk in chunks:
+                with _translated(path):
+                    file.write(chunk)
+            with _translated(path):
+                file.flush()
+                os.fsync(file.fileno())
+                return file.tell()
+
+    def truncate(self, path: str, size: int) -> None:
+        real = self._real(path)
+        with _translated(path), os.fdopen(os.open(real, os.O_RDWR | os.O_NOFOLLOW), "r+b") as file:
+            if size < 0 or size > os.fstat(file.fileno()).st_size:
+                raise BadRequest(f"{path} is shorter than {size} bytes.")
+            file.truncate(size)
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        reals = [self._real(source) for source in sources]
+        if self._real(path) in reals:
+            raise BadPath(f"{path} cannot be joined to itself.")
+        for source in sources:
+            if self.stat(source).is_dir:
+                raise BadPath(f"{source} is a folder.")
+        for source, real in zip(sources, reals, strict=True):
+            with self.open_read(source) as file:
+                self.append(path, iter(lambda: file.read(_BLOCK), b""))
+            with _translated(source):
+                real.unlink()
+
+    def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
+        with _translated(path):
+            self._make(self._real(path), owner, mode)
+
+    def change(self, path: str, *, owner: str | None = None, mode: int | None = None) -> None:
+        real = self._real(path)
+        with _translated(path):
+            real.lstat()
+            _mark(real, owner or "", mode)
+
+    def usage(self, path: str) -> Usage:
+        entry = self.stat(path)
+        if not entry.is_dir:
+            return Usage(entry.size, 1, 0)
+        size, files, folders = 0, 0, 1
+        with _translated(path):
+            for folder, below, names in os.walk(self._real(path)):
+                folders += len(below)
+                for name in names:
+                    if not name.endswith(_PART):
+                        files += 1
+                        size += Path(folder, name).lstat().st_size
+        return Usage(size, files, folders)
 
     def list(self, path: str) -> builtins.list[Entry]:
         folder = self._real(path)
@@ -56,14 +124,14 @@ class LocalStore:
         found = []
         for name in names:
             try:
-                found.append(_entry(f"{base.rstrip('/')}/{name}", (folder / name).lstat()))
+                found.append(_entry(f"{base.rstrip('/')}/{name}", folder / name))
             except FileNotFoundError:
                 continue  # deleted between the two calls
         return found
 
     def stat(self, path: str) -> Entry:
         with _translated(path):
-            return _entry("/" + "/".join(_names(path)), self._real(path).lstat())
+            return _entry("/" + "/".join(_names(path)), self._real(path))
 
     def rename(self, source: str, target: str) -> None:
         old, new = self._real(source), self._real(target)
@@ -96,7 +164,7 @@ class LocalStore:
             raise BadPath(f"{path} is no path inside the store.")
         return real
 
-    def _make(self, folder: Path) -> None:
+    def _make(self, folder: Path, owner: str, mode: int) -> None:
         missing = []
         while not folder.is_dir():
             if folder.exists():
@@ -105,6 +173,8 @@ class LocalStore:
             folder = folder.parent
         for each in reversed(missing):
             each.mkdir(mode=0o700, exist_ok=True)
+            if self._root in each.parents:
+                _mark(each, owner, mode)
 
 
 def _names(path: str) -> list[str]:
@@ -115,9 +185,37 @@ def _names(path: str) -> list[str]:
     return names
 
 
-def _entry(path: str, status: os.stat_result) -> Entry:
+def _entry(path: str, real: Path) -> Entry:
+    status = real.lstat()
     is_dir = stat.S_ISDIR(status.st_mode)
-    return Entry(path, is_dir, 0 if is_dir else status.st_size, datetime.fromtimestamp(status.st_mtime, UTC))
+    return Entry(
+        path=path,
+        is_dir=is_dir,
+        size=0 if is_dir else status.st_size,
+        modified_at=datetime.fromtimestamp(status.st_mtime, UTC),
+        owner=_attribute(real, _OWNER) or rules.owner_of(path) or "root",
+        group="supergroup",
+        mode=int(_attribute(real, _MODE) or ("755" if is_dir else "644"), 8),
+    )
+
+
+def _mark(real: Path, owner: str, mode: int | None) -> None:
+    """Keep owner and mode with the file, where the file system can."""
+    marks = {_OWNER: owner, _MODE: "" if mode is None else f"{mode & 0o1777:o}"}
+    for name, value in marks.items():
+        if value:
+            try:
+                os.setxattr(real, name, value.encode())
+            except OSError as error:
+                if error.errno not in (errno.ENOTSUP, errno.EPERM):
+                    raise
+
+
+def _attribute(real: Path, name: str) -> str:
+    try:
+        return os.getxattr(real, name, follow_symlinks=False).decode()
+    except OSError:
+        return ""
 
 
 def _write_part(path: str, part: Path, chunks: Iterable[bytes]) -> int:

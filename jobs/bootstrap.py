@@ -11,6 +11,7 @@ from pathlib import Path
 from clusters.runtime import File
 
 ARGV = ("/bin/sh", "/pai/bootstrap/start.sh")
+TOKEN = "/pai/bootstrap/webhdfs.token"  # noqa: S105 - the path of one
 # Docker's init then signals the whole process group instead of the start script alone (tini >= 0.19, Docker >= 20.10).
 ENV = {"TINI_KILL_PROCESS_GROUP": "1"}
 
@@ -23,6 +24,12 @@ def files(command: str) -> tuple[File, ...]:
         File("/pai/bootstrap/start.sh", _SCRIPT, 0o755, handed=True),
         File("/pai/bootstrap/command.sh", _command(command), handed=True),
     )
+
+
+def token_file(token: str) -> tuple[File, ...]:
+    """What opens the user's files to his own containers, while the job lives. Not a variable of the environment, which
+    many programs write to their log."""
+    return (File(TOKEN, token.encode(), 0o600, handed=True),) if token else ()
 
 
 def _command(command: str) -> bytes:

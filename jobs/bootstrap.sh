@@ -26,7 +26,7 @@ write_environment() {
     printf '\n'
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
         -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' -e '/^PAI_WORK_DIR=/d' -e '/^TINI_KILL/d' \
-        -e '/^PAI|PATH|PREFIX|JAVA|HADOOP|NVIDIA|CUDA/!d' \
+        -e '/^PAI|^LONGSHORE|PATH|PREFIX|JAVA|HADOOP|NVIDIA|CUDA/!d' \
         -e "s/'/'\\\\''/g" -e "s/^([^=]*)=(.*)\$/\\1='\\2'/p"
     printf "PAI_WORK_DIR='%s'\n" "$PAI_WORK_DIR"
 }

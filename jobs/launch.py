@@ -51,6 +51,8 @@ class Launch:
     pull: Literal["absent", "always"] = "absent"
     epoch: str = ""  # the claim that orders this start
     shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
+    files_url: str = ""  # where containers reach the store by WebHDFS
+    files_token: str = ""  # and with what
 
 
 def request(launch: Launch) -> ContainerRequest:
@@ -66,7 +68,7 @@ def request(launch: Launch) -> ContainerRequest:
         argv=bootstrap.ARGV,
         env=_env(launch, me),
         labels=_labels(launch, ports),
-        files=bootstrap.files(role.command),
+        files=(*bootstrap.files(role.command), *bootstrap.token_file(launch.files_token)),
         cpus=float(role.cpu_number),
         memory_mb=role.memory_mb,
         shm_mb=role.shm_mb,
@@ -128,6 +130,8 @@ def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
     if not launch.gpu_ids:
         # Images set it to "all", and on an engine whose default runtime is NVIDIA's that would show every GPU.
         env["NVIDIA_VISIBLE_DEVICES"] = "void"
+    if launch.files_token:
+        env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}
     return env | bootstrap.ENV
 
 

@@ -14,6 +14,7 @@ from jobs.environment import TaskPlace
 from jobs.launch import Launch
 from jobs.models import Attempt, Task
 from jobs.spec import JobSpec
+from portal.store import delegation
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +27,7 @@ class _Shared:
     app_id: str
     places: tuple[TaskPlace, ...]
     topology: Mapping[str, str]
+    files_token: str
 
 
 def launch(task_id: int, *, epoch: str) -> Launch:
@@ -50,6 +52,8 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         pull="always" if settings.PULL_POLICY == "always" else "absent",
         epoch=epoch,
         shared=shared.topology,
+        files_url=f"{settings.PUBLIC_URL}/webhdfs/v1",
+        files_token=shared.files_token,
     )
 
 
@@ -60,4 +64,5 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
     rows = Task.objects.filter(attempt=attempt_id).order_by("id").values_list("role", "index", "address", "ports")
     places = tuple(TaskPlace(role, index, address, ports) for role, index, address, ports in rows)
     topology = environment.topology(spec, places)
-    return _Shared(spec, attempt.job.username, attempt.number, app_id, places, topology)
+    token = delegation.issue_for_job(attempt.job.username, attempt.job.full_name)
+    return _Shared(spec, attempt.job.username, attempt.number, app_id, places, topology, token)

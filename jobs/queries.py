@@ -107,6 +107,12 @@ def count_by_vc() -> dict[str, dict[str, int]]:
     return counts
 
 
+def is_live(full_name: str) -> bool:
+    """Whether ``user~job`` has not ended."""
+    username, _, name = full_name.partition("~")
+    return visible_jobs().filter(username=username, name=name, state__in=LIVE).exists()
+
+
 def live_by_vc() -> dict[str, LiveJobs]:
     """The same for clusters.live_jobs."""
     return {vc: LiveJobs(jobs[JobState.WAITING], jobs[JobState.RUNNING]) for vc, jobs in count_by_vc().items()}

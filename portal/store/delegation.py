@@ -7,7 +7,7 @@ job has no date: it holds while the job lives. Whose user is gone, its token is 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import jwt
@@ -36,13 +36,12 @@ class Delegation:
 
 def issue(username: str, *, seconds: int, path: str = "", ops: Iterable[str] = ()) -> str:
     """A token for that many seconds; with ``path`` or ``ops`` for nothing else."""
-    claims = {"sub": username, "exp": int(time.time()) + seconds, "path": path, "ops": sorted(ops)}
-    return jwt.encode({**claims, "aud": _AUDIENCE}, settings.TOKEN_KEY, algorithm=_ALGORITHM)
+    return _sign(username, {"exp": int(time.time()) + seconds, "path": path, "ops": sorted(ops)})
 
 
 def issue_for_job(username: str, full_name: str) -> str:
     """The token of a job's containers: his user's rights for as long as ``user~job`` lives."""
-    return jwt.encode({"sub": username, "job": full_name, "aud": _AUDIENCE}, settings.TOKEN_KEY, algorithm=_ALGORITHM)
+    return _sign(username, {"job": full_name})
 
 
 def read(token: str) -> Delegation | None:
@@ -54,7 +53,7 @@ def read(token: str) -> Delegation | None:
     job = claims.get("job")
     if "exp" not in claims and not (isinstance(job, str) and _is_job_alive(job)):
         return None
-    user = User.objects.filter(username=claims.get("sub"), is_active=True).first()
+    user = User.objects.filter(username=claims.get("sub"), pk=claims.get("uid", 0), is_active=True).first()
     if user is None:
         return None
     return Delegation(user, claims.get("path", ""), frozenset(claims.get("ops", ())), claims.get("exp"))
@@ -64,3 +63,10 @@ def jobs_alive_with(is_alive: Callable[[str], bool]) -> None:
     """Called once, when the app of jobs is ready: it knows whether ``user~job`` has not ended."""
     global _is_job_alive
     _is_job_alive = is_alive
+
+
+def _sign(username: str, claims: Mapping[str, object]) -> str:
+    """A user's number goes with his name: a later user of the same name is another."""
+    number = User.objects.values_list("pk", flat=True).filter(username=username).first()
+    everything = {"sub": username, "uid": number or 0, "aud": _AUDIENCE, **claims}
+    return jwt.encode(everything, settings.TOKEN_KEY, algorithm=_ALGORITHM)

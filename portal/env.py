@@ -8,6 +8,8 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from portal.store.urls import namenodes
+
 
 def text(name: str, default: str) -> str:
     """The variable, or the content of the file that ``<NAME>_FILE`` names, or the default."""
@@ -40,6 +42,24 @@ def bind(name: str, default: str) -> tuple[str, int]:
     if not (colon and host and port.isdigit() and 0 < int(port) < 65536):
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address and a port, such as {default}.")
     return host.strip("[]"), int(port)
+
+
+def store_url(name: str) -> str:
+    """Empty for a local folder, else the address of an HDFS."""
+    value = text(name, "")
+    try:
+        namenodes(value) if value else []
+    except ValueError:
+        form = "webhdfs://namenode:9870, or both of a pair: webhdfs://nn1:9870;nn2:9870"
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be empty or {form}.") from None
+    return value
+
+
+def fs_uri(store: str, public_url: str) -> str:
+    """PAI_DEFAULT_FS_URI when nobody says otherwise: the NameNode, or this portal in its place."""
+    address = namenodes(store)[0] if store else public_url
+    secure, host = address.startswith("https:"), address.partition("://")[2].partition("/")[0]
+    return f"{'swebhdfs' if secure else 'webhdfs'}://{host}"
 
 
 def secret_file(name: str, path: Path) -> str:

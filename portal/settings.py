@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from portal.database import configure
-from portal.env import bind, choice, number, secret_file, text
+from portal.env import bind, choice, fs_uri, number, secret_file, store_url, text
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HOME = Path(text("LONGSHORE_HOME", str(BASE_DIR / "var"))).absolute()
@@ -27,9 +27,10 @@ DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
 # Where users and containers reach this portal, when that is not where it listens.
 PUBLIC_URL = text("LONGSHORE_PUBLIC_URL", f"http://{BIND_HOST}:{BIND_PORT}").rstrip("/")
 # Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.store).
-STORE_URL = text("LONGSHORE_STORE_URL", "")
+STORE_URL = store_url("LONGSHORE_STORE_URL")
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
-DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", "")  # exported to jobs as PAI_DEFAULT_FS_URI
+# Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.
+DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", fs_uri(STORE_URL, PUBLIC_URL))
 CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
 SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept

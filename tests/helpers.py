@@ -45,6 +45,12 @@ def _no_browser() -> str:
     return "" if chromium() else "chromium is not installed"
 
 
+def _no_hdfs() -> str:
+    from tests.bed import hdfs_bed  # uses this module
+
+    return hdfs_bed.missing()
+
+
 def chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -52,5 +58,6 @@ def chromium() -> str | None:
 _PARTS: dict[str, Callable[[], str]] = {
     "docker": docker_bed.missing,
     "browser": _no_browser,
+    "hdfs": _no_hdfs,
     "postgres": postgres_bed.missing,
 }

@@ -14,6 +14,9 @@ from typing import BinaryIO, Protocol
 
 from portal.errors import BadRequest, Conflict, LongshoreError, NotFound
 
+PART = ".longshore-part"  # ending of a file being written; never listed, never readable by name
+_LONGEST_NAME = 255  # bytes
+
 
 class BadPath(BadRequest):
     """This is no path inside the store."""
@@ -58,6 +61,22 @@ class Usage:
     size: int  # bytes
     files: int
     folders: int
+
+
+def names_of(path: str) -> list[str]:
+    """The parts of a path. Raises BadPath for what is no path of a store."""
+    names = [name for name in path.split("/") if name]
+    bad = any(name in (".", "..") or name.endswith(PART) or len(_bytes(name)) > _LONGEST_NAME for name in names)
+    if bad or not path.startswith("/") or "\0" in path:
+        raise BadPath(f"{path!r} is no path inside the store.")
+    return names
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return name.encode()
+    except UnicodeEncodeError:
+        raise BadPath("A name in the store is text.") from None
 
 
 class Store(Protocol):

@@ -19,9 +19,8 @@ from typing import BinaryIO
 
 from portal.errors import BadRequest
 from portal.store import rules
-from portal.store.base import BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage
+from portal.store.base import PART, BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage, names_of
 
-_PART = ".longshore-part"  # ending of a file being written; never listed, never readable by name
 _OWNER, _MODE = "user.longshore.owner", "user.longshore.mode"
 _BLOCK = 1 << 20
 
@@ -40,7 +39,7 @@ class LocalStore:
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
     ) -> int:
         target = self._real(path)
-        part = target.with_name(f".{uuid.uuid4().hex}{_PART}")
+        part = target.with_name(f".{uuid.uuid4().hex}{PART}")
         with _translated(path):
             self._make(target.parent, owner, 0o755)
             if target.is_dir():
@@ -111,7 +110,7 @@ class LocalStore:
             for folder, below, names in os.walk(self._real(path)):
                 folders += len(below)
                 for name in names:
-                    if not name.endswith(_PART):
+                    if not name.endswith(PART):
                         files += 1
                         size += Path(folder, name).lstat().st_size
         return Usage(size, files, folders)
@@ -119,8 +118,8 @@ class LocalStore:
     def list(self, path: str) -> builtins.list[Entry]:
         folder = self._real(path)
         with _translated(path):
-            names = sorted(each.name for each in folder.iterdir() if not each.name.endswith(_PART))
-        base = "/" + "/".join(_names(path))
+            names = sorted(each.name for each in folder.iterdir() if not each.name.endswith(PART))
+        base = "/" + "/".join(names_of(path))
         found = []
         for name in names:
             try:
@@ -131,7 +130,7 @@ class LocalStore:
 
     def stat(self, path: str) -> Entry:
         with _translated(path):
-            return _entry("/" + "/".join(_names(path)), self._real(path))
+            return _entry("/" + "/".join(names_of(path)), self._real(path))
 
     def rename(self, source: str, target: str) -> None:
         old, new = self._real(source), self._real(target)
@@ -159,7 +158,7 @@ class LocalStore:
 
     def _real(self, path: str) -> Path:
         """The path on disk. A symbolic link on the way (nothing here makes one) may not lead outside."""
-        real = self._root.joinpath(*_names(path))
+        real = self._root.joinpath(*names_of(path))
         if real != self._root and not real.parent.resolve().is_relative_to(self._root.resolve()):
             raise BadPath(f"{path} is no path inside the store.")
         return real
@@ -175,14 +174,6 @@ class LocalStore:
             each.mkdir(mode=0o700, exist_ok=True)
             if self._root in each.parents:
                 _mark(each, owner, mode)
-
-
-def _names(path: str) -> list[str]:
-    names = [name for name in path.split("/") if name]
-    bad = any(name in (".", "..") or name.endswith(_PART) or len(name.encode()) > 255 for name in names)
-    if bad or not path.startswith("/") or "\0" in path:
-        raise BadPath(f"{path!r} is no path inside the store.")
-    return names
 
 
 def _entry(path: str, real: Path) -> Entry:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from portal.store.base import BadPath, Entry
+from portal.store.base import Entry, names_of
 
 PERSONAL = ("Container", "Output", "user", "users", "home")
 OPEN = ("shared", "tmp")
@@ -51,14 +51,6 @@ def owner_of(path: str) -> str:
     """To whom a path belongs by where it is; empty when to nobody."""
     names = names_of(path)
     return names[1] if len(names) > 1 and names[0] in PERSONAL else ""
-
-
-def names_of(path: str) -> list[str]:
-    """Its parts. Raises BadPath for what is no path of a store."""
-    names = [name for name in path.split("/") if name]
-    if not path.startswith("/") or "\0" in path or any(name in (".", "..") for name in names):
-        raise BadPath(f"{path!r} is no path inside the store.")
-    return names
 
 
 def path_of(uri: str) -> str:

@@ -10,7 +10,9 @@ import pytest
 from clusters.docker_runtime import connect
 from clusters.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import Bed, BedNode, missing
+from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry
+from tests.helpers import need
 
 
 @pytest.fixture(scope="session")
@@ -70,3 +72,14 @@ def private_registry(bed: Bed) -> Iterator[Registry]:
         yield registry
     finally:
         registry.close()
+
+
+@pytest.fixture(scope="session")
+def hdfs() -> Iterator[HdfsBed]:
+    """A real HDFS; whoever kills or freezes it heals it."""
+    need("hdfs")
+    bed = HdfsBed()
+    try:
+        yield bed
+    finally:
+        bed.close()

@@ -103,3 +103,16 @@ def test_a_short_key_and_a_folder_others_can_read_are_reported(settings: object,
 
 def test_it_knows_what_kind_of_file_system_a_path_is_on() -> None:
     assert checks.file_system(Path("/proc/self/status")) == "proc"
+
+
+def test_an_address_of_a_store_that_is_none_stops_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHORE_STORE_URL", "nn1")
+    with pytest.raises(ImproperlyConfigured, match="LONGSHORE_STORE_URL"):
+        env.store_url("LONGSHORE_STORE_URL")
+    monkeypatch.setenv("LONGSHORE_STORE_URL", "webhdfs://nn1:9870;nn2:9870")
+    assert env.store_url("LONGSHORE_STORE_URL") == "webhdfs://nn1:9870;nn2:9870"
+
+
+def test_jobs_are_told_the_namenode_or_this_portal() -> None:
+    assert env.fs_uri("http://nn1:9870;nn2:9870", "http://here:9186") == "webhdfs://nn1:9870"
+    assert env.fs_uri("", "https://portal.lab") == "swebhdfs://portal.lab"

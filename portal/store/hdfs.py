@@ -1,0 +1,308 @@
+"""The store on HDFS, by WebHDFS: the only file that speaks with it.
+
+The portal acts as HDFS's superuser and gives files their owners. A write goes to a part file, whose length is compared
+(HDFS answers 201 to a write that ran out of room) before it takes its name in one step. A store that did not answer is
+not asked again for a moment, so that nobody queues up for it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+import requests
+from hdfs import HdfsError, InsecureClient
+from hdfs.client import _Request
+from requests.adapters import HTTPAdapter
+
+from portal.errors import BadRequest, LongshoreError
+from portal.store.base import PART, BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage, names_of
+
+CONNECT, READ = 3.0, 30.0  # seconds
+REST = 2.0  # seconds a store that did not answer is left alone
+_CONNECTIONS = 64
+_BLOCK = 1 << 20
+
+_KINDS: dict[str, type[LongshoreError]] = {
+    "FileNotFoundException": PathNotFound,
+    "FileAlreadyExistsException": PathExists,
+    "PathIsNotEmptyDirectoryException": PathExists,
+    "ParentNotDirectoryException": BadPath,
+    "PathIsNotDirectoryException": BadPath,
+    "InvalidPathException": BadPath,
+    "IllegalArgumentException": BadPath,
+    "PathComponentTooLongException": BadPath,
+    "HadoopIllegalArgumentException": BadRequest,
+}
+
+
+class _Broken(Exception):
+    """What was to be written broke off; HDFS is not to blame."""
+
+
+class _Client(InsecureClient):
+    _truncate = _Request("POST")
+
+
+class HdfsStore:
+    """``urls``: the HTTP addresses of the NameNode, or of both of a pair (``http://nn1:9870``)."""
+
+    def __init__(self, urls: Sequence[str], user: str) -> None:
+        session = requests.Session()
+        session.trust_env = False  # a proxy of the environment is for the world outside
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, HTTPAdapter(pool_connections=8, pool_maxsize=_CONNECTIONS))
+        self._client = _Client(";".join(urls), user=user, timeout=(CONNECT, READ), session=session)
+        self._down: tuple[float, str] = (0.0, "")  # until when (monotonic) it is left alone, and why
+
+    def open_read(self, path: str, offset: int = 0) -> BinaryIO:
+        entry = self.stat(path)
+        if entry.is_dir:
+            raise BadPath(f"{path} is a folder.")
+        if offset >= entry.size:
+            return io.BytesIO()
+        with self._translated(path):
+            answer = self._client._open(_plain(path), offset=offset)
+        return io.BufferedReader(_Reading(self, path, answer, entry.size - offset), _BLOCK)
+
+    def write(
+        self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
+    ) -> int:
+        target = _plain(path)
+        folder = target.rpartition("/")[0]
+        self._refuse(target, overwrite)
+        self.mkdirs(folder or "/", owner=owner)
+        part = f"{folder}/.{uuid.uuid4().hex}{PART}"
+        try:
+            size = self._send(part, chunks, overwrite=True)
+            self._check_length(part, path, size)
+            self._mark(part, owner, mode)
+            with self._translated(path):
+                self._client._rename(part, destination=target, renameoptions="OVERWRITE" if overwrite else "NONE")
+            return size
+        except BaseException:
+            with suppress(LongshoreError), self._translated(part):
+                self._client.delete(part)
+            raise
+
+    def append(self, path: str, chunks: Iterable[bytes]) -> int:
+        before = self.stat(path)
+        if before.is_dir:
+            raise BadPath(f"{path} is a folder.")
+        size = before.size + self._send(_plain(path), chunks, append=True)
+        self._check_length(_plain(path), path, size)
+        return size
+
+    def truncate(self, path: str, size: int) -> None:
+        entry = self.stat(path)
+        if entry.is_dir or not 0 <= size <= entry.size:
+            raise BadRequest(f"{path} is no file of at least {size} bytes.")
+        with self._translated(path):
+            self._client._truncate(_plain(path), newlength=size)
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        target = _plain(path)
+        if target in map(_plain, sources):
+            raise BadPath(f"{path} cannot be joined to itself.")
+        for source in sources:
+            if self.stat(source).is_dir:
+                raise BadPath(f"{source} is a folder.")
+        for source in sources:  # HDFS's own concat wants full blocks and one folder
+            with closing(self.open_read(source)) as file:
+                self.append(path, iter(lambda file=file: file.read(_BLOCK), b""))  # type: ignore[misc]
+            self.delete(source)
+
+    def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
+        missing = self._missing(_plain(path))
+        if not missing:
+            return
+        with self._translated(path):
+            self._client._mkdirs(missing[0], permission=f"{mode:o}")
+        if owner or mode != 0o755:
+            for folder in missing:
+                self._mark(folder, owner, mode)
+
+    def list(self, path: str) -> builtins.list[Entry]:
+        plain = _plain(path)
+        with self._translated(path):
+            rows = self._client._list_status(plain).json()["FileStatuses"]["FileStatus"]
+        if len(rows) == 1 and not rows[0]["pathSuffix"]:
+            raise BadPath(f"{path} is a file.")
+        base = plain.rstrip("/")
+        found = [_entry(f"{base}/{row['pathSuffix']}", row) for row in rows if not row["pathSuffix"].endswith(PART)]
+        return sorted(found, key=lambda entry: entry.path)
+
+    def stat(self, path: str) -> Entry:
+        return self._stat(_plain(path))
+
+    def rename(self, source: str, target: str) -> None:
+        self.stat(source)
+        self._refuse(_plain(target), overwrite=False)
+        with self._translated(target):
+            self._client._rename(_plain(source), destination=_plain(target), renameoptions="NONE")
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        plain = _plain(path)
+        if plain == "/":
+            raise BadPath("The root of the store cannot be deleted.")
+        with self._translated(path):
+            self._client.delete(plain, recursive=recursive)
+
+    def change(self, path: str, *, owner: str | None = None, mode: int | None = None) -> None:
+        self._mark(_plain(path), owner or "", mode)
+
+    def usage(self, path: str) -> Usage:
+        with self._translated(path):
+            told = self._client.content(_plain(path))
+        return Usage(told["length"], told["fileCount"], told["directoryCount"])
+
+    def _send(self, path: str, chunks: Iterable[bytes], **options: bool) -> int:
+        """Errors of ``chunks`` pass as they are: what stands around them would take them for its own."""
+        size, broken = 0, None
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size, broken
+            try:
+                for chunk in chunks:
+                    if chunk:
+                        size += len(chunk)
+                        yield chunk
+            except Exception as error:
+                broken = error
+                raise
+
+        try:
+            with self._translated(path):
+                try:
+                    self._client.write(path, counted(), **options)
+                except Exception:
+                    if broken is not None:
+                        raise _Broken from None
+                    raise
+        except _Broken:
+            raise broken from None  # type: ignore[misc]
+        return size
+
+    def _check_length(self, written: str, path: str, size: int) -> None:
+        if self._stat(written).size != size:
+            raise StoreUnavailable(f"The file store (HDFS) did not keep all of {path}: it has no room left.")
+
+    def _stat(self, path: str) -> Entry:
+        with self._translated(path):
+            return _entry(path, self._client._get_file_status(path).json()["FileStatus"])
+
+    def _mark(self, path: str, owner: str, mode: int | None) -> None:
+        with self._translated(path):
+            if owner:
+                self._client.set_owner(path, owner=owner)
+            if mode is not None:
+                self._client.set_permission(path, permission=f"{mode & 0o1777:o}")
+
+    def _refuse(self, target: str, overwrite: bool) -> None:
+        """A folder in the place of a file, and a file that is to stay."""
+        try:
+            there = self.stat(target)
+        except PathNotFound:
+            return
+        if not overwrite:
+            raise PathExists(f"{target} exists already.")
+        if there.is_dir:
+            raise BadPath(f"{target} is a folder.")
+
+    def _missing(self, path: str) -> builtins.list[str]:
+        """The folder and those above it that are not there, the deepest first. BadPath when a file is in the way."""
+        missing = []
+        while path not in ("", "/"):
+            try:
+                if not self.stat(path).is_dir:
+                    raise BadPath(f"{path} is a file.")
+                break
+            except PathNotFound:
+                missing.append(path)
+                path = path.rpartition("/")[0]
+        return missing
+
+    @contextmanager
+    def _translated(self, path: str) -> Iterator[None]:
+        until, reason = self._down
+        if time.monotonic() < until:
+            raise StoreUnavailable(reason)
+        try:
+            yield
+        except HdfsError as error:
+            raise self._told(path, error) from None
+        except (requests.RequestException, OSError, ValueError, KeyError) as error:
+            raise self._unreachable(type(error).__name__) from None
+
+    def _told(self, path: str, error: HdfsError) -> LongshoreError:
+        text = str(error).partition("\n")[0]
+        kind = _KINDS.get(error.exception or "")
+        if kind is PathNotFound:
+            return PathNotFound(f"{path} does not exist.")
+        if kind is PathExists:
+            return PathExists(f"{path} exists already, or is not empty.")
+        if kind is not None:
+            return kind(f"{path} cannot be used: {text}")
+        if "safe mode" in text or error.exception in ("SafeModeException", "StandbyException", "RetriableException"):
+            return StoreUnavailable("The file store (HDFS) takes no changes: it is in safe mode or on standby.")
+        if error.exception == "AccessControlException":
+            return StoreUnavailable("The file store (HDFS) does not let the portal's user (LONGSHORE_STORE_USER) in.")
+        return StoreUnavailable(f"The file store (HDFS) cannot do that: {text}")
+
+    def _unreachable(self, what: str) -> StoreUnavailable:
+        reason = f"The file store (HDFS) cannot be reached ({what})."
+        self._down = time.monotonic() + REST, reason
+        return StoreUnavailable(reason)
+
+
+class _Reading(io.RawIOBase):
+    """A file that is being read. An answer that ends too early is an error, not the end of the file."""
+
+    def __init__(self, store: HdfsStore, path: str, answer: requests.Response, left: int) -> None:
+        self._store, self._path, self._answer, self._left = store, path, answer, left
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with self._store._translated(self._path):
+            try:
+                data = self._answer.raw.read(min(len(buffer), max(self._left, 0)))
+            except Exception as error:  # urllib3's own
+                raise OSError(type(error).__name__) from None
+            if not data and self._left > 0:
+                raise OSError("the file ended too early")
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._answer.close()
+        super().close()
+
+
+def _plain(path: str) -> str:
+    """``/a/b``. HDFS takes no colon, and its DataNode decodes a per cent sign twice."""
+    names = names_of(path)
+    if any(":" in name or "%" in name or name == "#LATEST" for name in names):
+        raise BadPath(f"{path}: HDFS takes no colon and no per cent sign in a name.")
+    return "/" + "/".join(names)
+
+
+def _entry(path: str, row: dict[str, Any]) -> Entry:
+    is_dir = row["type"] == "DIRECTORY"
+    return Entry(
+        path=path or "/",
+        is_dir=is_dir,
+        size=0 if is_dir else row["length"],
+        modified_at=datetime.fromtimestamp(row["modificationTime"] / 1000, UTC),
+        owner=row["owner"],
+        group=row["group"],
+        mode=int(row["permission"], 8),
+    )

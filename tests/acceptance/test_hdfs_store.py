@@ -1,0 +1,94 @@
+"""The store on a real HDFS: the contract of all stores, and an HDFS that is down, silent, full or read-only."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from portal.store.base import PathNotFound, Store, StoreUnavailable
+from portal.store.hdfs import HdfsStore
+from tests.bed.hdfs_bed import HdfsBed
+from tests.contract_store import StoreContract, content
+
+pytestmark = pytest.mark.hdfs
+
+
+@pytest.fixture
+def store(hdfs: HdfsBed) -> Store:
+    store = HdfsStore([hdfs.url], hdfs.user)
+    for entry in store.list("/"):
+        store.delete(entry.path, recursive=True)
+    return store
+
+
+class TestHdfsStore(StoreContract):
+    pass
+
+
+def test_it_finds_the_namenode_of_a_pair_that_answers(hdfs: HdfsBed, store: Store) -> None:
+    pair = HdfsStore(["http://127.0.0.1:9", hdfs.url], hdfs.user)
+    pair.write("/file", [b"x"])
+    assert content(store, "/file") == b"x"
+
+
+def test_in_safe_mode_it_reads_and_says_why_it_does_not_write(hdfs: HdfsBed, store: Store) -> None:
+    store.write("/file", [b"x"])
+    hdfs.admin("-safemode", "enter")
+    try:
+        with pytest.raises(StoreUnavailable, match="safe mode"):
+            store.mkdirs("/folder")
+        with pytest.raises(StoreUnavailable):
+            store.write("/file", [b"y"])
+        assert content(store, "/file") == b"x"
+    finally:
+        hdfs.admin("-safemode", "leave")
+    store.write("/file", [b"y"])
+
+
+def test_what_hdfs_did_not_keep_is_told(hdfs: HdfsBed, store: Store) -> None:
+    """It answers 201 to a write beyond the room of a folder."""
+    store.mkdirs("/small")
+    hdfs.admin("-setSpaceQuota", "1m", "/small")
+    with pytest.raises(StoreUnavailable):
+        store.write("/small/file", [b"x" * (4 << 20)])
+    assert store.list("/small") == []
+
+
+def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("portal.store.hdfs.READ", 1.0)
+    store = HdfsStore([hdfs.url], hdfs.user)
+    hdfs.freeze()
+    try:
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            store.list("/")
+        began = time.monotonic()
+        with pytest.raises(StoreUnavailable):  # known to be down: not asked again
+            store.list("/")
+        assert time.monotonic() - began < 0.5
+    finally:
+        hdfs.thaw()
+
+
+def test_a_write_that_hdfs_dies_in_leaves_what_was_there(hdfs: HdfsBed, store: Store) -> None:
+    store.write("/file", [b"old"])
+
+    def dies() -> Iterator[bytes]:
+        yield b"x" * (1 << 20)
+        hdfs.kill()
+        for _ in range(64):
+            yield b"x" * (1 << 20)
+
+    try:
+        with pytest.raises(StoreUnavailable):
+            store.write("/file", dies())
+        with pytest.raises(StoreUnavailable):
+            store.stat("/file")
+    finally:
+        hdfs.start()
+    again = HdfsStore([hdfs.url], hdfs.user)
+    assert content(again, "/file") == b"old"
+    assert [entry.name for entry in again.list("/") if not entry.is_dir] == ["file"]
+    with pytest.raises(PathNotFound):
+        again.stat("/gone")

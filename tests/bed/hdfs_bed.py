@@ -1,0 +1,94 @@
+"""A real HDFS for tests, one NameNode and one DataNode on loopback, started by hdfs-start.sh."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.helpers import until
+
+SCRIPT = Path(__file__).with_name("hdfs-start.sh")
+CACHE = Path(__file__).resolve().parents[2] / ".venv" / "hdfs"
+
+
+def missing() -> str:
+    """Empty when its parts are here (scripts/setup test fetches them), else why not."""
+    return "" if list(CACHE.glob("lib-*/SHA256SUMS")) else "HDFS is not installed: scripts/setup test does it"
+
+
+class HdfsBed:
+    """``url`` is the NameNode's, ``datanode`` the DataNode's HTTP address; ``user`` the superuser."""
+
+    user = "hdfs"
+
+    def __init__(self) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="longshore-hdfs-"))
+        try:
+            self.start()
+        except BaseException:
+            self.close()
+            raise
+
+    def start(self) -> None:
+        """Also after ``kill``: its files and ports are kept."""
+        said = self._script("start")
+        facts = dict(line.split("=", 1) for line in said.splitlines() if "=" in line)
+        self.url, self.datanode = facts["WEBHDFS_URL"], facts["HDFS_DATANODE_URL"]
+        self._pids = {"namenode": int(facts["HDFS_NAMENODE_PID"]), "datanode": int(facts["HDFS_DATANODE_PID"])}
+
+    @property
+    def store_url(self) -> str:
+        return self.url.replace("http://", "webhdfs://")
+
+    def kill(self) -> None:
+        """Both servers, without a word."""
+        for pid in self._pids.values():
+            os.kill(pid, signal.SIGKILL)
+        until(lambda: not any(_alive(pid) for pid in self._pids.values()), 10, what="HDFS is dead")
+        self._script("stop")
+
+    def freeze(self) -> None:
+        """The NameNode takes connections and says nothing."""
+        os.kill(self._pids["namenode"], signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        os.kill(self._pids["namenode"], signal.SIGCONT)
+
+    def admin(self, *arguments: str) -> str:
+        """``hdfs dfsadmin`` as the superuser."""
+        return self._script("admin", *arguments)
+
+    def fs(self, *arguments: str, check: bool = True) -> str:
+        """``hdfs dfs`` as the superuser."""
+        return self._script("fs", *arguments, check=check)
+
+    def close(self) -> None:
+        for pid in getattr(self, "_pids", {}).values():
+            if _alive(pid):
+                os.kill(pid, signal.SIGCONT)
+        self._script("stop", check=False)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _script(self, *arguments: str, check: bool = True) -> str:
+        done = subprocess.run(
+            ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(self.folder), *arguments],
+            env={**os.environ, "HDFS_SUPERUSER": self.user},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        if check and done.returncode:
+            raise RuntimeError(f"hdfs-start.sh {' '.join(arguments)}: {done.stderr[-2000:]}")
+        return done.stdout
+
+
+def _alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False

@@ -1,0 +1,172 @@
+"""What holds for every store. A subclass gives the fixture ``store``: an empty one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from portal.errors import BadRequest
+from portal.store.base import BadPath, PathExists, PathNotFound, Store, Usage
+
+
+def content(store: Store, path: str, offset: int = 0) -> bytes:
+    with store.open_read(path, offset) as file:
+        return file.read()
+
+
+class StoreContract:
+    def test_it_writes_a_file_with_its_folders_and_reads_it_from_any_offset(self, store: Store) -> None:
+        assert store.write("/a/b/file", [b"hello ", b"world"]) == 11
+        assert content(store, "/a/b/file") == b"hello world"
+        assert content(store, "/a/b/file", 6) == b"world"
+        assert content(store, "/a/b/file", 99) == b""
+
+    def test_it_changes_nothing_when_what_is_written_breaks_off(self, store: Store) -> None:
+        def breaks_off() -> Iterator[bytes]:
+            yield b"new"
+            raise ConnectionError("the engine went away")
+
+        store.write("/file", [b"old"])
+        with pytest.raises(ConnectionError):
+            store.write("/file", breaks_off())
+        assert content(store, "/file") == b"old"
+        assert [entry.name for entry in store.list("/")] == ["file"]
+
+    def test_a_reader_keeps_the_file_it_opened(self, store: Store) -> None:
+        store.write("/file", [b"old"])
+        with store.open_read("/file") as file:
+            store.write("/file", [b"new"])
+            assert file.read() == b"old"
+        assert content(store, "/file") == b"new"
+
+    def test_it_lists_by_name_and_tells_files_from_folders(self, store: Store) -> None:
+        store.write("/a/z", [b"12"])
+        store.mkdirs("/a/b/c")
+        assert [(e.path, e.name, e.is_dir, e.size) for e in store.list("/a")] == [
+            ("/a/b", "b", True, 0),
+            ("/a/z", "z", False, 2),
+        ]
+        assert store.stat("/a/z").size == 2
+        assert store.stat("/").is_dir
+
+    def test_it_does_not_list_a_file_that_is_being_written(self, store: Store) -> None:
+        seen = []
+
+        def looks() -> Iterator[bytes]:
+            yield b"x"
+            seen.extend(store.list("/a"))
+
+        store.write("/a/file", looks())
+        assert seen == []
+
+    def test_it_renames_but_never_over_something(self, store: Store) -> None:
+        store.write("/one", [b"1"])
+        store.write("/two", [b"2"])
+        with pytest.raises(PathExists):
+            store.rename("/one", "/two")
+        store.rename("/one", "/three")
+        assert content(store, "/three") == b"1"
+        with pytest.raises(PathNotFound):
+            store.rename("/one", "/four")
+
+    def test_it_deletes_what_is_there_and_what_is_not(self, store: Store) -> None:
+        store.write("/a/b/file", [b"1"])
+        with pytest.raises(PathExists):
+            store.delete("/a")
+        store.delete("/a", recursive=True)
+        store.delete("/a")
+        with pytest.raises(PathNotFound):
+            store.stat("/a")
+
+    @pytest.mark.parametrize("path", ["", "relative", "/a/../../etc/passwd", "/..", "/a/./b", "/a\0b", "/" + "x" * 300])
+    def test_it_refuses_what_is_no_path_inside_it(self, store: Store, path: str) -> None:
+        for act in (store.open_read, store.stat, store.list, store.mkdirs, store.delete):
+            with pytest.raises(BadPath):
+                act(path)
+        with pytest.raises(BadPath):
+            store.write(path, [b"x"])
+
+    def test_reading_a_folder_and_listing_a_file_are_errors_of_ours(self, store: Store) -> None:
+        store.write("/a/file", [b"x"])
+        with pytest.raises(BadPath):
+            content(store, "/a")
+        with pytest.raises(BadPath):
+            store.list("/a/file")
+        with pytest.raises(BadPath):
+            store.write("/a", [b"x"])
+        with pytest.raises(BadPath):
+            store.write("/a/file/below", [b"x"])
+
+    def test_it_keeps_a_file_that_is_not_to_be_replaced(self, store: Store) -> None:
+        store.write("/file", [b"old"])
+        with pytest.raises(PathExists):
+            store.write("/file", [b"new"], overwrite=False)
+        assert content(store, "/file") == b"old"
+        assert [entry.name for entry in store.list("/")] == ["file"]
+
+    def test_of_two_that_make_a_file_one_is_told_that_it_is_there(self, store: Store) -> None:
+        def slow() -> Iterator[bytes]:
+            store.write("/file", [b"first"], overwrite=False)
+            yield b"second"
+
+        with pytest.raises(PathExists):
+            store.write("/file", slow(), overwrite=False)
+        assert content(store, "/file") == b"first"
+
+    def test_files_and_new_folders_get_owner_and_mode(self, store: Store) -> None:
+        store.mkdirs("/Container", mode=0o777)
+        store.write("/Container/mira/job/config", [b"x"], owner="mira", mode=0o600)
+        entry = store.stat("/Container/mira/job/config")
+        assert (entry.owner, entry.mode) == ("mira", 0o600)
+        folder = store.stat("/Container/mira/job")
+        assert (folder.owner, folder.mode, store.stat("/Container").mode) == ("mira", 0o755, 0o777)
+        assert store.stat("/Container").owner != "mira"
+
+    def test_owner_and_mode_can_be_changed(self, store: Store) -> None:
+        store.write("/file", [b"x"])
+        store.change("/file", owner="mira", mode=0o640)
+        assert (store.stat("/file").owner, store.stat("/file").mode) == ("mira", 0o640)
+        store.change("/file", mode=0o600)
+        assert store.stat("/file").owner == "mira"
+        with pytest.raises(PathNotFound):
+            store.change("/gone", mode=0o600)
+
+    def test_it_appends_and_cuts(self, store: Store) -> None:
+        store.write("/file", [b"one "])
+        assert store.append("/file", [b"two ", b"three"]) == 13
+        assert content(store, "/file") == b"one two three"
+        with pytest.raises(BadRequest):
+            store.truncate("/file", 14)
+        with pytest.raises(PathNotFound):
+            store.append("/gone", [b"x"])
+
+    def test_it_joins_files(self, store: Store) -> None:
+        for name in ("a", "b", "c"):
+            store.write(f"/{name}", [name.encode()])
+        store.concat("/a", ["/b", "/c"])
+        assert content(store, "/a") == b"abc"
+        assert [entry.name for entry in store.list("/")] == ["a"]
+        with pytest.raises(BadPath):
+            store.concat("/a", ["/a"])
+
+    def test_it_sums_what_is_below(self, store: Store) -> None:
+        store.write("/a/b/one", [b"123"])
+        store.write("/a/two", [b"45"])
+        assert store.usage("/a") == Usage(5, 2, 2)
+        assert store.usage("/a/two") == Usage(2, 1, 0)
+        with pytest.raises(PathNotFound):
+            store.usage("/gone")
+
+    def test_names_are_those_of_any_language(self, store: Store) -> None:
+        store.write("/data/été & co 1 #2?.txt", [b"x"])
+        store.write("/data/c++", [b"x"])
+        assert [entry.name for entry in store.list("/data")] == ["c++", "été & co 1 #2?.txt"]
+        assert content(store, "/data/été & co 1 #2?.txt") == b"x"
+
+    def test_large_files_pass_in_pieces(self, store: Store) -> None:
+        piece = bytes(range(256)) * 4096
+        assert store.write("/big", (piece for _ in range(8))) == 8 << 20
+        with store.open_read("/big", (7 << 20) + 5) as file:
+            assert file.read(3) == bytes((5, 6, 7))
+            assert len(file.read()) == (1 << 20) - 8

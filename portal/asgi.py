@@ -1,4 +1,5 @@
-"""One ASGI callable: live streams on the event loop, everything else in threads through Django's WSGI handler.
+"""One ASGI callable: live streams on the event loop, files by the WebHDFS gateway, everything else in threads through
+Django's WSGI handler.
 
 Ordinary pages are several times faster there than on Django's own ASGI path, where each middleware hops threads.
 """
@@ -16,6 +17,10 @@ from django.core.wsgi import get_wsgi_application
 
 _THREADS = 16  # each keeps its database connection
 _wsgi: Any = get_wsgi_application()
+
+from portal.webhdfs import app as _files
+from portal.webhdfs.messages import is_ours as _is_file
+
 _pages: Any = WSGIMiddleware(_wsgi, workers=_THREADS)
 
 
@@ -33,5 +38,7 @@ _streams = _Streams()
 async def application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "http" and scope["path"].startswith("/stream/"):
         await _streams(scope, receive, send)
+    elif scope["type"] == "http" and _is_file(scope["path"]):
+        await _files.application(scope, receive, send)
     else:
         await _pages(scope, receive, send)

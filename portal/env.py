@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import secrets
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from portal.store.urls import namenodes
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 def text(name: str, default: str) -> str:
@@ -42,6 +45,15 @@ def bind(name: str, default: str) -> tuple[str, int]:
     if not (colon and host and port.isdigit() and 0 < int(port) < 65536):
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address and a port, such as {default}.")
     return host.strip("[]"), int(port)
+
+
+def networks(name: str) -> tuple[Network, ...]:
+    """``10.0.0.0/8,192.168.1.7``; empty is none."""
+    value = text(name, "")
+    try:
+        return tuple(ipaddress.ip_network(each.strip()) for each in value.split(",") if each.strip())
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be networks such as 10.1.0.0/16,10.2.0.7.") from None
 
 
 def store_url(name: str) -> str:

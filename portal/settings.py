@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from portal.database import configure
-from portal.env import bind, choice, fs_uri, number, secret_file, store_url, text
+from portal.env import bind, choice, fs_uri, networks, number, secret_file, store_url, text
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 HOME = Path(text("LONGSHORE_HOME", str(BASE_DIR / "var"))).absolute()
@@ -31,6 +31,7 @@ STORE_URL = store_url("LONGSHORE_STORE_URL")
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
 # Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.
 DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", fs_uri(STORE_URL, PUBLIC_URL))
+WEBHDFS_TRUST = networks("LONGSHORE_WEBHDFS_TRUST")  # from there the gateway believes user.name, as HDFS does
 CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
 SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept

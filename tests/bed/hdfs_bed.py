@@ -62,9 +62,9 @@ class HdfsBed:
         """``hdfs dfsadmin`` as the superuser."""
         return self._script("admin", *arguments)
 
-    def fs(self, *arguments: str, check: bool = True) -> str:
-        """``hdfs dfs`` as the superuser."""
-        return self._script("fs", *arguments, check=check)
+    def fs(self, *arguments: str, user: str = "") -> str:
+        """``hdfs dfs``, as the superuser if nobody else is named."""
+        return self._script("fs", *arguments, user=user)
 
     def close(self) -> None:
         for pid in getattr(self, "_pids", {}).values():
@@ -73,10 +73,10 @@ class HdfsBed:
         self._script("stop", check=False)
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _script(self, *arguments: str, check: bool = True) -> str:
+    def _script(self, *arguments: str, check: bool = True, user: str = "") -> str:
         done = subprocess.run(
             ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(self.folder), *arguments],
-            env={**os.environ, "HDFS_SUPERUSER": self.user},
+            env={**os.environ, "HDFS_SUPERUSER": user or self.user},
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

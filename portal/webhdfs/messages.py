@@ -1,0 +1,90 @@
+"""A request and its answer, as plain values. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes, urlencode
+
+from portal.errors import BadRequest
+from portal.store.base import names_of
+
+PREFIXES = ("/webhdfs/v1", "/webhdfs/api/v1")
+DATA = "data"  # the parameter that marks the second step of a write
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``path`` is the store's; names of ``params`` and ``headers`` are lower case. ``body``: None when none is sent."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""  # of the caller
+    url: str = ""  # without the query
+    body: Iterable[bytes] | None = None
+
+    @property
+    def op(self) -> str:
+        return self.params.get("op", "").upper()
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        text = self.params.get(name, "").lower()
+        if text not in ("", "true", "false"):
+            raise BadRequest(f"Invalid value for webhdfs parameter {name!r}: {text} is not true or false.")
+        return default if not text else text == "true"
+
+    def number(self, name: str, default: int | None = None) -> int | None:
+        text = self.params.get(name, "")
+        if text in ("", "null"):
+            return default
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise BadRequest(f"Invalid value for webhdfs parameter {name!r}: {text} is not a number.")
+        return int(text)
+
+    def mode(self, default: int) -> int:
+        text = self.params.get("permission", "")
+        if text in ("", "null"):
+            return default
+        try:
+            return int(text, 8) & 0o1777
+        except ValueError:
+            raise BadRequest(f"Invalid value for webhdfs parameter 'permission': {text} is not octal.") from None
+
+    def second_step(self) -> str:
+        """Where the data of a write is to be sent."""
+        return f"{self.url}?{urlencode({**self.params, DATA: 'true'})}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``body`` is all of it, or pieces to be sent one by one; an iterator is closed at the end."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | Iterator[bytes] = b""
+
+
+def told(value: Any, status: int = 200, **headers: str) -> Answer:
+    return Answer(status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode())
+
+
+def is_ours(path: str) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PREFIXES)
+
+
+def path_in(raw_path: bytes) -> str:
+    """The store's path in that of an address. Raises BadRequest, BadPath."""
+    try:
+        path = unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        raise BadRequest("The path is not UTF-8.") from None
+    prefix = next(prefix for prefix in reversed(PREFIXES) if path == prefix or path.startswith(f"{prefix}/"))
+    return "/" + "/".join(names_of(path.removeprefix(prefix) or "/"))
+
+
+def params_in(query: bytes) -> dict[str, str]:
+    return {name.lower(): value for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}

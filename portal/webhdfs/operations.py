@@ -1,0 +1,324 @@
+"""What WebHDFS can do, each with the rights of who asks (portal.store.rules)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+from urllib.parse import quote
+
+from portal.errors import BadRequest, Forbidden, LongshoreError, NotFound
+from portal.models import User
+from portal.store import delegation, open_store, rules
+from portal.store.base import BadPath, PathExists, PathNotFound, Store, names_of
+from portal.store.delegation import Delegation
+from portal.webhdfs import shapes, who
+from portal.webhdfs.messages import DATA, Answer, Request, told
+
+PIECE = 1 << 20
+TOKEN_SECONDS = 24 * 3600
+_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+_DOWNLOAD = {
+    "Content-Type": "application/octet-stream",
+    "X-Content-Type-Options": "nosniff",
+    "Content-Security-Policy": "default-src 'none'; sandbox",
+    "Cache-Control": "private, no-store",
+}
+
+
+def respond(request: Request) -> Answer:
+    """Every error of ours is an answer too."""
+    try:
+        return _respond(request)
+    except LongshoreError as error:
+        body, status = shapes.remote_exception(error)
+        return told(body, status, **({"WWW-Authenticate": "Bearer"} if status == 401 else {}))
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One operation under way. ``may_*`` raise Forbidden."""
+
+    request: Request
+    rights: Delegation
+    store: Store
+
+    @property
+    def path(self) -> str:
+        return self.request.path
+
+    @property
+    def user(self) -> User:
+        return self.rights.user
+
+    def may_read(self, path: str) -> None:
+        if not rules.may_read(path, self.user.username, self.user.is_admin):
+            raise self._denied(path)
+
+    def may_write(self, path: str) -> None:
+        if not rules.may_write(path, self.user.username, self.user.is_admin):
+            raise self._denied(path)
+
+    def may_remove(self, path: str) -> None:
+        if not rules.may_remove(path, self.user.username, self.user.is_admin):
+            raise self._denied(path)
+
+    @property
+    def owner(self) -> str:
+        """Whose a new file is: in somebody's own tree his, whoever writes it."""
+        return rules.owner_of(self.path) or self.user.username
+
+    def _denied(self, path: str) -> Forbidden:
+        return Forbidden(f"Permission denied: user={self.user.username}, path={path}")
+
+
+def _respond(request: Request) -> Answer:
+    ops = _OPS.get(request.method)
+    if ops is None or request.op not in ops:
+        raise BadRequest(f"Invalid value for webhdfs parameter 'op': {request.op or 'none'} is no {request.method}.")
+    rights = who.caller(request)
+    if not rights.allows(request.op, request.path):
+        raise Forbidden("This token was made for something else.")
+    return ops[request.op](Call(request, rights, open_store()))
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def _status(call: Call) -> Answer:
+    call.may_read(call.path)
+    return told({"FileStatus": shapes.file_status(call.store.stat(call.path))})
+
+
+def _list(call: Call) -> Answer:
+    call.may_read(call.path)
+    entry = call.store.stat(call.path)
+    if entry.is_dir:
+        found = rules.visible(call.store.list(call.path), call.user.username, call.user.is_admin)
+        rows = [shapes.file_status(each, each.name) for each in found]
+    else:
+        rows = [shapes.file_status(entry)]
+    return told({"FileStatuses": {"FileStatus": rows}})
+
+
+def _summary(call: Call) -> Answer:
+    call.may_read(call.path)
+    names = names_of(call.path)
+    if not call.user.is_admin and (not names or names in [[name] for name in rules.PERSONAL]):
+        raise Forbidden(f"Permission denied: user={call.user.username}, path={call.path}: others' files are below it.")
+    return told(shapes.content_summary(call.store.usage(call.path)))
+
+
+def _home(call: Call) -> Answer:
+    return told({"Path": f"/user/{call.user.username}"})
+
+
+def _open(call: Call) -> Answer:
+    call.may_read(call.path)
+    entry = call.store.stat(call.path)
+    if entry.is_dir:
+        raise PathNotFound(f"{call.path} is a folder.")
+    start, end, partial = _span(call.request, entry.size)
+    name = quote(entry.name)
+    headers = {**_DOWNLOAD, "Content-Length": str(end - start), "Accept-Ranges": "bytes"}
+    headers["Content-Disposition"] = f"attachment; filename*=UTF-8''{name}"
+    if partial:
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{entry.size}"
+    if start == end or call.request.method == "HEAD":
+        return Answer(206 if partial else 200, headers)
+    return Answer(206 if partial else 200, headers, _pieces(call.store.open_read(call.path, start), end - start))
+
+
+def _span(request: Request, size: int) -> tuple[int, int, bool]:
+    """First byte, byte after the last, and whether a Range header asked for it."""
+    asked = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if asked and "offset" not in request.params and int(asked[1]) < size:
+        end = min(size, int(asked[2]) + 1) if asked[2] else size
+        if end > int(asked[1]):
+            return int(asked[1]), end, True
+    start = request.number("offset", 0) or 0
+    if start > size:
+        raise BadRequest(f"Offset={start} out of the range [0, {size}].")
+    length = request.number("length")
+    return start, size if length is None else min(size, start + length), False
+
+
+def _pieces(file: BinaryIO, left: int) -> Iterator[bytes]:
+    with file:
+        while left > 0 and (data := file.read(min(PIECE, left))):
+            left -= len(data)
+            yield data
+
+
+def _check_access(call: Call) -> Answer:
+    call.store.stat(call.path)
+    asked = call.request.params.get("fsaction", "r--")
+    call.may_read(call.path)
+    if "w" in asked:
+        call.may_write(call.path)
+    return Answer()
+
+
+def _token(call: Call) -> Answer:
+    if call.rights.path or call.rights.ops or (call.request.params.get("delegation") and not call.rights.expires_at):
+        raise Forbidden("This token was made for something else.")
+    token = delegation.issue(call.user.username, seconds=TOKEN_SECONDS)
+    return told({"Token": {"urlString": token}})
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+
+def _create(call: Call) -> Answer:
+    call.may_write(call.path)
+    overwrite, mode = call.request.flag("overwrite"), call.request.mode(0o644)
+    if _is_folder(call.store, call.path):
+        raise PathExists(f"{call.path} already exists as a directory.")
+    if not overwrite and _exists(call.store, call.path):
+        raise PathExists(f"{call.path} for client {call.request.address} already exists.")
+    data = _data(call.request)
+    if data is None:
+        return _redirect(call.request)
+    call.store.write(call.path, data, owner=call.owner, mode=mode, overwrite=overwrite)
+    return Answer(201, {"Location": f"{call.request.url}"})
+
+
+def _append(call: Call) -> Answer:
+    call.may_write(call.path)
+    if call.store.stat(call.path).is_dir:
+        raise PathNotFound(f"{call.path} is a folder.")
+    data = _data(call.request)
+    if data is None:
+        return _redirect(call.request)
+    call.store.append(call.path, data)
+    return Answer()
+
+
+def _data(request: Request) -> Iterable[bytes] | None:
+    """None in the first step, which has no data yet."""
+    return request.body if request.body is not None else (() if request.flag(DATA) else None)
+
+
+def _redirect(request: Request) -> Answer:
+    if request.flag("noredirect"):
+        return told({"Location": request.second_step()})
+    return Answer(307, {"Location": request.second_step(), "Content-Type": "application/octet-stream"})
+
+
+def _mkdirs(call: Call) -> Answer:
+    call.may_write(call.path)
+    call.store.mkdirs(call.path, owner=call.owner, mode=call.request.mode(0o755))
+    return told({"boolean": True})
+
+
+def _rename(call: Call) -> Answer:
+    """As HDFS: into a folder that is there; false when it cannot be done."""
+    target = _path(call.request.params.get("destination", ""), "destination")
+    if _is_folder(call.store, target):
+        target = f"{target.rstrip('/')}/{names_of(call.path)[-1] if names_of(call.path) else ''}"
+    call.may_remove(call.path)
+    call.may_write(target)
+    try:
+        call.store.rename(call.path, target)
+    except (NotFound, PathExists):
+        if call.request.params.get("renameoptions", "").upper() != "OVERWRITE" or not _exists(call.store, call.path):
+            return told({"boolean": False})
+        call.may_remove(target)
+        call.store.delete(target)
+        call.store.rename(call.path, target)
+    return told({"boolean": True})
+
+
+def _delete(call: Call) -> Answer:
+    call.may_remove(call.path)
+    there = _exists(call.store, call.path)
+    call.store.delete(call.path, recursive=call.request.flag("recursive"))
+    return told({"boolean": there})
+
+
+def _truncate(call: Call) -> Answer:
+    call.may_write(call.path)
+    length = call.request.number("newlength")
+    if length is None:
+        raise BadRequest("The parameter 'newlength' is missing.")
+    call.store.truncate(call.path, length)
+    return told({"boolean": True})
+
+
+def _concat(call: Call) -> Answer:
+    sources = [_path(each, "sources") for each in call.request.params.get("sources", "").split(",") if each]
+    if not sources:
+        raise BadRequest("The parameter 'sources' is missing.")
+    call.may_write(call.path)
+    for source in sources:
+        call.may_remove(source)
+    call.store.concat(call.path, sources)
+    return Answer()
+
+
+def _set_permission(call: Call) -> Answer:
+    call.may_write(call.path)
+    call.store.change(call.path, mode=call.request.mode(0o755))
+    return Answer()
+
+
+def _set_owner(call: Call) -> Answer:
+    if not call.user.is_admin:
+        raise Forbidden("Permission denied: only an admin gives a file to somebody else.")
+    call.store.change(call.path, owner=call.request.params.get("owner") or None)
+    return Answer()
+
+
+def _set_nothing(call: Call) -> Answer:
+    """Times and replication are the store's business; clients that copy them are let go on."""
+    call.may_write(call.path)
+    call.store.stat(call.path)
+    return told({"boolean": True}) if call.request.op == "SETREPLICATION" else Answer()
+
+
+def _path(text: str, name: str) -> str:
+    if not text:
+        raise BadRequest(f"The parameter {name!r} is missing.")
+    return rules.path_of(text)
+
+
+def _exists(store: Store, path: str) -> bool:
+    try:
+        store.stat(path)
+    except (PathNotFound, BadPath):
+        return False
+    return True
+
+
+def _is_folder(store: Store, path: str) -> bool:
+    try:
+        return store.stat(path).is_dir
+    except (PathNotFound, BadPath):
+        return False
+
+
+_GET: dict[str, Callable[[Call], Answer]] = {
+    "OPEN": _open,
+    "GETFILESTATUS": _status,
+    "LISTSTATUS": _list,
+    "GETCONTENTSUMMARY": _summary,
+    "GETHOMEDIRECTORY": _home,
+    "GETDELEGATIONTOKEN": _token,
+    "CHECKACCESS": _check_access,
+}
+_OPS: dict[str, dict[str, Callable[[Call], Answer]]] = {
+    "GET": _GET,
+    "HEAD": {"OPEN": _open, "GETFILESTATUS": _status},
+    "PUT": {
+        "CREATE": _create,
+        "MKDIRS": _mkdirs,
+        "RENAME": _rename,
+        "SETPERMISSION": _set_permission,
+        "SETOWNER": _set_owner,
+        "SETTIMES": _set_nothing,
+        "SETREPLICATION": _set_nothing,
+    },
+    "POST": {"APPEND": _append, "TRUNCATE": _truncate, "CONCAT": _concat},
+    "DELETE": {"DELETE": _delete},
+}

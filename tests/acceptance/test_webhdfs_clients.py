@@ -1,0 +1,158 @@
+"""The gateway of a running portal, used by programs made for HDFS: HdfsCLI, curl, wget and Hadoop's own client."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import requests
+from hdfs import HdfsError, InsecureClient, TokenClient
+
+from tests.acceptance.portal import Portal
+from tests.bed.hdfs_bed import HdfsBed
+from tests.helpers import until
+
+
+@pytest.fixture(scope="module", params=["folder", pytest.param("hdfs", marks=pytest.mark.hdfs)])
+def portal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    """A portal without an engine; its store is a folder, then a real HDFS."""
+    settings = {"LONGSHORE_WEBHDFS_TRUST": "127.0.0.1"}
+    if request.param == "hdfs":
+        bed: HdfsBed = request.getfixturevalue("hdfs")
+        settings |= {"LONGSHORE_STORE_URL": bed.store_url, "LONGSHORE_STORE_USER": bed.user}
+    portal = Portal(tmp_path_factory.mktemp("portal"), "unix:///nowhere.sock", **settings)
+    try:
+        portal.start()
+        mira = {"username": "mira", "password": "a long secret", "admin": False, "modify": False}
+        assert portal.http.put("/user", json=mira).status_code == 201
+        yield portal
+    finally:
+        portal.close()
+
+
+@pytest.fixture
+def token(portal: Portal) -> str:
+    headers = {"Authorization": portal.http.headers["Authorization"]}
+    answer = requests.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN", headers=headers, timeout=10)
+    return str(answer.json()["Token"]["urlString"])
+
+
+@pytest.fixture
+def client(portal: Portal, token: str) -> TokenClient:
+    client = TokenClient(portal.url, token, timeout=(3, 60))
+    client.delete("/shared/t", recursive=True)
+    return client
+
+
+def test_hdfscli_does_all_it_can(client: TokenClient, tmp_path: Path) -> None:
+    client.makedirs("/shared/t/a")
+    client.write("/shared/t/a/one", data=(b"x" * 100_000 for _ in range(30)))  # chunked, without a length
+    client.write("/shared/t/a/two", data="first\n", encoding="utf-8")
+    client.write("/shared/t/a/two", data="second\n", encoding="utf-8", append=True)
+    with client.read("/shared/t/a/two", encoding="utf-8") as reader:
+        assert reader.read() == "first\nsecond\n"
+    with client.read("/shared/t/a/one", offset=2_999_990, length=5) as reader:
+        assert reader.read() == b"xxxxx"
+    assert client.list("/shared/t/a") == ["one", "two"]
+    assert client.status("/shared/t/a/one")["length"] == 3_000_000
+    assert client.content("/shared/t")["fileCount"] == 2
+    assert [(path, files) for path, _, files in client.walk("/shared/t")][1] == ("/shared/t/a", ["one", "two"])
+    client.rename("/shared/t/a/two", "/shared/t/b")
+    client.set_permission("/shared/t/b", "640")
+    assert client.status("/shared/t/b")["permission"] == "640"
+    with pytest.raises(HdfsError, match="already exists"):
+        client.write("/shared/t/b", data=b"x")
+    with pytest.raises(HdfsError, match="does not exist"):
+        client.status("/shared/t/gone")
+    folder = tmp_path / "up"
+    for name in ("x", "y", "z"):
+        (folder / "deep").mkdir(parents=True, exist_ok=True)
+        (folder / "deep" / name).write_bytes(os.urandom(200_000))
+    client.upload("/shared/t/up", str(folder), n_threads=3)
+    client.download("/shared/t/up", str(tmp_path / "down"), n_threads=3)
+    for name in ("x", "y", "z"):
+        assert (tmp_path / "down" / "deep" / name).read_bytes() == (folder / "deep" / name).read_bytes()
+    assert client.delete("/shared/t", recursive=True) is True
+    assert client.delete("/shared/t") is False
+
+
+def test_curl_and_wget_work_as_hadoop_s_documents_have_it(portal: Portal, client: TokenClient, tmp_path: Path) -> None:
+    token = client._session.params["delegation"]
+    address = f"{portal.url}/webhdfs/v1/shared/t/file"
+    (tmp_path / "data").write_bytes(b"0123456789" * 1000)
+    run("curl", "-sS", "-f", "-L", "-X", "PUT", "-T", str(tmp_path / "data"), f"{address}?op=CREATE&delegation={token}")
+    first = run("curl", "-sS", "-i", "-X", "PUT", f"{address}?op=CREATE&overwrite=true&delegation={token}")
+    assert "307" in first.splitlines()[0]
+    location = next(
+        line.split(": ", 1)[1].strip() for line in first.splitlines() if line.lower().startswith("location")
+    )
+    made = run("curl", "-sS", "-i", "-X", "PUT", "-T", str(tmp_path / "data"), location)
+    assert "201" in made
+    assert run("curl", "-sS", "-L", f"{address}?op=OPEN&offset=5&length=5&delegation={token}") == "56789"
+    if shutil.which("wget"):
+        run("wget", "-q", "-O", str(tmp_path / "got"), f"{address}?op=OPEN&delegation={token}")
+        assert (tmp_path / "got").read_bytes() == (tmp_path / "data").read_bytes()
+    foreign = f"{portal.url}/webhdfs/v1/user/other?op=LISTSTATUS&user.name=mira"
+    assert "AccessControlException" in run("curl", "-sS", foreign)
+
+
+@pytest.mark.hdfs
+def test_hadoop_s_own_client_works_where_a_name_is_trusted(
+    portal: Portal, client: TokenClient, hdfs: HdfsBed, tmp_path: Path
+) -> None:
+    root = portal.url.replace("http://", "webhdfs://")
+    InsecureClient(portal.url, user="mira").makedirs("/user/mira/t")
+    (tmp_path / "data").write_bytes(b"from hadoop\n")
+    local = f"file://{tmp_path}"
+    hdfs.fs("-put", "-f", f"{local}/data", f"{root}/user/mira/t/file", user="mira")
+    assert "/user/mira/t/file" in hdfs.fs("-ls", f"{root}/user/mira/t", user="mira")
+    assert hdfs.fs("-cat", f"{root}/user/mira/t/file", user="mira") == "from hadoop\n"
+    hdfs.fs("-rm", "-r", "-skipTrash", f"{root}/user/mira/t", user="mira")
+    assert "t" not in InsecureClient(portal.url, user="mira").list("/user/mira")
+
+
+def test_an_upload_that_breaks_off_leaves_nothing(portal: Portal, client: TokenClient) -> None:
+    token = client._session.params["delegation"]
+    client.makedirs("/shared/t")
+    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+    for length in ("Content-Length: 1000000", "Transfer-Encoding: chunked"):
+        with socket.create_connection((host, int(port)), 5) as wire:
+            head = (
+                f"PUT /webhdfs/v1/shared/t/half?op=CREATE&data=true&delegation={token} HTTP/1.1\r\nHost: x\r\n{length}"
+            )
+            wire.sendall(f"{head}\r\n\r\n400\r\n{'x' * 1024}\r\n".encode())
+    until(lambda: client.list("/shared/t") == [], 10, what="nothing of it is left")
+
+
+def test_a_gigabyte_passes_in_constant_memory(portal: Portal, client: TokenClient) -> None:
+    (web,) = portal.running("web")
+    piece, count = os.urandom(1 << 20), 1024
+    before = peak(web)
+    client.write("/shared/t/big", data=(piece for _ in range(count)))
+    assert client.status("/shared/t/big")["length"] == count << 20
+    size = 0
+    with client.read("/shared/t/big", chunk_size=1 << 20) as chunks:
+        for chunk in chunks:
+            size += len(chunk)
+    assert size == count << 20
+    client.delete("/shared/t/big")
+    assert peak(web) - before < 100 << 20, "the web process grew"
+
+
+def peak(pid: int) -> int:
+    """Most bytes of memory the process ever held."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"process {pid} is gone")
+
+
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, (command, done.stdout, done.stderr)
+    return done.stdout

@@ -1,0 +1,255 @@
+"""The WebHDFS gateway, operation by operation: answers, errors and who may."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.test import Client
+from hypothesis import given
+from hypothesis import strategies as st
+
+from portal import tokens
+from portal.models import User
+from portal.store import delegation, open_store
+from portal.store.local import LocalStore
+from portal.webhdfs.messages import Answer, Request, params_in, path_in
+from portal.webhdfs.operations import respond
+
+pytestmark = pytest.mark.django_db
+URL = "http://portal/webhdfs/v1"
+
+
+@pytest.fixture(autouse=True)
+def _own_store(tmp_path: Path, settings: Any) -> None:
+    settings.HOME = tmp_path
+
+
+def ask(user: User | None, method: str, path: str, op: str, body: Any = None, **params: str) -> Answer:
+    headers = {"authorization": f"Bearer {tokens.issue(user, 60)}"} if user else {}
+    return respond(Request(method, path, {"op": op, **params}, headers, "10.0.0.9", f"{URL}{path}", body))
+
+
+def content(answer: Answer) -> bytes:
+    return answer.body if isinstance(answer.body, bytes) else b"".join(answer.body)
+
+
+def value(answer: Answer) -> Any:
+    assert answer.status == 200, content(answer)
+    return json.loads(content(answer))
+
+
+def refused(answer: Answer) -> tuple[int, str]:
+    return answer.status, json.loads(content(answer))["RemoteException"]["exception"]
+
+
+def test_a_file_is_made_in_two_steps_and_read_back(alice: User) -> None:
+    path = "/user/alice/data.bin"
+    first = ask(alice, "PUT", path, "CREATE")
+    assert (first.status, content(first)) == (307, b"")
+    assert first.headers["Location"] == f"{URL}{path}?op=CREATE&data=true"
+    assert ask(alice, "PUT", path, "CREATE", iter([b"hello ", b"world"]), data="true").status == 201
+    assert content(ask(alice, "GET", path, "OPEN")) == b"hello world"
+    assert content(ask(alice, "GET", path, "OPEN", offset="6", length="3")) == b"wor"
+    status = value(ask(alice, "GET", path, "GETFILESTATUS"))["FileStatus"]
+    assert (status["type"], status["length"], status["owner"], status["permission"]) == ("FILE", 11, "alice", "644")
+
+
+def test_a_body_sent_at_once_needs_no_second_step(alice: User) -> None:
+    assert ask(alice, "PUT", "/user/alice/a", "create", iter([b"x"]), permission="600").status == 201
+    assert open_store().stat("/user/alice/a").mode == 0o600
+
+
+def test_an_empty_file_is_the_second_step_without_a_body(alice: User) -> None:
+    assert ask(alice, "PUT", "/user/alice/a", "CREATE", data="true").status == 201
+    assert open_store().stat("/user/alice/a").size == 0
+
+
+def test_where_to_write_is_told_to_those_who_follow_no_redirect(alice: User) -> None:
+    told = value(ask(alice, "PUT", "/user/alice/a", "CREATE", noredirect="true"))
+    assert "data=true" in told["Location"]
+
+
+def test_a_file_that_is_there_is_replaced_only_when_asked(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"old"]))
+    assert refused(ask(alice, "PUT", "/user/alice/a", "CREATE")) == (403, "FileAlreadyExistsException")
+    assert ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"new"]), overwrite="true").status == 201
+    assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"new"
+
+
+def test_a_caller_who_goes_away_leaves_nothing(alice: User) -> None:
+    def breaks_off() -> Iterator[bytes]:
+        yield b"half"
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        ask(alice, "PUT", "/user/alice/a", "CREATE", breaks_off())
+    assert open_store().list("/user/alice") == []
+
+
+def test_it_appends_cuts_and_joins(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"one "]))
+    ask(alice, "PUT", "/user/alice/b", "CREATE", iter([b"three"]))
+    assert ask(alice, "POST", "/user/alice/a", "APPEND").status == 307
+    assert ask(alice, "POST", "/user/alice/a", "APPEND", iter([b"two "])).status == 200
+    assert ask(alice, "POST", "/user/alice/a", "CONCAT", sources="/user/alice/b").status == 200
+    assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"one two three"
+    assert value(ask(alice, "POST", "/user/alice/a", "TRUNCATE", newlength="3")) == {"boolean": True}
+    assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"one"
+
+
+def test_folders_are_made_listed_renamed_and_deleted(alice: User) -> None:
+    assert value(ask(alice, "PUT", "/user/alice/a/b", "MKDIRS")) == {"boolean": True}
+    ask(alice, "PUT", "/user/alice/a/file", "CREATE", iter([b"12"]))
+    rows = value(ask(alice, "GET", "/user/alice/a", "LISTSTATUS"))["FileStatuses"]["FileStatus"]
+    assert [(row["pathSuffix"], row["type"]) for row in rows] == [("b", "DIRECTORY"), ("file", "FILE")]
+    assert value(ask(alice, "GET", "/user/alice/a", "GETCONTENTSUMMARY"))["ContentSummary"]["length"] == 2
+    renamed = ask(alice, "PUT", "/user/alice/a/file", "RENAME", destination="/user/alice/a/b")
+    assert value(renamed) == {"boolean": True}
+    assert open_store().stat("/user/alice/a/b/file").size == 2
+    assert value(ask(alice, "PUT", "/user/alice/gone", "RENAME", destination="/user/alice/x")) == {"boolean": False}
+    assert refused(ask(alice, "DELETE", "/user/alice/a", "DELETE")) == (403, "FileAlreadyExistsException")
+    assert value(ask(alice, "DELETE", "/user/alice/a", "DELETE", recursive="true")) == {"boolean": True}
+    assert value(ask(alice, "DELETE", "/user/alice/a", "DELETE")) == {"boolean": False}
+
+
+def test_a_part_can_be_asked_for_as_browsers_do(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"0123456789"]))
+    headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}", "range": "bytes=7-"}
+    answer = respond(Request("GET", "/user/alice/a", {"op": "OPEN"}, headers))
+    assert (answer.status, content(answer), answer.headers["Content-Range"]) == (206, b"789", "bytes 7-9/10")
+
+
+def test_what_is_stored_cannot_run_in_the_portal_s_name(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a.html", "CREATE", iter([b"<script>"]))
+    headers = ask(alice, "GET", "/user/alice/a.html", "OPEN").headers
+    assert headers["Content-Type"] == "application/octet-stream" and headers["X-Content-Type-Options"] == "nosniff"
+    assert "sandbox" in headers["Content-Security-Policy"]
+    assert headers["Content-Disposition"].startswith("attachment")
+
+
+def test_others_files_are_neither_read_nor_changed_nor_seen(alice: User, bob: User, admin: User) -> None:
+    ask(alice, "PUT", "/users/alice/a", "CREATE", iter([b"x"]))
+    for method, op in (
+        ("GET", "OPEN"),
+        ("GET", "LISTSTATUS"),
+        ("PUT", "CREATE"),
+        ("PUT", "MKDIRS"),
+        ("DELETE", "DELETE"),
+    ):
+        assert refused(ask(bob, method, "/users/alice/a", op)) == (403, "AccessControlException")
+    ask(bob, "PUT", "/users/bob/b", "CREATE", iter([b"x"]))
+    for target in ("/users/alice/b", "/elsewhere"):
+        moved = ask(bob, "PUT", "/users/bob/b", "RENAME", destination=target)
+        assert refused(moved) == (403, "AccessControlException")
+    assert refused(ask(bob, "POST", "/users/bob/b", "CONCAT", sources="/users/alice/a"))[0] == 403
+    rows = value(ask(bob, "GET", "/users", "LISTSTATUS"))["FileStatuses"]["FileStatus"]
+    assert [row["pathSuffix"] for row in rows] == ["bob"]
+    assert refused(ask(bob, "GET", "/users", "GETCONTENTSUMMARY"))[0] == 403
+    assert content(ask(admin, "GET", "/users/alice/a", "OPEN")) == b"x"
+
+
+def test_the_root_of_a_tree_stays(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x"]))
+    for path in ("/user/alice", "/user", "/", "/shared"):
+        assert ask(alice, "DELETE", path, "DELETE", recursive="true").status == 403
+    assert open_store().stat("/user/alice/a").size == 1
+
+
+def test_shared_files_are_everyone_s(alice: User, bob: User) -> None:
+    ask(alice, "PUT", "/shared/set/a", "CREATE", iter([b"x"]))
+    assert content(ask(bob, "GET", "/shared/set/a", "OPEN")) == b"x"
+    assert ask(bob, "PUT", "/elsewhere", "MKDIRS").status == 403
+
+
+def test_guests_and_bad_tokens_get_nothing(alice: User) -> None:
+    assert refused(ask(None, "GET", "/", "LISTSTATUS")) == (401, "SecurityException")
+    assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": "alice"}).status == 401
+    assert ask(None, "GET", "/", "LISTSTATUS", delegation="nonsense").status == 401
+
+
+def test_a_name_is_enough_where_the_admin_trusts_the_network(alice: User, admin: User, settings: Any) -> None:
+    settings.WEBHDFS_TRUST = (ipaddress.ip_network("10.0.0.0/8"),)
+    assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": "alice"}).status == 200
+    for name in ("admin", "nobody"):
+        assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": name}).status == 401
+
+
+def test_a_delegation_token_is_got_and_used(alice: User) -> None:
+    token = value(ask(alice, "GET", "/", "GETDELEGATIONTOKEN"))["Token"]["urlString"]
+    assert ask(None, "PUT", "/user/alice/a", "MKDIRS", delegation=token).status == 200
+
+
+def test_a_token_for_one_file_opens_nothing_else(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/key", "CREATE", iter([b"x"]))
+    token = delegation.issue("alice", seconds=60, path="/user/alice/key", ops=["OPEN"])
+    assert content(ask(None, "GET", "/user/alice/key", "OPEN", delegation=token)) == b"x"
+    assert ask(None, "GET", "/user/alice", "LISTSTATUS", delegation=token).status == 403
+    assert ask(None, "GET", "/", "GETDELEGATIONTOKEN", delegation=token).status == 403
+
+
+def test_a_session_reads_but_writes_only_with_the_header_no_other_site_can_send(alice: User, browse: Any) -> None:
+    browser: Client = browse(alice)
+    cookie = "; ".join(f"{name}={morsel.value}" for name, morsel in browser.cookies.items())
+    reading = Request("GET", "/", {"op": "LISTSTATUS"}, {"cookie": cookie})
+    assert respond(reading).status == 200
+    assert respond(Request("PUT", "/user/alice/a", {"op": "MKDIRS"}, {"cookie": cookie})).status == 403
+    headers = {"cookie": cookie, "x-xsrf-header": "1"}
+    assert respond(Request("PUT", "/user/alice/a", {"op": "MKDIRS"}, headers)).status == 200
+    browser.logout()
+    assert respond(reading).status == 401
+
+
+@pytest.mark.parametrize(
+    ("method", "op", "params", "status"),
+    [
+        ("GET", "", {}, 400),
+        ("GET", "DELETE", {}, 400),
+        ("PATCH", "OPEN", {}, 400),
+        ("GET", "OPEN", {"offset": "x"}, 400),
+        ("GET", "OPEN", {"offset": "99"}, 400),
+        ("PUT", "CREATE", {"overwrite": "maybe"}, 400),
+        ("PUT", "CREATE", {"permission": "rwx"}, 400),
+        ("PUT", "RENAME", {}, 400),
+        ("PUT", "RENAME", {"destination": "/a/../../b"}, 400),
+        ("POST", "TRUNCATE", {}, 400),
+        ("POST", "CONCAT", {}, 400),
+        ("GET", "GETFILESTATUS", {}, 200),
+    ],
+)
+def test_what_cannot_be_meant_is_a_400(alice: User, method: str, op: str, params: dict[str, str], status: int) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x"]))
+    assert ask(alice, method, "/user/alice/a", op, **params).status == status
+
+
+def test_a_missing_file_is_told_as_hdfs_does(alice: User) -> None:
+    answer = ask(alice, "GET", "/user/alice/gone", "OPEN")
+    told = json.loads(content(answer))["RemoteException"]
+    assert (answer.status, told["javaClassName"]) == (404, "java.io.FileNotFoundException")
+
+
+def test_a_store_that_is_down_is_told_as_a_reason_to_try_again(alice: User, settings: Any, tmp_path: Path) -> None:
+    settings.STORE_URL = "webhdfs://127.0.0.1:9"
+    answer = ask(alice, "GET", "/user/alice", "LISTSTATUS")
+    assert refused(answer) == (503, "RetriableException")
+
+
+def test_addresses_are_decoded_once() -> None:
+    assert path_in(b"/webhdfs/v1/a%20b/%25c") == "/a b/%c"
+    assert path_in(b"/webhdfs/api/v1") == "/"
+    assert params_in(b"OP=open&user.name=a%20b") == {"op": "open", "user.name": "a b"}
+
+
+@given(st.text(max_size=40))
+def test_no_path_leads_out_of_the_store(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
+    folder = tmp_path_factory.mktemp("root")
+    store = LocalStore(folder / "store")
+    try:
+        store.write(f"/{text}/x", [b"x"])
+    except Exception as error:
+        assert type(error).__module__.startswith("portal."), error
+    assert {path.name for path in folder.iterdir()} <= {"store"}

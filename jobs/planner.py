@@ -24,16 +24,16 @@ PARK_FOR = timedelta(minutes=1)
 STRANGER_GRACE = timedelta(seconds=30)
 Live = tuple[JobView, Sequence[TaskView]]
 MOST_PLACED = 512  # tasks placed in one pass: an answer to a Docker event never waits long behind a full queue
+MOST_SETTLED = 512  # rows of live jobs changed in one pass, but a job whole: when a rack dies, no transaction is long
 
 
 def plan(world: World) -> Plan:
     """What should change. Raises nothing for a single bad job; that one is parked."""
-    made = Plan(purge=list(world.purgeable))
+    made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
     starts = _Starts(world.nodes)
     nodes = {node.name for node in world.nodes}
     busy = [(job, tasks) for job, tasks in world.live if not _just_runs(world, nodes, job, tasks)]
-    for job, tasks in busy:
-        _guarded(world, made, job, partial(_live, world, nodes, job, tasks))
+    _settle_all(world, nodes, busy, made)
     _look_again(world, busy, made)
     _leftovers(world, nodes, made)
     _place_all(world, made)
@@ -53,6 +53,17 @@ def offered(world: World, held: dict[str, tuple[frozenset[str], frozenset[int]]]
 
 
 # --- live jobs -----------------------------------------------------------------------------------------------------
+
+
+def _settle_all(world: World, nodes: set[str], busy: Sequence[Live], made: Plan) -> None:
+    settled = 0
+    for job, tasks in busy:
+        if settled >= MOST_SETTLED:
+            made.more = True
+            break
+        found = _guarded(world, made, job, partial(_live, world, nodes, job, tasks))
+        if found is not None:
+            settled += len(found.changes) + bool(found.retry or found.after or found.decision)
 
 
 def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:

@@ -13,7 +13,7 @@ from clusters.placement import NodeView
 from clusters.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
 from jobs.demands import demands
 from jobs.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
-from jobs.planner import plan
+from jobs.planner import MOST_SETTLED, plan
 from jobs.spec import JobSpec
 from jobs.world import JobView, Kind, Observation, TaskView, World
 
@@ -123,6 +123,31 @@ def test_starts_are_limited_to_twice_the_cores_of_a_node() -> None:
     wide = [task(at, "STARTING", index=at, ordered_at=None) for at in range(30)]
     made = plan(world(nodes=[node(cpus=2)], live=[(job(spec=many), wide)]))
     assert len(made.jobs[0].orders) == 4
+
+
+def test_losing_everything_at_once_is_settled_in_several_passes_and_each_job_whole() -> None:
+    lost = [
+        (job(at, tasks=2), [task(2 * at + n, job_id=at, index=n) for n in (0, 1)]) for at in range(2 * MOST_SETTLED)
+    ]
+    passes = 0
+    while lost:
+        made = plan(world(live=lost))
+        done = {one.job.id for one in made.jobs}
+        assert done
+        assert sum(len(one.changes) for one in made.jobs) <= MOST_SETTLED + 1
+        assert all(len(one.changes) == 2 and one.retry for one in made.jobs)
+        lost = [(its, tasks) for its, tasks in lost if its.id not in done]
+        assert made.more == bool(lost), "the rest follows at once"
+        passes += 1
+    assert passes > 4
+
+
+def test_orders_that_wait_for_a_hand_do_not_fill_a_pass() -> None:
+    starting = [(job(at), [task(at, "STARTING", job_id=at, ordered_at=None)]) for at in range(1, MOST_SETTLED + 100)]
+    last = (job(9999), [task(9999, job_id=9999)])
+    made = plan(world(live=[*starting, last]))
+    assert not made.more
+    assert made.jobs[-1].job.id == 9999
 
 
 def test_a_container_without_an_owner_keeps_its_gpus_out_of_the_offer() -> None:

@@ -217,6 +217,9 @@ class DockerRuntime:
         if files := archived_files(request):
             with translated(self.endpoint, "start"), archive(files) as tar:
                 api.put_archive(request.name, "/", tar)
+        for path in request.tars:
+            with translated(self.endpoint, "start"), path.open("rb") as tar:
+                api.put_archive(request.name, "/", tar)
 
     def _start(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
         # Asked again: starting one that has ended meanwhile would run it a second time.

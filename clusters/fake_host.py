@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import heapq
+import tarfile
 import threading
 import time
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 from clusters.runtime import (
     LABEL_TASK,
@@ -248,3 +250,10 @@ class FakeHost:
 
 def again(fault: RuntimeFault) -> RuntimeFault:
     return RuntimeFault(fault.sentence, reason=fault.reason, permanent=fault.permanent)
+
+
+def unpacked(tar: Path) -> dict[str, bytes]:
+    """The files of a tar by their path in the container."""
+    with tarfile.open(tar) as archive:
+        files = ((member, archive.extractfile(member)) for member in archive if member.isfile())
+        return {f"/{member.name}": content.read() for member, content in files if content is not None}

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
-from clusters.fake_host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, FakeHost, again
+from clusters.fake_host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, FakeHost, again, unpacked
 from clusters.runtime import (
     LABEL_TASK,
     ContainerRequest,
@@ -69,6 +69,8 @@ class FakeRuntime(FakeHost):
         with self._changed:
             self._enter()
             found.files.update({file.path: file.content for file in request.files})
+            for path in request.tars:
+                found.files.update(unpacked(path))
         guard(still_wanted)
         self.step(request.name, "start")
         return self._start(found)

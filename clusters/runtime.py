@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal, Protocol
 
 Stream = Literal["stdout", "stderr"]
@@ -81,8 +82,8 @@ class File:
     """One file that is in the container before its process starts; ``path`` is absolute.
 
     ``handed``: only the process that starts needs it, the image has /bin/sh, and nobody else has anything in its
-    folder. The container may then write it itself, into memory, which takes half the time. No secrets: whoever may
-    look into the container's environment reads it.
+    folder. The container may then write it itself, into memory, which takes half the time. No secrets but those its own
+    processes have anyway: whoever may look into the container's environment reads it.
     """
 
     path: str
@@ -101,6 +102,7 @@ class ContainerRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     files: tuple[File, ...] = ()
+    tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts
     cpus: float = 1.0
     memory_mb: int = 100
     shm_mb: int = 64

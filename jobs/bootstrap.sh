@@ -34,6 +34,16 @@ if [ -w "$environment" ] || { [ ! -e "$environment" ] && [ -w "${environment%/*}
     write_environment >>"$environment"
 fi
 
+# The code is under /pai/code for reading; a copy to work in goes beside the start directory.
+copy_code() {
+    for item in "$pai"/code/* "$pai"/code/.[!.]*; do
+        [ -e "$item" ] || continue
+        { cp -Rf "$item" . && chmod -R u+w "./${item##*/}"; } >&2 2>&1 ||
+            echo "[WARNING] ${item##*/} could not be copied to $(pwd); it is in $pai/code" >&2
+    done
+}
+[ ! -d "$pai/code" ] || copy_code
+
 # True while anything but this script is alive in its process group.
 group_lives() {
     for stat in /proc/[0-9]*/stat; do

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from enum import StrEnum
 from typing import Any, Literal
 
 from clusters.runtime import ContainerStatus, FaultReason
@@ -32,6 +33,17 @@ NEVER_FITS = -7251
 VC_REFUSED = -7300
 JOB_STOPPED = -7351
 TASK_STOPPED = -7400
+
+
+class StartFault(StrEnum):
+    """Why a start could not even be tried, before any engine was asked. All are the user's to mend."""
+
+    CODE_MISSING = "code_missing"
+    CODE_TOO_LARGE = "code_too_large"
+    CODE_UNREADABLE = "code_unreadable"
+    AUTH_UNREADABLE = "auth_unreadable"
+    AUTH_MALFORMED = "auth_malformed"
+
 
 # An engine says 255 of a container that was lost with its host, and of one that ends at once it often misses that its
 # command was killed for its memory (4 of 48, Docker 20.10). So the start script (bootstrap.sh) turns a command's own
@@ -137,6 +149,9 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
 
 def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
     """What a refused start means. ``sentence`` is the engine edge's own and is shown as it is."""
+    if reason in set(StartFault):
+        remedy = _START_REMEDIES[StartFault(reason)]
+        return replace(of(USER_FAILED, sentence, remedy=remedy, permanent=True), fault=reason)
     known = FaultReason(reason) if reason in set(FaultReason) else FaultReason.REFUSED
     code = _FAULT_CODES[known]
     exit_ = of(code, sentence, remedy=_FAULT_REMEDIES.get(known), permanent=permanent or known in _ALWAYS_PERMANENT)
@@ -194,6 +209,13 @@ _FAULT_REMEDIES = {
     FaultReason.IMAGE_DENIED: "Give the job an authFile with a user of that registry.",
     FaultReason.IMAGE_NAME: "Correct the name of the image.",
     FaultReason.COMMAND_MISSING: "Use an image that has /bin/sh.",
+}
+_START_REMEDIES = {
+    StartFault.CODE_MISSING: "Upload the code, or correct codeDir.",
+    StartFault.CODE_TOO_LARGE: "Keep data out of codeDir: name it in dataDir instead.",
+    StartFault.CODE_UNREADABLE: "Use a codeDir of your own or a shared one.",
+    StartFault.AUTH_UNREADABLE: "Upload the authFile, or correct its path.",
+    StartFault.AUTH_MALFORMED: "Correct the authFile.",
 }
 _SIGNAL_SENTENCES = {
     130: "{0} was interrupted from outside its container.",

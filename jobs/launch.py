@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from clusters.runtime import (
@@ -55,8 +56,9 @@ class Launch:
     files_token: str = ""  # and with what
 
 
-def request(launch: Launch) -> ContainerRequest:
-    """The container of one task. KeyError when its role or its place is unknown."""
+def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
+    """The container of one task; ``tars`` and ``auth`` are ContainerRequest's. KeyError when its role or its place is
+    unknown."""
     role = launch.spec.role(launch.role)
     me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
     if me is None:
@@ -76,6 +78,8 @@ def request(launch: Launch) -> ContainerRequest:
         network=launch.network,
         ports=ports,
         pull=launch.pull,
+        tars=tars,
+        auth=auth,
     )
 
 

@@ -16,6 +16,8 @@ from jobs.world import Kind, Observation, TaskView
 
 # An order not taken up after this long is given again; taking it up twice does nothing.
 ORDER_LAPSE = timedelta(seconds=15)
+# One that was taken up and could do nothing (the file store is down, the engine does not answer) sooner.
+RETRY_LAPSE = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,13 @@ def _starting(task: TaskView, container: ContainerStatus | None, now: datetime) 
         fault = task.fault
         exit_ = exits.from_fault(fault["reason"], fault["sentence"], bool(fault["permanent"]))
         return Settled(TaskState.FAILED, exit=exit_, gone=container is None)
-    return Settled(order=Kind.START) if may_order(task, now) else STAYS
+    return Settled(order=Kind.START) if may_order(task, now) or _came_back(task, now) else STAYS
+
+
+def _came_back(task: TaskView, now: datetime) -> bool:
+    if task.fact_at is None or task.ordered_at is None or is_claimed(task, now):
+        return False
+    return task.fact_at >= task.ordered_at and now - task.fact_at >= RETRY_LAPSE
 
 
 def _running(task: TaskView, container: ContainerStatus | None) -> Settled:

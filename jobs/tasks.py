@@ -21,12 +21,14 @@ from django.utils import timezone
 
 from clusters import engines
 from clusters.runtime import FaultReason, Progress, RuntimeFault
-from jobs import launching, log_archive
-from jobs.launch import request
+from jobs import delivery, launching, log_archive
+from jobs.delivery import Delivery, DeliveryFault
+from jobs.launch import Launch, request
 from jobs.lifecycle import TASK_ENDS, TaskState
 from jobs.models import Task
 from jobs.world import Kind
 from portal import wake
+from portal.store.base import StoreUnavailable
 
 log = structlog.get_logger()
 
@@ -68,18 +70,37 @@ def _start(id: int) -> None:
         return
     try:
         launch = launching.launch(id, epoch=claim)
+        delivered = _prepare(launch, id, claim)
         status = engines.runtime_for(launch.node_name).ensure(
-            request(launch),
+            request(launch, tars=delivered.tars, auth=delivered.auth),
             on_progress=lambda progress: _progress(id, claim, progress),
             still_wanted=lambda: _is_wanted(id, claim),
         )
         _fact(id, claim, container_id=status.id, fault=None)
     except RuntimeFault as fault:
         _fact(id, claim, **_fault(fault))
+    except DeliveryFault as fault:
+        _fact(id, claim, fault={"reason": str(fault.reason), "sentence": fault.sentence, "permanent": True})
+    except StoreUnavailable as error:
+        log.info("a start waits for the file store", task=id)
+        _fact(id, claim, progress=f"waits for the file store: {error.message}"[:120])
     except Exception as error:
         log.exception("a start failed", task=id)
         sentence = f"Longshore could not start the container: {type(error).__name__}."
         _fact(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
+
+
+def _prepare(launch: Launch, id: int, claim: str) -> Delivery:
+    """Told on the page at most once a second; each time the claim is renewed, or the start given up."""
+    said = 0.0
+
+    def note(text: str) -> None:
+        nonlocal said
+        if time.monotonic() - said >= 1:
+            said = time.monotonic()
+            _progress(id, claim, Progress(0, 0, text))
+
+    return delivery.prepare(launch.spec, launch.username, launch.app_id, note)
 
 
 def _fault(fault: RuntimeFault) -> dict[str, Any]:

@@ -6,12 +6,15 @@ shall do.
 
 from __future__ import annotations
 
+import io
 import itertools
 import os
+import tarfile
 import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
@@ -127,6 +130,18 @@ class RuntimeContract:
         assert lab.runtime.ensure(asked).phase is Phase.RUNNING
         assert lab.read_file(asked.name, "/pai/bootstrap/run.sh") == b"#!/bin/sh\n"
         assert lab.read_file(asked.name, "/etc/new") == b"x"
+
+    def test_it_unpacks_tars_in_the_container(self, lab: Lab, tmp_path: Path) -> None:
+        with tarfile.open(tmp_path / "code.tar", "w") as tar:
+            for name, content in (("pai/code/a/x.py", b"print()"), ("pai/code/a/b/deep", b"1")):
+                header = tarfile.TarInfo(name)
+                header.size = len(content)
+                tar.addfile(header, io.BytesIO(content))
+        asked = request(lab, tars=(tmp_path / "code.tar",))
+        left_in_created(lab, asked)  # whoever adopts it unpacks them again
+        assert lab.runtime.ensure(asked).phase is Phase.RUNNING
+        assert lab.read_file(asked.name, "/pai/code/a/x.py") == b"print()"
+        assert lab.read_file(asked.name, "/pai/code/a/b/deep") == b"1"
 
     def test_it_makes_nothing_when_the_start_is_withdrawn_before_create(self, lab: Lab) -> None:
         asked = request(lab)

@@ -28,7 +28,7 @@ class Container:
         for folder in ("bin", "etc", "pai/log", "pai/bootstrap", "work"):
             (root / folder).mkdir(parents=True)
         self.shell.symlink_to(shutil.which(shell) or pytest.skip(f"no {shell} here"))
-        for tool in ("tr", "sed", "sleep", "cat", "env"):
+        for tool in ("tr", "sed", "sleep", "cat", "env", "cp", "chmod"):
             (root / "bin" / tool).symlink_to(shutil.which("busybox" if shell == "busybox" else tool) or "/none")
 
     def start(self, command: str, **env: str) -> subprocess.Popen[bytes]:
@@ -219,3 +219,17 @@ def test_a_command_may_handle_the_stop_itself(container: Container) -> None:
 def test_a_command_can_still_be_interrupted(container: Container) -> None:
     assert container.run("sleep 60 & child=$!; kill -TERM $child; wait $child; echo $?")[1] == "143\n"
     assert container.run(f"{container.shell} -c 'kill -INT $$; echo not reached'; echo $?")[1] == "130\n"
+
+
+def test_the_code_is_copied_to_where_the_command_starts(container: Container) -> None:
+    code = container.root / "pai/code/mnist"
+    (code / "lib").mkdir(parents=True)
+    (code / "train.py").write_text("print()")
+    (code / "lib" / ".hidden").write_text("x")
+    (code / "train.py").chmod(0o444)
+    (code / "lib").chmod(0o555)
+    exit_code, out, _ = container.run(
+        "cat mnist/train.py mnist/lib/.hidden; echo changed > mnist/train.py; cat mnist/train.py"
+    )
+    assert (exit_code, out) == (0, "print()xchanged\n")
+    assert (code / "train.py").read_text() == "print()"

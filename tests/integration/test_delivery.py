@@ -1,0 +1,233 @@
+"""Code and registry passwords on their way from the store into a container."""
+
+from __future__ import annotations
+
+import stat
+import tarfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import pytest
+
+from jobs import code_tar, delivery
+from jobs.models import Job
+from portal.models import User
+from portal.store import open_store
+from portal.store.base import Store, StoreUnavailable
+from portal.store.local import LocalStore
+from tests.cluster import Cluster
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, settings: Any) -> Store:
+    settings.HOME = tmp_path
+    settings.DEFAULT_FS_URI = "hdfs://nn:9000"
+    return open_store()
+
+
+class Flaky(LocalStore):
+    """Is down from the ``healthy``-th file that is read on."""
+
+    def __init__(self, root: Path, healthy: int) -> None:
+        super().__init__(root)
+        self.healthy, self.read = healthy, 0
+
+    def open_read(self, path: str, offset: int = 0) -> BinaryIO:
+        self.read += 1
+        if self.read > self.healthy:
+            raise StoreUnavailable("The file store (HDFS) cannot be reached.")
+        return super().open_read(path, offset)
+
+
+def owned(cluster: Cluster, uri: str) -> str:
+    return f"{uri}/users/{cluster.owner.username}/mnist"
+
+
+def put(store: Store, folder: str, count: int = 40) -> None:
+    for number in range(count):
+        store.write(f"{folder}/part{number}/x.py", [f"print({number})".encode()], mode=0o755 if number == 1 else 0o644)
+    store.write(f"{folder}/.hidden", [b"h"])
+    store.write(f"{folder}/empty", [])
+    store.mkdirs(f"{folder}/folder")
+
+
+@pytest.mark.parametrize("uri", ["$PAI_DEFAULT_FS_URI", "hdfs://10.0.0.1:9000", "webhdfs://nn:50070", "hdfs://", ""])
+def test_the_code_is_in_the_container_whatever_its_address_looks_like(cluster: Cluster, store: Store, uri: str) -> None:
+    put(store, f"/users/{cluster.owner.username}/mnist")
+    runtime = cluster.add_node()
+    job = cluster.submit(codeDir=owned(cluster, uri))
+    cluster.tick()
+    cluster.work()
+    name = cluster.task(job).container_name
+    assert runtime.files_of(name)["/pai/code/mnist/part7/x.py"] == b"print(7)"
+    assert runtime.files_of(name)["/pai/code/mnist/.hidden"] == b"h"
+    assert cluster.task(job).progress == ""
+
+
+def test_a_single_file_is_code_too(cluster: Cluster, store: Store) -> None:
+    store.write("/shared/train.py", [b"print()"])
+    runtime = cluster.add_node()
+    job = cluster.submit(codeDir="/shared/train.py")
+    cluster.settle()
+    assert runtime.files_of(cluster.task(job).container_name)["/pai/code/train.py"] == b"print()"
+
+
+def test_the_tar_keeps_modes_and_nobody_may_write_in_it(store: Store, tmp_path: Path) -> None:
+    put(store, "/shared/mnist", 3)
+    path = code_tar.spooled(store, "/shared/mnist", "a1", lambda done, total: None)
+    with tarfile.open(path) as tar:
+        modes = {member.name: (member.isdir(), member.mode) for member in tar}
+    assert modes["pai/code/mnist"] == (True, 0o555)
+    assert modes["pai/code/mnist/part1/x.py"] == (False, 0o555)
+    assert modes["pai/code/mnist/part2/x.py"] == (False, 0o444)
+    assert modes["pai/code/mnist/folder"] == (True, 0o555) and modes["pai/code/mnist/empty"] == (False, 0o444)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_tasks_that_start_together_read_the_store_once(tmp_path: Path) -> None:
+    flaky = Flaky(tmp_path / "store", 1000)
+    put(flaky, "/shared/mnist", 20)
+    read = flaky.read
+    threads = [
+        threading.Thread(target=code_tar.spooled, args=(flaky, "/shared/mnist", "a1", lambda done, total: None))
+        for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert flaky.read - read == 21  # one for each file that is not empty
+
+
+def test_what_nobody_wants_any_more_is_swept(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    put(store, "/shared/mnist", 1)
+    old = code_tar.spooled(store, "/shared/mnist", "a1", lambda done, total: None)
+    monkeypatch.setattr(code_tar, "KEPT", -1.0)
+    code_tar.spooled(store, "/shared/mnist", "a2", lambda done, total: None)
+    assert not old.exists()
+
+
+def missing(cluster: Cluster, store: Store) -> dict[str, Any]:
+    return {"codeDir": "/shared/gone"}
+
+
+def foreign(cluster: Cluster, store: Store) -> dict[str, Any]:
+    put(store, "/users/somebody/mnist", 1)
+    return {"codeDir": "$PAI_DEFAULT_FS_URI/users/somebody/mnist"}
+
+
+def outside(cluster: Cluster, store: Store) -> dict[str, Any]:
+    return {"codeDir": "hdfs://nn:9000/shared/../../etc"}
+
+
+def large(cluster: Cluster, store: Store) -> dict[str, Any]:
+    store.write("/shared/large/a", [b"x" * 600])
+    store.write("/shared/large/b", [b"x" * 401])
+    return {"codeDir": "/shared/large"}
+
+
+def no_auth(cluster: Cluster, store: Store) -> dict[str, Any]:
+    return {"authFile": "/shared/auth"}
+
+
+def bad_auth(cluster: Cluster, store: Store) -> dict[str, Any]:
+    store.write("/shared/auth", [b"registry.lab\nonly-a-user\n"])
+    return {"authFile": "/shared/auth"}
+
+
+@pytest.mark.parametrize(
+    ("make", "fault", "words"),
+    [
+        (missing, "code_missing", "Can not stat /shared/gone"),
+        (foreign, "code_unreadable", "may not read"),
+        (outside, "code_unreadable", "no path of the file store"),
+        (large, "code_too_large", "/shared/large is larger than 0.001MB"),
+        (no_auth, "auth_unreadable", "Read authFile failed"),
+        (bad_auth, "auth_malformed", "three lines"),
+    ],
+)
+def test_what_the_user_must_mend_ends_the_job_with_its_reason(
+    cluster: Cluster, store: Store, settings: Any, make: Callable[[Cluster, Store], Any], fault: str, words: str
+) -> None:
+    settings.CODE_LIMIT = 1000
+    cluster.owner.is_admin = False
+    cluster.owner.save()
+    cluster.add_node()
+    job = cluster.submit(**make(cluster, store), retryCount=2)
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.job(job).exit_code) == ("FAILED", 255)
+    exit_ = cluster.task(job).exit
+    assert exit_["fault"] == fault and words in exit_["sentence"] and exit_["remedy"]
+    assert len(cluster.attempts(job)) == 1, "tried again it would end the same way"
+    cluster.assert_clean()
+
+
+def test_exactly_the_limit_is_allowed(cluster: Cluster, store: Store, settings: Any) -> None:
+    settings.CODE_LIMIT = 1000
+    store.write("/shared/just/a", [b"x" * 1000])
+    cluster.add_node()
+    job = cluster.submit(codeDir="/shared/just")
+    cluster.tick()
+    cluster.work()
+    assert cluster.task(job).fault is None
+
+
+def test_a_store_that_is_down_delays_the_job_and_says_so(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flaky = Flaky(tmp_path / "store", 1000)
+    put(flaky, "/shared/mnist")
+    flaky.healthy = flaky.read + 11
+    monkeypatch.setattr(delivery, "open_store", lambda: flaky)
+    runtime = cluster.add_node()
+    waiting, other = cluster.submit(codeDir="/shared/mnist"), cluster.submit(name="other")
+    cluster.tick()
+    cluster.work()
+    assert (cluster.task(waiting).state, cluster.task(waiting).fault) == ("STARTING", None)
+    assert cluster.task(waiting).progress.startswith("waits for the file store: ")
+    cluster.tick()
+    assert cluster.task(other).state == "RUNNING", "a job that needs no file starts all the same"
+    assert not list((tmp_path / "spool" / "code").glob("*.tar")), "half a tar is none"
+    cluster.ahead(4)  # sooner than after an order that got lost
+    flaky.healthy = 10**6
+    cluster.tick()
+    cluster.work()
+    cluster.tick()
+    assert cluster.task(waiting).state == "RUNNING"
+    assert runtime.files_of(cluster.task(waiting).container_name)["/pai/code/mnist/part39/x.py"] == b"print(39)"
+
+
+def test_a_start_that_is_no_longer_wanted_stops_reading(cluster: Cluster, store: Store) -> None:
+    put(store, "/shared/mnist")
+    cluster.add_node()
+    job = cluster.submit(codeDir="/shared/mnist")
+    cluster.tick()
+    Job.objects.filter(pk=job.pk).update(execution="STOP")
+    cluster.tick()
+    cluster.work()
+    cluster.settle()
+    assert cluster.job(job).state == "STOPPED"
+    assert cluster.containers() == []
+
+
+@pytest.mark.parametrize(
+    ("server", "image", "auth"),
+    [
+        ("registry.lab:5000", "registry.lab:5000/team/image", ("mira", "s3cret")),
+        ("docker.io", "team/image", ("mira", "s3cret")),
+        ("docker.io", "registry.lab:5000/team/image", None),
+    ],
+)
+def test_a_password_goes_to_its_own_registry_only(
+    alice: User, store: Store, server: str, image: str, auth: tuple[str, str] | None
+) -> None:
+    from jobs.spec import read_config
+    from tests.cluster import config
+
+    store.write("/users/alice/auth", [f"{server}\r\nmira\r\ns3cret\r\n\r\n".encode()])
+    spec = read_config(config(authFile="$PAI_DEFAULT_FS_URI/users/alice/auth", image=image))
+    assert delivery.prepare(spec, "alice", "a1", lambda text: None).auth == auth

@@ -1,0 +1,28 @@
+"""Which registry an image comes from."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.registries import registry_of, same_registry
+
+
+@pytest.mark.parametrize(
+    ("image", "registry"),
+    [
+        ("busybox", "docker.io"),
+        ("tensorflow/tensorflow:2", "docker.io"),
+        ("docker.io/library/busybox", "docker.io"),
+        ("registry.lab/team/image", "registry.lab"),
+        ("registry.lab:5000/image@sha256:00", "registry.lab:5000"),
+        ("localhost/image", "localhost"),
+        ("image:5000", "docker.io"),
+    ],
+)
+def test_an_image_names_its_registry(image: str, registry: str) -> None:
+    assert registry_of(image) == registry
+
+
+@pytest.mark.parametrize("server", ["docker.io", "https://index.docker.io/v1/", "index.docker.io", " Docker.IO "])
+def test_docker_hub_has_several_names(server: str) -> None:
+    assert same_registry(server, "docker.io") and not same_registry(server, "registry.lab")

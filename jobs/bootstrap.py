@@ -32,6 +32,16 @@ def token_file(token: str) -> tuple[File, ...]:
     return (File(TOKEN, token.encode(), 0o600, handed=True),) if token else ()
 
 
+def key_files(private: str, authorized: str) -> tuple[File, ...]:
+    """The job's own key, and the public keys that may log in. Only the job's containers hold them."""
+    if not private:
+        return ()
+    return (
+        File("/pai/bootstrap/ssh.key", private.encode(), 0o600, handed=True),
+        File("/pai/bootstrap/ssh.authorized", authorized.encode(), handed=True),
+    )
+
+
 def _command(command: str) -> bytes:
     """With Unix line ends: a carriage return from a Windows editor would become part of the last word of its line."""
     return command.replace("\r\n", "\n").encode() + b"\n"

@@ -10,6 +10,7 @@ pai=/pai
 environment=/etc/environment
 shell=/bin/bash
 cgroup=/sys/fs/cgroup
+home=/root
 
 unset TINI_KILL_PROCESS_GROUP
 log=$pai/log/runtime.pai.log
@@ -43,6 +44,61 @@ copy_code() {
     done
 }
 [ ! -d "$pai/code" ] || copy_code
+
+# ssh between the containers of the job and from outside (v1 contract, 5.6): for images that have it, as root.
+set_up_ssh() {
+    [ -r "$pai/bootstrap/ssh.key" ] || return 0
+    sshd=$(command -v sshd) || sshd=/usr/sbin/sshd
+    [ -x "$sshd" ] || sshd=
+    if [ -z "$sshd" ] && ! command -v ssh >/dev/null; then
+        echo '[INFO] no ssh: the image has neither ssh nor sshd; install openssh-server in it'
+        return
+    fi
+    if [ ! -w "$home" ]; then
+        echo '[INFO] no ssh: the image does not run as root'
+        return
+    fi
+    mask=$(umask)
+    umask 077
+    mkdir -p "$home/.ssh"
+    cat "$pai/bootstrap/ssh.key" >"$home/.ssh/$PAI_JOB_NAME"
+    cat "$pai/bootstrap/ssh.authorized" >>"$home/.ssh/authorized_keys"
+    job_hosts >>"$home/.ssh/config"
+    umask "$mask"
+    if [ "$sshd" ] && [ "$PAI_CONTAINER_SSH_PORT" ]; then
+        # In the background, and holding nothing of the command's: its end shall end the container.
+        start_sshd </dev/null >&2 3>&- &
+    fi
+}
+
+# `ssh worker-0`: two entries for each task, its address and its port; ssh adds them up.
+job_hosts() {
+    tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
+        -e "s|^PAI_HOST_IP_(.+)_([0-9]+)=(.*)\$|Host \\1-\\2\\
+  HostName \\3\\
+  User root\\
+  IdentityFile $home/.ssh/$PAI_JOB_NAME\\
+  StrictHostKeyChecking no\\
+  UserKnownHostsFile /dev/null\\
+  LogLevel ERROR|p" \
+        -e 's|^PAI_PORT_LIST_(.+)_([0-9]+)_ssh=([0-9]+).*$|Host \1-\2\
+  Port \3|p'
+}
+
+start_sshd() {
+    umask 077
+    mkdir -p /run/sshd
+    host_key=$pai/bootstrap/ssh.host
+    [ -f "$host_key" ] || ssh-keygen -q -t ed25519 -N '' -f "$host_key"
+    # A login begins with an empty environment, whether or not the image's sshd asks PAM.
+    tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' \
+        -e '/^(HOME|PWD|SHLVL|OLDPWD|_|TERM|HOSTNAME)=/d' -e '/^TINI_KILL/d' -e p >"$home/.ssh/environment"
+    printf 'PAI_WORK_DIR=%s\n' "$PAI_WORK_DIR" >>"$home/.ssh/environment"
+    "$sshd" -p "$PAI_CONTAINER_SSH_PORT" -h "$host_key" -o PidFile=none -o PermitRootLogin=prohibit-password \
+        -o PasswordAuthentication=no -o PubkeyAuthentication=yes -o StrictModes=no -o PermitUserEnvironment=yes \
+        -o AuthorizedKeysFile=.ssh/authorized_keys && echo "[INFO] sshd listens on $PAI_CONTAINER_SSH_PORT"
+}
+set_up_ssh >&2
 
 # True while anything but this script is alive in its process group.
 group_lives() {

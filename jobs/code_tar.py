@@ -1,5 +1,5 @@
-"""The folder that a job's codeDir names, as one tar on this host: read from the store once an attempt, and shared by all
-tasks of it that start here.
+"""The folder that a job's codeDir names, as one tar on this host: read from the store once an attempt, and shared by
+all tasks of it that start here.
 """
 
 from __future__ import annotations

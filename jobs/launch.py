@@ -54,6 +54,8 @@ class Launch:
     shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
     files_url: str = ""  # where containers reach the store by WebHDFS
     files_token: str = ""  # and with what
+    ssh_key: str = ""  # the job's private key
+    ssh_authorized: str = ""  # lines of authorized_keys
 
 
 def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
@@ -70,7 +72,11 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
         argv=bootstrap.ARGV,
         env=_env(launch, me),
         labels=_labels(launch, ports),
-        files=(*bootstrap.files(role.command), *bootstrap.token_file(launch.files_token)),
+        files=(
+            *bootstrap.files(role.command),
+            *bootstrap.token_file(launch.files_token),
+            *bootstrap.key_files(launch.ssh_key, launch.ssh_authorized),
+        ),
         cpus=float(role.cpu_number),
         memory_mb=role.memory_mb,
         shm_mb=role.shm_mb,

@@ -9,11 +9,12 @@ from functools import lru_cache
 from django.conf import settings
 
 from clusters.models import Node
-from jobs import environment
+from jobs import environment, sshkeys
 from jobs.environment import TaskPlace
 from jobs.launch import Launch
 from jobs.models import Attempt, Task
 from jobs.spec import JobSpec
+from portal.models import UserKey
 from portal.store import delegation
 
 
@@ -28,6 +29,8 @@ class _Shared:
     places: tuple[TaskPlace, ...]
     topology: Mapping[str, str]
     files_token: str
+    ssh_key: str
+    ssh_authorized: str
 
 
 def launch(task_id: int, *, epoch: str) -> Launch:
@@ -54,6 +57,8 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         shared=shared.topology,
         files_url=f"{settings.PUBLIC_URL}/webhdfs/v1",
         files_token=shared.files_token,
+        ssh_key=shared.ssh_key,
+        ssh_authorized=shared.ssh_authorized,
     )
 
 
@@ -64,5 +69,17 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
     rows = Task.objects.filter(attempt=attempt_id).order_by("id").values_list("role", "index", "address", "ports")
     places = tuple(TaskPlace(role, index, address, ports) for role, index, address, ports in rows)
     topology = environment.topology(spec, places)
-    token = delegation.issue_for_job(attempt.job.username, attempt.job.full_name)
-    return _Shared(spec, attempt.job.username, attempt.number, app_id, places, topology, token)
+    job = attempt.job
+    pair = sshkeys.key_of(job.pk, job.full_name)
+    own = UserKey.objects.filter(user__username=job.username).order_by("id").values_list("text", flat=True)
+    return _Shared(
+        spec=spec,
+        username=job.username,
+        number=attempt.number,
+        app_id=app_id,
+        places=places,
+        topology=topology,
+        files_token=delegation.issue_for_job(job.username, job.full_name),
+        ssh_key=pair.private,
+        ssh_authorized="".join(f"{line}\n" for line in (pair.public, *own)),
+    )

@@ -36,6 +36,7 @@ class Job(models.Model):
     completed_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)  # hidden, its name is free again; purged once nothing of it runs
     changed_at = models.DateTimeField()  # last change of state or execution
+    published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/publish.py)
 
     class Meta:
         constraints = [
@@ -71,6 +72,7 @@ class Job(models.Model):
                 condition=Q(state__in=["WAITING", "RUNNING"]) | Q(deleted_at__isnull=False),
                 name="job_live",
             ),
+            models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),
         ]
 
     def __str__(self) -> str:
@@ -79,6 +81,14 @@ class Job(models.Model):
     @property
     def full_name(self) -> str:
         return f"{self.username}~{self.name}"
+
+
+class JobKey(models.Model):
+    """The pair of keys by which the containers of a job, and its owner, log in to them. ``private`` is sealed."""
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="key")
+    public = models.TextField()
+    private = models.TextField()
 
 
 class Attempt(models.Model):

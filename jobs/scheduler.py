@@ -19,6 +19,7 @@ from django.utils import timezone
 
 from clusters.models import Node
 from clusters.watch import Look, Watch
+from jobs import publish
 from jobs.apply import apply
 from jobs.load import Loader
 from jobs.models import Event
@@ -31,6 +32,7 @@ log = structlog.get_logger()
 
 SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
 SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
+SWEEP_EVERY = 15.0  # seconds
 GARBAGE = (50_000, 20, 20)  # for gc: a pass makes many values, all of them short-lived or kept for hours
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 
@@ -44,6 +46,7 @@ class Scheduler:
         self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
         self._stopped = False
         self.again_at: datetime | None = None
+        self._sweep_at = 0.0  # monotonic
 
     def tick(self, looks: Mapping[str, Look] | None = None, now: datetime | None = None) -> int:
         """One pass; how many jobs changed. Without ``looks`` it takes the watchers' last."""
@@ -72,6 +75,7 @@ class Scheduler:
             try:
                 health.beat("scheduler")
                 self.tick()
+                self._sweep()
                 failures = 0
             except Exception:
                 failures += 1
@@ -81,6 +85,12 @@ class Scheduler:
                 continue
             self.woken.wait(self._patience())
         self.watch.stop()
+
+    def _sweep(self) -> None:
+        """Work that waits for nothing but its time."""
+        if time.monotonic() >= self._sweep_at:
+            self._sweep_at = time.monotonic() + SWEEP_EVERY
+            publish.sweep()
 
     def stop(self) -> None:
         self._stopped = True

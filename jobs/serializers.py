@@ -5,7 +5,7 @@ A key whose value does not exist yet is there with null. Times are milliseconds.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -13,11 +13,12 @@ from urllib.parse import quote
 
 from clusters.models import Node
 from clusters.placement import Blocker
-from jobs import exit_report, launch
+from jobs import exit_report, launch, ssh
 from jobs.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
 from jobs.models import Attempt, Event, Job, Task
 from jobs.services import CheckResult
 from jobs.spec import JobSpec
+from jobs.ssh import Login
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -215,3 +216,17 @@ def _gpu_bits(tasks: Iterable[Task]) -> dict[tuple[str, str], int]:
         places = {(name, gpu["id"]): place for name, gpus in nodes for place, gpu in enumerate(gpus)}
         bits |= {key: places.get(key, 0) for key in named}
     return bits
+
+
+def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> dict[str, Any]:
+    """v1 contract, 3.9."""
+    name = job.full_name
+    return {
+        "containers": [{"id": one.id, "sshIp": one.address, "sshPort": str(one.port)} for one in logins],
+        "keyPair": {
+            "folderPath": ssh.key_folder(job),
+            "publicKeyFileName": f"{name}.pub",
+            "privateKeyFileName": name,
+            "privateKeyDirectDownloadLink": key_link,
+        },
+    }

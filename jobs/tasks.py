@@ -22,6 +22,7 @@ from django.utils import timezone
 from clusters import engines
 from clusters.runtime import FaultReason, Progress, RuntimeFault
 from jobs import delivery, launching, log_archive
+from jobs import publish as publishing
 from jobs.delivery import Delivery, DeliveryFault
 from jobs.launch import Launch, request
 from jobs.lifecycle import TASK_ENDS, TaskState
@@ -47,6 +48,11 @@ def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
         _hands().submit(_in_thread, *order)
 
 
+def publish(job_ids: Sequence[int]) -> None:
+    """What the sweep orders. Returns at once."""
+    _hands().submit(_publish_in_thread, list(job_ids))
+
+
 def carry_out(kind: str, task: int, node: str, container: str) -> None:
     """One order, here and now. Doing it twice, or after it is no longer wanted, does nothing."""
     try:
@@ -64,12 +70,22 @@ def _in_thread(kind: str, task: int, node: str, container: str) -> None:
     close_old_connections()
 
 
+def _publish_in_thread(job_ids: list[int]) -> None:
+    close_old_connections()
+    try:
+        publishing.publish_all(job_ids)
+    except Exception:
+        log.exception("the files of jobs could not be written and are tried again")
+    close_old_connections()
+
+
 def _start(id: int) -> None:
     claim = _claim(id, Q(state=TaskState.STARTING))
     if claim is None:
         return
     try:
         launch = launching.launch(id, epoch=claim)
+        _publish_first(id)
         delivered = _prepare(launch, id, claim)
         status = engines.runtime_for(launch.node_name).ensure(
             request(launch, tars=delivered.tars, auth=delivered.auth),
@@ -88,6 +104,13 @@ def _start(id: int) -> None:
         log.exception("a start failed", task=id)
         sentence = f"Longshore could not start the container: {type(error).__name__}."
         _fact(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
+
+
+def _publish_first(id: int) -> None:
+    """The job's own folders, before its command may look for them. Whatever is in the way, the start goes on."""
+    unpublished = Task.objects.filter(id=id, job__published_at=None).values_list("job_id", flat=True).first()
+    if unpublished is not None:
+        publishing.publish(unpublished)
 
 
 def _prepare(launch: Launch, id: int, claim: str) -> Delivery:

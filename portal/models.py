@@ -58,6 +58,19 @@ class ApiToken(models.Model):
         return hashlib.sha256(token_id.encode()).hexdigest()
 
 
+class UserKey(models.Model):
+    """A public key of a user's own, put into every container of his jobs."""
+
+    user = models.ForeignKey(User, models.CASCADE, related_name="keys")
+    name = models.CharField(max_length=100)  # the key's comment
+    text = models.TextField()  # one line, as in authorized_keys
+    fingerprint = models.CharField(max_length=64)  # SHA256:...
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "fingerprint"], name="one_key_per_user")]
+
+
 class AuditEvent(models.Model):
     """Append-only: who did what to which object. Job and node history is in jobs.Event; this is for accounts."""
 

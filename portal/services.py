@@ -14,10 +14,12 @@ from django.utils import timezone
 
 from portal import tokens
 from portal.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
-from portal.models import USERNAME, ApiToken, AuditEvent, User
+from portal.models import USERNAME, ApiToken, AuditEvent, User, UserKey
+from portal.public_keys import read_public_key
 
 LONGEST_TOKEN_NAME = 100
 MOST_TOKEN_DAYS = 365
+MOST_KEYS = 20
 
 
 def check_password(request: HttpRequest, username: str, password: str) -> User:
@@ -86,6 +88,33 @@ def revoke_token(user: User, token_id: int, request: HttpRequest | None = None) 
             return False
         name = ApiToken.objects.values_list("name", flat=True).get(pk=token_id)
         audit(request, "token revoked", actor=user.username, target=user.username, data={"name": name})
+    return True
+
+
+def add_key(user: User, text: str, request: HttpRequest | None = None) -> UserKey:
+    """A public key of the user's, one line as ssh-keygen writes it; it goes into the containers of jobs started from
+    now on. BadRequest for anything else."""
+    key = read_public_key(text)
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)  # one after the other: the limit holds
+        mine = UserKey.objects.filter(user=user)
+        if mine.filter(fingerprint=key.fingerprint).exists():
+            raise BadRequest("This key is there already.")
+        if mine.count() >= MOST_KEYS:
+            raise BadRequest(f"Nobody has more than {MOST_KEYS} keys. Remove one first.")
+        made = UserKey.objects.create(user=user, name=key.comment, text=key.line, fingerprint=key.fingerprint)
+        audit(request, "key added", actor=user.username, target=user.username, data={"fingerprint": key.fingerprint})
+    return made
+
+
+def remove_key(user: User, key_id: int, request: HttpRequest | None = None) -> bool:
+    """Containers that run keep it. False when it is not his or gone already."""
+    with transaction.atomic():
+        key = UserKey.objects.select_for_update().filter(user=user, pk=key_id).first()
+        if key is None:
+            return False
+        key.delete()
+        audit(request, "key removed", actor=user.username, target=user.username, data={"fingerprint": key.fingerprint})
     return True
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal import api_docs, pages, theme, token_views, views
+from portal import api_docs, key_views, pages, theme, token_views, views
 
 _V1 = [
     path("", include("portal.api_urls")),
@@ -25,6 +25,8 @@ urlpatterns = [
     path("account", views.account, name="account"),
     path("account/tokens", token_views.tokens, name="tokens"),
     path("account/tokens/<int:token_id>/revoke", token_views.revoke, name="token-revoke"),
+    path("account/keys", key_views.keys, name="keys"),
+    path("account/keys/<int:key_id>/remove", key_views.remove, name="key-remove"),
     path("theme", theme.theme, name="theme"),
     re_path(r"^(?:rest-server/)?api/v1$", views.api_root),
     path("rest-server/api/v1/", include((_V1, "rest-server"))),

@@ -69,6 +69,7 @@ def make_job(
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
         created_at=created,
+        published_at=created,
         queued_at=created,
         started_at=None if state == "WAITING" else placed,
         completed_at=ended,

@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, jsonc, marks, queries, serializers, services
+from jobs import access, jsonc, marks, queries, serializers, services, ssh
 from jobs.api import shapes
 from jobs.api.base import CONFIG, JobApi, body, find_job, viewer
 from jobs.explain import waiting_reason
@@ -82,14 +82,22 @@ class JobConfig(JobApi):
 
 
 class JobSsh(JobApi):
-    """No container runs an sshd that Longshore set up, so none has registered: v1's answer is that there is no info."""
+    """v1 contract, 3.9. Containers are those whose sshd answers now."""
 
-    @extend_schema(summary="How to log in to the containers", responses=errors(404))
+    @extend_schema(
+        summary="How to log in to the containers",
+        responses={200: shapes.SshInfo, **errors(401, 404)},
+    )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
         if not access.may_read_config(viewer(request), found):
             raise Unauthorized
-        raise NoJobSshInfo(f"SSH info of job {found.name} is not found.")
+        answering = [login for login in ssh.logins(found, queries.current_attempt(found)) if login.answers]
+        if not answering:
+            raise NoJobSshInfo(f"SSH info of job {found.name} is not found.")
+        base_url = f"{request.scheme}://{request.get_host()}"
+        link = ssh.key_link(found, base_url, signed=access.may_write(viewer(request), found))
+        return Response(serializers.ssh_info(found, answering, link))
 
 
 def job_answer(

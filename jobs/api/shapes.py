@@ -171,3 +171,21 @@ class CheckResult(BaseModel):
 
 class ExecutionValue(BaseModel):
     value: Execution
+
+
+class SshContainer(BaseModel):
+    id: str
+    sshIp: str
+    sshPort: str
+
+
+class SshKeyPair(BaseModel):
+    folderPath: str
+    publicKeyFileName: str
+    privateKeyFileName: str
+    privateKeyDirectDownloadLink: str
+
+
+class SshInfo(BaseModel):
+    containers: list[SshContainer]
+    keyPair: SshKeyPair

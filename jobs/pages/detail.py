@@ -20,7 +20,8 @@ from jobs.pages.tasks import role_views
 from jobs.spec import JobSpec
 from portal import words
 
-TABS = ("tasks", "logs", "events", "attempts", "config")
+TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")
+_ABBREVIATIONS = {"ssh": "SSH"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100
 
@@ -87,7 +88,7 @@ def tabs(shown: Detail, current: str) -> list[Tab]:
     return [
         Tab(
             key,
-            key.capitalize(),
+            _ABBREVIATIONS.get(key, key.capitalize()),
             shown.url if key == "tasks" else f"{shown.url}/{key}",
             counted.get(key),
             key == current,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jobs import access, queries
-from jobs.pages.rows import Row, rows_of, with_gpu_type
+from jobs import ssh as logins
+from jobs.pages.rows import Row, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
 from jobs.pages.versions import address, job_version
 from jobs.views.guard import reader, sign_in
@@ -43,6 +45,32 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     answer = HttpResponse(job.config, content_type="application/json; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{job.name}.jsonc"'
     return answer
+
+
+@require_safe
+@reader
+def ssh(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    return _tab(request, username, name, "ssh")
+
+
+@require_safe
+@never_cache
+@reader
+def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    """The part of the tab that asks containers, fetched by it: the page itself waits for nobody."""
+    job = queries.get_job(username, name)
+    if not access.may_read_config(request.user, job):
+        return sign_in(request)
+    may_have_key = access.may_write(request.user, job)
+    found = {
+        "job": job,
+        "url": job_url(username, name),
+        "logins": logins.logins(job, queries.current_attempt(job)),
+        "file": f"{job.name}.key",
+        "link": logins.key_link(job, f"{request.scheme}://{request.get_host()}", signed=True) if may_have_key else "",
+        "minutes": logins.LINK_SECONDS // 60,
+    }
+    return render(request, "jobs/_ssh_logins.html", found)
 
 
 def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:

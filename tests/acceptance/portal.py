@@ -31,10 +31,10 @@ Json = dict[str, Any]
 class Portal:
     """Its processes are those with its folder in their environment: all of them, whoever is their parent."""
 
-    def __init__(self, home: Path, docker_host: str, **settings: str) -> None:
+    def __init__(self, home: Path, docker_host: str, address: str = "127.0.0.1", **settings: str) -> None:
         self.home = home
         self.settings = {"LONGSHORE_HOME": str(home), "DOCKER_HOST": docker_host, **settings}
-        self.settings["LONGSHORE_BIND"] = f"127.0.0.1:{free_port()}"
+        self.settings["LONGSHORE_BIND"] = f"{address}:{free_port()}"
         self.url = f"http://{self.settings['LONGSHORE_BIND']}"
         self.output = home / "output.txt"
         self.process: subprocess.Popen[bytes] | None = None

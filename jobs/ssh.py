@@ -1,0 +1,91 @@
+"""How to log in to a job's containers: which of them answer, and where the key is."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.core.cache import cache
+
+from jobs import launch, publish
+from jobs.lifecycle import TaskState
+from jobs.models import Attempt, Job, Task
+from jobs.spec import JobSpec
+from portal.store import delegation
+
+PATIENCE = 1.0  # seconds one container gets to say that it is an sshd
+_ALTOGETHER = 2.0
+_AT_ONCE = 64
+_REMEMBERED = 3600  # seconds a container that answered is not asked again
+LINK_SECONDS = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """One task. ``answers``: an sshd is there. ``id`` is v1's container id."""
+
+    label: str
+    id: str
+    address: str
+    port: int
+    node: str
+    answers: bool
+
+
+def logins(job: Job, attempt: Attempt) -> list[Login]:
+    """The running tasks of the attempt, in order; asks those at once that have not answered before."""
+    spec = JobSpec.from_json(job.spec)
+    tasks = list(Task.objects.filter(attempt=attempt, state=TaskState.RUNNING).order_by("id"))
+    placed = [(task, task.ports["ssh"][0]) for task in tasks if task.ports.get("ssh") and task.address]
+    answering = _answering(placed)
+    return [
+        Login(
+            label=task.label,
+            id=launch.container_id(attempt.app_id, spec, task.role, task.index),
+            address=task.address,
+            port=port,
+            node=task.node,
+            answers=task.pk in answering,
+        )
+        for task, port in placed
+    ]
+
+
+def key_link(job: Job, base_url: str, *, signed: bool) -> str:
+    """An address of the private key that plain wget can open while it is ``signed``: for LINK_SECONDS."""
+    path = publish.key_path(job.username, job.full_name)
+    link = f"{base_url}/webhdfs/v1{path}?op=OPEN"
+    if not signed:
+        return link
+    return f"{link}&delegation={delegation.issue(job.username, seconds=LINK_SECONDS, path=path, ops=['OPEN'])}"
+
+
+def key_folder(job: Job) -> str:
+    return settings.DEFAULT_FS_URI + publish.key_path(job.username, job.full_name).rpartition("/")[0]
+
+
+def _answering(placed: Iterable[tuple[Task, int]]) -> set[int]:
+    names = {f"ssh:{task.pk}": (task, port) for task, port in placed}
+    known = set(cache.get_many(list(names)))
+    unknown = {name: place for name, place in names.items() if name not in known}
+    if unknown:
+        pool = ThreadPoolExecutor(min(_AT_ONCE, len(unknown)), thread_name_prefix="ssh")
+        asked = {pool.submit(_is_sshd, task.address, port): name for name, (task, port) in unknown.items()}
+        done, _ = wait(asked, timeout=_ALTOGETHER)
+        pool.shutdown(wait=False, cancel_futures=True)
+        found = [asked[one] for one in done if one.result()]
+        cache.set_many(dict.fromkeys(found, 1), _REMEMBERED)
+        known |= set(found)
+    return {names[name][0].pk for name in known}
+
+
+def _is_sshd(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), PATIENCE) as wire:
+            wire.settimeout(PATIENCE)
+            return wire.recv(4) == b"SSH-"
+    except OSError:
+        return False

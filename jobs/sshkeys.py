@@ -1,0 +1,47 @@
+"""The key pair of a job: made when it is first needed, the same for all its attempts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives import serialization as ser
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from django.conf import settings
+
+from jobs.models import JobKey
+from portal.sealed import opened, seal
+
+RSA_BITS = 3072
+_PURPOSE = "jobs.key"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """``public`` is one line for authorized_keys, ``private`` a PEM text."""
+
+    public: str
+    private: str
+
+
+def key_of(job_id: int, comment: str) -> KeyPair:
+    """Of two that make it at once, one is taken for both."""
+    row = JobKey.objects.filter(job_id=job_id).first()
+    if row is None:
+        made = make(settings.SSH_KEY_TYPE, comment)
+        sealed = JobKey(job_id=job_id, public=made.public, private=seal(made.private, _PURPOSE))
+        JobKey.objects.bulk_create([sealed], ignore_conflicts=True)
+        row = JobKey.objects.get(job_id=job_id)
+    return KeyPair(row.public, opened(row.private, _PURPOSE))
+
+
+def make(kind: str, comment: str) -> KeyPair:
+    """``ed25519`` in OpenSSH's own format, or ``rsa`` in the one that clients of the time of v1 read."""
+    key: Ed25519PrivateKey | RSAPrivateKey
+    if kind == "rsa":
+        key, form = generate_private_key(65537, RSA_BITS), ser.PrivateFormat.TraditionalOpenSSL
+    else:
+        key, form = Ed25519PrivateKey.generate(), ser.PrivateFormat.OpenSSH
+    public = key.public_key().public_bytes(ser.Encoding.OpenSSH, ser.PublicFormat.OpenSSH).decode()
+    private = key.private_bytes(ser.Encoding.PEM, form, ser.NoEncryption()).decode()
+    return KeyPair(f"{public} {comment}", private)

@@ -62,6 +62,8 @@ class Container:
             ("environment=/etc", f"environment={self.root}/etc"),
             ("shell=/bin/bash\n", f"shell={self.root}/bin/bash\n"),
             ("cgroup=/sys/fs/cgroup\n", f"cgroup={self.root}/cgroup\n"),
+            ("home=/root\n", f"home={self.root}/root\n"),
+            ("sshd=/usr/sbin/sshd\n", f"sshd={self.root}/usr/sbin/sshd\n"),
             ("shell=/bin/sh\n", f"shell={self.root}/bin/sh\n"),
         ):
             assert old in text
@@ -233,3 +235,34 @@ def test_the_code_is_copied_to_where_the_command_starts(container: Container) ->
     )
     assert (exit_code, out) == (0, "print()xchanged\n")
     assert (code / "train.py").read_text() == "print()"
+
+
+def test_the_other_tasks_have_names_for_ssh(container: Container) -> None:
+    (container.root / "root").mkdir()
+    (container.root / "bin" / "ssh").symlink_to("/bin/true")
+    (container.root / "bin" / "mkdir").symlink_to(shutil.which("mkdir") or "/none")
+    for file in bootstrap.key_files("PRIVATE\n", "ssh-ed25519 AAAA job\nssh-ed25519 BBBB own\n"):
+        (container.root / file.path[1:]).write_bytes(file.content)
+    env = {"PAI_JOB_NAME": "mira~train", "PAI_CONTAINER_SSH_PORT": "31000"}
+    for role, index, ip, port in (("ps", 0, "10.0.0.1", "31000"), ("my_w.0~", 11, "10.0.0.2", "31001,31002")):
+        env |= {f"PAI_HOST_IP_{role}_{index}": ip, f"PAI_PORT_LIST_{role}_{index}_ssh": port}
+    assert container.run("true", **env)[0] == 0
+    home = container.root / "root/.ssh"
+    assert (home / "mira~train").read_text() == "PRIVATE\n"
+    assert (home / "mira~train").stat().st_mode & 0o777 == 0o600
+    assert (home / "authorized_keys").read_text().count("ssh-ed25519") == 2
+    for host, port in (("ps-0", "31000"), ("my_w.0~-11", "31001")):
+        said = subprocess.run(["ssh", "-G", "-F", home / "config", host], capture_output=True, text=True, check=True)
+        options = dict(line.split(" ", 1) for line in said.stdout.splitlines())
+        assert (options["hostname"], options["port"]) == (env["PAI_HOST_IP_" + host.replace("-", "_")], port)
+        assert (options["user"], options["stricthostkeychecking"]) == ("root", "false")
+        assert options["identityfile"] == f"{container.root}/root/.ssh/mira~train"
+
+
+def test_without_ssh_in_the_image_nothing_is_touched(container: Container) -> None:
+    (container.root / "root").mkdir()
+    for file in bootstrap.key_files("PRIVATE\n", "x\n"):
+        (container.root / file.path[1:]).write_bytes(file.content)
+    assert container.run("echo fine", PAI_JOB_NAME="a~b", PAI_CONTAINER_SSH_PORT="1")[:2] == (0, "fine\n")
+    assert not (container.root / "root/.ssh").exists()
+    assert "neither ssh nor sshd" in container.read("pai/log/runtime.pai.log")

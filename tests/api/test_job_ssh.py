@@ -1,0 +1,106 @@
+"""GET .../ssh: v1's answer, and who gets the key."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from django.core.cache import cache
+from rest_framework.test import APIClient
+
+from jobs import ssh
+from jobs.models import Job, Task
+from portal.models import User
+from portal.store import delegation
+from tests.builders import make_job
+
+pytestmark = pytest.mark.django_db
+Api = Callable[[User | None], APIClient]
+
+
+@pytest.fixture
+def sshd() -> Iterator[int]:
+    """The port of something that greets as an sshd does."""
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def greet() -> None:
+        while True:
+            try:
+                wire, _ = server.accept()
+            except OSError:
+                return
+            with wire:
+                wire.sendall(b"SSH-2.0-test\r\n")
+
+    thread = threading.Thread(target=greet)
+    thread.start()
+    yield server.getsockname()[1]
+    server.shutdown(socket.SHUT_RDWR)
+    server.close()
+    thread.join()
+
+
+@pytest.fixture
+def job(alice: User, sshd: int, tmp_path: Path, settings: Any) -> Job:
+    settings.DEFAULT_FS_URI = "hdfs://nn:9000"
+    cache.clear()
+    job = make_job("alice", "train", state="RUNNING", task_state="RUNNING", tasks=2)
+    first, second = Task.objects.filter(job=job).order_by("id")
+    Task.objects.filter(pk=first.pk).update(address="127.0.0.1", ports={"ssh": [sshd]})
+    Task.objects.filter(pk=second.pk).update(address="127.0.0.1", ports={"ssh": [9]})  # nobody is there
+    return job
+
+
+def test_it_names_the_containers_that_answer_and_where_the_key_is(api: Api, alice: User, job: Job, sshd: int) -> None:
+    for path in ("user/alice/jobs/train", "jobs/alice~train"):
+        answer = api(alice).get(f"/api/v1/{path}/ssh")
+        assert answer.status_code == 200
+        (container,) = answer.json()["containers"]
+        assert (container["sshIp"], container["sshPort"]) == ("127.0.0.1", str(sshd))
+        assert container["id"].startswith("container_e03_") and container["id"].endswith("_000002")
+        keys = answer.json()["keyPair"]
+        assert keys["folderPath"] == "hdfs://nn:9000/Container/alice/alice~train/ssh/keyFiles"
+        assert (keys["privateKeyFileName"], keys["publicKeyFileName"]) == ("alice~train", "alice~train.pub")
+
+
+def test_the_link_opens_the_key_and_nothing_else(api: Api, alice: User, job: Job) -> None:
+    link = api(alice).get("/api/v1/user/alice/jobs/train/ssh").json()["keyPair"]["privateKeyDirectDownloadLink"]
+    parts = urlsplit(link)
+    assert (parts.scheme, parts.netloc) == ("http", "testserver")
+    path = "/Container/alice/alice~train/ssh/keyFiles/alice~train"
+    assert parts.path == f"/webhdfs/v1{path}"
+    query = parse_qs(parts.query)
+    found = delegation.read(query["delegation"][0])
+    assert query["op"] == ["OPEN"] and found is not None and found.user == alice
+    assert found.allows("OPEN", path) and not found.allows("OPEN", path + ".pub")
+    assert found.expires_at is not None
+
+
+def test_others_see_where_but_get_no_token_for_the_key(api: Api, bob: User, admin: User, job: Job) -> None:
+    link = api(bob).get("/api/v1/user/alice/jobs/train/ssh").json()["keyPair"]["privateKeyDirectDownloadLink"]
+    assert "delegation" not in link
+    link = api(admin).get("/api/v1/user/alice/jobs/train/ssh").json()["keyPair"]["privateKeyDirectDownloadLink"]
+    assert "delegation" in link
+    assert api(None).get("/api/v1/user/alice/jobs/train/ssh").status_code == 401
+
+
+def test_a_job_whose_containers_do_not_answer_has_no_ssh_info(api: Api, alice: User, job: Job) -> None:
+    cache.clear()
+    Task.objects.filter(job=job).update(ports={"ssh": [9]})
+    answer = api(alice).get("/api/v1/user/alice/jobs/train/ssh")
+    assert answer.status_code == 404
+    assert answer.json() == {"code": "NoJobSshInfoError", "message": "SSH info of job train is not found."}
+
+
+def test_who_answered_once_is_not_asked_again(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    attempt = job.attempts.get()
+    assert [login.answers for login in ssh.logins(job, attempt)] == [True, False]
+    asked: list[int] = []
+    monkeypatch.setattr(ssh, "_is_sshd", lambda address, port: asked.append(port))
+    assert [login.answers for login in ssh.logins(job, attempt)] == [True, False]
+    assert asked == [9]

@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import idle, pages, rates, starts
+from benchmarks import idle, pages, rates, serving, starts
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
-NAMES = ("starts", "rates", "idle", "pages", "passes")
+NAMES = ("starts", "rates", "idle", "pages", "serving", "passes")
 
 
 def main() -> int:
@@ -53,6 +53,8 @@ def _on_an_engine(report: Report, wanted: list[str]) -> None:
                 rates.measure(report, portal, node.unix)
             if "pages" in wanted:
                 pages.measure(report, portal)
+            if "serving" in wanted:
+                serving.measure(report, portal)
     finally:
         bed.down()
         shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,25 @@
+"""A Django that does nothing: one view, a constant, no middleware. ``uvicorn benchmarks.bare:application`` serves it as
+the portal's pages are served (portal/asgi.py), so that it shows what server and machine cost by themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from a2wsgi import WSGIMiddleware
+from django.conf import settings
+from django.core.wsgi import get_wsgi_application
+from django.http import HttpRequest, HttpResponse
+from django.urls import path
+
+THREADS = 16  # as portal.asgi has
+PATH = "/constant"
+
+
+def constant(request: HttpRequest) -> HttpResponse:
+    return HttpResponse(b'{"constant": true}', content_type="application/json")
+
+
+urlpatterns = [path(PATH[1:], constant)]
+
+settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="none", USE_TZ=True)
+application: Any = WSGIMiddleware(get_wsgi_application(), workers=THREADS)

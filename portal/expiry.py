@@ -1,0 +1,31 @@
+"""Rows that nobody will ask for again: tokens and sessions that opened nothing for long, and notes of failed orders."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import structlog
+from django.contrib.sessions.models import Session
+from django.db.models import Q
+from django_q.models import Failure
+
+from portal.models import ApiToken
+
+KEPT = timedelta(days=30)  # so that an admin can still see what a token was, and which order failed
+EVERY = timedelta(days=1)
+
+log = structlog.get_logger()
+
+
+def sweep(now: datetime) -> int:
+    """How many rows went. May run at the same time anywhere."""
+    before = now - KEPT
+    gone = {
+        "tokens": ApiToken.objects.filter(Q(expires_at__lt=before) | Q(revoked_at__lt=before)),
+        "sessions": Session.objects.filter(expire_date__lt=now),
+        "failed orders": Failure.objects.filter(stopped__lt=before),
+    }
+    numbers = {what: rows.delete()[0] for what, rows in gone.items()}
+    if any(numbers.values()):
+        log.info("old rows removed", **numbers)
+    return sum(numbers.values())

@@ -1,0 +1,55 @@
+"""What is removed in the end, and what is not yet."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+from django_q.models import Failure, Success
+
+from portal import expiry
+from portal.models import ApiToken, User
+
+pytestmark = pytest.mark.django_db
+
+
+def token(user: User, *, expires: int, revoked: int | None = None) -> ApiToken:
+    """Times in days from now."""
+    now = timezone.now()
+    ended = None if revoked is None else now + timedelta(days=revoked)
+    return ApiToken.objects.create(
+        user=user, id_hash=uuid4().hex, expires_at=now + timedelta(days=expires), revoked_at=ended
+    )
+
+
+def test_tokens_go_a_month_after_they_ended(alice: User) -> None:
+    kept = [token(alice, expires=1), token(alice, expires=-29), token(alice, expires=90, revoked=-29)]
+    for gone in ({"expires": -31}, {"expires": 90, "revoked": -31}):
+        token(alice, **gone)
+    assert expiry.sweep(timezone.now()) == 2
+    assert list(ApiToken.objects.order_by("pk")) == kept
+    assert expiry.sweep(timezone.now()) == 0, "twice is once"
+
+
+def test_sessions_go_when_they_have_expired() -> None:
+    now = timezone.now()
+    for name, hours in (("old", -1), ("new", 1)):
+        Session.objects.create(session_key=name, session_data="", expire_date=now + timedelta(hours=hours))
+    expiry.sweep(now)
+    assert [session.session_key for session in Session.objects.all()] == ["new"]
+
+
+def test_notes_of_failed_orders_go_after_a_month() -> None:
+    now = timezone.now()
+    for name, days in (("old", 31), ("new", 1)):
+        at = now - timedelta(days=days)
+        Failure.objects.create(id=name, name=name, func="f", started=at, stopped=at, success=False)
+    Success.objects.create(
+        id="done", name="done", func="f", started=now - timedelta(days=99), stopped=now, success=True
+    )
+    expiry.sweep(now)
+    assert set(Failure.objects.values_list("id", flat=True)) == {"new"}
+    assert Success.objects.count() == 1

@@ -15,7 +15,9 @@ from clusters.docker_connect import CONNECT, QUICK, checked, url
 from clusters.docker_errors import FOREIGN, translated
 from clusters.runtime import LABEL_TASK
 
-FILTERS = json.dumps({"type": ["container"], "label": [LABEL_TASK], "event": ["start", "die", "destroy"]})
+FILTERS = json.dumps(
+    {"type": ["container"], "label": [LABEL_TASK], "event": ["start", "die", "destroy", "health_status"]}
+)
 
 
 class EventWindows:

@@ -22,6 +22,7 @@ SPOOL = 8 << 20
 # Files that the container writes itself reach it as variables, of which none may have more than 128 kB on Linux.
 HANDED = "LONGSHORE_FILE_"
 MOST_HANDED = 120_000
+HOLD_CHECK = 5  # seconds between two looks for the hold file
 
 
 def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -> dict[str, Any]:
@@ -35,6 +36,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
         "command": [*_writing(handed), *request.argv],
         "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
         "labels": dict(request.labels),
+        "healthcheck": _held_check(request.hold_file) if request.hold_file else None,
         "ports": [(port, "tcp") for port in request.ports] if bridge else None,
         "host_config": api.create_host_config(
             init=True,  # reaps zombies, which count into the pids limit, and makes TERM work for any program
@@ -94,6 +96,16 @@ def _writing(handed: Sequence[tuple[str, str]]) -> list[str]:
     names = [f"{HANDED}{at}" for at in range(len(handed))]
     lines = [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
     return ["/bin/sh", "-c", "\n".join([*lines, f"unset {' '.join(names)}", 'exec "$@"']), "start"]
+
+
+def _held_check(path: str) -> dict[str, Any]:
+    """The engine's own health check tells of the hold, as an event and in its list: nobody has to look inside."""
+    return {
+        "test": ["CMD", "/bin/sh", "-c", f"[ ! -e {shlex.quote(path)} ]"],
+        "interval": HOLD_CHECK * 10**9,
+        "timeout": 30 * 10**9,
+        "retries": 1,
+    }
 
 
 def _gpus(request: ContainerRequest) -> list[DeviceRequest] | None:

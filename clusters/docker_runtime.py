@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
 from clusters.docker_pull import has_image, import_image, provide_image
 from clusters.docker_request import FUSE, archive, archived_files, create_arguments
-from clusters.docker_status import engine_info, inspected, phase_of
+from clusters.docker_status import engine_info, held_in, inspected, phase_of
 from clusters.runtime import (
     LABEL_TASK,
     ContainerRequest,
@@ -172,7 +173,7 @@ class DockerRuntime:
         running one has no news, an exited one never has."""
         seen = self._seen.get(row["Id"])
         if seen and seen.phase is phase_of(row) is not Phase.CREATED:
-            return seen
+            return seen if seen.held or not held_in(row) else replace(seen, held=True)
         try:
             return inspected(api.inspect_container(row["Id"]))
         except NotFound:

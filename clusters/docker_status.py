@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from clusters.runtime import ContainerStatus, EngineInfo, Phase
+from clusters.runtime import LABEL_HOLD, ContainerStatus, EngineInfo, Phase
 
 PHASES = {
     "created": Phase.CREATED,
@@ -38,20 +38,28 @@ def phase_of(row: Mapping[str, Any]) -> Phase:
     return PHASES[str(row["State"])]
 
 
+def held_in(row: Mapping[str, Any]) -> bool:
+    """Of a row of the engine's list. Images may have health checks of their own."""
+    return bool((row.get("Labels") or {}).get(LABEL_HOLD)) and "(unhealthy)" in str(row.get("Status", ""))
+
+
 def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
     state = answer["State"]
     phase = PHASES[str(state["Status"])]
     ended = phase is Phase.EXITED
+    labels = dict(answer["Config"]["Labels"] or {})
+    unhealthy = (state.get("Health") or {}).get("Status") == "unhealthy"
     return ContainerStatus(
         id=str(answer["Id"]),
         name=str(answer["Name"]).lstrip("/"),
         phase=phase,
-        labels=dict(answer["Config"]["Labels"] or {}),
+        labels=labels,
         exit_code=int(state["ExitCode"]) if ended else None,
         oom_killed=bool(state["OOMKilled"]),
         error=str(state["Error"]),
         started_at=moment(str(state["StartedAt"])),
         finished_at=moment(str(state["FinishedAt"])) if ended else None,
+        held=bool(labels.get(LABEL_HOLD)) and unhealthy and not ended,
     )
 
 

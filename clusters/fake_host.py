@@ -52,6 +52,7 @@ class FakeContainer:
     request: ContainerRequest
     behaviour: Behaviour
     status: ContainerStatus
+    held_code: int = 0  # with what it ends when it is held
     files: dict[str, bytes] = field(default_factory=dict)
     log: dict[Stream, list[LogChunk]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
 
@@ -99,6 +100,14 @@ class FakeHost:
         """The container's process ends now."""
         with self._changed:
             self._exit(self._containers[name], code, oom=oom, error=error)
+
+    def hold(self, name: str, code: int = 1) -> None:
+        """The command ended with ``code``; the container is kept until somebody stops it."""
+        with self._changed:
+            container = self._containers[name]
+            container.held_code = code
+            container.status = replace(container.status, held=True)
+            self._event()
 
     def print(self, name: str, data: bytes, stream: Stream = "stdout") -> None:
         """The container writes to its log."""

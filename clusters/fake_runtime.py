@@ -80,7 +80,8 @@ class FakeRuntime(FakeHost):
             self._enter("stop")
             container = self._own(name)
             if container and container.status.phase is Phase.RUNNING:
-                self._exit(container, EXIT_KILL if container.behaviour.ignores_term else EXIT_TERM)
+                told = EXIT_KILL if container.behaviour.ignores_term else EXIT_TERM
+                self._exit(container, container.held_code if container.status.held else told)
 
     def remove(self, name: str) -> None:
         with self._changed:

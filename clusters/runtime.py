@@ -24,6 +24,7 @@ LABEL_TASK = "longshore.task"  # the allocation's owner key, "<task row id>"; un
 LABEL_EPOCH = "longshore.epoch"  # claim epoch of the start order that created it
 LABEL_GPUS = "longshore.gpus"  # "0,2": what it holds can be read from itself when nobody knows it any more
 LABEL_PORTS = "longshore.ports"  # "30000,30001"
+LABEL_HOLD = "longshore.hold"  # "1": it tells when it is only kept, see ContainerRequest.hold_file
 
 
 class RuntimeFault(Exception):
@@ -102,6 +103,7 @@ class ContainerRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     files: tuple[File, ...] = ()
+    hold_file: str = ""  # the container is ``held`` while this file is in it; needs LABEL_HOLD
     tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts
     cpus: float = 1.0
     memory_mb: int = 100
@@ -129,6 +131,7 @@ class ContainerStatus:
     error: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    held: bool = False  # its command has ended, and it is kept for somebody to look at
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from jobs.log_views import log_api_patterns
 _OF_A_JOB = {
     "": detail.JobDetail,
     "/executionType": detail.ExecutionType,
+    "/release": detail.Release,
     "/config": detail.JobConfig,
     "/ssh": detail.JobSsh,
     "/attempts": history.Attempts,

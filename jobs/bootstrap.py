@@ -18,6 +18,10 @@ ENV = {"TINI_KILL_PROCESS_GROUP": "1"}
 _SCRIPT = Path(__file__).with_name("bootstrap.sh").read_bytes()
 
 
+HELD = "/pai/bootstrap/held"
+HOLD = "LONGSHORE_DEBUG_HOLD"  # seconds; the start script takes it out of the environment
+
+
 def files(command: str) -> tuple[File, ...]:
     """The files of one task."""
     return (

@@ -12,7 +12,8 @@ shell=/bin/bash
 cgroup=/sys/fs/cgroup
 home=/root
 
-unset TINI_KILL_PROCESS_GROUP
+hold=$LONGSHORE_DEBUG_HOLD
+unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
 log=$pai/log/runtime.pai.log
 (mkdir -p "$pai/log"; umask 0; : >"$log") 2>/dev/null
 [ -f "$log" ] && [ -w "$log" ] || log=/dev/null
@@ -26,7 +27,7 @@ export PAI_WORK_DIR
 write_environment() {
     printf '\n'
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE \
-        -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' -e '/^PAI_WORK_DIR=/d' -e '/^TINI_KILL/d' \
+        -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' -e '/^PAI_WORK_DIR=/d' -e '/^TINI_KILL/d' -e '/^LONGSHORE_DEBUG/d' \
         -e '/^PAI|^LONGSHORE|PATH|PREFIX|JAVA|HADOOP|NVIDIA|CUDA/!d' \
         -e "s/'/'\\\\''/g" -e "s/^([^=]*)=(.*)\$/\\1='\\2'/p"
     printf "PAI_WORK_DIR='%s'\n" "$PAI_WORK_DIR"
@@ -92,7 +93,7 @@ start_sshd() {
     [ -f "$host_key" ] || ssh-keygen -q -t ed25519 -N '' -f "$host_key"
     # A login begins with an empty environment, whether or not the image's sshd asks PAM.
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' \
-        -e '/^(HOME|PWD|SHLVL|OLDPWD|_|TERM|HOSTNAME)=/d' -e '/^TINI_KILL/d' -e p >"$home/.ssh/environment"
+        -e '/^(HOME|PWD|SHLVL|OLDPWD|_|TERM|HOSTNAME|TINI_KILL.*|LONGSHORE_DEBUG.*|LONGSHORE_FILE.*)=/d' -e p >"$home/.ssh/environment"
     printf 'PAI_WORK_DIR=%s\n' "$PAI_WORK_DIR" >>"$home/.ssh/environment"
     "$sshd" -p "$PAI_CONTAINER_SSH_PORT" -h "$host_key" -o PidFile=none -o PermitRootLogin=prohibit-password \
         -o PasswordAuthentication=no -o PubkeyAuthentication=yes -o StrictModes=no -o PermitUserEnvironment=yes \
@@ -136,6 +137,25 @@ if [ "$code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else
     echo "[INFO] the command ended with exit code $code" >&2
+fi
+# isDebug: the container of a command that failed is kept (the file tells the engine's health check), until it is told
+# to end or its time is over. Its exit code is the command's all the same.
+hold_for_debugging() {
+    echo "=============================================================================" >&3
+    echo "The command ended with exit code $code. isDebug is on: this container is kept" >&3
+    echo "for $hold seconds and holds its resources. Log in by SSH to look around;" >&3
+    echo "release or stop the job when you are done." >&3
+    echo "=============================================================================" >&3
+    : >"$pai/bootstrap/held"
+    while [ "$hold" -gt 0 ] && [ -z "$stopping" ]; do
+        sleep 1 &
+        wait $!
+        hold=$((hold - 1))
+    done
+    echo '[INFO] no longer kept for debugging' >&2
+}
+if [ "$hold" ] && [ "$code" -ne 0 ] && [ -z "$stopping" ]; then
+    hold_for_debugging
 fi
 while [ "$stopping" ] && group_lives; do
     sleep 0.1 || sleep 1

@@ -17,6 +17,7 @@ from clusters.runtime import (
     LABEL_ATTEMPT,
     LABEL_EPOCH,
     LABEL_GPUS,
+    LABEL_HOLD,
     LABEL_INSTANCE,
     LABEL_JOB,
     LABEL_PORTS,
@@ -54,6 +55,7 @@ class Launch:
     shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
     files_url: str = ""  # where containers reach the store by WebHDFS
     files_token: str = ""  # and with what
+    hold_seconds: int = 0  # isDebug: how long a container whose command failed is kept
     ssh_key: str = ""  # the job's private key
     ssh_authorized: str = ""  # lines of authorized_keys
 
@@ -84,6 +86,7 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
         network=launch.network,
         ports=ports,
         pull=launch.pull,
+        hold_file=bootstrap.HELD if launch.hold_seconds else "",
         tars=tars,
         auth=auth,
     )
@@ -142,6 +145,8 @@ def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
         env["NVIDIA_VISIBLE_DEVICES"] = "void"
     if launch.files_token:
         env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}
+    if launch.hold_seconds:
+        env[bootstrap.HOLD] = str(launch.hold_seconds)
     return env | bootstrap.ENV
 
 
@@ -154,6 +159,7 @@ def _labels(launch: Launch, ports: Sequence[int]) -> dict[str, str]:
         LABEL_ATTEMPT: str(launch.attempt_number),
         LABEL_TASK: str(launch.task_id),
         LABEL_EPOCH: launch.epoch,
+        **({LABEL_HOLD: "1"} if launch.hold_seconds else {}),
         LABEL_GPUS: gpus,
         LABEL_PORTS: ",".join(map(str, ports)),
         # The v1 labels, which monitoring reads (v1 contract, 5.4).

@@ -57,6 +57,7 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         shared=shared.topology,
         files_url=f"{settings.PUBLIC_URL}/webhdfs/v1",
         files_token=shared.files_token,
+        hold_seconds=settings.DEBUG_HOLD if shared.spec.is_debug else 0,
         ssh_key=shared.ssh_key,
         ssh_authorized=shared.ssh_authorized,
     )

@@ -142,6 +142,8 @@ class Task(models.Model):
     container_name = models.CharField(max_length=200, blank=True)
     container_id = models.CharField(max_length=64, blank=True)
     container_started_at = models.DateTimeField(null=True)
+    held_at = models.DateTimeField(null=True)  # isDebug: its command failed and the container is kept since then
+    released_at = models.DateTimeField(null=True)  # somebody asked for its end
     # the end
     exit_code = models.IntegerField(null=True)
     exit = models.JSONField(default=dict)  # exits.Exit as data

@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from clusters.models import Node
 from clusters.watch import Look, Watch
-from jobs import publish
+from jobs import hold, publish
 from jobs.apply import apply
 from jobs.load import Loader
 from jobs.models import Event
@@ -58,6 +58,7 @@ class Scheduler:
         made = plan(world)
         changed = apply(made, now)
         self._note_strangers(made.strangers, now)
+        hold.note(looks, now)
         self.watch.look_again(made.look)
         self.again_at = now if made.more or (changed and made.goes_on) else made.again_at
         return changed

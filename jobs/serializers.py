@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from clusters.models import Node
 from clusters.placement import Blocker
-from jobs import exit_report, launch, ssh
+from jobs import exit_report, hold, launch, ssh
 from jobs.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
 from jobs.models import Attempt, Event, Job, Task
 from jobs.services import CheckResult
@@ -203,6 +203,7 @@ def _task(
         "containerExitCode": task.exit_code,
         "nodeName": task.node or None,
         "exitReason": (task.exit or {}).get("sentence"),
+        "heldUntil": milliseconds(hold.until(task)),
     }
 
 

@@ -125,6 +125,11 @@ class JobSpec(_Spec):
         return self.virtual_cluster or DEFAULT_VIRTUAL_CLUSTER
 
     @property
+    def is_debug(self) -> bool:
+        """Whether a container whose command failed is kept for a while (v1 contract, 5.8)."""
+        return self.job_envs.get("isDebug") is True
+
+    @property
     def kill_all_after(self) -> int:
         """Tasks of any role that must exit 0 for the job to succeed (v1 contract, 4.5); 0: the roles' own counts
         decide. A config that sets counts of its own is of the later generation, which ignored the old field."""

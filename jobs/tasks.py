@@ -135,7 +135,16 @@ def _fault(fault: RuntimeFault) -> dict[str, Any]:
 
 
 def _stop(id: int) -> None:
-    claim = _claim(id, Q(state=TaskState.STOPPING))
+    _end_container(id, Q(state=TaskState.STOPPING))
+
+
+def _release(id: int) -> None:
+    """The task stays RUNNING: its container ends with the code its command had."""
+    _end_container(id, Q(state=TaskState.RUNNING, released_at__isnull=False))
+
+
+def _end_container(id: int, wanted: Q) -> None:
+    claim = _claim(id, wanted)
     if claim is None:
         return
     task = Task.objects.only("node", "container_name").get(id=id)
@@ -168,7 +177,12 @@ def _remove(node: str, container: str) -> None:
     engines.runtime_for(node).remove(container)
 
 
-_DO: dict[Kind, Callable[[int], None]] = {Kind.START: _start, Kind.STOP: _stop, Kind.COLLECT: _collect}
+_DO: dict[Kind, Callable[[int], None]] = {
+    Kind.START: _start,
+    Kind.STOP: _stop,
+    Kind.RELEASE: _release,
+    Kind.COLLECT: _collect,
+}
 
 
 def _claim(id: int, wanted: Q) -> str | None:

@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/ssh", detail.ssh, name="job-ssh"),
     path(f"{_JOB}/ssh/logins", detail.ssh_logins, name="job-ssh-logins"),
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),
+    path(f"{_JOB}/release", actions.release, name="job-release"),
     path(f"{_JOB}/delete", actions.delete, name="job-delete"),
     path("users", users.users, name="users"),
     path("users/<str:username>", users.user, name="user"),

@@ -96,6 +96,7 @@ class World:
 class Kind(StrEnum):
     START = "start"
     STOP = "stop"
+    RELEASE = "release"  # end a container that is only kept (jobs/hold.py)
     COLLECT = "collect"  # archive the log, then remove the container
     REMOVE = "remove"  # a container that belongs to nothing
 

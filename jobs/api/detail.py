@@ -10,7 +10,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, jsonc, marks, queries, serializers, services, ssh
+from jobs import access, hold, jsonc, marks, queries, serializers, services, ssh
 from jobs.api import shapes
 from jobs.api.base import CONFIG, JobApi, body, find_job, viewer
 from jobs.explain import waiting_reason
@@ -79,6 +79,17 @@ class JobConfig(JobApi):
             text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
             return HttpResponse(text, content_type="text/yaml; charset=utf-8")
         return Response(value)
+
+
+class Release(JobApi):
+    @extend_schema(
+        summary="Let go the containers that are kept for debugging",
+        request=None,
+        responses={202: shapes.Released, **errors(401, 403, 404)},
+    )
+    def put(self, request: Request, job: str, username: str = "") -> Response:
+        user = require_user(request)
+        return Response({"released": hold.release(user, find_job(request, username, job))}, status=202)
 
 
 class JobSsh(JobApi):

@@ -96,6 +96,7 @@ class TaskStatus(BaseModel):
     containerExitCode: int | None
     nodeName: str | None
     exitReason: str | None
+    heldUntil: Milliseconds | None = Field(description="Kept for debugging until then.")
 
 
 class RoleName(BaseModel):
@@ -167,6 +168,10 @@ class CheckResult(BaseModel):
     errors: list[ConfigProblem]
     neverFits: Blocker | None
     blockers: list[Blocker]
+
+
+class Released(BaseModel):
+    released: int = Field(description="Containers that were kept.")
 
 
 class ExecutionValue(BaseModel):

@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from jobs import access, queries
+from jobs import access, hold, queries
 from jobs.access import Viewer
 from jobs.explain import place_in_queue, waiting_reason
 from jobs.models import Attempt, Event, Job, Task
@@ -24,6 +24,18 @@ TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")
 _ABBREVIATIONS = {"ssh": "SSH"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Tasks whose command failed and whose containers are kept; ``until`` is when the first is let go."""
+
+    labels: list[str]
+    until: datetime
+
+    @property
+    def says(self) -> str:
+        return words.listing(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +61,7 @@ class Detail:
     strip: Sequence[progress.Cell]
     cause: cause.Cause | None
     attempt_text: str
+    held: Held | None
     may_write: bool
     may_read_logs: bool
     may_read_config: bool
@@ -76,10 +89,19 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         strip=progress.strip(job, spec, counts, nodes, attempts, place_in_queue(job) if state == "WAITING" else 0),
         cause=_cause(job, state, attempts[0]),
         attempt_text=progress.attempt_text(job, spec),
+        held=_held(job, spec),
         may_write=access.may_write(viewer, job),
         may_read_logs=access.may_read_logs(viewer, job),
         may_read_config=access.may_read_config(viewer, job),
     )
+
+
+def _held(job: Job, spec: JobSpec) -> Held | None:
+    """Asked only of jobs that are for debugging."""
+    kept = hold.held_tasks(job) if spec.is_debug and job.state == "RUNNING" else []
+    if not kept:
+        return None
+    return Held([task.label for task in kept], min(end for task in kept if (end := hold.until(task))))
 
 
 def tabs(shown: Detail, current: str) -> list[Tab]:

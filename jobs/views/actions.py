@@ -14,14 +14,14 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from jobs import access, queries, services
+from jobs import access, hold, queries, services
 from jobs.lifecycle import TASK_LIVE
 from jobs.models import Job, Task
 from jobs.pages.rows import job_url, shown_state
 from jobs.views.guard import signed_in
 from portal import words
 from portal.auth import require_user
-from portal.confirm import back
+from portal.confirm import ask, back
 from portal.errors import BadRequest, NoJob
 
 MOST_WITHOUT_TYPING = 20
@@ -47,6 +47,30 @@ def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
         messages.success(request, f"{job.name} was asked to stop.")
     else:
         messages.success(request, f"{job.name} had ended or was stopping already.")
+    return redirect(back(request, job_url(username, name)))
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "POST"])
+def release(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    job = queries.get_job(username, name)
+    access.require_write(request.user, job, "execute")
+    if request.method == "GET":
+        return ask(
+            request,
+            job_url(username, name),
+            nav="jobs",
+            title=f"Release {job.name}?",
+            effect="The containers that are kept for debugging end now, with the exit codes their commands had.",
+            verb="Release",
+            verb_icon="player-eject",
+            keep="Keep them",
+        )
+    if hold.release(require_user(request), job):
+        messages.success(request, f"{job.name} is let go. It ends with the exit code its command had.")
+    else:
+        messages.success(request, "Nothing was kept for debugging any more.")
     return redirect(back(request, job_url(username, name)))
 
 

@@ -266,3 +266,26 @@ def test_without_ssh_in_the_image_nothing_is_touched(container: Container) -> No
     assert container.run("echo fine", PAI_JOB_NAME="a~b", PAI_CONTAINER_SSH_PORT="1")[:2] == (0, "fine\n")
     assert not (container.root / "root/.ssh").exists()
     assert "neither ssh nor sshd" in container.read("pai/log/runtime.pai.log")
+
+
+def test_a_container_for_debugging_is_kept_and_ends_with_the_code_of_the_command(container: Container) -> None:
+    process = container.start("exit 3", LONGSHORE_DEBUG_HOLD="600")
+    held = container.root / "pai/bootstrap/held"
+    until(held.exists, 10, what="it is kept")
+    os.killpg(process.pid, signal.SIGTERM)  # as Docker's init does
+    _, err = process.communicate(timeout=10)
+    assert process.returncode == 3
+    assert b"exit code 3" in err and b"kept" in err
+
+
+def test_it_is_kept_no_longer_than_its_time(container: Container) -> None:
+    assert container.run("exit 3", LONGSHORE_DEBUG_HOLD="1")[0] == 3
+
+
+def test_what_succeeds_or_is_stopped_is_not_kept(container: Container) -> None:
+    assert container.run("echo $LONGSHORE_DEBUG_HOLD.", LONGSHORE_DEBUG_HOLD="600")[:2] == (0, ".\n")
+    process = container.start("echo ready; sleep 60", LONGSHORE_DEBUG_HOLD="600")
+    assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+    os.killpg(process.pid, signal.SIGTERM)
+    process.communicate(timeout=10)
+    assert process.returncode == 143

@@ -1,0 +1,87 @@
+"""Containers that are kept after their command failed, because the job is for debugging (v1 contract, 5.8).
+
+The task stays RUNNING and holds what it holds. It ends when its time is over (its own start script sees to that), when
+the job is stopped, or when somebody releases it: an intent on the row, made an order here, again if it was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from clusters.watch import Look
+from jobs import orders
+from jobs.access import require_write
+from jobs.lifecycle import TaskState
+from jobs.models import Event, Job, Task
+from jobs.settle import ORDER_LAPSE
+from jobs.world import Kind, Order
+from portal import wake
+from portal.models import User
+
+
+def note(looks: Mapping[str, Look], now: datetime) -> None:
+    """Write down what is newly kept, and order the end of what was released. No query while nothing is kept."""
+    names = [name for look in looks.values() for name, seen in look.containers.items() if seen.held]
+    if not names:
+        return
+    kept = Task.objects.filter(container_name__in=names, state=TaskState.RUNNING).select_related("attempt")
+    for task in kept:
+        if task.held_at is None:
+            _keep(task, now)
+        elif task.released_at and _may_order(task, now):
+            with transaction.atomic():
+                orders.send([Order(Kind.RELEASE, task.pk, task.node, task.container_name)], now)
+
+
+def held_tasks(job: Job) -> list[Task]:
+    """Those of the current attempt that nobody has released yet."""
+    kept = Task.objects.filter(job=job, attempt__number=job.attempt_number, state=TaskState.RUNNING)
+    return list(kept.filter(held_at__isnull=False, released_at__isnull=True).order_by("id"))
+
+
+def until(task: Task) -> datetime | None:
+    """When its time is over."""
+    return task.held_at + timedelta(seconds=settings.DEBUG_HOLD) if task.held_at else None
+
+
+def release(actor: User, job: Job) -> int:
+    """Ask for the end of all kept tasks; how many there were. Raises Forbidden unless owner or admin."""
+    require_write(actor, job, "execute")
+    now = timezone.now()
+    with transaction.atomic():
+        ids = [task.pk for task in held_tasks(job)]
+        released = Task.objects.filter(pk__in=ids, released_at__isnull=True).update(released_at=now)
+        if released:
+            reason = f"{actor.username} released what was kept for debugging."
+            Event.objects.create(job=job, at=now, kind="job.released", actor=actor.username, reason=reason)
+            wake.notify("scheduler")
+            wake.notify("pages")
+    return released
+
+
+def _keep(task: Task, now: datetime) -> None:
+    with transaction.atomic():
+        fresh = Task.objects.filter(pk=task.pk, state=TaskState.RUNNING, held_at__isnull=True)
+        if not fresh.update(held_at=now):
+            return
+        Event.objects.create(
+            at=now,
+            kind="task.held",
+            job_id=task.job_id,
+            attempt=task.attempt.number,
+            task=task.label,
+            node=task.node,
+            reason=f"The command of {task.label} failed. Its container is kept for debugging.",
+        )
+        wake.notify("pages")
+
+
+def _may_order(task: Task, now: datetime) -> bool:
+    claimed = task.claimed_until is not None and task.claimed_until > now
+    asked = task.released_at or now
+    return not claimed and (task.ordered_at is None or task.ordered_at < asked or now - task.ordered_at >= ORDER_LAPSE)

@@ -1,0 +1,53 @@
+"""isDebug on a real engine: its health check tells of the hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.acceptance.portal import Json, Portal, config, portal_on
+from tests.bed.docker_bed import BedNode
+from tests.helpers import until
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="module")
+def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
+        yield one
+        one.stop_all()
+        one.wait_clean(docker_engine)
+
+
+def held(portal: Portal, name: str) -> Json:
+    portal.submit(config(name, "echo failing; exit 3", jobEnvs={"isDebug": True}))
+    return until(lambda: _held(portal, name), 30, 0.2, what="it is kept")
+
+
+def _held(portal: Portal, name: str) -> Json:
+    roles = portal.job(name)["taskRoles"]
+    task: Json = roles["main"]["taskStatuses"][0] if roles else {}
+    return task if task.get("heldUntil") else {}
+
+
+def test_a_failed_command_keeps_its_container_until_it_is_released(portal: Portal) -> None:
+    assert held(portal, "keep")["taskState"] == "RUNNING"
+    assert "kept" in portal.log("keep", stream="stderr")
+    answer = portal.http.put("/user/admin/jobs/keep/release")
+    assert (answer.status_code, answer.json()) == (202, {"released": 1})
+    status = portal.wait_state("keep")
+    assert (status["state"], status["appExitCode"]) == ("FAILED", 255)
+    assert status["appExitMessages"]["runtime"]["originalUserExitCode"] == 3
+
+
+def test_a_stop_ends_it(portal: Portal) -> None:
+    held(portal, "stopped")
+    portal.stop("stopped")
+    assert portal.wait_state("stopped")["state"] == "STOPPED"
+
+
+def test_a_command_that_succeeds_is_not_kept(portal: Portal) -> None:
+    name = portal.submit(config("fine", "true", jobEnvs={"isDebug": True}))
+    assert portal.wait_state(name)["state"] == "SUCCEEDED"

@@ -1,0 +1,139 @@
+"""Containers that are kept for debugging: told, counted, released, stopped, and whatever may happen meanwhile."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from jobs import hold
+from jobs.models import Event, Job
+from jobs.scheduler import Scheduler
+from portal.errors import Forbidden
+from portal.models import User
+from tests.cluster import Cluster
+
+pytestmark = pytest.mark.django_db
+
+
+def held(cluster: Cluster, code: int = 3, **values: object) -> Job:
+    """A job whose only task is kept, as the scheduler has seen."""
+    cluster.add_node()
+    job = cluster.submit(jobEnvs={"isDebug": True}, **values)
+    cluster.tick()
+    cluster.work()
+    cluster.tick()
+    task = cluster.task(job)
+    cluster.engines[task.node].hold(task.container_name, code)
+    cluster.tick()
+    return job
+
+
+def test_a_kept_task_runs_on_and_holds_what_it_holds(cluster: Cluster) -> None:
+    job = held(cluster)
+    task = cluster.task(job)
+    assert (task.state, cluster.job(job).state) == ("RUNNING", "RUNNING")
+    assert task.held_at is not None and cluster.allocated() == 1
+    cluster.tick()
+    assert cluster.kinds(job).count("task.held") == 1, "it is said once"
+
+
+def test_only_json_true_asks_for_it(cluster: Cluster) -> None:
+    runtime = cluster.add_node()
+    for name, value in (("a", "true"), ("b", 1), ("c", False)):
+        job = cluster.submit(name=name, jobEnvs={"isDebug": value})
+        cluster.tick()
+        cluster.work()
+        assert runtime.request_of(cluster.task(job).container_name).hold_file == ""
+
+
+def test_a_released_task_ends_with_the_code_of_its_command(cluster: Cluster) -> None:
+    job = held(cluster, 3)
+    assert hold.release(cluster.owner, job) == 1
+    assert hold.release(cluster.owner, job) == 0, "twice is once"
+    cluster.tick()
+    cluster.work()
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.job(job).exit_code) == ("FAILED", 255)
+    assert cluster.task(job).exit["raw_code"] == 3
+    cluster.assert_clean()
+
+
+def test_a_lost_release_is_ordered_again(cluster: Cluster) -> None:
+    job = held(cluster)
+    hold.release(cluster.owner, job)
+    cluster.tick()
+    cluster.lose_orders()
+    cluster.tick()
+    assert cluster.orders() == []
+    cluster.ahead(16)
+    cluster.tick()
+    cluster.work()
+    cluster.settle()
+    assert cluster.job(job).state == "FAILED"
+
+
+def test_a_new_scheduler_says_nothing_twice(cluster: Cluster) -> None:
+    job = held(cluster)
+    since = cluster.task(job).held_at
+    cluster.scheduler = Scheduler()
+    cluster.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]
+    cluster.tick()
+    assert cluster.task(job).held_at == since
+    assert Event.objects.filter(kind="task.held").count() == 1
+
+
+def test_a_stop_ends_it_as_any_stop(cluster: Cluster) -> None:
+    from jobs import services
+
+    job = held(cluster)
+    services.stop(cluster.owner, job)
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.task(job).state) == ("STOPPED", "STOPPED")
+    cluster.assert_clean()
+
+
+def test_its_time_is_up_by_itself(cluster: Cluster) -> None:
+    job = held(cluster)
+    cluster.finish(job, 3)
+    cluster.settle()
+    assert cluster.job(job).state == "FAILED"
+
+
+def test_a_node_that_falls_silent_meanwhile_is_lost_as_any(cluster: Cluster) -> None:
+    job = held(cluster)
+    cluster.engines["n1"].cut()
+    cluster.tick()
+    assert cluster.task(job).state == "RUNNING"
+    cluster.ahead(61)
+    cluster.tick()
+    assert cluster.job(job).platform_retries == 1
+
+
+def test_others_may_not_release_it(cluster: Cluster, bob: User, api: Callable[[User | None], APIClient]) -> None:
+    job = held(cluster)
+    with pytest.raises(Forbidden):
+        hold.release(bob, job)
+    url = f"/api/v1/user/{job.username}/jobs/{job.name}/release"
+    assert api(bob).put(url).status_code == 403
+    assert api(None).put(url).status_code == 401
+    answer = api(cluster.owner).put(url)
+    assert (answer.status_code, answer.json()) == (202, {"released": 1})
+
+
+def test_the_api_and_the_page_tell_until_when(
+    cluster: Cluster, api: Callable[[User | None], APIClient], browse: Callable[[User | None], Client]
+) -> None:
+    job = held(cluster)
+    found = json.loads(api(cluster.owner).get(f"/api/v1/user/{job.username}/jobs/{job.name}").content)
+    (status,) = found["taskRoles"]["worker"]["taskStatuses"]
+    assert status["heldUntil"] > 0 and status["taskState"] == "RUNNING"
+    browser = browse(cluster.owner)
+    page = browser.get(f"/jobs/{job.username}/{job.name}").content.decode()
+    assert "kept for debugging" in page and "Release" in page
+    assert "Release" in browser.get(f"/jobs/{job.username}/{job.name}/release").content.decode()
+    assert browser.post(f"/jobs/{job.username}/{job.name}/release").status_code == 302
+    assert "kept for debugging and holds" not in browser.get(f"/jobs/{job.username}/{job.name}").content.decode()

@@ -1,15 +1,14 @@
 """The store on HDFS, by WebHDFS: the only file that speaks with it.
 
 The portal acts as HDFS's superuser and gives files their owners. A write goes to a part file, whose length is compared
-(HDFS answers 201 to a write that ran out of room) before it takes its name in one step. A store that did not answer is
-not asked again for a moment, so that nobody queues up for it.
+(HDFS answers 201 to a write that ran out of room) before it takes its name in one step. A NameNode that did not answer
+is not asked again for a moment; a DataNode's silence says nothing about the others.
 """
 
 from __future__ import annotations
 
 import builtins
 import io
-import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -23,9 +22,13 @@ from requests.adapters import HTTPAdapter
 
 from portal.errors import BadRequest, LongshoreError
 from portal.store.base import PART, BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage, names_of
+from portal.store.breaker import Breaker
+from portal.store.reading import Reading
 
-CONNECT, READ = 3.0, 30.0  # seconds
-REST = 2.0  # seconds a store that did not answer is left alone
+# Seconds: to connect and to answer. Sending counts as connecting, and a busy DataNode takes its time.
+NAMENODE = (3.0, 20.0)
+DATANODE = (15.0, 30.0)
+REST = 2.0  # seconds a NameNode that did not answer is left alone
 _CONNECTIONS = 64
 _BLOCK = 1 << 20
 
@@ -49,6 +52,19 @@ class _Broken(Exception):
 class _Client(InsecureClient):
     _truncate = _Request("POST")
 
+    def resolve(self, hdfs_path: str) -> str:
+        """As it is: names with ``#LATEST`` in them are names like any other here."""
+        return hdfs_path
+
+    def _request(self, method: str, url: str, **kwargs: Any) -> requests.Response:
+        timeout = NAMENODE if self.is_namenode(url) else DATANODE
+        headers = {"content-type": "application/octet-stream"}  # HttpFS takes no other
+        answer: requests.Response = self._session.request(method, url, timeout=timeout, headers=headers, **kwargs)
+        return answer
+
+    def is_namenode(self, url: str) -> bool:
+        return any(url.startswith(f"{namenode}/") for namenode in self.urls)
+
 
 class HdfsStore:
     """``urls``: the HTTP addresses of the NameNode, or of both of a pair (``http://nn1:9870``)."""
@@ -58,8 +74,8 @@ class HdfsStore:
         session.trust_env = False  # a proxy of the environment is for the world outside
         for scheme in ("http://", "https://"):
             session.mount(scheme, HTTPAdapter(pool_connections=8, pool_maxsize=_CONNECTIONS))
-        self._client = _Client(";".join(urls), user=user, timeout=(CONNECT, READ), session=session)
-        self._down: tuple[float, str] = (0.0, "")  # until when (monotonic) it is left alone, and why
+        self._client = _Client(";".join(urls), user=user, session=session)
+        self._breaker = Breaker(REST, patience=sum(NAMENODE))
 
     def open_read(self, path: str, offset: int = 0) -> BinaryIO:
         entry = self.stat(path)
@@ -69,7 +85,7 @@ class HdfsStore:
             return io.BytesIO()
         with self._translated(path):
             answer = self._client._open(_plain(path), offset=offset)
-        return io.BufferedReader(_Reading(self, path, answer, entry.size - offset), _BLOCK)
+        return io.BufferedReader(Reading(path, answer, entry.size - offset), _BLOCK)
 
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
@@ -230,15 +246,16 @@ class HdfsStore:
 
     @contextmanager
     def _translated(self, path: str) -> Iterator[None]:
-        until, reason = self._down
-        if time.monotonic() < until:
+        if reason := self._breaker.refusal():
             raise StoreUnavailable(reason)
         try:
             yield
         except HdfsError as error:
+            self._breaker.answered()
             raise self._told(path, error) from None
-        except (requests.RequestException, OSError, ValueError, KeyError) as error:
-            raise self._unreachable(type(error).__name__) from None
+        except (requests.RequestException, OSError, ValueError, KeyError, TypeError) as error:
+            raise self._unreachable(error) from None
+        self._breaker.answered()
 
     def _told(self, path: str, error: HdfsError) -> LongshoreError:
         text = str(error).partition("\n")[0]
@@ -253,44 +270,23 @@ class HdfsStore:
             return StoreUnavailable("The file store (HDFS) takes no changes: it is in safe mode or on standby.")
         if error.exception == "AccessControlException":
             return StoreUnavailable("The file store (HDFS) does not let the portal's user (LONGSHORE_STORE_USER) in.")
+        if error.exception is None:
+            return StoreUnavailable("What answers at LONGSHORE_STORE_URL is no HDFS, or one that is still starting.")
         return StoreUnavailable(f"The file store (HDFS) cannot do that: {text}")
 
-    def _unreachable(self, what: str) -> StoreUnavailable:
-        reason = f"The file store (HDFS) cannot be reached ({what})."
-        self._down = time.monotonic() + REST, reason
+    def _unreachable(self, error: Exception) -> StoreUnavailable:
+        request = getattr(error, "request", None)
+        if request is not None and not self._client.is_namenode(request.url):
+            return StoreUnavailable(f"A DataNode of the file store (HDFS) cannot be reached ({type(error).__name__}).")
+        reason = f"The file store (HDFS) cannot be reached ({type(error).__name__})."
+        self._breaker.silent(reason)
         return StoreUnavailable(reason)
-
-
-class _Reading(io.RawIOBase):
-    """A file that is being read. An answer that ends too early is an error, not the end of the file."""
-
-    def __init__(self, store: HdfsStore, path: str, answer: requests.Response, left: int) -> None:
-        self._store, self._path, self._answer, self._left = store, path, answer, left
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with self._store._translated(self._path):
-            try:
-                data = self._answer.raw.read(min(len(buffer), max(self._left, 0)))
-            except Exception as error:  # urllib3's own
-                raise OSError(type(error).__name__) from None
-            if not data and self._left > 0:
-                raise OSError("the file ended too early")
-        self._left -= len(data)
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._answer.close()
-        super().close()
 
 
 def _plain(path: str) -> str:
     """``/a/b``. HDFS takes no colon, and its DataNode decodes a per cent sign twice."""
     names = names_of(path)
-    if any(":" in name or "%" in name or name == "#LATEST" for name in names):
+    if any(":" in name or "%" in name for name in names):
         raise BadPath(f"{path}: HDFS takes no colon and no per cent sign in a name.")
     return "/" + "/".join(names)
 

@@ -57,7 +57,7 @@ def test_what_hdfs_did_not_keep_is_told(hdfs: HdfsBed, store: Store) -> None:
 
 
 def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.store.hdfs.READ", 1.0)
+    monkeypatch.setattr("portal.store.hdfs.NAMENODE", (1.0, 1.0))
     store = HdfsStore([hdfs.url], hdfs.user)
     hdfs.freeze()
     try:

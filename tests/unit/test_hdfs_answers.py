@@ -1,0 +1,84 @@
+"""The store on HDFS before servers that answer as no single NameNode of a test can: a pair's standby, a stranger."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+
+import pytest
+
+from portal.store.base import StoreUnavailable
+from portal.store.hdfs import HdfsStore
+
+_STANDBY = {"RemoteException": {"exception": "StandbyException", "message": "Operation READ is not supported"}}
+_FOLDER = {
+    "FileStatus": {
+        "type": "DIRECTORY",
+        "length": 0,
+        "modificationTime": 0,
+        "owner": "hdfs",
+        "group": "supergroup",
+        "permission": "755",
+    }
+}
+
+
+@contextmanager
+def server(status: int, body: str) -> Iterator[tuple[str, list[str]]]:
+    """Gives every request the same answer; yields its address and the requests it got."""
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(status)
+            self.send_header("Content-Length", str(len(body.encode())))
+            self.end_headers()
+            self.wfile.write(body.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = Thread(target=http.serve_forever, args=(0.01,), daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{http.server_port}", asked
+    finally:
+        http.shutdown()
+        http.server_close()
+        thread.join(5)
+
+
+def test_of_a_pair_the_one_that_is_no_standby_is_asked_from_then_on() -> None:
+    with server(403, json.dumps(_STANDBY)) as (standby, wrong), server(200, json.dumps(_FOLDER)) as (active, right):
+        store = HdfsStore([standby, active], "hdfs")
+        assert store.stat("/").is_dir
+        assert store.stat("/a").is_dir
+    assert (len(wrong), len(right)) == (1, 2)
+
+
+def test_of_a_pair_without_an_active_one_it_says_so() -> None:
+    with server(403, json.dumps(_STANDBY)) as (one, _), server(403, json.dumps(_STANDBY)) as (two, _):
+        with pytest.raises(StoreUnavailable, match="standby"):
+            HdfsStore([one, two], "hdfs").stat("/")
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(404, "<html>nothing here</html>"), (200, "<html>welcome</html>"), (200, "{}"), (200, "[]"), (500, "[]")],
+)
+def test_a_server_that_is_no_hdfs_is_one_that_cannot_be_reached(status: int, body: str) -> None:
+    with server(status, body) as (url, _), pytest.raises(StoreUnavailable):
+        HdfsStore([url], "hdfs").stat("/")
+
+
+def test_names_that_the_library_would_read_its_own_way_are_names() -> None:
+    with server(200, json.dumps(_FOLDER)) as (url, asked):
+        store = HdfsStore([url], "hdfs")
+        store.stat("/a/x#LATEST")
+        store.stat("/a/#LATEST{2}")
+    assert [path.partition("?")[0] for path in asked] == ["/webhdfs/v1/a/x%23LATEST", "/webhdfs/v1/a/%23LATEST%7B2%7D"]

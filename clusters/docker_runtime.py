@@ -24,6 +24,7 @@ from clusters.docker_errors import translated
 from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
 from clusters.docker_pull import has_image, import_image, provide_image
+from clusters.docker_put import Sent
 from clusters.docker_request import FUSE, archive, archived_files, create_arguments
 from clusters.docker_status import engine_info, held_in, inspected, phase_of
 from clusters.runtime import (
@@ -96,7 +97,7 @@ class DockerRuntime:
             if found.phase is not Phase.CREATED:
                 return found
             try:
-                self._put(api, request)  # also into an adopted one: its maker may have died before that
+                self._put(api, request, on_progress)  # also into an adopted one: its maker may have died before that
                 guard(still_wanted)
                 return self._start(api, request)
             except RuntimeFault as fault:
@@ -214,12 +215,12 @@ class DockerRuntime:
                 return found
             time.sleep(0.05)
 
-    def _put(self, api: APIClient, request: ContainerRequest) -> None:
+    def _put(self, api: APIClient, request: ContainerRequest, on_progress: Callable[[Progress], None]) -> None:
         if files := archived_files(request):
             with translated(self.endpoint, "start"), archive(files) as tar:
                 api.put_archive(request.name, "/", tar)
         for path in request.tars:
-            with translated(self.endpoint, "start"), path.open("rb") as tar:
+            with translated(self.endpoint, "start"), Sent(path, on_progress) as tar:
                 api.put_archive(request.name, "/", tar)
 
     def _start(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:

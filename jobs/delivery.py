@@ -6,12 +6,14 @@ that is down is none (StoreUnavailable passes): the start is tried again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
 
+from clusters.runtime import FaultReason, RuntimeFault
 from jobs import code_tar
 from jobs.exits import StartFault
 from jobs.registries import registry_of, same_registry
@@ -19,7 +21,7 @@ from jobs.spec import JobSpec, substitute_paths
 from portal.errors import LongshoreError
 from portal.models import User
 from portal.store import open_store, rules
-from portal.store.base import PathNotFound, Store, StoreUnavailable
+from portal.store.base import Entry, PathNotFound, Store, StoreUnavailable
 
 _AUTH_BYTES = 10_000
 
@@ -41,22 +43,43 @@ class Delivery:
     auth: tuple[str, str] | None = None
 
 
-def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None]) -> Delivery:
-    """``key`` names the attempt; ``note`` is told how far it is and may raise to give up. Raises DeliveryFault and
+@contextmanager
+def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None]) -> Iterator[Delivery]:
+    """What the start in the block may use. ``key`` names the attempt; ``note`` is told how far it is and may raise to
+    give up. Raises DeliveryFault, also for an image that the block was refused in spite of the authFile, and
     StoreUnavailable. A job that wants no file does not touch the store."""
     if not (spec.code_dir or spec.auth_file):
-        return Delivery()
+        yield Delivery()
+        return
     paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=username)
-    reader = _Reader(open_store(), username)
-    auth = _auth(reader, paths["authFile"], spec.image) if spec.auth_file else None
-    tars = (_code(reader, paths["codeDir"], key, note),) if spec.code_dir else ()
-    return Delivery(tars, auth)
+    reader = _Reader.of(username)
+    login = _login(reader, paths["authFile"]) if spec.auth_file else None
+    fits = login is not None and same_registry(login.server, registry_of(spec.image))
+    auth = (login.user, login.password) if login and fits else None
+    with ExitStack() as kept:
+        tars = (kept.enter_context(_code(reader, paths["codeDir"], key, note)),) if spec.code_dir else ()
+        try:
+            yield Delivery(tars, auth)
+        except RuntimeFault as fault:
+            if login is None or fault.reason is not FaultReason.IMAGE_DENIED:
+                raise
+            said = f"{fault.sentence} {login.why_not(paths['authFile'], spec.image)}"
+            raise DeliveryFault(StartFault.AUTH_REFUSED, said) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
     store: Store
     username: str
+    is_admin: bool
+
+    @classmethod
+    def of(cls, username: str) -> _Reader:
+        admin = User.objects.filter(username=username, is_admin=True).exists()
+        return cls(open_store(), username, admin)
+
+    def visible(self, entries: Iterable[Entry]) -> list[Entry]:
+        return rules.visible(entries, self.username, self.is_admin)
 
     def allowed(self, uri: str, denied: StartFault) -> str:
         """The path, if the user may read it."""
@@ -64,47 +87,64 @@ class _Reader:
             path = rules.path_of(uri)
         except LongshoreError:
             raise DeliveryFault(denied, f"{uri} is no path of the file store.") from None
-        admin = User.objects.filter(username=self.username, is_admin=True).exists()
-        if not rules.may_read(path, self.username, admin) or path == "/":
+        if not rules.may_read(path, self.username, self.is_admin) or path == "/":
             raise DeliveryFault(denied, f"{self.username} may not read {uri}.")
         return path
 
 
-def _code(reader: _Reader, uri: str, key: str, note: Callable[[str], None]) -> Path:
+@dataclass(frozen=True, slots=True)
+class _Login:
+    """An authFile. Its password goes to its own registry only."""
+
+    server: str
+    user: str
+    password: str = field(repr=False)
+
+    def why_not(self, uri: str, image: str) -> str:
+        registry = registry_of(image)
+        if same_registry(self.server, registry):
+            return f"It refused the user and the password of the authFile {uri}."
+        return f"The authFile {uri} is for {self.server}, the image is from {registry}."
+
+
+@contextmanager
+def _code(reader: _Reader, uri: str, key: str, note: Callable[[str], None]) -> Iterator[Path]:
     path = reader.allowed(uri, StartFault.CODE_UNREADABLE)
     note("reading the code")
 
     def report(done: int, total: int) -> None:
         note(f"reading the code: {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "reading the code")
 
-    try:
-        return code_tar.spooled(reader.store, path, key, report)
-    except code_tar.TooLarge:
-        limit = f"{settings.CODE_LIMIT / 1e6:g}MB"
-        raise DeliveryFault(StartFault.CODE_TOO_LARGE, f"{uri} is larger than {limit}.") from None
-    except PathNotFound:
-        raise DeliveryFault(StartFault.CODE_MISSING, f"Can not stat {uri}: there is nothing of that name.") from None
-    except StoreUnavailable:
-        raise
-    except LongshoreError as error:
-        raise DeliveryFault(StartFault.CODE_UNREADABLE, f"{uri} cannot be read: {error.message}") from None
+    with ExitStack() as kept:
+        try:
+            tar = kept.enter_context(code_tar.spooled(reader.store, path, key, report, reader.visible))
+        except code_tar.TooLarge:
+            limit = f"{settings.CODE_LIMIT / 1e6:g}MB"
+            raise DeliveryFault(StartFault.CODE_TOO_LARGE, f"{uri} is larger than {limit}.") from None
+        except PathNotFound:
+            said = f"Can not stat {uri}: there is nothing of that name."
+            raise DeliveryFault(StartFault.CODE_MISSING, said) from None
+        except StoreUnavailable:
+            raise
+        except LongshoreError as error:
+            raise DeliveryFault(StartFault.CODE_UNREADABLE, f"{uri} cannot be read: {error.message}") from None
+        yield tar
 
 
-def _auth(reader: _Reader, uri: str, image: str) -> tuple[str, str] | None:
-    """None when the file is for another registry than the image's: a password goes to its own registry only."""
+def _login(reader: _Reader, uri: str) -> _Login:
     path = reader.allowed(uri, StartFault.AUTH_UNREADABLE)
     try:
         with reader.store.open_read(path) as file:
-            text = file.read(_AUTH_BYTES).decode()
+            text = file.read(_AUTH_BYTES).decode("utf-8-sig")
     except StoreUnavailable:
         raise
     except PathNotFound:
         raise DeliveryFault(StartFault.AUTH_UNREADABLE, f"Read authFile failed: {uri} does not exist.") from None
     except (LongshoreError, UnicodeDecodeError):
         raise DeliveryFault(StartFault.AUTH_UNREADABLE, f"Read authFile failed: {uri} is no file of text.") from None
-    lines = [line.strip() for line in text.splitlines()]
-    if len(lines) < 3 or not all(lines[:3]):
+    lines = [line.removesuffix("\r") for line in text.split("\n")]
+    if len(lines) < 3 or not all(line.strip() for line in lines[:3]):
         raise DeliveryFault(
             StartFault.AUTH_MALFORMED, f"{uri} must have three lines: the registry's server, the user, the password."
         )
-    return (lines[1], lines[2]) if same_registry(lines[0], registry_of(image)) else None
+    return _Login(lines[0].strip(), lines[1].strip(), lines[2])

@@ -36,13 +36,14 @@ TASK_STOPPED = -7400
 
 
 class StartFault(StrEnum):
-    """Why a start could not even be tried, before any engine was asked. All are the user's to mend."""
+    """What was wrong with the files a start needs. All are the user's to mend."""
 
     CODE_MISSING = "code_missing"
     CODE_TOO_LARGE = "code_too_large"
     CODE_UNREADABLE = "code_unreadable"
     AUTH_UNREADABLE = "auth_unreadable"
     AUTH_MALFORMED = "auth_malformed"
+    AUTH_REFUSED = "auth_refused"  # by the registry
 
 
 # An engine says 255 of a container that was lost with its host, and of one that ends at once it often misses that its
@@ -216,6 +217,7 @@ _START_REMEDIES = {
     StartFault.CODE_UNREADABLE: "Use a codeDir of your own or a shared one.",
     StartFault.AUTH_UNREADABLE: "Upload the authFile, or correct its path.",
     StartFault.AUTH_MALFORMED: "Correct the authFile.",
+    StartFault.AUTH_REFUSED: "Correct the authFile: the registry of the image, its user, the password.",
 }
 _SIGNAL_SENTENCES = {
     130: "{0} was interrupted from outside its container.",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -21,7 +22,7 @@ from django.utils import timezone
 
 from clusters import engines
 from clusters.runtime import FaultReason, Progress, RuntimeFault
-from jobs import delivery, launching, log_archive
+from jobs import code_tar, delivery, launching, log_archive
 from jobs import publish as publishing
 from jobs.delivery import Delivery, DeliveryFault
 from jobs.launch import Launch, request
@@ -86,12 +87,12 @@ def _start(id: int) -> None:
     try:
         launch = launching.launch(id, epoch=claim)
         _publish_first(id)
-        delivered = _prepare(launch, id, claim)
-        status = engines.runtime_for(launch.node_name).ensure(
-            request(launch, tars=delivered.tars, auth=delivered.auth),
-            on_progress=lambda progress: _progress(id, claim, progress),
-            still_wanted=lambda: _is_wanted(id, claim),
-        )
+        with _prepare(launch, id, claim) as delivered:
+            status = engines.runtime_for(launch.node_name).ensure(
+                request(launch, tars=delivered.tars, auth=delivered.auth),
+                on_progress=lambda progress: _progress(id, claim, progress),
+                still_wanted=lambda: _is_wanted(id, claim),
+            )
         _fact(id, claim, container_id=status.id, fault=None)
     except RuntimeFault as fault:
         _fact(id, claim, **_fault(fault))
@@ -113,7 +114,7 @@ def _publish_first(id: int) -> None:
         publishing.publish(unpublished)
 
 
-def _prepare(launch: Launch, id: int, claim: str) -> Delivery:
+def _prepare(launch: Launch, id: int, claim: str) -> AbstractContextManager[Delivery]:
     """Told on the page at most once a second; each time the claim is renewed, or the start given up."""
     said = 0.0
 
@@ -165,6 +166,7 @@ def _collect(id: int) -> None:
         log_archive.archive(task)
         engines.runtime_for(task.node).remove(task.container_name)
         done = True
+        code_tar.sweep()
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GONE:
             log.info("not collected yet", task=id, node=task.node, reason=str(fault.reason))

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
+import os
 import stat
 import tarfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
+from clusters.fake_runtime import Behaviour
+from clusters.runtime import FaultReason, RuntimeFault
 from jobs import code_tar, delivery
 from jobs.models import Job
 from portal.models import User
@@ -41,6 +46,15 @@ class Flaky(LocalStore):
         if self.read > self.healthy:
             raise StoreUnavailable("The file store (HDFS) cannot be reached.")
         return super().open_read(path, offset)
+
+
+def quiet(done: int, total: int) -> None:
+    pass
+
+
+def spool(store: Store, path: str, key: str) -> Path:
+    with code_tar.spooled(store, path, key, quiet) as tar:
+        return tar
 
 
 def owned(cluster: Cluster, uri: str) -> str:
@@ -78,24 +92,22 @@ def test_a_single_file_is_code_too(cluster: Cluster, store: Store) -> None:
 
 def test_the_tar_keeps_modes_and_nobody_may_write_in_it(store: Store, tmp_path: Path) -> None:
     put(store, "/shared/mnist", 3)
-    path = code_tar.spooled(store, "/shared/mnist", "a1", lambda done, total: None)
-    with tarfile.open(path) as tar:
-        modes = {member.name: (member.isdir(), member.mode) for member in tar}
+    with code_tar.spooled(store, "/shared/mnist", "a1", quiet) as path:
+        mode = stat.S_IMODE(path.stat().st_mode)
+        with tarfile.open(path) as tar:
+            modes = {member.name: (member.isdir(), member.mode) for member in tar}
     assert modes["pai/code/mnist"] == (True, 0o555)
     assert modes["pai/code/mnist/part1/x.py"] == (False, 0o555)
     assert modes["pai/code/mnist/part2/x.py"] == (False, 0o444)
     assert modes["pai/code/mnist/folder"] == (True, 0o555) and modes["pai/code/mnist/empty"] == (False, 0o444)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert mode == 0o600
 
 
 def test_tasks_that_start_together_read_the_store_once(tmp_path: Path) -> None:
     flaky = Flaky(tmp_path / "store", 1000)
     put(flaky, "/shared/mnist", 20)
     read = flaky.read
-    threads = [
-        threading.Thread(target=code_tar.spooled, args=(flaky, "/shared/mnist", "a1", lambda done, total: None))
-        for _ in range(8)
-    ]
+    threads = [threading.Thread(target=lambda: spool(flaky, "/shared/mnist", "a1")) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -103,12 +115,76 @@ def test_tasks_that_start_together_read_the_store_once(tmp_path: Path) -> None:
     assert flaky.read - read == 21  # one for each file that is not empty
 
 
-def test_what_nobody_wants_any_more_is_swept(store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_wants_any_more_is_swept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, "/shared/mnist", 1)
-    old = code_tar.spooled(store, "/shared/mnist", "a1", lambda done, total: None)
+    old = spool(store, "/shared/mnist", "a1")
+    assert old.exists(), "tasks of the attempt that start a little later find it"
     monkeypatch.setattr(code_tar, "KEPT", -1.0)
-    code_tar.spooled(store, "/shared/mnist", "a2", lambda done, total: None)
-    assert not old.exists()
+    with code_tar.spooled(store, "/shared/mnist", "a2", quiet) as held:
+        code_tar.sweep()
+        assert held.exists() and list(held.parent.glob("*.tar")) == [held]
+    code_tar.sweep()
+    assert list(held.parent.iterdir()) == []
+
+
+def test_beyond_its_room_the_oldest_go_and_what_a_killed_worker_left(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write("/shared/mnist", [b"x" * 4000])
+    first = spool(store, "/shared/mnist", "a1")
+    left = first.with_name("a0.part")
+    left.write_bytes(b"x" * 10_000)
+    os.utime(left, (1, 1))
+    os.utime(first, (time.time() - 5, time.time() - 5))
+    monkeypatch.setattr(code_tar, "ROOM", 2 * first.stat().st_size - 1)
+    second = spool(store, "/shared/mnist", "a2")
+    code_tar.sweep()
+    assert not left.exists() and not first.exists() and second.exists()
+
+
+def test_code_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
+    class Shrinking(LocalStore):
+        def open_read(self, path: str, offset: int = 0) -> BinaryIO:
+            return io.BytesIO(b"x") if self.shrunk else super().open_read(path, offset)
+
+        shrunk = True
+
+    store = Shrinking(tmp_path / "store")
+    store.write("/shared/mnist/a", [b"x" * 2_000_000])
+    with pytest.raises(StoreUnavailable, match="changed while it was read"):
+        spool(store, "/shared/mnist", "a1")
+    assert [file.suffix for file in (tmp_path / "spool" / "code").iterdir()] == [".lock"]
+    store.shrunk = False
+    assert spool(store, "/shared/mnist", "a1").stat().st_size > 2_000_000
+
+
+def test_a_long_reading_tells_how_far_it_is_and_can_be_given_up(store: Store) -> None:
+    store.write("/shared/mnist/a", [b"x" * 5_000_000])
+    told: list[tuple[int, int]] = []
+    with code_tar.spooled(store, "/shared/mnist", "a1", lambda done, total: told.append((done, total))):
+        pass
+    assert told[0] == (0, 0) and told[-1] == (5_000_000, 5_000_000)
+    assert len(told) > 50, "within a file too, so that its claim is renewed in time"
+
+    def give_up(done: int, total: int) -> None:
+        if done > 1_000_000:
+            raise RuntimeFault("It is no longer wanted.", reason=FaultReason.WITHDRAWN)
+
+    with pytest.raises(RuntimeFault), code_tar.spooled(store, "/shared/mnist", "a2", give_up):
+        pass
+
+
+def test_nobody_gets_folders_of_others_by_naming_what_they_are_in(cluster: Cluster, store: Store) -> None:
+    cluster.owner.is_admin = False
+    cluster.owner.save()
+    store.write("/users/somebody/secret", [b"s"])
+    store.write(f"/users/{cluster.owner.username}/own", [b"o"])
+    runtime = cluster.add_node()
+    job = cluster.submit(codeDir="/users")
+    cluster.tick()
+    cluster.work()
+    files = runtime.files_of(cluster.task(job).container_name)
+    assert [path for path in files if path.startswith("/pai/code")] == [f"/pai/code/users/{cluster.owner.username}/own"]
 
 
 def missing(cluster: Cluster, store: Store) -> dict[str, Any]:
@@ -230,4 +306,26 @@ def test_a_password_goes_to_its_own_registry_only(
 
     store.write("/users/alice/auth", [f"{server}\r\nmira\r\ns3cret\r\n\r\n".encode()])
     spec = read_config(config(authFile="$PAI_DEFAULT_FS_URI/users/alice/auth", image=image))
-    assert delivery.prepare(spec, "alice", "a1", lambda text: None).auth == auth
+    with delivery.prepare(spec, "alice", "a1", lambda text: None) as delivered:
+        assert delivered.auth == auth
+
+
+@pytest.mark.parametrize(
+    ("server", "words"),
+    [
+        ("registry.lab", "It refused the user and the password of the authFile /shared/auth."),
+        ("docker.io", "The authFile /shared/auth is for docker.io, the image is from registry.lab."),
+    ],
+)
+def test_a_registry_that_refuses_in_spite_of_the_auth_file_is_told(
+    cluster: Cluster, store: Store, server: str, words: str
+) -> None:
+    store.write("/shared/auth", [f"\ufeff{server}\nmira\ns3cret".encode()])
+    refusal = RuntimeFault("Image may not be pulled.", reason=FaultReason.IMAGE_DENIED, permanent=True)
+    cluster.add_node().behave(Behaviour(pull_fault=refusal), image="registry.lab/a:1")
+    job = cluster.submit(authFile="/shared/auth", image="registry.lab/a:1", retryCount=2)
+    cluster.settle()
+    assert cluster.job(job).exit_code == 255 and len(cluster.attempts(job)) == 1
+    exit_ = cluster.task(job).exit
+    assert exit_["fault"] == "auth_refused" and words in exit_["sentence"] and "authFile" in exit_["remedy"]
+    assert "s3cret" not in str(exit_)

@@ -12,7 +12,7 @@ from portal import health
 
 def page(request: HttpRequest) -> dict[str, Any]:
     """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin",
-    "health": {"scheduler": bool, "workers": bool}}}"""
+    "health": {"scheduler": bool, "workers": bool, "store": bool}}}"""
     theme = request.COOKIES.get("theme", "")
     return {
         "page": {
@@ -20,6 +20,6 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "open": settings.ANONYMOUS_READ != "none",
             "theme": theme if theme in ("light", "dark") else "",
             "is_admin": bool(getattr(getattr(request, "user", None), "is_admin", False)),
-            "health": health.up(),
+            "health": {**health.up(), "store": health.is_store_up() is not False},
         }
     }

@@ -1,4 +1,5 @@
-"""Which of the portal's processes are alive: each writes a row every few seconds."""
+"""Which of the portal's processes are alive: each writes a row every few seconds. And whether the file store answers,
+which is asked by a thread, so that nobody waits for it."""
 
 from __future__ import annotations
 
@@ -8,12 +9,16 @@ from typing import Any, Literal
 from django.db import DatabaseError
 from django.utils import timezone
 
+from portal.errors import LongshoreError
 from portal.models import Heartbeat
+from portal.store import open_store
+from portal.store.watch import Watch
 
 Name = Literal["scheduler", "workers"]
 NAMES: tuple[Name, ...] = ("scheduler", "workers")
 EVERY = 5.0  # seconds between two beats
 LATE = 20.0  # seconds without a beat after which a process counts as down
+_FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a process's life
 _last: dict[str, float] = {}
 _seen: tuple[float, dict[str, float | None]] = (0.0, {})
 
@@ -45,19 +50,39 @@ def up() -> dict[str, bool]:
     return {name: age is not None and age < LATE for name, age in _seen[1].items()}
 
 
+def is_store_up(wait: float = 0.0) -> bool | None:
+    """As of the last seconds; None when this process does not know yet."""
+    fault = _store.told(wait)
+    return None if fault is None else not fault
+
+
 def forget() -> None:
     """For tests: as in a process that has just started."""
-    global _seen
+    global _seen, _store
     _last.clear()
     _seen = (0.0, {})
+    _store = Watch(_ask_store)
 
 
 def report() -> tuple[bool, dict[str, Any]]:
-    """For /healthz: whether the database answers, and the ages in seconds."""
+    """For /healthz: whether the database and the file store answer, and the ages in seconds."""
+    store = is_store_up(_FIRST_LOOK)
     try:
         seconds = ages()
     except DatabaseError:
-        return False, {"status": "down", "database": False}
-    alive = all(age is not None and age < LATE for age in seconds.values())
+        return False, {"status": "down", "database": False, "store": store}
+    fine = store is not False and all(age is not None and age < LATE for age in seconds.values())
     rounded = {name: None if age is None else round(age, 1) for name, age in seconds.items()}
-    return True, {"status": "ok" if alive else "degraded", "database": True, "secondsSinceSeen": rounded}
+    status = "ok" if fine else "degraded"
+    return True, {"status": status, "database": True, "store": store, "secondsSinceSeen": rounded}
+
+
+def _ask_store() -> str:
+    try:
+        open_store().stat("/")
+    except LongshoreError as error:
+        return error.message
+    return ""
+
+
+_store = Watch(_ask_store)

@@ -160,8 +160,9 @@ class LocalStore:
         """The path on disk. A symbolic link on the way (nothing here makes one) may not lead outside."""
         real = self._root.joinpath(*names_of(path))
         if real == self._root:
-            real.mkdir(mode=0o700, parents=True, exist_ok=True)  # the root of a store is always there
-        if real != self._root and not real.parent.resolve().is_relative_to(self._root.resolve()):
+            with _translated(path):
+                real.mkdir(mode=0o700, parents=True, exist_ok=True)  # the root of a store is always there
+        elif not real.parent.resolve().is_relative_to(self._root.resolve()):
             raise BadPath(f"{path} is no path inside the store.")
         return real
 

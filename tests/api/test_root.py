@@ -29,5 +29,6 @@ def test_it_reports_the_health_of_all_processes(client: Client) -> None:
     assert answer.json() == {
         "status": "degraded",
         "database": True,
+        "store": True,
         "secondsSinceSeen": {"scheduler": None, "workers": None},
     }

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from portal.errors import LongshoreError
 from portal.store.base import BadPath, Store
 from portal.store.local import LocalStore
 from portal.store.urls import namenodes
@@ -41,6 +42,12 @@ def test_it_refuses_a_link_that_leads_outside(store: Store, tmp_path: Path) -> N
         store.open_read("/key")
     with pytest.raises(BadPath):
         store.write("/link/key", [b"x"])
+
+
+def test_a_folder_that_cannot_be_made_is_a_store_that_cannot_be_reached(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(LongshoreError):
+        LocalStore(tmp_path / "file" / "store").stat("/")
 
 
 def test_only_the_portal_may_read_its_files(store: Store, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import structlog
 from django.db import transaction
 
 from clusters.models import Node
-from jobs import orders
+from jobs import discard, orders
 from jobs.models import Job, Task
 from jobs.planner import PARK_FOR
 from jobs.world import JobPlan, Plan
@@ -36,6 +36,7 @@ def apply(plan: Plan, now: datetime) -> int:
         for start in range(0, len(plan.collected), CHUNK):
             Task.objects.filter(id__in=plan.collected[start : start + CHUNK]).update(collected=True)
         if plan.purge:
+            discard.note(plan.purge, now)
             Job.objects.filter(id__in=plan.purge).delete()
         insert_rows(writing.events)
         orders.send([*writing.orders, *plan.orders], now)

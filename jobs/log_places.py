@@ -77,8 +77,15 @@ def current_place(task_id: int) -> Place:
 
 def folder_of(task: Task) -> str:
     job = task.job
-    names = (job.username, job.full_name, "log", task.attempt.app_id, task.label)
-    return "/Container/" + "/".join("%2E" * len(name) if name in (".", "..") else name for name in names)
+    return f"{attempt_folder(job.username, job.full_name, task.attempt.app_id)}/{_as_name(task.label)}"
+
+
+def attempt_folder(username: str, full_name: str, app_id: str) -> str:
+    return "/Container/" + "/".join(map(_as_name, (username, full_name, "log", app_id)))
+
+
+def _as_name(text: str) -> str:
+    return "%2E" * len(text) if text in (".", "..") else text
 
 
 def find_archive(place: Place, store: Store | None = None) -> Archive | None:

@@ -166,6 +166,22 @@ class Task(models.Model):
         return f"{self.role}-{self.index}"
 
 
+class Discarded(models.Model):
+    """A purged job whose files are still to be removed from the store (jobs/discard.py)."""
+
+    username = models.CharField(max_length=64)
+    name = models.CharField(max_length=255)
+    app_ids = models.JSONField()  # of its attempts
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.username}/{self.name}"
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.username}~{self.name}"
+
+
 class Event(models.Model):
     """The append-only ledger: every state change and every decision, with its reason. Never updated."""
 

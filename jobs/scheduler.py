@@ -19,13 +19,13 @@ from django.utils import timezone
 
 from clusters.models import Node
 from clusters.watch import Look, Watch
-from jobs import hold, publish
+from jobs import discard, hold, publish
 from jobs.apply import apply
 from jobs.load import Loader
 from jobs.models import Event
 from jobs.planner import plan
 from jobs.world import Observation
-from portal import health, wake
+from portal import expiry, health, wake
 from portal.bulk import update_rows
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ class Scheduler:
         self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
         self._stopped = False
         self.again_at: datetime | None = None
-        self._sweep_at = 0.0  # monotonic
+        self._sweep_at = self._expiry_at = 0.0  # monotonic
 
     def tick(self, looks: Mapping[str, Look] | None = None, now: datetime | None = None) -> int:
         """One pass; how many jobs changed. Without ``looks`` it takes the watchers' last."""
@@ -92,6 +92,10 @@ class Scheduler:
         if time.monotonic() >= self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY
             publish.sweep()
+            discard.sweep()
+        if time.monotonic() >= self._expiry_at:
+            self._expiry_at = time.monotonic() + expiry.EVERY
+            expiry.sweep(timezone.now())
 
     def stop(self) -> None:
         self._stopped = True

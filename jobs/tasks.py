@@ -23,6 +23,7 @@ from django.utils import timezone
 from clusters import engines
 from clusters.runtime import FaultReason, Progress, RuntimeFault
 from jobs import code_tar, delivery, launching, log_archive
+from jobs import discard as discarding
 from jobs import publish as publishing
 from jobs.delivery import Delivery, DeliveryFault
 from jobs.launch import Launch, request
@@ -51,7 +52,12 @@ def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
 
 def publish(job_ids: Sequence[int]) -> None:
     """What the sweep orders. Returns at once."""
-    _hands().submit(_publish_in_thread, list(job_ids))
+    _hands().submit(_files_in_thread, publishing.publish_all, list(job_ids))
+
+
+def discard(ids: Sequence[int]) -> None:
+    """The same for the files of purged jobs."""
+    _hands().submit(_files_in_thread, discarding.discard_all, list(ids))
 
 
 def carry_out(kind: str, task: int, node: str, container: str) -> None:
@@ -71,12 +77,12 @@ def _in_thread(kind: str, task: int, node: str, container: str) -> None:
     close_old_connections()
 
 
-def _publish_in_thread(job_ids: list[int]) -> None:
+def _files_in_thread(do: Callable[[list[int]], None], ids: list[int]) -> None:
     close_old_connections()
     try:
-        publishing.publish_all(job_ids)
+        do(ids)
     except Exception:
-        log.exception("the files of jobs could not be written and are tried again")
+        log.exception("the files of jobs could not be written or removed; it is tried again")
     close_old_connections()
 
 

@@ -12,7 +12,7 @@ from django_q.models import Failure
 from portal.models import ApiToken
 
 KEPT = timedelta(days=30)  # so that an admin can still see what a token was, and which order failed
-EVERY = timedelta(days=1)
+EVERY = 86_400.0  # seconds
 
 log = structlog.get_logger()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 from uuid import uuid4
 
 import pytest
@@ -10,6 +11,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django_q.models import Failure, Success
 
+from jobs.scheduler import Scheduler
 from portal import expiry
 from portal.models import ApiToken, User
 
@@ -40,6 +42,15 @@ def test_sessions_go_when_they_have_expired() -> None:
         Session.objects.create(session_key=name, session_data="", expire_date=now + timedelta(hours=hours))
     expiry.sweep(now)
     assert [session.session_key for session in Session.objects.all()] == ["new"]
+
+
+def test_the_scheduler_does_it_once_a_day(django_assert_num_queries: Any) -> None:
+    scheduler = Scheduler()
+    Session.objects.create(session_key="old", session_data="", expire_date=timezone.now() - timedelta(hours=1))
+    scheduler._sweep()
+    assert not Session.objects.exists()
+    with django_assert_num_queries(0):
+        scheduler._sweep()
 
 
 def test_notes_of_failed_orders_go_after_a_month() -> None:

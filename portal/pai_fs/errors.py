@@ -1,0 +1,41 @@
+"""What may go wrong, each with the exit code that older scripts look for."""
+
+from __future__ import annotations
+
+
+class PaiFsError(Exception):
+    """One plain sentence."""
+
+    code = 1
+
+
+class Usage(PaiFsError):
+    code = 2
+
+
+class NotFound(PaiFsError):
+    code = 3
+
+
+class Denied(PaiFsError):
+    code = 4
+
+
+class NotEmpty(PaiFsError):
+    code = 5
+
+
+class CheckFailed(PaiFsError):
+    """What was copied is not as long as what it was copied from."""
+
+    code = 6
+
+
+class GaveUp(PaiFsError):
+    """A copy broke off as often as it was tried."""
+
+    code = 100
+
+
+class Unreachable(PaiFsError):
+    """The other side did not answer, or its answer broke off: worth another try."""

@@ -1,0 +1,229 @@
+"""The command line of ``pai-fs``."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import stat
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from portal.pai_fs import config as configuration
+from portal.pai_fs.config import NAMENODE_PORT, Config
+from portal.pai_fs.copying import copy
+from portal.pai_fs.errors import NotEmpty, NotFound, PaiFsError, Usage
+from portal.pai_fs.places import SCHEME, place
+from portal.pai_fs.remote import Entry, Remote
+
+_VERBS = {
+    "list": ("-ls", "--list", "list a folder"),
+    "copy": ("-cp", "--copy", "copy files or, with -r, folders; SOURCE/* copies what is in it"),
+    "remove": ("-rm", "--remove", "remove files or, with -r, folders"),
+    "makeDirectory": ("-mkdir", "--makeDirectory", "make a folder and those above it"),
+    "move": ("-mv", "--move", "move or rename within the store"),
+    "hash": ("--hash", "--hash", "SHA-1 of files"),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The exit code: 0 fine, 1 failed, 2 wrong usage, 3 not found, 4 not allowed, 5 not empty, 6 copied wrongly, 100 a
+    copy broke off too often, 130 interrupted."""
+    asked = _parser().parse_args(arguments)
+    try:
+        if asked.config is not None:
+            made = configuration.configure(asked.config)
+            how = "signed in" if made.token else "by name"
+            print(f"{made.url} as {made.user}, {how}; kept in {configuration.path()}")
+            return 0
+        _run(asked, Remote(_config(asked)))
+        return 0
+    except PaiFsError as error:
+        if asked.debug:
+            traceback.print_exc()
+        print(f"pai-fs: {error}", file=sys.stderr)
+        return error.code
+    except KeyboardInterrupt:
+        print("pai-fs: interrupted; the same command goes on where it was", file=sys.stderr)
+        return 130
+    except (OSError, ValueError) as error:
+        if asked.debug:
+            traceback.print_exc()
+        print(f"pai-fs: {error}", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="pai-fs",
+        description="Files between this machine and the store. hdfs://a/b is /a/b in the store, anything else is here.",
+        epilog="First: pai-fs --config host=portal.lab port=9186 user=mira",
+    )
+    verbs = parser.add_mutually_exclusive_group()
+    for name, (short, long, what) in _VERBS.items():
+        options = [short] if short == long else [short, long]
+        verbs.add_argument(*options, dest=name, action="store_true", help=what)
+    verbs.add_argument("--config", nargs="+", metavar="K=V", help="keep host, port and user; sign in to a portal")
+    parser.add_argument("-r", "--recursive", action="store_true", help="folders with all that is in them")
+    parser.add_argument("-f", "--force", action="store_true", help="replace what is there")
+    parser.add_argument("-v", "--verbose", action="store_true", help="accepted; it always says what it did")
+    parser.add_argument("-i", "--info", action="store_true", help="say which server is asked")
+    parser.add_argument("-d", "--debug", action="store_true", help="show where an error comes from")
+    parser.add_argument("--host")
+    parser.add_argument("--port", type=int, help=f"of the portal, or of a NameNode ({NAMENODE_PORT})")
+    parser.add_argument("--user")
+    parser.add_argument("paths", nargs="*", metavar="PATH")
+    return parser
+
+
+def _config(asked: argparse.Namespace) -> Config:
+    found = configuration.load()
+    if asked.host and asked.host != found.host:  # a token is for the host that gave it
+        found = replace(found, host=asked.host, token="", port=NAMENODE_PORT)
+    if asked.port:
+        found = replace(found, port=asked.port, token=found.token if asked.port == found.port else "")
+    if asked.user and asked.user != found.user:
+        found = replace(found, user=asked.user, token="")
+    if asked.info:
+        print(f"{found.url} as {found.user}", file=sys.stderr)
+    return found
+
+
+def _run(asked: argparse.Namespace, remote: Remote) -> None:
+    verb = next((name for name in _VERBS if getattr(asked, name)), None)
+    if verb is None:
+        raise Usage("Say what to do: -ls, -cp, -rm, -mkdir, -mv or --hash. See pai-fs --help.")
+    wanted = 2 if verb in ("copy", "move") else 1
+    if len(asked.paths) < wanted or (wanted == 2 and len(asked.paths) > 2):
+        raise Usage(f"-{'cp' if verb == 'copy' else 'mv'} takes two paths." if wanted == 2 else "Name a path.")
+    _DO[verb](asked, remote)
+
+
+# --- verbs -----------------------------------------------------------------------------------------------------------
+
+
+def _list(asked: argparse.Namespace, remote: Remote) -> None:
+    for text in asked.paths:
+        entries = remote.list(_far(text))
+        print(f"total {len(entries)}")
+        for entry in sorted(entries, key=lambda entry: entry.path):
+            print(_line(entry))
+        print(f"size {sum(entry.size for entry in entries)}")
+
+
+def _line(entry: Entry) -> str:
+    kind = stat.S_IFDIR if entry.is_dir else stat.S_IFREG
+    date = datetime.fromtimestamp(entry.modified / 1000).strftime("%Y-%m-%d %H:%M:%S")
+    mode = stat.filemode(kind | entry.mode)
+    return f"{mode} {entry.children:>4} {entry.owner:<12} {entry.group:<12} {entry.size:>14} {date} {entry.name}"
+
+
+def _copy(asked: argparse.Namespace, remote: Remote) -> None:
+    source, target = asked.paths
+    contents = source.endswith("/*")
+    began = time.monotonic()
+    bar = _Bar()
+    try:
+        done = copy(
+            place(source.removesuffix("/*") if contents else source, remote),
+            place(target, remote),
+            contents=contents,
+            recursive=asked.recursive or contents,
+            force=asked.force,
+            progress=bar.add,
+        )
+    finally:
+        bar.clear()
+    seconds = max(time.monotonic() - began, 1e-3)
+    print(f"copied {done.files} files, {done.size} bytes in {seconds:.2f} s, {done.size / 1e6 / seconds:.1f} MB/s")
+
+
+def _remove(asked: argparse.Namespace, remote: Remote) -> None:
+    for text in asked.paths:
+        path = _far(text)
+        entry = remote.find(path)
+        if entry is None:
+            if asked.force:
+                continue
+            raise NotFound(f"{text} does not exist.")
+        if entry.is_dir and not asked.recursive and remote.list(path):
+            raise NotEmpty(f"{text} is not empty; use -r.")
+        remote.delete(path, recursive=asked.recursive)
+        print(f"removed {text}")
+
+
+def _make_directory(asked: argparse.Namespace, remote: Remote) -> None:
+    for text in asked.paths:
+        remote.mkdirs(_far(text))
+        print(f"made {text}")
+
+
+def _move(asked: argparse.Namespace, remote: Remote) -> None:
+    source, target = (_far(text) for text in asked.paths)
+    remote.stat(source)
+    there = remote.find(target)
+    if there is not None and not there.is_dir:
+        if not asked.force:
+            raise PaiFsError(f"{asked.paths[1]} exists already; -f replaces it.")
+        remote.delete(target, recursive=False)
+    remote.rename(source, target)
+    print(f"moved {asked.paths[0]} to {asked.paths[1]}")
+
+
+def _hash(asked: argparse.Namespace, remote: Remote) -> None:
+    for text in asked.paths:
+        digest = hashlib.sha1(usedforsecurity=False)
+        one = place(text, remote)
+        if one.is_dir() is None:
+            raise NotFound(f"{text} does not exist.")
+        folder, name = one.split()
+        for piece in folder.read(name, 0):
+            digest.update(piece)
+        print(f"{digest.hexdigest()}  {text}")
+
+
+def _far(text: str) -> str:
+    if not text.startswith(SCHEME):
+        raise Usage(f"{text} is on this machine. A path in the store begins with {SCHEME}")
+    return "/" + text.removeprefix(SCHEME).strip("/")
+
+
+_DO: dict[str, Callable[[argparse.Namespace, Remote], None]] = {
+    "list": _list,
+    "copy": _copy,
+    "remove": _remove,
+    "makeDirectory": _make_directory,
+    "move": _move,
+    "hash": _hash,
+}
+
+
+class _Bar:
+    """Bytes so far and their rate, on a terminal only."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+        self._began = self._said = time.monotonic()
+        self._done = 0
+        self._lock = threading.Lock()
+
+    def add(self, count: int) -> None:
+        with self._lock:
+            self._done += count
+            now = time.monotonic()
+            if self._shown and now - self._said >= 0.2:
+                self._said = now
+                rate = self._done / 1e6 / (now - self._began)
+                print(f"\r{self._done / 1e6:10.1f} MB {rate:8.1f} MB/s", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        if self._shown:
+            print("\r" + " " * 30 + "\r", end="", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

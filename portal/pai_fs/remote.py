@@ -1,0 +1,155 @@
+"""WebHDFS, the few operations that are needed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import quote
+
+import requests
+from requests.adapters import HTTPAdapter
+
+from portal.pai_fs.config import Config
+from portal.pai_fs.errors import Denied, NotEmpty, NotFound, PaiFsError, Unreachable
+
+PIECE = 1 << 20
+TIMEOUT = (5, 60)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file or folder; ``modified`` in milliseconds."""
+
+    path: str
+    is_dir: bool
+    size: int
+    modified: int
+    owner: str
+    group: str
+    mode: int
+    children: int
+
+    @property
+    def name(self) -> str:
+        return self.path.rsplit("/", 1)[-1]
+
+
+class Remote:
+    def __init__(self, config: Config, threads: int = 4) -> None:
+        self._base = f"{config.url}/webhdfs/v1"
+        self._session = requests.Session()
+        self._session.trust_env = False
+        self._session.mount("http", HTTPAdapter(pool_maxsize=threads))
+        if config.token:
+            self._session.headers["Authorization"] = f"Bearer {config.token}"
+        else:
+            self._session.params = {"user.name": config.user}
+
+    def stat(self, path: str) -> Entry:
+        return _entry(path, self._ask("GET", path, "GETFILESTATUS")["FileStatus"])
+
+    def find(self, path: str) -> Entry | None:
+        try:
+            return self.stat(path)
+        except NotFound:
+            return None
+
+    def list(self, path: str) -> list[Entry]:
+        rows = self._ask("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
+        base = path.rstrip("/")
+        return [_entry(f"{base}/{row['pathSuffix']}" if row["pathSuffix"] else path, row) for row in rows]
+
+    def mkdirs(self, path: str) -> None:
+        self._ask("PUT", path, "MKDIRS")
+
+    def rename(self, source: str, target: str) -> None:
+        if not self._ask("PUT", source, "RENAME", destination=target).get("boolean"):
+            raise PaiFsError(f"{source} could not be moved to {target}.")
+
+    def delete(self, path: str, *, recursive: bool) -> None:
+        if not self._ask("DELETE", path, "DELETE", recursive="true" if recursive else "false").get("boolean"):
+            raise NotFound(f"{path} does not exist.")
+
+    def read(self, path: str, offset: int = 0) -> Iterator[bytes]:
+        answer = self._send("GET", self._url(path), {"op": "OPEN", "offset": offset}, stream=True)
+        with closing(answer):
+            try:
+                yield from answer.iter_content(PIECE)
+            except requests.RequestException as error:
+                raise Unreachable(f"Reading {path} broke off ({type(error).__name__}).") from None
+
+    def create(self, path: str, chunks: Iterable[bytes], *, overwrite: bool) -> None:
+        self._write("PUT", path, {"op": "CREATE", "overwrite": "true" if overwrite else "false"}, chunks)
+
+    def append(self, path: str, chunks: Iterable[bytes]) -> None:
+        self._write("POST", path, {"op": "APPEND"}, chunks)
+
+    def _write(self, method: str, path: str, params: dict[str, str], chunks: Iterable[bytes]) -> None:
+        first = self._send(method, self._url(path), params, allow_redirects=False)
+        location = first.headers.get("Location", "")
+        if first.status_code != 307 or not location:
+            raise PaiFsError(f"The server did not say where to write {path}.")
+        data = _Chunks(chunks)
+        self._send(method, location, {}, data=data, headers={"Content-Type": "application/octet-stream"})
+
+    def _ask(self, method: str, path: str, op: str, **params: str) -> dict[str, Any]:
+        answer = self._send(method, self._url(path), {"op": op, **params})
+        return dict(answer.json()) if answer.content else {}
+
+    def _url(self, path: str) -> str:
+        return self._base + quote(path, "/=")
+
+    def _send(self, method: str, url: str, params: dict[str, Any], **more: Any) -> requests.Response:
+        try:
+            answer = self._session.request(method, url, params=params, timeout=TIMEOUT, **more)
+        except requests.RequestException as error:
+            raise Unreachable(f"{self._base} does not answer ({type(error).__name__}).") from None
+        if answer.status_code >= 400:
+            raise _error(answer)
+        return answer
+
+
+class _Chunks:
+    """An iterable that requests sends chunked, also when it is empty."""
+
+    def __init__(self, chunks: Iterable[bytes]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self._chunks)
+
+
+def _error(answer: requests.Response) -> PaiFsError:
+    try:
+        told = answer.json()["RemoteException"]
+        kind, message = str(told["exception"]), str(told["message"]).partition("\n")[0]
+    except (ValueError, KeyError, TypeError):
+        kind, message = "", f"The server answered {answer.status_code}."
+    answer.close()
+    if kind == "FileNotFoundException" or answer.status_code == 404:
+        return NotFound(message)
+    if kind == "PathIsNotEmptyDirectoryException" or "not empty" in message:
+        return NotEmpty(message)
+    if answer.status_code == 401:
+        return Denied(f"{message} (pai-fs --config host=... port=... user=... signs in)")
+    if kind in ("AccessControlException", "SecurityException"):
+        return Denied(message)
+    again = ("RetriableException", "StandbyException", "RecoveryInProgressException", "AlreadyBeingCreatedException")
+    if answer.status_code >= 500 or kind in again:
+        return Unreachable(message)
+    return PaiFsError(message)
+
+
+def _entry(path: str, row: dict[str, Any]) -> Entry:
+    return Entry(
+        path=path,
+        is_dir=row["type"] == "DIRECTORY",
+        size=int(row["length"]),
+        modified=int(row["modificationTime"]),
+        owner=str(row["owner"]),
+        group=str(row["group"]),
+        mode=int(str(row["permission"]), 8),
+        children=int(row.get("childrenNum", 0)),
+    )

@@ -1,0 +1,135 @@
+"""pai-fs as a program, with a portal and straight with a real NameNode."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.portal import ROOT, Portal
+from tests.bed.hdfs_bed import HdfsBed
+from tests.helpers import until
+
+PROGRAM = ROOT / "scripts" / "pai-fs"
+
+
+@dataclass(frozen=True)
+class Shell:
+    """Runs it with settings of its own."""
+
+    config: Path
+
+    def __call__(self, *arguments: str, code: int = 0, **env: str) -> str:
+        done = subprocess.run(
+            [str(PROGRAM), *arguments],
+            env={**os.environ, "PAI_FS_CONFIG": str(self.config), **env},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == code, (arguments, done.stdout, done.stderr)
+        return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    portal = Portal(tmp_path_factory.mktemp("portal"), "unix:///nowhere.sock")
+    try:
+        portal.start()
+        yield portal
+    finally:
+        portal.close()
+
+
+@pytest.fixture(params=["portal", pytest.param("hdfs", marks=pytest.mark.hdfs)])
+def pai_fs(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
+    shell = Shell(tmp_path / "config.json")
+    if request.param == "portal":
+        portal: Portal = request.getfixturevalue("portal")
+        _sign_in(shell, portal)
+    else:
+        bed: HdfsBed = request.getfixturevalue("hdfs")
+        host, port = bed.url.removeprefix("http://").split(":")
+        shell("--config", f"host={host}", f"port={port}", f"user={bed.user}", "token=")
+    shell("-rm", "-r", "-f", "hdfs://shared/t")
+    return shell
+
+
+def _sign_in(shell: Shell, portal: Portal) -> None:
+    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+    password = (portal.home / "secrets" / "admin-password").read_text().strip()
+    said = shell("--config", f"host={host}", f"port={port}", "user=admin", PAI_FS_PASSWORD=password)
+    assert "signed in" in said and password not in said
+
+
+def test_files_and_folders_go_there_and_back(pai_fs: Shell, tmp_path: Path) -> None:
+    source = tmp_path / "data"
+    (source / "deep").mkdir(parents=True)
+    for number in range(12):
+        (source / "deep" / f"{number}.bin").write_bytes(os.urandom(3000 + number))
+    (source / "big").write_bytes(os.urandom(20 << 20))
+    (source / "empty").write_bytes(b"")
+    said = pai_fs("-cp", "-r", str(source), "hdfs://shared/t")
+    assert "copied 14 files" in said and "MB/s" in said
+    listed = pai_fs("-ls", "hdfs://shared/t").splitlines()
+    assert listed[0] == "total 3" and listed[-1] == f"size {20 << 20}"
+    assert [line.split()[-1] for line in listed[1:-1]] == ["big", "deep", "empty"]
+    assert listed[2].startswith("d")
+    digest = hashlib.sha1((source / "big").read_bytes()).hexdigest()
+    assert pai_fs("--hash", "hdfs://shared/t/big").split()[0] == digest
+    pai_fs("-cp", "-r", "hdfs://shared/t/*", str(tmp_path / "back"))
+    for file in source.rglob("*"):
+        if file.is_file():
+            assert (tmp_path / "back" / file.relative_to(source)).read_bytes() == file.read_bytes()
+    pai_fs("-cp", "-r", "hdfs://shared/t/deep", "hdfs://shared/t/again")
+    pai_fs("-mv", "hdfs://shared/t/big", "hdfs://shared/t/again")
+    assert "big" in pai_fs("-ls", "hdfs://shared/t/again")
+    pai_fs("-mkdir", "hdfs://shared/t/a/b/c")
+    pai_fs("-rm", "hdfs://shared/t/a", code=5)
+    pai_fs("-rm", "-r", "hdfs://shared/t")
+    pai_fs("-ls", "hdfs://shared/t", code=3)
+
+
+def test_what_is_there_is_replaced_only_with_f(pai_fs: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("one")
+    pai_fs("-cp", str(tmp_path / "file"), "hdfs://shared/t/file")
+    (tmp_path / "file").write_text("other")
+    assert "-f replaces" in pai_fs("-cp", str(tmp_path / "file"), "hdfs://shared/t/file", code=1)
+    pai_fs("-cp", "-f", str(tmp_path / "file"), "hdfs://shared/t/file")
+    pai_fs("-cp", "hdfs://shared/t/file", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_text() == "other"
+
+
+def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "config.json")
+    _sign_in(shell, portal)
+    content = os.urandom(1 << 20) * 160
+    (tmp_path / "big").write_bytes(content)
+    killed = threading.Thread(target=_kill_when_it_writes, args=(portal,))
+    killed.start()
+    shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/survivor")
+    killed.join()
+    assert portal.text().count("web was ended by SIGKILL") >= 1
+    assert shell("--hash", "hdfs://shared/survivor").split()[0] == hashlib.sha1(content).hexdigest()
+
+
+def _kill_when_it_writes(portal: Portal) -> None:
+    folder = portal.home / "store" / "shared"
+    until(
+        lambda: any(file.stat().st_size > 50 << 20 for file in folder.glob(".survivor*")), 30, 0.01, "it is under way"
+    )
+    os.kill(portal.running("web")[0], signal.SIGKILL)
+
+
+def test_nobody_gets_in_without_signing_in(portal: Portal, tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "config.json")
+    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+    assert "--config" in shell("-ls", "hdfs://", "--host", host, "--port", port, code=4)
+    shell("--config", f"host={host}", f"port={port}", "user=admin", PAI_FS_PASSWORD="wrong", code=4)

@@ -1,0 +1,172 @@
+"""pai-fs: its settings, what it refuses, and copies whose connection breaks."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from portal.pai_fs import config, copying
+from portal.pai_fs.config import Config
+from portal.pai_fs.copying import copy
+from portal.pai_fs.errors import CheckFailed, GaveUp, PaiFsError, Unreachable
+from portal.pai_fs.main import main
+from portal.pai_fs.places import File, Near, part_of, place
+from portal.pai_fs.remote import Remote
+
+
+@pytest.fixture(autouse=True)
+def _own_config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PAI_FS_CONFIG", str(tmp_path / "config" / "pai-fs.json"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(copying, "FIRST_PAUSE", 0.0)
+
+
+class Shaky(Near):
+    """A folder that stands for the other side: its connection breaks after so many bytes, so many times."""
+
+    def __init__(self, path: str, after: int, times: int) -> None:
+        super().__init__(path)
+        self.after, self.times, self.sent = after, times, 0
+
+    def add(self, name: str, pieces: Iterator[bytes]) -> None:
+        super().add(name, self._breaking(pieces))
+
+    def put(self, name: str, pieces: Iterator[bytes]) -> None:
+        super().put(name, self._breaking(pieces))
+
+    def split(self) -> tuple[Near, str]:
+        folder, name = super().split()
+        shaky = Shaky(folder.path, self.after, self.times)
+        return shaky, name
+
+    def _breaking(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        left = self.after
+        for piece in pieces:
+            if self.times and left < len(piece):
+                self.times -= 1
+                yield piece[:left]
+                raise Unreachable("the connection broke")
+            left -= len(piece)
+            self.sent += len(piece)
+            yield piece
+
+
+@pytest.fixture(autouse=True)
+def _any_sides(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "refuse_same_side", lambda source, target: None)
+
+
+def take(source: str, target: Near, **more: bool) -> copying.Copied:
+    options = {"contents": False, "recursive": False, "force": False, **more}
+    return copy(Near(source), target, progress=lambda count: None, **options)
+
+
+def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "PART", 4 << 20)
+    monkeypatch.setattr(copying, "SMALL", 1 << 20)
+    content = os.urandom(11 << 20)
+    (tmp_path / "big").write_bytes(content)
+    (tmp_path / "far").mkdir()
+    shaky = Shaky(str(tmp_path / "far"), after=(3 << 20) + 7, times=3)
+    take(str(tmp_path / "big"), shaky)
+    assert (tmp_path / "far" / "big").read_bytes() == content
+    assert shaky.sent < 2 * len(content), "what had arrived was not sent again"
+    assert os.listdir(tmp_path / "far") == ["big"]
+
+
+def test_an_interrupted_copy_is_gone_on_with_by_the_next(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(copying, "SMALL", 10)
+    (tmp_path / "file").write_bytes(b"0123456789abcdef")
+    target = Near(str(tmp_path / "copy"))
+    (file,) = Near(str(tmp_path / "file")).files()[1]
+    (tmp_path / part_of("copy", file.mark)).write_bytes(b"0123")
+    read: list[int] = []
+    monkeypatch.setattr(Near, "read", lambda self, name, offset: read.append(offset) or iter([b"456789abcdef"]))
+    take(str(tmp_path / "file"), target)
+    assert read == [4] and (tmp_path / "copy").read_bytes() == b"0123456789abcdef"
+
+
+def test_it_gives_up_after_some_tries(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100)
+    with pytest.raises(GaveUp):
+        take(str(tmp_path / "file"), Shaky(str(tmp_path / "copy"), after=10, times=99))
+    assert not (tmp_path / "copy").exists()
+
+
+def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_bytes(b"x" * 100)
+    monkeypatch.setattr(Near, "_file", lambda self, name: File(name, 99, "m"))
+    with pytest.raises(CheckFailed):
+        take(str(tmp_path / "file"), Near(str(tmp_path / "copy")))
+
+
+def test_folders_are_copied_as_cp_does(tmp_path: Path) -> None:
+    for name in ("a/x", "a/b/y", "a/b/.h"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "a" / "empty").mkdir()
+    source = str(tmp_path / "a")
+    with pytest.raises(PaiFsError, match="use -r"):
+        take(source, Near(str(tmp_path / "new")))
+    assert take(source, Near(str(tmp_path / "new")), recursive=True).files == 3
+    assert (tmp_path / "new" / "b" / ".h").read_text() == "a/b/.h" and (tmp_path / "new" / "empty").is_dir()
+    take(source, Near(str(tmp_path / "new")), recursive=True)
+    assert (tmp_path / "new" / "a" / "x").exists(), "into a folder that is there"
+    (tmp_path / "third").mkdir()
+    take(source, Near(str(tmp_path / "third")), recursive=True, contents=True)
+    assert (tmp_path / "third" / "x").exists()
+    with pytest.raises(PaiFsError, match="-f replaces"):
+        take(source, Near(str(tmp_path / "third")), recursive=True, contents=True)
+    take(source, Near(str(tmp_path / "third")), recursive=True, contents=True, force=True)
+
+
+def test_paths_in_the_store_have_no_host() -> None:
+    remote = Remote(Config())
+    assert place("hdfs://mydir/x", remote).path == "/mydir/x"
+    assert place("hdfs://", remote).path == "/"
+    assert place("some/where", remote).path == "some/where"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 2),
+        (["-ls"], 2),
+        (["-cp", "a"], 2),
+        (["-cp", "a", "b", "c"], 2),
+        (["-rm", "local"], 2),
+        (["-mv", "hdfs://a", "local"], 2),
+        (["--config", "nonsense"], 2),
+        (["--config", "port=x"], 2),
+        (["-ls", "hdfs://", "--host", "127.0.0.1", "--port", "9"], 1),
+    ],
+)
+def test_what_cannot_be_done_ends_with_its_code(
+    arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    assert capsys.readouterr().err.startswith("pai-fs: ")
+
+
+def test_an_unknown_option_is_wrong_usage() -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--what"])
+    assert ended.value.code == 2
+
+
+def test_settings_are_kept_for_their_user_alone(tmp_path: Path) -> None:
+    made = config.configure(["host=portal", "port=1234", "user=mira", "token=t"])
+    assert config.load() == made == Config("portal", 1234, "mira", "t")
+    assert stat.S_IMODE(config.path().stat().st_mode) == 0o600
+    assert json.loads(config.path().read_text())["token"] == "t"
+
+
+def test_a_config_of_the_older_program_is_not_unpickled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("pai-fs.config").write_bytes(b"cos\nsystem\n(S'touch hacked'\ntR.")
+    assert main(["-ls", "hdfs://"]) == 2
+    assert "--config" in capsys.readouterr().err and not Path("hacked").exists()

@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import idle, pages, rates, serving, starts
+from benchmarks import files, idle, pages, rates, serving, starts
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
-NAMES = ("starts", "rates", "idle", "pages", "serving", "passes")
+NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files")
 
 
 def main() -> int:
@@ -31,7 +31,9 @@ def main() -> int:
     print(f"{os.cpu_count()} cores, {load}. On a busy machine ratios and CPU times hold, other times do not.")
     if "passes" in wanted:
         _passes(report)
-    if set(wanted) - {"passes"}:
+    if "files" in wanted:
+        files.measure(report)
+    if set(wanted) - {"passes", "files"}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0
@@ -39,7 +41,7 @@ def main() -> int:
 
 def _on_an_engine(report: Report, wanted: list[str]) -> None:
     if reason := missing():
-        print(f"\nNo engine of our own ({reason}): only the passes are measured.")
+        print(f"\nNo engine of our own ({reason}): only passes and files are measured.")
         return
     folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), Bed()
     try:
@@ -87,6 +89,9 @@ def _tell_passes(report: Report, which: str, found: dict[str, float]) -> None:
     report.add("placements", f"{rate:.0f} /s", beside, ">= 500 /s", rate >= 500)
     shown = f"p50 {found['placing_p50_ms']:.0f} ms, max {found['placing_max_ms']:.0f} ms"
     report.add("pass that places", shown, f"up to {found['most_placed']} tasks each")
+    shown = f"max {found['losing_max_ms']:.0f} ms, {found['losing_cpu_ms']:.0f} ms of CPU"
+    beside = f"{found['lost']:,} told in the first three, the rest follows"
+    report.add("pass after every container has vanished", shown, beside)
     report.add("first pass of a new process", f"{found['first_ms']:.0f} ms", "reads every job once")
 
 

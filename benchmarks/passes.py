@@ -20,6 +20,7 @@ import django
 NODES, GPUS, CPUS, MEMORY_MB, WAITING = 1_000, 8, 64, 512_000, 10_000
 EXTRA = {"alike": 8_000, "different": 2_000}  # about as many jobs as find room
 IDLE_PASSES = 10
+LOSING_PASSES = 3  # of the many that it takes to tell every job
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,11 @@ class Simulation:
         seconds, cpu = time.perf_counter() - began, time.process_time() - used
         self._start_containers()
         return Pass(seconds, cpu, Task.objects.exclude(state="WAITING").count() - before)
+
+    def lose_everything(self) -> None:
+        """Each engine has started anew and has nothing."""
+        for containers in self.running.values():
+            containers.clear()
 
     def _start_containers(self) -> None:
         from django.utils import timezone
@@ -99,12 +105,15 @@ def _measure(which: str) -> dict[str, Any]:
     idle = [with_no_free_gpu.one_pass() for _ in range(IDLE_PASSES + 2)][2:]  # the last starts have settled
     placed = sum(one.placed for one in placing)
     placed_later = placed - placing[0].placed  # the first pass of a process reads every job
+    running = Task.objects.filter(state="RUNNING").count()
     waiting = Job.objects.filter(state="WAITING").count()
     gpus = sum(len(ids) for ids in Allocation.objects.values_list("gpu_ids", flat=True))
+    with_no_free_gpu.lose_everything()
+    losing = [with_no_free_gpu.one_pass() for _ in range(LOSING_PASSES)]
     return {
         "waiting": waiting,
         "gpus_taken": gpus,
-        "tasks_running": Task.objects.filter(state="RUNNING").count(),
+        "tasks_running": running,
         "placed": placed,
         "placements_per_s": placed_later / sum(one.seconds for one in placing[1:]),
         "placements_per_cpu_s": placed_later / sum(one.cpu for one in placing[1:]),
@@ -112,6 +121,9 @@ def _measure(which: str) -> dict[str, Any]:
         "first_ms": 1000 * placing[0].seconds,
         "placing_p50_ms": 1000 * statistics.median(one.seconds for one in placing[1:]),
         "placing_max_ms": 1000 * max(one.seconds for one in placing[1:]),
+        "losing_max_ms": 1000 * max(one.seconds for one in losing),
+        "losing_cpu_ms": 1000 * max(one.cpu for one in losing),
+        "lost": Task.objects.filter(state="FAILED").count(),
         "idle_p50_ms": 1000 * statistics.median(one.seconds for one in idle),
         "idle_p95_ms": 1000 * statistics.quantiles([one.seconds for one in idle], n=20)[-1],
         "idle_cpu_ms": 1000 * statistics.median(one.cpu for one in idle),

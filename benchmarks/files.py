@@ -1,0 +1,158 @@
+"""100 MB to and from HDFS: straight from the DataNode, by the store and through the portal's gateway, in turns, each on
+the same file; and the gateway over a folder, beside the folder itself. With the memory that the portal takes for it."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
+from http.client import HTTPConnection
+from pathlib import Path
+from statistics import median
+from typing import Any
+from urllib.parse import urlsplit
+
+from benchmarks.report import Report
+from portal.store.base import Store
+from portal.store.hdfs import HdfsStore
+from portal.store.local import LocalStore
+from tests.acceptance.portal import Portal
+from tests.bed.hdfs_bed import HdfsBed, missing
+
+MB = 100
+TURNS = 5
+_BLOCK = bytes(range(256)) * 4096  # 1 MiB
+_BLOCKS = MB * 1_000_000 // len(_BLOCK)
+_SIZE = _BLOCKS * len(_BLOCK)
+
+Way = tuple[Callable[[], None], Callable[[], None]]  # to write the file, and to read it
+
+
+def measure(report: Report) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
+    try:
+        if reason := missing():
+            print(f"\nFiles are measured on a folder alone: {reason}")
+        else:
+            _on_hdfs(report, folder / "hdfs")
+        _on_a_folder(report, folder / "folder")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _on_hdfs(report: Report, home: Path) -> None:
+    with closing(HdfsBed()) as hdfs, closing(_portal(home, hdfs)) as portal:
+        portal.start()
+        ways = {
+            "DataNode": _by_http(hdfs.url, f"user.name={hdfs.user}", {}),
+            "HdfsStore": _by_store(HdfsStore([hdfs.url], hdfs.user)),
+            "gateway": _by_http(portal.url, "", _signed_in(portal)),
+        }
+        _tell(report, f"Files of {MB} MB on HDFS ({TURNS} in turns)", ways, portal)
+
+
+def _on_a_folder(report: Report, home: Path) -> None:
+    with closing(_portal(home)) as portal:
+        portal.start()
+        ways = {
+            "LocalStore": _by_store(LocalStore(home / "store")),
+            "gateway": _by_http(portal.url, "", _signed_in(portal)),
+        }
+        _tell(report, f"Files of {MB} MB on a folder ({TURNS} in turns)", ways, portal)
+
+
+def _tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) -> None:
+    """The first way is what the others stand beside."""
+    web = portal.running("web")[0]
+    before = _peak(web)
+    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in ways}
+    for turn in range(TURNS + 1):
+        for name, way in ways.items():
+            for act, rates in zip(way, found[name], strict=True):
+                began = time.perf_counter()
+                act()
+                if turn:  # the first of each fills caches
+                    rates.append(_SIZE / 1e6 / (time.perf_counter() - began))
+    grown = _peak(web) - before
+    report.title(title)
+    first = next(iter(ways))
+    for at, verb in enumerate(("write", "read")):
+        for name, both in found.items():
+            rates = both[at]
+            ratio = "" if name == first else f"{median(rates) / median(found[first][at]):.2f} x {first}"
+            report.add(f"{name}: {verb}", f"{median(rates):.0f} MB/s", f"{ratio:<18} {min(rates):.0f}-{max(rates):.0f}")
+    report.add("web process: memory more at its peak", f"{grown:.0f} MB", "", "<= 50 MB", grown <= 50)
+
+
+def _by_store(store: Store) -> Way:
+    def write() -> None:
+        assert store.write("/shared/bench", (_BLOCK for _ in range(_BLOCKS))) == _SIZE
+
+    def read() -> None:
+        with store.open_read("/shared/bench") as file:
+            _drain(file)
+
+    return write, read
+
+
+def _by_http(url: str, who: str, headers: Mapping[str, str]) -> Way:
+    """WebHDFS in two steps, as its clients do it."""
+    address = f"{url}/webhdfs/v1/shared/bench-http?{who}&op="
+
+    def write() -> None:
+        status, target = _ask("PUT", f"{address}CREATE&overwrite=true", headers)
+        assert status == 307, status
+        whole = {**headers, "Content-Length": str(_SIZE), "Content-Type": "application/octet-stream"}
+        status, _ = _ask("PUT", target, whole, (_BLOCK for _ in range(_BLOCKS)))
+        assert status == 201, status
+
+    def read() -> None:
+        status, target = _ask("GET", f"{address}OPEN", headers, into=_drain)
+        if status == 307:
+            status, _ = _ask("GET", target, headers, into=_drain)
+        assert status == 200, status
+
+    return write, read
+
+
+def _ask(
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: Iterator[bytes] | None = None,
+    into: Callable[[Any], None] = lambda answer: answer.read(),
+) -> tuple[int, str]:
+    """Status and where it points to. ``into`` takes the body of an answer that is one."""
+    parts = urlsplit(url)
+    with closing(HTTPConnection(parts.hostname or "", parts.port, timeout=60)) as connection:
+        connection.request(method, f"{parts.path}?{parts.query}", body, dict(headers))
+        answer = connection.getresponse()
+        if answer.status == 200:
+            into(answer)
+        return answer.status, answer.headers.get("Location", "")
+
+
+def _drain(file: Any) -> None:
+    buffer, size = memoryview(bytearray(len(_BLOCK))), 0
+    while got := file.readinto(buffer):
+        size += got
+    assert size == _SIZE, size
+
+
+def _portal(home: Path, hdfs: HdfsBed | None = None) -> Portal:
+    """Without an engine: no container runs here."""
+    home.mkdir()
+    where = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user} if hdfs else {}
+    return Portal(home, "unix:///nowhere.sock", **where)
+
+
+def _signed_in(portal: Portal) -> dict[str, str]:
+    return {"Authorization": portal.http.headers["Authorization"]}
+
+
+def _peak(pid: int) -> float:
+    """Of its own memory, in MB."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1000 for line in lines if line.startswith("VmHWM"))

@@ -42,9 +42,9 @@ class Registry:
         self._server.daemon_threads = True
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
-    def add(self, repository: str, size: int = 2_000) -> str:
-        """An image of one layer with ``size`` random bytes; its full name, tag 1."""
-        tar = _layer(size)
+    def add(self, repository: str, size: int = 2_000, *, root: bytes = b"") -> str:
+        """An image of one layer, ``root`` (a tar) or else ``size`` random bytes; its full name, tag 1."""
+        tar = root or _layer(size)
         packed = gzip.compress(tar, 1)
         config = json.dumps(
             {

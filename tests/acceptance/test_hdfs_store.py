@@ -11,6 +11,7 @@ from portal.store.base import PathNotFound, Store, StoreUnavailable
 from portal.store.hdfs import HdfsStore
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content
+from tests.helpers import until
 
 pytestmark = pytest.mark.hdfs
 
@@ -71,6 +72,35 @@ def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypat
         hdfs.thaw()
 
 
+def test_a_silent_datanode_is_no_reason_to_give_up_the_namenode(
+    hdfs: HdfsBed, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.write("/file", [b"x"])
+    monkeypatch.setattr("portal.store.hdfs.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.store.hdfs.DATANODE", (1.0, 1.0))
+    hdfs.freeze("datanode")
+    try:
+        with pytest.raises(StoreUnavailable, match="DataNode"):
+            content(store, "/file")
+        with pytest.raises(StoreUnavailable, match="DataNode"):
+            store.write("/other", [b"x"])
+        assert [entry.name for entry in store.list("/")] == ["file"]
+    finally:
+        hdfs.thaw("datanode")
+    until(lambda: _reads(store, "/file"), 20, 0.1, what="the DataNode is back")
+
+
+def test_a_store_that_comes_back_is_used_again(hdfs: HdfsBed, store: Store) -> None:
+    store.write("/file", [b"x"])
+    hdfs.kill()
+    try:
+        with pytest.raises(StoreUnavailable):
+            store.stat("/file")
+    finally:
+        hdfs.start()
+    until(lambda: _reads(store, "/file"), 20, 0.1, what="the store is used again")
+
+
 def test_a_write_that_hdfs_dies_in_leaves_what_was_there(hdfs: HdfsBed, store: Store) -> None:
     store.write("/file", [b"old"])
 
@@ -92,3 +122,10 @@ def test_a_write_that_hdfs_dies_in_leaves_what_was_there(hdfs: HdfsBed, store: S
     assert [entry.name for entry in again.list("/") if not entry.is_dir] == ["file"]
     with pytest.raises(PathNotFound):
         again.stat("/gone")
+
+
+def _reads(store: Store, path: str) -> bool:
+    try:
+        return content(store, path) == b"x"
+    except StoreUnavailable:
+        return False

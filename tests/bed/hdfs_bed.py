@@ -51,12 +51,12 @@ class HdfsBed:
         until(lambda: not any(_alive(pid) for pid in self._pids.values()), 10, what="HDFS is dead")
         self._script("stop")
 
-    def freeze(self) -> None:
-        """The NameNode takes connections and says nothing."""
-        os.kill(self._pids["namenode"], signal.SIGSTOP)
+    def freeze(self, server: str = "namenode") -> None:
+        """It takes connections and says nothing."""
+        os.kill(self._pids[server], signal.SIGSTOP)
 
-    def thaw(self) -> None:
-        os.kill(self._pids["namenode"], signal.SIGCONT)
+    def thaw(self, server: str = "namenode") -> None:
+        os.kill(self._pids[server], signal.SIGCONT)
 
     def admin(self, *arguments: str) -> str:
         """``hdfs dfsadmin`` as the superuser."""

@@ -6,6 +6,7 @@ does not meet its predecessor's logs.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from array import array
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from portal.errors import NoLog
 from portal.store import open_store
 from portal.store.base import PathNotFound, Store
 
+_LONGEST = 230  # characters of a name; jobs and roles may have more than the 255 bytes that a file system takes
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
 
@@ -77,11 +79,23 @@ def current_place(task_id: int) -> Place:
 
 def folder_of(task: Task) -> str:
     job = task.job
-    return f"{attempt_folder(job.username, job.full_name, task.attempt.app_id)}/{_as_name(task.label)}"
+    return f"{attempt_folder(job.username, job.full_name, task.attempt.app_id)}/{as_file_name(task.label)}"
 
 
 def attempt_folder(username: str, full_name: str, app_id: str) -> str:
-    return "/Container/" + "/".join(map(_as_name, (username, full_name, "log", app_id)))
+    return f"{job_folder(username, full_name)}/log/{_as_name(app_id)}"
+
+
+def job_folder(username: str, full_name: str) -> str:
+    """Of all that Longshore keeps of a job in the store (v1 contract, 1.7)."""
+    return f"/Container/{_as_name(username)}/{as_file_name(full_name)}"
+
+
+def as_file_name(full_name: str) -> str:
+    """The job's name itself, unless it is longer than a store's names may be (a key adds ``.pub``, a part its mark)."""
+    if len(full_name) <= _LONGEST:
+        return _as_name(full_name)
+    return f"{full_name[: _LONGEST - 17]}~{hashlib.sha256(full_name.encode()).hexdigest()[:16]}"
 
 
 def _as_name(text: str) -> str:

@@ -13,11 +13,12 @@ from django.conf import settings
 from django.utils import timezone
 from django_q.tasks import async_task
 
-from jobs import sshkeys
+from jobs import log_places, sshkeys
 from jobs.models import Job
 from jobs.spec import JobSpec, substitute_paths
 from portal.errors import LongshoreError
 from portal.store import open_store, rules
+from portal.store.base import StoreUnavailable
 
 SWEEP_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itself
 _AT_ONCE = 200
@@ -32,9 +33,11 @@ def publish(job_id: int) -> bool:
         return True
     try:
         _write(job)
-    except LongshoreError as error:
+    except StoreUnavailable as error:
         log.info("the files of a job are written later", job=str(job), reason=error.message)
         return False
+    except LongshoreError as error:  # as it will be each time: nobody waits behind this job
+        log.warning("the files of a job cannot be written", job=str(job), reason=error.message)
     Job.objects.filter(pk=job_id).update(published_at=timezone.now())
     return True
 
@@ -54,12 +57,12 @@ def sweep() -> None:
 
 
 def folder_of(username: str, full_name: str) -> str:
-    return f"/Container/{username}/{full_name}"
+    return log_places.job_folder(username, full_name)
 
 
 def key_path(username: str, full_name: str) -> str:
     """Of the private key; the public one is beside it, with ``.pub``."""
-    return f"{folder_of(username, full_name)}/ssh/keyFiles/{full_name}"
+    return f"{folder_of(username, full_name)}/ssh/keyFiles/{log_places.as_file_name(full_name)}"
 
 
 def _write(job: Job) -> None:

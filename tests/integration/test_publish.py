@@ -121,3 +121,20 @@ def test_keys_are_of_the_form_that_was_asked_for() -> None:
     load_ssh_private_key(modern.private.encode(), None)
     assert old.public.startswith("ssh-rsa ") and old.private.startswith("-----BEGIN RSA PRIVATE KEY-----")
     load_pem_private_key(old.private.encode(), None)
+
+
+@pytest.mark.parametrize("length", [250, 246, 231])
+def test_a_very_long_name_is_shortened_in_the_store_and_only_there(cluster: Cluster, length: int) -> None:
+    """With the user's it may have 256 characters, one more than a file system takes."""
+    cluster.add_node()
+    job = cluster.submit(name="a" * length)
+    cluster.tick()
+    cluster.work()
+    cluster.tick()
+    cluster.finish(job)
+    cluster.settle()
+    assert cluster.job(job).published_at is not None
+    assert cluster.containers() == [], "its log was kept"
+    (folder,) = open_store().list(f"/Container/{cluster.owner.username}")
+    assert folder.name.startswith(f"{job.full_name[:200]}a")
+    assert {entry.name for entry in open_store().list(folder.path)} == {"JobConfig.json", "log", "ssh", "tmp"}

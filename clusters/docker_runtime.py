@@ -12,7 +12,6 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -170,11 +169,11 @@ class DockerRuntime:
             yield api
 
     def _status(self, api: APIClient, row: dict[str, Any]) -> ContainerStatus | None:
-        """None: removed since the list was taken. What was seen before is asked again only when its phase changed: a
-        running one has no news, an exited one never has."""
+        """None: removed since the list was taken. What was seen before is asked again only when its phase changed or it
+        is newly held: else a running one has no news, an exited one never has."""
         seen = self._seen.get(row["Id"])
-        if seen and seen.phase is phase_of(row) is not Phase.CREATED:
-            return seen if seen.held or not held_in(row) else replace(seen, held=True)
+        if seen and seen.phase is phase_of(row) is not Phase.CREATED and (seen.held or not held_in(row)):
+            return seen
         try:
             return inspected(api.inspect_container(row["Id"]))
         except NotFound:

@@ -48,7 +48,7 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
     phase = PHASES[str(state["Status"])]
     ended = phase is Phase.EXITED
     labels = dict(answer["Config"]["Labels"] or {})
-    unhealthy = (state.get("Health") or {}).get("Status") == "unhealthy"
+    held = bool(labels.get(LABEL_HOLD)) and not ended and (state.get("Health") or {}).get("Status") == "unhealthy"
     return ContainerStatus(
         id=str(answer["Id"]),
         name=str(answer["Name"]).lstrip("/"),
@@ -59,8 +59,15 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
         error=str(state["Error"]),
         started_at=moment(str(state["StartedAt"])),
         finished_at=moment(str(state["FinishedAt"])) if ended else None,
-        held=bool(labels.get(LABEL_HOLD)) and unhealthy and not ended,
+        held=held,
+        held_code=_held_code(state["Health"]) if held else None,
     )
+
+
+def _held_code(health: Mapping[str, Any]) -> int | None:
+    """What the last look of the health check printed."""
+    said = str((health.get("Log") or [{}])[-1].get("Output", "")).strip()
+    return int(said) if re.fullmatch(r"\d{1,3}", said) else None
 
 
 def moment(text: str) -> datetime | None:

@@ -52,7 +52,6 @@ class FakeContainer:
     request: ContainerRequest
     behaviour: Behaviour
     status: ContainerStatus
-    held_code: int = 0  # with what it ends when it is held
     files: dict[str, bytes] = field(default_factory=dict)
     log: dict[Stream, list[LogChunk]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
 
@@ -105,8 +104,7 @@ class FakeHost:
         """The command ended with ``code``; the container is kept until somebody stops it."""
         with self._changed:
             container = self._containers[name]
-            container.held_code = code
-            container.status = replace(container.status, held=True)
+            container.status = replace(container.status, held=True, held_code=code)
             self._event()
 
     def print(self, name: str, data: bytes, stream: Stream = "stdout") -> None:

@@ -81,7 +81,8 @@ class FakeRuntime(FakeHost):
             container = self._own(name)
             if container and container.status.phase is Phase.RUNNING:
                 told = EXIT_KILL if container.behaviour.ignores_term else EXIT_TERM
-                self._exit(container, container.held_code if container.status.held else told)
+                kept = container.status.held_code if container.status.held else None
+                self._exit(container, told if kept is None else kept)
 
     def remove(self, name: str) -> None:
         with self._changed:

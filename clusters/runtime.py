@@ -103,7 +103,7 @@ class ContainerRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     files: tuple[File, ...] = ()
-    hold_file: str = ""  # the container is ``held`` while this file is in it; needs LABEL_HOLD
+    hold_file: str = ""  # for debugging: it is ``held`` while this file, with a code, is in it; needs LABEL_HOLD
     tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts
     cpus: float = 1.0
     memory_mb: int = 100
@@ -131,7 +131,8 @@ class ContainerStatus:
     error: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    held: bool = False  # its command has ended, and it is kept for somebody to look at
+    held: bool = False  # its command has failed, and it is kept for somebody to look at
+    held_code: int | None = None  # with this code, if that is known
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,4 +140,4 @@ def _is_ours(status: ContainerStatus) -> bool:
 
 def _told(look: Look) -> tuple[object, ...]:
     """What the scheduler acts on: a look that says the same as the last wakes nobody."""
-    return look.reachable, {name: (status.id, status.phase) for name, status in look.containers.items()}
+    return look.reachable, {name: (status.id, status.phase, status.held) for name, status in look.containers.items()}

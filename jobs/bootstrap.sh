@@ -5,19 +5,21 @@
 # The container's init (Docker's tini, told by TINI_KILL_PROCESS_GROUP) sends a signal to this whole process group, so
 # TERM reaches the command and its children directly. The shells wait for what they started, so that a program has
 # the whole grace period to save its work, and only then end.
+#
+# Its variables begin with ls_: a name that the job has in its environment would change for the command too.
 
-pai=/pai
-environment=/etc/environment
-shell=/bin/bash
-cgroup=/sys/fs/cgroup
-home=/root
+ls_pai=/pai
+ls_environment=/etc/environment
+ls_shell=/bin/bash
+ls_cgroup=/sys/fs/cgroup
+ls_home=/root
 
-hold=$LONGSHORE_DEBUG_HOLD
+ls_hold=$LONGSHORE_DEBUG_HOLD
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
-log=$pai/log/runtime.pai.log
-(mkdir -p "$pai/log"; umask 0; : >"$log") 2>/dev/null
-[ -f "$log" ] && [ -w "$log" ] || log=/dev/null
-exec 3>&2 2>>"$log"
+ls_log=$ls_pai/log/runtime.pai.log
+(mkdir -p "$ls_pai/log"; umask 0; : >"$ls_log") 2>/dev/null
+[ -f "$ls_log" ] && [ -w "$ls_log" ] || ls_log=/dev/null
+exec 3>&2 2>>"$ls_log"
 
 PAI_WORK_DIR=${PAI_WORK_DIR:-$(pwd)}
 export PAI_WORK_DIR
@@ -32,41 +34,41 @@ write_environment() {
         -e "s/'/'\\\\''/g" -e "s/^([^=]*)=(.*)\$/\\1='\\2'/p"
     printf "PAI_WORK_DIR='%s'\n" "$PAI_WORK_DIR"
 }
-if [ -w "$environment" ] || { [ ! -e "$environment" ] && [ -w "${environment%/*}" ]; }; then
-    write_environment >>"$environment"
+if [ -w "$ls_environment" ] || { [ ! -e "$ls_environment" ] && [ -w "${ls_environment%/*}" ]; }; then
+    write_environment >>"$ls_environment"
 fi
 
 # The code is under /pai/code for reading; a copy to work in goes beside the start directory.
 copy_code() {
-    for item in "$pai"/code/* "$pai"/code/.[!.]*; do
-        [ -e "$item" ] || continue
-        { cp -Rf "$item" . && chmod -R u+w "./${item##*/}"; } >&2 2>&1 ||
-            echo "[WARNING] ${item##*/} could not be copied to $(pwd); it is in $pai/code" >&2
+    for ls_item in "$ls_pai"/code/* "$ls_pai"/code/.[!.]*; do
+        [ -e "$ls_item" ] || continue
+        { cp -Rf "$ls_item" . && chmod -R u+w "./${ls_item##*/}"; } >&2 2>&1 ||
+            echo "[WARNING] ${ls_item##*/} could not be copied to $(pwd); it is in $ls_pai/code" >&2
     done
 }
-[ ! -d "$pai/code" ] || copy_code
+[ ! -d "$ls_pai/code" ] || copy_code
 
 # ssh between the containers of the job and from outside (v1 contract, 5.6): for images that have it, as root.
 set_up_ssh() {
-    [ -r "$pai/bootstrap/ssh.key" ] || return 0
-    sshd=$(command -v sshd) || sshd=/usr/sbin/sshd
-    [ -x "$sshd" ] || sshd=
-    if [ -z "$sshd" ] && ! command -v ssh >/dev/null; then
+    [ -r "$ls_pai/bootstrap/ssh.key" ] || return 0
+    ls_sshd=$(command -v sshd) || ls_sshd=/usr/sbin/sshd
+    [ -x "$ls_sshd" ] || ls_sshd=
+    if [ -z "$ls_sshd" ] && ! command -v ssh >/dev/null; then
         echo '[INFO] no ssh: the image has neither ssh nor sshd; install openssh-server in it'
         return
     fi
-    if [ ! -w "$home" ]; then
+    if [ ! -w "$ls_home" ]; then
         echo '[INFO] no ssh: the image does not run as root'
         return
     fi
-    mask=$(umask)
+    ls_mask=$(umask)
     umask 077
-    mkdir -p "$home/.ssh"
-    cat "$pai/bootstrap/ssh.key" >"$home/.ssh/$PAI_JOB_NAME"
-    cat "$pai/bootstrap/ssh.authorized" >>"$home/.ssh/authorized_keys"
-    job_hosts >>"$home/.ssh/config"
-    umask "$mask"
-    if [ "$sshd" ] && [ "$PAI_CONTAINER_SSH_PORT" ]; then
+    mkdir -p "$ls_home/.ssh"
+    cat "$ls_pai/bootstrap/ssh.key" >"$ls_home/.ssh/$PAI_JOB_NAME"
+    cat "$ls_pai/bootstrap/ssh.authorized" >>"$ls_home/.ssh/authorized_keys"
+    job_hosts >>"$ls_home/.ssh/config"
+    umask "$ls_mask"
+    if [ "$ls_sshd" ] && [ "$PAI_CONTAINER_SSH_PORT" ]; then
         # In the background, and holding nothing of the command's: its end shall end the container.
         start_sshd </dev/null >&2 3>&- &
     fi
@@ -78,7 +80,7 @@ job_hosts() {
         -e "s|^PAI_HOST_IP_(.+)_([0-9]+)=(.*)\$|Host \\1-\\2\\
   HostName \\3\\
   User root\\
-  IdentityFile $home/.ssh/$PAI_JOB_NAME\\
+  IdentityFile $ls_home/.ssh/$PAI_JOB_NAME\\
   StrictHostKeyChecking no\\
   UserKnownHostsFile /dev/null\\
   LogLevel ERROR|p" \
@@ -89,13 +91,13 @@ job_hosts() {
 start_sshd() {
     umask 077
     mkdir -p /run/sshd
-    host_key=$pai/bootstrap/ssh.host
-    [ -f "$host_key" ] || ssh-keygen -q -t ed25519 -N '' -f "$host_key"
+    ls_host_key=$ls_pai/bootstrap/ssh.host
+    [ -f "$ls_host_key" ] || ssh-keygen -q -t ed25519 -N '' -f "$ls_host_key"
     # A login begins with an empty environment, whether or not the image's sshd asks PAM.
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' \
-        -e '/^(HOME|PWD|SHLVL|OLDPWD|_|TERM|HOSTNAME|TINI_KILL.*|LONGSHORE_DEBUG.*|LONGSHORE_FILE.*)=/d' -e p >"$home/.ssh/environment"
-    printf 'PAI_WORK_DIR=%s\n' "$PAI_WORK_DIR" >>"$home/.ssh/environment"
-    "$sshd" -p "$PAI_CONTAINER_SSH_PORT" -h "$host_key" -o PidFile=none -o PermitRootLogin=prohibit-password \
+        -e '/^(HOME|PWD|SHLVL|OLDPWD|_|TERM|HOSTNAME|TINI_KILL.*|LONGSHORE_DEBUG.*|LONGSHORE_FILE.*)=/d' -e p >"$ls_home/.ssh/environment"
+    printf 'PAI_WORK_DIR=%s\n' "$PAI_WORK_DIR" >>"$ls_home/.ssh/environment"
+    "$ls_sshd" -p "$PAI_CONTAINER_SSH_PORT" -h "$ls_host_key" -o PidFile=none -o PermitRootLogin=prohibit-password \
         -o PasswordAuthentication=no -o PubkeyAuthentication=yes -o StrictModes=no -o PermitUserEnvironment=yes \
         -o AuthorizedKeysFile=.ssh/authorized_keys && echo "[INFO] sshd listens on $PAI_CONTAINER_SSH_PORT"
 }
@@ -103,11 +105,11 @@ set_up_ssh >&2
 
 # True while anything but this script is alive in its process group.
 group_lives() {
-    for stat in /proc/[0-9]*/stat; do
-        { read -r line <"$stat"; } 2>/dev/null || continue
-        [ "${line%% *}" -ne $$ ] || continue
+    for ls_stat in /proc/[0-9]*/stat; do
+        { read -r ls_line <"$ls_stat"; } 2>/dev/null || continue
+        [ "${ls_line%% *}" -ne $$ ] || continue
         # after the name: state, parent, group
-        set -- ${line##*) }
+        set -- ${ls_line##*) }
         [ "$3" -ne $$ ] || [ "$1" = Z ] || return 0
     done
     return 1
@@ -115,53 +117,73 @@ group_lives() {
 
 # True when the kernel has killed a process of this container for its memory (cgroup v1, v2).
 was_short_of_memory() {
-    for file in "$cgroup/memory/memory.oom_control" "$cgroup/memory.events"; do
-        [ -r "$file" ] || continue
-        while read -r key count; do
-            [ "$key" != oom_kill ] || [ "$count" -eq 0 ] || return 0
-        done <"$file"
+    for ls_file in "$ls_cgroup/memory/memory.oom_control" "$ls_cgroup/memory.events"; do
+        [ -r "$ls_file" ] || continue
+        while read -r ls_key ls_count; do
+            [ "$ls_key" != oom_kill ] || [ "$ls_count" -eq 0 ] || return 0
+        done <"$ls_file"
     done
     return 1
 }
 
 # Commands are written for bash.
-[ -x "$shell" ] || shell=$(command -v bash) || shell=/bin/sh
+[ -x "$ls_shell" ] || ls_shell=$(command -v bash) || ls_shell=/bin/sh
 
-stopping=
-trap stopping=yes TERM
+ls_stopping=
+trap ls_stopping=yes TERM
 trap : HUP INT QUIT USR1 USR2
 echo '[INFO] USER COMMAND START' >&2
-(exec "$shell" "$pai/bootstrap/command.sh" 2>&3 3>&-)
-code=$?
-if [ "$code" -eq 0 ]; then
+(exec "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-)
+ls_code=$?
+if [ "$ls_code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else
-    echo "[INFO] the command ended with exit code $code" >&2
+    echo "[INFO] the command ended with exit code $ls_code" >&2
 fi
+
 # isDebug: the container of a command that failed is kept (the file tells the engine's health check), until it is told
-# to end or its time is over. Its exit code is the command's all the same.
+# to end or its time is over. Its exit code is the command's all the same. In slices, so that nobody who kills a `sleep`
+# ends it, and not in many, so that a week is a week. Nothing that is left in it is waited for: as without isDebug, the
+# end of the command was the end.
 hold_for_debugging() {
-    echo "=============================================================================" >&3
-    echo "The command ended with exit code $code. isDebug is on: this container is kept" >&3
-    echo "for $hold seconds and holds its resources. Log in by SSH to look around;" >&3
-    echo "release or stop the job when you are done." >&3
-    echo "=============================================================================" >&3
-    : >"$pai/bootstrap/held"
-    while [ "$hold" -gt 0 ] && [ -z "$stopping" ]; do
-        sleep 1 &
+    {
+        echo '============================================================================='
+        echo "The command ended with exit code $ls_code. isDebug is on: this container is kept for"
+        echo "$(in_words "$ls_hold") with all its resources, for you to look around in it."
+        echo 'It should be stopped by hand when it is no longer needed: release or stop the job.'
+        echo '============================================================================='
+    } >&3
+    (echo "$ls_code" >"$ls_pai/bootstrap/held")
+    while [ "$ls_hold" -gt 0 ] && [ -z "$ls_stopping" ]; do
+        ls_slice=60
+        [ "$ls_hold" -ge "$ls_slice" ] || ls_slice=$ls_hold
+        sleep "$ls_slice" &
         wait $!
-        hold=$((hold - 1))
+        ls_hold=$((ls_hold - ls_slice))
     done
     echo '[INFO] no longer kept for debugging' >&2
+    ls_stopping=
 }
-if [ "$hold" ] && [ "$code" -ne 0 ] && [ -z "$stopping" ]; then
+
+in_words() {
+    if [ "$1" -lt 120 ]; then
+        echo "$1 seconds"
+    elif [ "$1" -lt 7200 ]; then
+        echo "$(($1 / 60)) minutes"
+    elif [ "$1" -lt 172800 ]; then
+        echo "$(($1 / 3600)) hours"
+    else
+        echo "$(($1 / 86400)) days"
+    fi
+}
+if [ "$ls_hold" ] && [ "$ls_code" -ne 0 ] && [ -z "$ls_stopping" ]; then
     hold_for_debugging
 fi
-while [ "$stopping" ] && group_lives; do
+while [ "$ls_stopping" ] && group_lives; do
     sleep 0.1 || sleep 1
 done
 # Two codes that nobody uses, read by exits.py. 255 is what an engine says of a container that was lost with its host;
 # and of a container that ends at once it often misses that its command was killed for its memory.
-[ "$code" -ne 255 ] || code=223
-[ "$code" -ne 137 ] || ! was_short_of_memory || code=222
-exit "$code"
+[ "$ls_code" -ne 255 ] || ls_code=223
+[ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_code=222
+exit "$ls_code"

@@ -26,13 +26,13 @@ from portal.models import User
 
 def note(looks: Mapping[str, Look], now: datetime) -> None:
     """Write down what is newly kept, and order the end of what was released. No query while nothing is kept."""
-    names = [name for look in looks.values() for name, seen in look.containers.items() if seen.held]
-    if not names:
+    codes = {name: seen.held_code for look in looks.values() for name, seen in look.containers.items() if seen.held}
+    if not codes:
         return
-    kept = Task.objects.filter(container_name__in=names, state=TaskState.RUNNING).select_related("attempt")
+    kept = Task.objects.filter(container_name__in=codes, state=TaskState.RUNNING).select_related("attempt")
     for task in kept:
         if task.held_at is None:
-            _keep(task, now)
+            _keep(task, codes[task.container_name], now)
         elif task.released_at and _may_order(task, now):
             with transaction.atomic():
                 orders.send([Order(Kind.RELEASE, task.pk, task.node, task.container_name)], now)
@@ -45,8 +45,10 @@ def held_tasks(job: Job) -> list[Task]:
 
 
 def until(task: Task) -> datetime | None:
-    """When its time is over."""
-    return task.held_at + timedelta(seconds=settings.DEBUG_HOLD) if task.held_at else None
+    """When the time of a kept task is over; None unless it is kept."""
+    if task.held_at is None or task.state != TaskState.RUNNING:
+        return None
+    return task.held_at + timedelta(seconds=settings.DEBUG_HOLD)
 
 
 def release(actor: User, job: Job) -> int:
@@ -55,7 +57,9 @@ def release(actor: User, job: Job) -> int:
     now = timezone.now()
     with transaction.atomic():
         ids = [task.pk for task in held_tasks(job)]
-        released = Task.objects.filter(pk__in=ids, released_at__isnull=True).update(released_at=now)
+        released = Task.objects.filter(pk__in=ids, state=TaskState.RUNNING, released_at__isnull=True).update(
+            released_at=now
+        )
         if released:
             reason = f"{actor.username} released what was kept for debugging."
             Event.objects.create(job=job, at=now, kind="job.released", actor=actor.username, reason=reason)
@@ -64,7 +68,8 @@ def release(actor: User, job: Job) -> int:
     return released
 
 
-def _keep(task: Task, now: datetime) -> None:
+def _keep(task: Task, code: int | None, now: datetime) -> None:
+    how = "failed" if code is None else f"ended with exit code {code}"
     with transaction.atomic():
         fresh = Task.objects.filter(pk=task.pk, state=TaskState.RUNNING, held_at__isnull=True)
         if not fresh.update(held_at=now):
@@ -76,7 +81,7 @@ def _keep(task: Task, now: datetime) -> None:
             attempt=task.attempt.number,
             task=task.label,
             node=task.node,
-            reason=f"The command of {task.label} failed. Its container is kept for debugging.",
+            reason=f"The command of {task.label} {how}. Its container is kept for debugging.",
         )
         wake.notify("pages")
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from jobs import hold
 from jobs.models import Attempt, Task
 from jobs.spec import JobSpec, RoleSpec
 from portal import words
@@ -22,6 +23,7 @@ class TaskLine:
     ports: tuple[tuple[str, str], ...]  # (label, "31900–31903")
     gpus: str
     doing: str  # while starting
+    kept_until: datetime | None  # its command failed, and it is kept for debugging
     code: str  # "196", "" without an end
     ended: str  # "out of memory"
     bad: bool
@@ -77,6 +79,7 @@ def task_line(task: Task) -> TaskLine:
         ports=tuple((label, words.ranges(ports)) for label, ports in sorted(task.ports.items())),
         gpus=words.ranges(task.gpu_ids),
         doing=task.progress if task.state == "STARTING" else "",
+        kept_until=hold.until(task),
         code="" if task.exit_code is None else words.code(task.exit_code),
         ended=_ended(task),
         bad=task.state == "FAILED",

@@ -3,26 +3,29 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 
 import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from clusters.watch import Watch
 from jobs import hold
 from jobs.models import Event, Job
 from jobs.scheduler import Scheduler
 from portal.errors import Forbidden
 from portal.models import User
 from tests.cluster import Cluster
+from tests.helpers import until
 
 pytestmark = pytest.mark.django_db
 
 
-def held(cluster: Cluster, code: int = 3, **values: object) -> Job:
+def held(cluster: Cluster, code: int = 3) -> Job:
     """A job whose only task is kept, as the scheduler has seen."""
     cluster.add_node()
-    job = cluster.submit(jobEnvs={"isDebug": True}, **values)
+    job = cluster.submit(jobEnvs={"isDebug": True})
     cluster.tick()
     cluster.work()
     cluster.tick()
@@ -39,6 +42,28 @@ def test_a_kept_task_runs_on_and_holds_what_it_holds(cluster: Cluster) -> None:
     assert task.held_at is not None and cluster.allocated() == 1
     cluster.tick()
     assert cluster.kinds(job).count("task.held") == 1, "it is said once"
+    said = Event.objects.get(kind="task.held").reason
+    assert said == "The command of worker-0 ended with exit code 3. Its container is kept for debugging."
+
+
+@pytest.mark.django_db(transaction=True)  # the watcher has a connection of its own
+def test_a_new_hold_wakes_the_scheduler(cluster: Cluster) -> None:
+    runtime = cluster.add_node()
+    job = cluster.submit(jobEnvs={"isDebug": True})
+    cluster.tick()
+    cluster.work()
+    cluster.tick()
+    woken = threading.Event()
+    watch = Watch(woken.set)
+    watch.keep_up({"n1": None})
+    try:
+        until(lambda: "n1" in watch.looks(), 10, what="the first look")
+        until(woken.is_set, 10, what="it tells of the first look")
+        woken.clear()
+        runtime.hold(cluster.task(job).container_name)
+        assert woken.wait(10)
+    finally:
+        watch.stop()
 
 
 def test_only_json_true_asks_for_it(cluster: Cluster) -> None:
@@ -133,7 +158,8 @@ def test_the_api_and_the_page_tell_until_when(
     assert status["heldUntil"] > 0 and status["taskState"] == "RUNNING"
     browser = browse(cluster.owner)
     page = browser.get(f"/jobs/{job.username}/{job.name}").content.decode()
-    assert "kept for debugging" in page and "Release" in page
+    assert "kept for debugging and holds its resources; it ends" in page and "Release" in page
+    assert "kept for debugging, ends" in page, "in the table of the tasks too"
     assert "Release" in browser.get(f"/jobs/{job.username}/{job.name}/release").content.decode()
     assert browser.post(f"/jobs/{job.username}/{job.name}/release").status_code == 302
     assert "kept for debugging and holds" not in browser.get(f"/jobs/{job.username}/{job.name}").content.decode()

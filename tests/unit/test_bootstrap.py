@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -275,7 +276,32 @@ def test_a_container_for_debugging_is_kept_and_ends_with_the_code_of_the_command
     os.killpg(process.pid, signal.SIGTERM)  # as Docker's init does
     _, err = process.communicate(timeout=10)
     assert process.returncode == 3
-    assert b"exit code 3" in err and b"kept" in err
+    assert b"exit code 3" in err and b"kept for\n10 minutes" in err and b"stopped by hand" in err
+    assert held.read_text() == "3\n"
+
+
+def test_what_a_failed_command_left_behind_is_not_waited_for(container: Container) -> None:
+    left = "(trap '' TERM; while sleep 1; do :; done) >/dev/null 2>&1 & exit 3"
+    process = container.start(left, LONGSHORE_DEBUG_HOLD="600")
+    until((container.root / "pai/bootstrap/held").exists, 10, what="it is kept")
+    os.killpg(process.pid, signal.SIGTERM)
+    assert process.wait(5) == 3
+
+
+def test_a_hold_that_cannot_be_told_changes_no_exit_code(container: Container) -> None:
+    (container.root / "pai/bootstrap/held").mkdir()
+    assert container.run("exit 3", LONGSHORE_DEBUG_HOLD="1")[0] == 3
+
+
+def test_no_variable_of_the_job_is_changed_for_its_command(container: Container) -> None:
+    text = Path(bootstrap.__file__).with_name("bootstrap.sh").read_text()
+    set_there = {name for name in re.findall(r"\b([a-z]\w*)=", text) if not name.startswith("ls_")}
+    once = {"code", "environment", "hold", "home", "key", "log", "pai", "shell", "stopping"}
+    mine = dict.fromkeys(sorted(set_there | once), "mine")
+    code, out, _ = container.run("env", **mine)
+    assert code == 0
+    seen = dict(line.partition("=")[::2] for line in out.splitlines())
+    assert {name: seen.get(name) for name in mine} == mine
 
 
 def test_it_is_kept_no_longer_than_its_time(container: Container) -> None:

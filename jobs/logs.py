@@ -17,6 +17,7 @@ from jobs.log_places import Phase, Place, current_place, find_archive, place_of
 from jobs.log_text import Line
 from jobs.models import Attempt, Job, Task
 from portal.errors import NodeUnreachable, NoLog
+from portal.store.base import StoreUnavailable
 
 PATIENCE = 2.5  # seconds without a byte until a node counts as silent
 _LONGEST = 60.0  # seconds one request waits for a long log to arrive
@@ -68,7 +69,7 @@ def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
     when its node does not answer. With ``stale`` what is here already is given instead, with a note, and a long log is
     not waited for."""
     place = place_of(task)
-    if (archived := open_archive(place, stream)) is not None:
+    if (archived := _archived(task, place, stream)) is not None:
         return archived
     if place.phase is Phase.WAITING:
         raise NoLog(f"{place.label} waits for its turn, so it has no log yet.")
@@ -79,6 +80,16 @@ def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
         return _when_ready(follower, place, stale=stale)
     finally:
         hub.release(follower)
+
+
+def _archived(task: Task, place: Place, stream: Stream) -> Log | None:
+    """With a store that is down, an ended task's log is still in its container: that goes when the log is kept."""
+    try:
+        return open_archive(place, stream)
+    except StoreUnavailable:
+        if task.collected:
+            raise
+        return None
 
 
 def open_archive(place: Place, stream: Stream) -> Log | None:
@@ -126,7 +137,10 @@ def _when_ready(follower: Follower, place: Place, *, stale: bool) -> Log:
     state = follower.state()  # before the view: what it says is in the view
     view = follower.view()
     if state.ended:
-        archived = open_archive(current_place(place.task_id), follower.stream)
+        try:
+            archived = open_archive(current_place(place.task_id), follower.stream)
+        except StoreUnavailable:
+            archived = None  # all of it is here
         if archived is not None:
             return archived
         if state.problem and not view.size:

@@ -1,0 +1,78 @@
+"""The NameNode is killed while jobs are submitted, keys and configs written, code read and logs kept: nothing is lost,
+nothing is half there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from hdfs import InsecureClient
+
+from tests.acceptance.portal import Portal, config, container_of, portal_on
+from tests.bed.docker_bed import BedNode
+from tests.bed.hdfs_bed import HdfsBed
+from tests.helpers import until
+
+pytestmark = [pytest.mark.docker, pytest.mark.hdfs]
+
+
+@pytest.fixture(scope="module")
+def portal(docker_engine: BedNode, hdfs: HdfsBed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    settings = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user}
+    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine, **settings) as one:
+        yield one
+        one.stop_all()
+        one.wait_clean(docker_engine)
+
+
+def test_everything_is_made_up_for_when_it_is_back(portal: Portal, docker_engine: BedNode, hdfs: HdfsBed) -> None:
+    files = InsecureClient(hdfs.url, user=hdfs.user, timeout=(3, 30))
+    files.write("/users/admin/code/x.txt", data=b"the code\n", overwrite=True)
+    before = portal.submit(config("before", "echo begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo done"))
+    portal.wait_running(before)
+    container = container_of(docker_engine, before)
+    hdfs.kill()
+    try:
+        plain = portal.submit(config("plain", "echo plain"))
+        waits = portal.submit(config("waits", "cat code/x.txt", codeDir="$PAI_DEFAULT_FS_URI/users/admin/code"))
+        assert portal.wait_state(plain)["state"] == "SUCCEEDED", "a job that needs no file runs"
+        _touch(docker_engine, container)
+        assert portal.wait_state(before)["state"] == "SUCCEEDED"
+        until(lambda: "waits for the file store" in _progress(portal, waits), 20, 0.2, what="the reason is shown")
+        assert portal.state(waits) == "RUNNING"
+        assert portal.log(before) == "begun\ndone\n", "its log is still read from its container"
+    finally:
+        hdfs.start()
+    assert portal.wait_state(waits, timeout=60)["state"] == "SUCCEEDED"
+    assert portal.log(waits) == "the code\n"
+    for name in (before, plain, waits):
+        until(lambda name=name: _is_whole(files, name), 60, 0.5, what=f"the files of {name} are there")  # type: ignore[misc]
+    portal.wait_clean(docker_engine, timeout=60)
+    assert portal.log(before) == "begun\ndone\n" and portal.log(plain) == "plain\n"
+    assert not [path for path, _, names in files.walk("/") for name in names if "longshore-part" in name]
+
+
+def _touch(node: BedNode, container: str) -> None:
+    from tests.acceptance.portal import docker
+
+    docker(node, "exec", container, "touch", "/tmp/go")
+
+
+def _progress(portal: Portal, name: str) -> str:
+    (found,) = portal.rows(
+        f"SELECT t.progress FROM jobs_task t JOIN jobs_job j ON j.id = t.job_id WHERE j.name = '{name}'"
+    )
+    return str(found[0])
+
+
+def _is_whole(files: InsecureClient, name: str) -> bool:
+    folder = f"/Container/admin/admin~{name}"
+    if files.status(f"{folder}/ssh/keyFiles/admin~{name}.pub", strict=False) is None:
+        return False
+    with files.read(f"{folder}/JobConfig.json") as reader:
+        assert json.loads(reader.read())["jobName"] == name
+    with files.read(f"{folder}/ssh/keyFiles/admin~{name}") as reader:
+        assert reader.read().startswith(b"-----BEGIN OPENSSH PRIVATE KEY-----")
+    logs = [f"{path}/{each}" for path, _, names in files.walk(f"{folder}/log") for each in names]
+    return any(path.endswith("/index.json") for path in logs) and files.status(f"/Output/admin/{name}") is not None

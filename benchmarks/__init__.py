@@ -3,6 +3,7 @@
     python -m benchmarks                     all of it, in one run on one engine of its own
     python -m benchmarks latency passes      only these
 
-starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, files (MB per second). Each is a module here; ``report``
-prints, ``live`` and ``engine`` start what is measured, ``rows`` fills databases.
+starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, files (MB per second), code
+(its delivery to tasks). Each is a module here; ``report`` prints, ``live`` and ``engine`` start what is measured,
+``rows`` fills databases.
 """

@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import files, idle, pages, rates, serving, starts
+from benchmarks import code, files, idle, pages, rates, serving, starts
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
-NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files")
+NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files", "code")
 
 
 def main() -> int:
@@ -53,6 +53,8 @@ def _on_an_engine(report: Report, wanted: list[str]) -> None:
                 starts.measure(report, portal, node.unix)
             if "rates" in wanted:
                 rates.measure(report, portal, node.unix)
+            if "code" in wanted:
+                code.measure(report, portal, node)
             if "pages" in wanted:
                 pages.measure(report, portal)
             if "serving" in wanted:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import subprocess
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 from docker import APIClient
@@ -60,6 +61,18 @@ def containers_per_second(endpoint: str, number: int, threads: int) -> float:
     if errors:
         raise errors[0]
     return number / (time.perf_counter() - began)
+
+
+def with_archive(endpoint: str, name: str, tar: Path) -> None:
+    """One container with the tar unpacked at / before it starts."""
+    client = open_client(endpoint, None, API_VERSION, 120)
+    try:
+        made = client.create_container(**{**_arguments(client, name), "command": ["sleep", "600"]})["Id"]
+        with tar.open("rb") as file:
+            client.put_archive(made, "/", file)
+        client.start(made)
+    finally:
+        client.close()
 
 
 def _one(client: APIClient, name: str) -> None:

@@ -214,7 +214,7 @@ class Ready:
         try:
             with urllib.request.urlopen(f"{self.url}/healthz", timeout=1) as answer:  # noqa: S310
                 told = json.load(answer)
-                processes = told["database"] and None not in (told["scheduler"], told["workers"])
+                processes = told["database"] and None not in told["secondsSinceSeen"].values()
                 return "ok" if processes and told["store"] is False else str(told["status"])
         except (URLError, OSError, ValueError, KeyError):
             return ""

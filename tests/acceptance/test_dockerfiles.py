@@ -128,7 +128,7 @@ def test_longshore_in_its_container_runs_a_job_and_ends_when_it_is_told_to(
         healthcheck={"interval": 500_000_000},
     )
     try:
-        until(lambda: _health(container) == "healthy", 40, 0.2, "the container is healthy")
+        until(lambda: _health(container) == "healthy", 90, 0.2, "the container is healthy")
         assert container.exec_run(["id", "-u"]).output.strip() == b"10001"
         with httpx.Client(base_url=f"http://{docker_engine.address}:9186/api/v1", timeout=10) as portal:
             _run_a_job(portal)

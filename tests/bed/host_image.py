@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import io
+import os
 import re
 import shutil
 import subprocess
@@ -43,16 +44,16 @@ def write(target: Path, requirements: Path) -> None:
     files |= dict(_python())
     files |= dict(_packages(requirements))
     files |= {_place(name): Path(name) for name in _libraries(files.values())}
+    taken = {str(path)[1:] for path in files} | set(ACCOUNTS)
     with tarfile.open(fileobj=root_file_system(static_busybox())) as busybox, tarfile.open(target, "w") as tar:
         for member in busybox:
-            if member.name not in ACCOUNTS and not any(str(path) == f"/{member.name}" for path in files):
+            if member.name not in taken:
                 tar.addfile(member, busybox.extractfile(member) if member.isfile() else None)
         for name, text in ACCOUNTS.items():
             _add(tar, name, text.encode(), 0o755 if "/bin/" in name else 0o644)
         for path, source in sorted(files.items()):
-            real = source.resolve()
-            about = real.stat()
-            _add(tar, str(path)[1:], real.read_bytes(), about.st_mode & 0o777, int(about.st_mtime))
+            about = source.stat()
+            _add(tar, str(path)[1:], source.read_bytes(), about.st_mode & 0o777, int(about.st_mtime))
 
 
 def _find(program: str) -> str | None:
@@ -73,10 +74,10 @@ def _python() -> Iterator[tuple[PurePosixPath, Path]]:
     for alias in (name, "python3"):
         yield PREFIX / "bin" / alias, interpreter
     library = Path(importlib.__file__).parents[1]  # of the interpreter, not of a venv
-    for path in library.rglob("*"):
-        inside = path.relative_to(library)
-        if path.is_file() and not NEEDLESS & set(inside.parts) and not inside.parts[0].endswith("-packages"):
-            yield PREFIX / "lib" / name / inside, path
+    for folder, below, files in os.walk(library):
+        below[:] = [each for each in below if each not in NEEDLESS and not each.endswith("-packages")]
+        for path in (Path(folder, each) for each in files if not each.endswith(".a")):
+            yield PREFIX / "lib" / name / path.relative_to(library), path
 
 
 def _packages(requirements: Path) -> Iterator[tuple[PurePosixPath, Path]]:

@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.portal import Json, Portal, config, portal_on
+from tests.acceptance.portal import Json, Portal, config, container_of, docker, inspect, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until
 
 pytestmark = pytest.mark.docker
+HOLD = 30  # seconds
 
 
 @pytest.fixture(scope="module")
 def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
+    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine, LONGSHORE_DEBUG_HOLD=str(HOLD)) as one:
         yield one
         one.stop_all()
         one.wait_clean(docker_engine)
@@ -40,6 +41,26 @@ def test_a_failed_command_keeps_its_container_until_it_is_released(portal: Porta
     status = portal.wait_state("keep")
     assert (status["state"], status["appExitCode"]) == ("FAILED", 255)
     assert status["appExitMessages"]["runtime"]["originalUserExitCode"] == 3
+
+
+def test_it_tells_the_code_and_lets_debuggers_work(portal: Portal, docker_engine: BedNode) -> None:
+    held(portal, "trace")
+    (said,) = [event["reason"] for event in portal.events("trace") if event["kind"] == "task.held"]
+    assert "ended with exit code 3" in said
+    container = inspect(docker_engine, container_of(docker_engine, "trace"))
+    assert [name.removeprefix("CAP_") for name in container["HostConfig"]["CapAdd"]] == ["SYS_PTRACE"]
+    assert container["HostConfig"]["SecurityOpt"] == ["no-new-privileges"]
+    portal.stop("trace")
+
+
+def test_its_time_is_over_also_without_the_portal(portal: Portal, docker_engine: BedNode) -> None:
+    held(portal, "forgotten")
+    name = container_of(docker_engine, "forgotten")
+    portal.kill()
+    until(lambda: not inspect(docker_engine, name)["State"]["Running"], HOLD + 20, 0.5, what="it ends by itself")
+    portal.start()
+    status = portal.wait_state("forgotten")
+    assert (status["state"], status["appExitMessages"]["runtime"]["originalUserExitCode"]) == ("FAILED", 3)
 
 
 def test_a_stop_ends_it(portal: Portal) -> None:

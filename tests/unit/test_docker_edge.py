@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from typing import Any
 
+import docker
 import pytest
 import requests
 from docker.errors import APIError
@@ -20,11 +22,11 @@ from clusters.docker_connect import open_client, wanted_version
 from clusters.docker_errors import Step, fault_of, fault_of_text
 from clusters.docker_logs import CHUNK, Frames, unix_stamp
 from clusters.docker_pull import Layers
-from clusters.docker_request import archive
+from clusters.docker_request import archive, create_arguments
 from clusters.docker_runtime import connect
-from clusters.docker_status import moment
+from clusters.docker_status import inspected, moment
+from clusters.runtime import LABEL_HOLD, ContainerRequest, File, LogChunk, RuntimeFault, resumed
 from clusters.runtime import FaultReason as R
-from clusters.runtime import File, LogChunk, RuntimeFault, resumed
 from clusters.sample_image import is_static
 
 # --- faults ---
@@ -90,6 +92,51 @@ def test_an_answer_of_the_engine_is_not_a_lost_connection() -> None:
     answer.status_code = 400
     fault = fault_of(APIError("no", response=answer, explanation="bad thing"), "e", "create")
     assert (fault.reason, fault.permanent) == (R.REFUSED, True)
+
+
+# --- containers that are kept for debugging ---
+
+
+@pytest.mark.parametrize(
+    "security,hold,caps,off",
+    [
+        ("default", "", None, False),
+        ("default", "/pai/held", ["SYS_PTRACE"], False),
+        ("pai", "", ["SYS_ADMIN", "DAC_READ_SEARCH"], False),
+        ("pai", "/pai/held", ["SYS_ADMIN", "DAC_READ_SEARCH", "SYS_PTRACE"], True),
+    ],
+)
+def test_debuggers_work_where_somebody_looks_around(security: Any, hold: str, caps: list[str], off: bool) -> None:
+    request = ContainerRequest("a", "b", ("c",), hold_file=hold, security=security)
+    made = create_arguments(docker.APIClient(version="1.41"), request, fuse=False)
+    assert made["host_config"].get("CapAdd") == caps
+    assert ("seccomp=unconfined" in made["host_config"]["SecurityOpt"]) is off
+    assert bool(made["healthcheck"]) is bool(hold)
+
+
+@pytest.mark.parametrize(
+    "label,status,health,held",
+    [
+        ("1", "running", {"Status": "unhealthy", "Log": [{"Output": ""}, {"Output": "3\n"}]}, (True, 3)),
+        (
+            "1",
+            "running",
+            {"Status": "unhealthy", "Log": [{"Output": "timeout (30s)"}]},
+            (True, None),
+        ),
+        ("1", "running", {"Status": "unhealthy", "Log": None}, (True, None)),
+        ("1", "running", {"Status": "starting", "Log": []}, (False, None)),
+        ("1", "exited", {"Status": "unhealthy", "Log": [{"Output": "3\n"}]}, (False, None)),
+        ("", "running", {"Status": "unhealthy", "Log": [{"Output": "3\n"}]}, (False, None)),
+        ("1", "running", None, (False, None)),
+    ],
+)
+def test_it_reads_the_hold_and_its_code_from_the_health_check(label: str, status: str, health: Any, held: Any) -> None:
+    never = "0001-01-01T00:00:00Z"
+    state = {"Status": status, "ExitCode": 0, "OOMKilled": False, "Error": "", "StartedAt": never, "FinishedAt": never}
+    answer = {"Id": "x", "Name": "/x", "Config": {"Labels": {LABEL_HOLD: label}}, "State": {**state, "Health": health}}
+    found = inspected(answer)
+    assert (found.held, found.held_code) == held
 
 
 # --- logs ---

@@ -38,6 +38,7 @@ urlpatterns = [
     path("rest-server/api/", include(("jobs.early_urls", "rest-server-early"))),
     path("api/", include("jobs.early_urls")),
     re_path(r"^(?:rest-server/)?api/", pages.not_found),
+    path("", include("portal.files.urls")),
     path("", include("portal.old_addresses")),
     path("", include("clusters.urls")),
     path("", include("jobs.urls")),

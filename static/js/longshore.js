@@ -149,7 +149,7 @@
     k: () => step(-1),
     x: () => one("tr:focus-within input[type=checkbox]")?.click(),
   };
-  const after = { g: { h: "/", j: "/jobs", n: "/nodes", v: "/vcs" } };
+  const after = { g: { h: "/", j: "/jobs", n: "/nodes", v: "/vcs", f: "/files" } };
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       one("form[data-submit] #submit")?.click();

@@ -8,6 +8,8 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 
 import requests
 
@@ -32,7 +34,8 @@ class Config:
 
     @property
     def url(self) -> str:
-        return f"http{'s' if self.secure else ''}://{self.host}:{self.port}"
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.secure else ''}://{host}:{self.port}"
 
 
 def path() -> Path:
@@ -40,11 +43,20 @@ def path() -> Path:
     return Path(os.environ.get("PAI_FS_CONFIG") or Path(folder) / "pai-fs" / "config.json")
 
 
-def load() -> Config:
+def session() -> requests.Session:
+    """Without proxies, for it speaks with machines of its own network; ``REQUESTS_CA_BUNDLE`` names their authority."""
+    made = requests.Session()
+    made.trust_env = False
+    made.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+    return made
+
+
+def load(*, host: str | None = None) -> Config:
+    """``host``: named on the command line, so nothing kept is needed."""
     try:
         found = json.loads(path().read_text())
     except FileNotFoundError:
-        if Path(_OLD).exists():
+        if not host and Path(_OLD).exists():
             raise Usage(f"{_OLD} is of an older pai-fs and is not read. {_AGAIN}") from None
         return Config()
     except (OSError, ValueError) as error:
@@ -54,24 +66,36 @@ def load() -> Config:
 
 
 def configure(pairs: Sequence[str]) -> Config:
-    """``host=... port=... user=... [secure=yes]``; a portal is signed in to, its password asked for once."""
+    """``host=... port=... user=... [secure=yes]`` or ``url=... user=...``; a portal is signed in to, its password
+    asked for once."""
     config = Config()
     for pair in pairs:
         name, equals, value = pair.partition("=")
-        if not equals or name not in ("host", "port", "user", "secure", "token"):
-            raise Usage(f"{pair!r} is no setting; use host=, port=, user=, secure=yes or token=.")
-        if name == "port" and not value.isdigit():
-            raise Usage("The port is a number.")
-        if name == "port":
-            config = replace(config, port=int(value))
-        elif name == "secure":
-            config = replace(config, secure=value == "yes")
-        else:
-            config = replace(config, **{name: value})  # type: ignore[arg-type]
+        if not equals or name not in ("url", *Config.__slots__):
+            raise Usage(f"{pair!r} is no setting; use host=, port=, user=, url=, secure=yes or token=.")
+        config = replace(config, **_setting(name, value))
     if not config.token and _is_portal(config):
         config = replace(config, token=_sign_in(config))
     _save(config)
     return config
+
+
+def _setting(name: str, value: str) -> dict[str, Any]:
+    if name == "url":
+        try:
+            parts = urlsplit(value)
+            port = parts.port
+        except ValueError:
+            raise Usage(f"{value} is no address.") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise Usage("An address is like http://portal.lab:9186")
+        secure = parts.scheme == "https"
+        return {"host": parts.hostname, "port": port or (443 if secure else 80), "secure": secure}
+    if name == "port":
+        if not (value.isascii() and value.isdigit() and 0 < int(value) < 65536):
+            raise Usage("The port is a number up to 65535.")
+        return {"port": int(value)}
+    return {name: value == "yes"} if name == "secure" else {name: value}
 
 
 def _save(config: Config) -> None:
@@ -86,7 +110,7 @@ def _save(config: Config) -> None:
 
 def _is_portal(config: Config) -> bool:
     try:
-        return "PAI RESTful API" in requests.get(f"{config.url}/api/v1", timeout=_TIMEOUT).text
+        return "PAI RESTful API" in session().get(f"{config.url}/api/v1", timeout=_TIMEOUT).text
     except requests.RequestException as error:
         raise Unreachable(f"{config.url} does not answer ({type(error).__name__}).") from None
 
@@ -94,7 +118,11 @@ def _is_portal(config: Config) -> bool:
 def _sign_in(config: Config) -> str:
     password = os.environ.get("PAI_FS_PASSWORD") or getpass.getpass(f"Password of {config.user}: ")
     body: dict[str, str | int] = {"username": config.user, "password": password, "expiration": TOKEN_SECONDS}
-    answer = requests.post(f"{config.url}/api/v1/token", json=body, timeout=_TIMEOUT)
+    try:
+        answer = session().post(f"{config.url}/api/v1/token", json=body, timeout=_TIMEOUT)
+        told = answer.json()
+    except (requests.RequestException, ValueError) as error:
+        raise Unreachable(f"{config.url} does not answer as a portal does ({type(error).__name__}).") from None
     if answer.status_code != 200:
-        raise Denied(str(answer.json().get("message", "The portal refused the password.")))
-    return str(answer.json()["token"])
+        raise Denied(str(told.get("message", "The portal refused the password.")))
+    return str(told["token"])

@@ -3,20 +3,30 @@ length, and gets its own name at the end. Interrupted and begun again, a copy go
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import chain
+from typing import Protocol
 
 from portal.pai_fs.errors import CheckFailed, GaveUp, NotFound, PaiFsError, Unreachable, Usage
 from portal.pai_fs.places import File, Place, part_of, refuse_same_side
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
-TRIES, FIRST_PAUSE = 6, 0.5  # seconds, doubled each time
+# In sum 63 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
+TRIES, FIRST_PAUSE = 8, 0.5  # seconds, doubled each time; anew when more has arrived
 THREADS = 4
-Progress = Callable[[int], None]
+
+
+class Progress(Protocol):
+    def begin(self, total: int) -> None:
+        """So many bytes are to be copied."""
+        ...
+
+    def at(self, name: str, done: int) -> None:
+        """So many bytes of this file are there."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +42,10 @@ class _Job:
     file: File
     name: str  # in the target
 
+    @property
+    def there(self) -> str:
+        return f"{self.target.path.rstrip('/')}/{self.name}"
+
 
 def copy(source: Place, target: Place, *, contents: bool, recursive: bool, force: bool, progress: Progress) -> Copied:
     """As ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: what is in the folder only."""
@@ -41,98 +55,137 @@ def copy(source: Place, target: Place, *, contents: bool, recursive: bool, force
         raise NotFound(f"{source.path} does not exist.")
     if kind and not recursive:
         raise Usage(f"{source.path} is a folder; use -r.")
-    jobs = _folder(source, target, contents) if kind else [_single(source, target)]
-    if not force:
-        _refuse_existing(jobs)
-    with ThreadPoolExecutor(THREADS) as pool:
-        for done in [pool.submit(_copy_one, job, progress) for job in jobs]:
-            done.result()
-    return Copied(len(jobs), sum(job.file.size for job in jobs))
+    if contents and not kind:
+        raise PaiFsError(f"{source.path} is no folder.")
+    folders, jobs = _folder(source, target, contents) if kind else ([], [_single(source, target)])
+    total = sum(job.file.size for job in jobs)
+    progress.begin(total)
+    _work(jobs, _Worker(progress), target, folders, force)
+    return Copied(len(jobs), total)
 
 
-def _folder(source: Place, target: Place, contents: bool) -> list[_Job]:
-    if target.is_dir() is False:
+def _folder(source: Place, target: Place, contents: bool) -> tuple[list[str], list[_Job]]:
+    """Folders to make, and files to copy."""
+    there = target.is_dir()
+    if there is False:
         raise PaiFsError(f"{target.path} is a file.")
-    base = ""
-    if target.is_dir() and not contents:
-        base = f"{source.split()[1]}/"
+    base = f"{source.split()[1]}/" if there and not contents else ""
     folders, files = source.files()
-    target.mkdir(base.rstrip("/"))
-    for folder in folders:
-        target.mkdir(base + folder)
-    return [_Job(source, target, file, base + file.name) for file in files]
+    return [base.rstrip("/"), *(base + folder for folder in folders)], [
+        _Job(source, target, file, base + file.name) for file in files
+    ]
 
 
 def _single(source: Place, target: Place) -> _Job:
     (file,) = source.files()[1]
     folder, name = source.split()
     named = File(name, file.size, file.mark)
-    if target.is_dir():
-        return _Job(folder, target, named, name)
-    into, called = target.split()
+    into, called = (target, name) if target.is_dir() else target.split()
     return _Job(folder, into, named, called)
 
 
-def _refuse_existing(jobs: list[_Job]) -> None:
-    for job in jobs:
-        if job.target.size(job.name) is not None:
-            raise PaiFsError(f"{job.target.path.rstrip('/')}/{job.name} exists already; -f replaces it.")
+def _work(jobs: list[_Job], worker: _Worker, target: Place, folders: list[str], force: bool) -> None:
+    """The first failure, or Ctrl-C, ends all: what is under way stops at its next piece, the rest is not begun."""
+    pool = ThreadPoolExecutor(THREADS)
+    try:
+        fresh = bool(folders) and target.is_dir() is None
+        for _ in pool.map(lambda job: _refuse(job, force or fresh), jobs):
+            pass
+        for folder in folders:
+            target.mkdir(folder)
+        for done in [pool.submit(worker.copy, job) for job in jobs]:
+            done.result()
+    except KeyboardInterrupt:
+        worker.stop.set()
+        pool.shutdown(wait=False, cancel_futures=True)
+        raise
+    except BaseException:
+        worker.stop.set()
+        pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
 
 
-def _copy_one(job: _Job, progress: Progress) -> None:
-    pause = FIRST_PAUSE
-    for left in reversed(range(TRIES)):
+def _refuse(job: _Job, may_replace: bool) -> None:
+    if type(job.source) is type(job.target) and job.source.path_of(job.file.name) == job.target.path_of(job.name):
+        raise PaiFsError(f"{job.there} cannot be copied onto itself.")
+    if not may_replace and job.target.size(job.name) is not None:
+        raise PaiFsError(f"{job.there} exists already; -f replaces it.")
+
+
+class _Stopped(Exception):
+    """Another file failed."""
+
+
+class _Worker:
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self.stop = threading.Event()
+
+    def copy(self, job: _Job) -> None:
+        left, pause, most = TRIES, FIRST_PAUSE, 0
+        while True:
+            try:
+                return self._try(job)
+            except Unreachable as error:
+                done = self._arrived(job)
+                if done > most:
+                    left, pause, most = TRIES, FIRST_PAUSE, done
+                left -= 1
+                if not left:
+                    raise GaveUp(f"{job.file.name or job.source.path} could not be copied: {error}") from error
+                if self.stop.wait(pause):
+                    raise _Stopped from None
+                pause *= 2
+
+    def _arrived(self, job: _Job) -> int:
+        if job.file.size <= SMALL:
+            return 0
         try:
-            return _try(job, progress)
-        except (Unreachable, OSError) as error:
-            if not left:
-                raise GaveUp(f"{job.file.name} could not be copied: {error}") from None
-            time.sleep(pause)
-            pause *= 2
+            return job.target.size(part_of(job.name, job.file.mark)) or 0
+        except PaiFsError:
+            return 0
 
+    def _try(self, job: _Job) -> None:
+        file, part = job.file, part_of(job.name, job.file.mark)
+        if file.size <= SMALL:
+            job.target.put(job.name, part, self._pieces(job, 0, file.size, []))
+            _check(job, job.name)
+            return
+        done = job.target.size(part)
+        if done is None or done > file.size:
+            job.target.start(part)
+            done = 0
+        while done < file.size:
+            done = self._add(job, part, done)
+        _check(job, part)
+        job.target.rename(part, job.name)
 
-def _try(job: _Job, progress: Progress) -> None:
-    file = job.file
-    if file.size <= SMALL:
-        job.target.put(job.name, _counted(job.source.read(file.name, 0), progress))
-        _check(job, job.name)
-        return
-    part = part_of(job.name, file.mark)
-    done = job.target.size(part)
-    if done is None or done > file.size:
-        job.target.start(part)
-        done = 0
-    progress(done)
-    while done < file.size:
-        job.target.add(part, _counted(_some(job.source.read(file.name, done), PART), progress))
-        now = job.target.size(part) or 0
-        if now <= done:
-            raise Unreachable("nothing of the last part arrived")
-        done = now
-    _check(job, part)
-    job.target.rename(part, job.name)
+    def _add(self, job: _Job, part: str, done: int) -> int:
+        """The length afterwards. Were the part longer than it seemed, its bytes would be in the wrong place: HDFS shows
+        the whole length of a file only some time after its writer died. Then the copy of the file begins anew."""
+        sent: list[int] = []
+        job.target.add(part, self._pieces(job, done, PART, sent))
+        if not sent:
+            raise CheckFailed(f"{job.file.name} has become shorter.")
+        now = job.target.size(part)
+        if now != done + sum(sent):
+            job.target.start(part)
+            raise Unreachable(f"{done + sum(sent)} bytes should have arrived, {now} did")
+        return now
+
+    def _pieces(self, job: _Job, offset: int, most: int, sent: list[int]) -> Iterator[bytes]:
+        done = offset
+        for piece in job.source.read(job.file.name, offset, most):
+            if self.stop.is_set():
+                raise _Stopped
+            yield piece
+            sent.append(len(piece))
+            done += len(piece)
+            self._progress.at(job.name, done)
 
 
 def _check(job: _Job, name: str) -> None:
     found = job.target.size(name)
     if found != job.file.size:
         raise CheckFailed(f"{job.name} has {found} bytes there and {job.file.size} here. Did it change meanwhile?")
-
-
-def _some(pieces: Iterator[bytes], most: int) -> Iterator[bytes]:
-    """The first ``most`` bytes, and the source closed afterwards."""
-    try:
-        for piece in pieces:
-            yield piece[:most]
-            most -= len(piece)
-            if most <= 0:
-                return
-    finally:
-        if hasattr(pieces, "close"):
-            pieces.close()
-
-
-def _counted(pieces: Iterator[bytes], progress: Progress) -> Iterator[bytes]:
-    for piece in chain(pieces):
-        yield piece
-        progress(len(piece))

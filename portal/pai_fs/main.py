@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import os
 import stat
 import sys
 import threading
@@ -30,31 +31,47 @@ _VERBS = {
 }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> None:
+    """The program. Interrupted, it does not wait for threads that wait for an answer."""
+    code = run()
+    if code == 130:
+        sys.stdout.flush()
+        os._exit(code)
+    sys.exit(code)
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
     """The exit code: 0 fine, 1 failed, 2 wrong usage, 3 not found, 4 not allowed, 5 not empty, 6 copied wrongly, 100 a
     copy broke off too often, 130 interrupted."""
     asked = _parser().parse_args(arguments)
     try:
         if asked.config is not None:
-            made = configuration.configure(asked.config)
-            how = "signed in" if made.token else "by name"
-            print(f"{made.url} as {made.user}, {how}; kept in {configuration.path()}")
-            return 0
-        _run(asked, Remote(_config(asked)))
+            _configure(asked.config)
+        else:
+            _do(asked, Remote(_config(asked)))
         return 0
-    except PaiFsError as error:
-        if asked.debug:
-            traceback.print_exc()
-        print(f"pai-fs: {error}", file=sys.stderr)
-        return error.code
     except KeyboardInterrupt:
         print("pai-fs: interrupted; the same command goes on where it was", file=sys.stderr)
         return 130
-    except (OSError, ValueError) as error:
+    except Exception as error:
         if asked.debug:
             traceback.print_exc()
-        print(f"pai-fs: {error}", file=sys.stderr)
-        return 1
+        print(f"pai-fs: {_sentence(error)}", file=sys.stderr)
+        return error.code if isinstance(error, PaiFsError) else 1
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, PaiFsError):
+        return str(error)
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return f"This went wrong: {error} ({type(error).__name__}); -d shows where."
+
+
+def _configure(pairs: Sequence[str]) -> None:
+    made = configuration.configure(pairs)
+    how = "signed in" if made.token else "by name"
+    print(f"{made.url} as {made.user}, {how}; kept in {configuration.path()}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -81,7 +98,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _config(asked: argparse.Namespace) -> Config:
-    found = configuration.load()
+    found = configuration.load(host=asked.host)
     if asked.host and asked.host != found.host:  # a token is for the host that gave it
         found = replace(found, host=asked.host, token="", port=NAMENODE_PORT)
     if asked.port:
@@ -93,14 +110,21 @@ def _config(asked: argparse.Namespace) -> Config:
     return found
 
 
-def _run(asked: argparse.Namespace, remote: Remote) -> None:
+def _do(asked: argparse.Namespace, remote: Remote) -> None:
     verb = next((name for name in _VERBS if getattr(asked, name)), None)
     if verb is None:
         raise Usage("Say what to do: -ls, -cp, -rm, -mkdir, -mv or --hash. See pai-fs --help.")
     wanted = 2 if verb in ("copy", "move") else 1
     if len(asked.paths) < wanted or (wanted == 2 and len(asked.paths) > 2):
-        raise Usage(f"-{'cp' if verb == 'copy' else 'mv'} takes two paths." if wanted == 2 else "Name a path.")
+        raise Usage(
+            f"-{'cp' if verb == 'copy' else 'mv'} takes two paths; put 'SOURCE/*' in quotes."
+            if wanted == 2
+            else "Name a path."
+        )
+    began = time.monotonic()
     _DO[verb](asked, remote)
+    if verb != "copy":
+        print(f"took {time.monotonic() - began:.2f} s", file=sys.stderr)
 
 
 # --- verbs -----------------------------------------------------------------------------------------------------------
@@ -119,7 +143,14 @@ def _line(entry: Entry) -> str:
     kind = stat.S_IFDIR if entry.is_dir else stat.S_IFREG
     date = datetime.fromtimestamp(entry.modified / 1000).strftime("%Y-%m-%d %H:%M:%S")
     mode = stat.filemode(kind | entry.mode)
-    return f"{mode} {entry.children:>4} {entry.owner:<12} {entry.group:<12} {entry.size:>14} {date} {entry.name}"
+    return (
+        f"{mode} {entry.children:>4} {entry.owner:<12} {entry.group:<12} {entry.size:>14} {date} {_shown(entry.name)}"
+    )
+
+
+def _shown(name: str) -> str:
+    """What a name holds for terminals is not for this one."""
+    return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
 def _copy(asked: argparse.Namespace, remote: Remote) -> None:
@@ -134,7 +165,7 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
             contents=contents,
             recursive=asked.recursive or contents,
             force=asked.force,
-            progress=bar.add,
+            progress=bar,
         )
     finally:
         bar.clear()
@@ -166,9 +197,14 @@ def _move(asked: argparse.Namespace, remote: Remote) -> None:
     source, target = (_far(text) for text in asked.paths)
     remote.stat(source)
     there = remote.find(target)
-    if there is not None and not there.is_dir:
-        if not asked.force:
-            raise PaiFsError(f"{asked.paths[1]} exists already; -f replaces it.")
+    if there is not None and there.is_dir:
+        target = f"{target.rstrip('/')}/{source.rsplit('/', 1)[-1]}"
+        there = remote.find(target)
+    if source == target:
+        raise PaiFsError(f"{asked.paths[0]} is there already.")
+    if there is not None:
+        if not asked.force or there.is_dir:
+            raise PaiFsError(f"{SCHEME}{target[1:]} exists already{'' if there.is_dir else '; -f replaces it'}.")
         remote.delete(target, recursive=False)
     remote.rename(source, target)
     print(f"moved {asked.paths[0]} to {asked.paths[1]}")
@@ -178,10 +214,12 @@ def _hash(asked: argparse.Namespace, remote: Remote) -> None:
     for text in asked.paths:
         digest = hashlib.sha1(usedforsecurity=False)
         one = place(text, remote)
-        if one.is_dir() is None:
+        kind = one.is_dir()
+        if kind is None:
             raise NotFound(f"{text} does not exist.")
-        folder, name = one.split()
-        for piece in folder.read(name, 0):
+        if kind:
+            raise PaiFsError(f"{text} is a folder; name a file.")
+        for piece in one.read("", 0, sys.maxsize):
             digest.update(piece)
         print(f"{digest.hexdigest()}  {text}")
 
@@ -207,23 +245,34 @@ class _Bar:
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()
-        self._began = self._said = time.monotonic()
-        self._done = 0
+        self._said = 0.0
+        self._done: dict[str, int] = {}
         self._lock = threading.Lock()
 
-    def add(self, count: int) -> None:
+    def begin(self, total: int) -> None:
+        self._total, self._began = total, time.monotonic()
+
+    def at(self, name: str, done: int) -> None:
+        if not self._shown:
+            return
         with self._lock:
-            self._done += count
+            self._done[name] = done
             now = time.monotonic()
-            if self._shown and now - self._said >= 0.2:
+            if now - self._said >= 0.2:
                 self._said = now
-                rate = self._done / 1e6 / (now - self._began)
-                print(f"\r{self._done / 1e6:10.1f} MB {rate:8.1f} MB/s", end="", file=sys.stderr, flush=True)
+                self._show(sum(self._done.values()), now - self._began)
+
+    def _show(self, done: int, seconds: float) -> None:
+        share = min(1.0, done / max(1, self._total))
+        bar = ("#" * round(20 * share)).ljust(20, ".")
+        rate = done / 1e6 / max(seconds, 1e-3)
+        line = f"{bar} {share:4.0%} {done / 1e6:.1f} of {self._total / 1e6:.1f} MB, {rate:.1f} MB/s"
+        print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
 
     def clear(self) -> None:
         if self._shown:
-            print("\r" + " " * 30 + "\r", end="", file=sys.stderr, flush=True)
+            print("\r" + " " * 70 + "\r", end="", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +41,9 @@ class Place(Protocol):
 
     def size(self, name: str) -> int | None: ...
 
-    def read(self, name: str, offset: int) -> Iterator[bytes]: ...
+    def path_of(self, name: str) -> str: ...
+
+    def read(self, name: str, offset: int, most: int) -> Iterator[bytes]: ...
 
     def start(self, name: str) -> None:
         """Make an empty file, and the folders above it."""
@@ -50,8 +53,8 @@ class Place(Protocol):
         """To its end; what arrived before a failure may stay."""
         ...
 
-    def put(self, name: str, pieces: Iterator[bytes]) -> None:
-        """All of it at once, in place of what is there."""
+    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
+        """All of it or nothing, in place of what is there; ``part`` is its name until then."""
         ...
 
     def rename(self, name: str, target: str) -> None:
@@ -68,7 +71,7 @@ class Place(Protocol):
 def part_of(name: str, mark: str) -> str:
     """What a file is called while it is being copied; another mark, another beginning."""
     folder, slash, base = name.rpartition("/")
-    return f"{folder}{slash}.{base}.{mark}{_PART}"
+    return f"{folder}{slash}.{base[:40]}.{mark}{_PART}"
 
 
 def place(text: str, remote: Remote) -> Place:
@@ -88,12 +91,15 @@ class Near:
     def files(self) -> tuple[list[str], list[File]]:
         if not os.path.isdir(self.path):
             return [], [self._file("")]
-        folders, found = [], []
-        for folder, below, names in os.walk(self.path):
+        folders: list[str] = []
+        found: list[File] = []
+        # Links are followed, as HDFS's own client does it; not those to a folder above.
+        for folder, below, names in os.walk(self.path, followlinks=True, onerror=_unreadable):
+            below[:] = [name for name in below if not _is_above(folder, name)]
             base = os.path.relpath(folder, self.path)
             base = "" if base == "." else base + "/"
             folders += [base + name for name in below]
-            found += [self._file(base + name) for name in names]
+            found += [self._file(base + name) for name in names if not name.endswith(_PART)]
         return folders, found
 
     def size(self, name: str) -> int | None:
@@ -102,10 +108,14 @@ class Near:
         except FileNotFoundError:
             return None
 
-    def read(self, name: str, offset: int) -> Iterator[bytes]:
+    def path_of(self, name: str) -> str:
+        return str(self._at(name))
+
+    def read(self, name: str, offset: int, most: int) -> Iterator[bytes]:
         with self._at(name).open("rb") as file:
             file.seek(offset)
-            while data := file.read(PIECE):
+            while most > 0 and (data := file.read(min(PIECE, most))):
+                most -= len(data)
                 yield data
 
     def start(self, name: str) -> None:
@@ -117,11 +127,14 @@ class Near:
             for data in pieces:
                 file.write(data)
 
-    def put(self, name: str, pieces: Iterator[bytes]) -> None:
-        part = f"{name}{_PART}"
+    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
         self.start(part)
-        self.add(part, pieces)
-        self.rename(part, name)
+        try:
+            self.add(part, pieces)
+            self.rename(part, name)
+        except BaseException:
+            self._at(part).unlink(missing_ok=True)
+            raise
 
     def rename(self, name: str, target: str) -> None:
         self._at(name).replace(self._at(target))
@@ -137,10 +150,13 @@ class Near:
         return Path(self.path, name) if name else Path(self.path)
 
     def _file(self, name: str) -> File:
+        path = self._at(name)
         try:
-            status = self._at(name).stat()
+            status = path.stat()
         except FileNotFoundError:
-            raise NotFound(f"{self.path} does not exist.") from None
+            raise NotFound(f"{path} does not exist.") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise PaiFsError(f"{path} is neither a file nor a folder.")
         return File(name, status.st_size, _mark(self.path, name, status.st_size, status.st_mtime_ns))
 
 
@@ -175,8 +191,11 @@ class Far:
         entry = self._remote.find(self._at(name))
         return entry.size if entry and not entry.is_dir else None
 
-    def read(self, name: str, offset: int) -> Iterator[bytes]:
-        return self._remote.read(self._at(name), offset)
+    def path_of(self, name: str) -> str:
+        return self._at(name)
+
+    def read(self, name: str, offset: int, most: int) -> Iterator[bytes]:
+        return self._remote.read(self._at(name), offset, most)
 
     def start(self, name: str) -> None:
         self._remote.create(self._at(name), (), overwrite=True)
@@ -184,8 +203,11 @@ class Far:
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         self._remote.append(self._at(name), pieces)
 
-    def put(self, name: str, pieces: Iterator[bytes]) -> None:
-        self._remote.create(self._at(name), pieces, overwrite=True)
+    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
+        if self._remote.is_portal:  # which keeps nothing of a write that breaks off
+            return self._remote.create(self._at(name), pieces, overwrite=True)
+        self._remote.create(self._at(part), pieces, overwrite=True)
+        self.rename(part, name)
 
     def rename(self, name: str, target: str) -> None:
         if self.size(target) is not None:
@@ -206,6 +228,16 @@ class Far:
 
     def _file(self, name: str, entry: Entry) -> File:
         return File(name, entry.size, _mark(self.path, name, entry.size, entry.modified))
+
+
+def _is_above(folder: str, name: str) -> bool:
+    """Whether this link of the folder leads to the folder or one that it is in."""
+    real = os.path.realpath(os.path.join(folder, name))
+    return f"{os.path.realpath(folder)}/".startswith(f"{real.rstrip('/')}/")
+
+
+def _unreadable(error: OSError) -> None:
+    raise error
 
 
 def _mark(path: str, name: str, size: int, modified: int) -> str:

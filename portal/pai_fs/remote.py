@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import requests
 from requests.adapters import HTTPAdapter
 
-from portal.pai_fs.config import Config
+from portal.pai_fs.config import Config, session
 from portal.pai_fs.errors import Denied, NotEmpty, NotFound, PaiFsError, Unreachable
 
 PIECE = 1 << 20
@@ -39,8 +39,9 @@ class Entry:
 class Remote:
     def __init__(self, config: Config, threads: int = 4) -> None:
         self._base = f"{config.url}/webhdfs/v1"
-        self._session = requests.Session()
-        self._session.trust_env = False
+        self._origin = urlsplit(config.url)
+        self.is_portal = bool(config.token)
+        self._session = session()
         self._session.mount("http", HTTPAdapter(pool_maxsize=threads))
         if config.token:
             self._session.headers["Authorization"] = f"Bearer {config.token}"
@@ -59,6 +60,8 @@ class Remote:
     def list(self, path: str) -> list[Entry]:
         rows = self._ask("GET", path, "LISTSTATUS")["FileStatuses"]["FileStatus"]
         base = path.rstrip("/")
+        if any("/" in row["pathSuffix"] or row["pathSuffix"] in (".", "..") for row in rows):
+            raise PaiFsError(f"The server names impossible files in {path}.")
         return [_entry(f"{base}/{row['pathSuffix']}" if row["pathSuffix"] else path, row) for row in rows]
 
     def mkdirs(self, path: str) -> None:
@@ -72,8 +75,9 @@ class Remote:
         if not self._ask("DELETE", path, "DELETE", recursive="true" if recursive else "false").get("boolean"):
             raise NotFound(f"{path} does not exist.")
 
-    def read(self, path: str, offset: int = 0) -> Iterator[bytes]:
-        answer = self._send("GET", self._url(path), {"op": "OPEN", "offset": offset}, stream=True)
+    def read(self, path: str, offset: int = 0, most: int | None = None) -> Iterator[bytes]:
+        span = {"offset": offset} if most is None else {"offset": offset, "length": most}
+        answer = self._send("GET", self._url(path), {"op": "OPEN", **span}, stream=True)
         with closing(answer):
             try:
                 yield from answer.iter_content(PIECE)
@@ -91,12 +95,22 @@ class Remote:
         location = first.headers.get("Location", "")
         if first.status_code != 307 or not location:
             raise PaiFsError(f"The server did not say where to write {path}.")
+        if self.is_portal:  # the token is for nobody else, whatever a proxy makes of its own address
+            location = urlsplit(location)._replace(scheme=self._origin.scheme, netloc=self._origin.netloc).geturl()
         data = _Chunks(chunks)
-        self._send(method, location, {}, data=data, headers={"Content-Type": "application/octet-stream"})
+        try:
+            self._send(method, location, {}, data=data, headers={"Content-Type": "application/octet-stream"})
+        except Unreachable:
+            if data.failure is not None:
+                raise data.failure from None
+            raise
 
     def _ask(self, method: str, path: str, op: str, **params: str) -> dict[str, Any]:
         answer = self._send(method, self._url(path), {"op": op, **params})
-        return dict(answer.json()) if answer.content else {}
+        try:
+            return dict(answer.json()) if answer.content else {}
+        except ValueError:
+            raise PaiFsError(f"{self._base} does not speak WebHDFS.") from None
 
     def _url(self, path: str) -> str:
         return self._base + quote(path, "/=")
@@ -112,13 +126,19 @@ class Remote:
 
 
 class _Chunks:
-    """An iterable that requests sends chunked, also when it is empty."""
+    """An iterable that requests sends chunked, also when it is empty. ``failure``: that of the source, which urllib3
+    takes for one of the connection."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
+        self.failure: Exception | None = None
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._chunks)
+        try:
+            yield from self._chunks
+        except Exception as error:
+            self.failure = error
+            raise
 
 
 def _error(answer: requests.Response) -> PaiFsError:
@@ -137,7 +157,7 @@ def _error(answer: requests.Response) -> PaiFsError:
     if kind in ("AccessControlException", "SecurityException"):
         return Denied(message)
     again = ("RetriableException", "StandbyException", "RecoveryInProgressException", "AlreadyBeingCreatedException")
-    if answer.status_code >= 500 or kind in again:
+    if answer.status_code >= 500 or kind in again or "could only be replicated to" in message:
         return Unreachable(message)
     return PaiFsError(message)
 

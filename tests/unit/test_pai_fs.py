@@ -14,7 +14,7 @@ from portal.pai_fs import config, copying
 from portal.pai_fs.config import Config
 from portal.pai_fs.copying import copy
 from portal.pai_fs.errors import CheckFailed, GaveUp, PaiFsError, Unreachable
-from portal.pai_fs.main import main
+from portal.pai_fs.main import run
 from portal.pai_fs.places import File, Near, part_of, place
 from portal.pai_fs.remote import Remote
 
@@ -35,9 +35,6 @@ class Shaky(Near):
 
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
         super().add(name, self._breaking(pieces))
-
-    def put(self, name: str, pieces: Iterator[bytes]) -> None:
-        super().put(name, self._breaking(pieces))
 
     def split(self) -> tuple[Near, str]:
         folder, name = super().split()
@@ -61,9 +58,15 @@ def _any_sides(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(copying, "refuse_same_side", lambda source, target: None)
 
 
+class Silent:
+    def begin(self, total: int) -> None: ...
+
+    def at(self, name: str, done: int) -> None: ...
+
+
 def take(source: str, target: Near, **more: bool) -> copying.Copied:
     options = {"contents": False, "recursive": False, "force": False, **more}
-    return copy(Near(source), target, progress=lambda count: None, **options)
+    return copy(Near(source), target, progress=Silent(), **options)
 
 
 def test_a_large_file_goes_on_where_it_broke(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +89,7 @@ def test_an_interrupted_copy_is_gone_on_with_by_the_next(tmp_path: Path, monkeyp
     (file,) = Near(str(tmp_path / "file")).files()[1]
     (tmp_path / part_of("copy", file.mark)).write_bytes(b"0123")
     read: list[int] = []
-    monkeypatch.setattr(Near, "read", lambda self, name, offset: read.append(offset) or iter([b"456789abcdef"]))
+    monkeypatch.setattr(Near, "read", lambda self, name, offset, most: read.append(offset) or iter([b"456789abcdef"]))
     take(str(tmp_path / "file"), target)
     assert read == [4] and (tmp_path / "copy").read_bytes() == b"0123456789abcdef"
 
@@ -100,9 +103,67 @@ def test_it_gives_up_after_some_tries(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
-    monkeypatch.setattr(Near, "_file", lambda self, name: File(name, 99, "m"))
+    monkeypatch.setattr(Near, "_file", lambda self, name: File(name, 101, "m"))
     with pytest.raises(CheckFailed):
         take(str(tmp_path / "file"), Near(str(tmp_path / "copy")))
+
+
+def test_a_length_that_was_shown_too_short_spoils_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """HDFS shows the length of a file whose writer died only after a while."""
+    monkeypatch.setattr(copying, "PART", 4 << 20)
+    monkeypatch.setattr(copying, "SMALL", 1 << 20)
+    content = os.urandom(11 << 20)
+    (tmp_path / "big").write_bytes(content)
+    target = Near(str(tmp_path / "copy"))
+    (file,) = Near(str(tmp_path / "big")).files()[1]
+    part = tmp_path / part_of("copy", file.mark)
+    part.write_bytes(content[: 2 << 20])
+    true_size, lies = Near.size, [1 << 20]
+    monkeypatch.setattr(
+        Near, "size", lambda self, name: lies.pop() if lies and "part" in name else true_size(self, name)
+    )
+    take(str(tmp_path / "big"), target)
+    assert (tmp_path / "copy").read_bytes() == content and lies == []
+
+
+def test_a_failure_on_this_side_is_told_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tries = 0
+
+    def full(self: Near, name: str, pieces: Iterator[bytes]) -> None:
+        nonlocal tries
+        tries += 1
+        raise OSError(28, "No space left on device", name)
+
+    monkeypatch.setattr(Near, "add", full)
+    (tmp_path / "file").write_bytes(b"x")
+    with pytest.raises(OSError, match="No space left"):
+        take(str(tmp_path / "file"), Near(str(tmp_path / "copy")))
+    assert tries == 1 and sorted(os.listdir(tmp_path)) == ["file"]
+
+
+def test_nothing_is_copied_onto_itself(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    for target in (tmp_path / "file", tmp_path):
+        with pytest.raises(PaiFsError, match="onto itself"):
+            take(str(tmp_path / "file"), Near(str(target)), force=True)
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+def test_links_are_followed_and_loops_not_and_names_of_any_length_fit(tmp_path: Path) -> None:
+    source = tmp_path / "a"
+    (source / "real").mkdir(parents=True)
+    (source / "real" / ("n" * 255)).write_text("x")
+    (tmp_path / "beside").mkdir()
+    (tmp_path / "beside" / "y").write_text("y")
+    (source / "link").symlink_to(tmp_path / "beside")
+    (source / "again").symlink_to(tmp_path / "beside")
+    (source / "real" / "loop").symlink_to(source)
+    assert take(str(source), Near(str(tmp_path / "b")), recursive=True).files == 3
+    assert (tmp_path / "b" / "link" / "y").read_text() == "y"
+    (source / "broken").symlink_to("nowhere")
+    with pytest.raises(PaiFsError, match="broken does not exist"):
+        take(str(source), Near(str(tmp_path / "c")), recursive=True)
+    assert not (tmp_path / "c").exists()
 
 
 def test_folders_are_copied_as_cp_does(tmp_path: Path) -> None:
@@ -149,13 +210,13 @@ def test_paths_in_the_store_have_no_host() -> None:
 def test_what_cannot_be_done_ends_with_its_code(
     arguments: list[str], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(arguments) == code
+    assert run(arguments) == code
     assert capsys.readouterr().err.startswith("pai-fs: ")
 
 
 def test_an_unknown_option_is_wrong_usage() -> None:
     with pytest.raises(SystemExit) as ended:
-        main(["--what"])
+        run(["--what"])
     assert ended.value.code == 2
 
 
@@ -168,5 +229,5 @@ def test_settings_are_kept_for_their_user_alone(tmp_path: Path) -> None:
 
 def test_a_config_of_the_older_program_is_not_unpickled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("pai-fs.config").write_bytes(b"cos\nsystem\n(S'touch hacked'\ntR.")
-    assert main(["-ls", "hdfs://"]) == 2
+    assert run(["-ls", "hdfs://"]) == 2
     assert "--config" in capsys.readouterr().err and not Path("hacked").exists()

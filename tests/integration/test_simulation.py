@@ -13,8 +13,8 @@ from collections import Counter
 import pytest
 
 from clusters.models import Allocation, Node
-from clusters.runtime import LABEL_GPUS, LABEL_TASK, Phase, RuntimeFault
-from jobs import services, tasks
+from clusters.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, ContainerStatus, Phase, RuntimeFault
+from jobs import hold, services, tasks
 from jobs.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
 from jobs.models import Job, Task
 from tests.cluster import Cluster
@@ -45,6 +45,8 @@ class History:
             self.work_some: 5,
             self.worker_dies: 1,
             self.finish_one: 2,
+            self.hold_one: 0.7,
+            self.release_one: 1,
             self.stop_one: 1.5,
             self.delete_one: 0.5,
             self.cut_or_heal: 1,
@@ -107,8 +109,12 @@ class History:
             {"name": f"r{at}", "taskNumber": self.random.randint(1, 2), "gpuNumber": self.random.choice([0, 1, 1, 2])}
             for at in range(self.random.randint(1, 2))
         ]
-        retry = self.random.choice([0, 0, 1, 3])
-        self.cluster.submit(name=f"j{Job.objects.count()}-{self.random.random()}", roles=roles, retryCount=retry)
+        self.cluster.submit(
+            name=f"j{Job.objects.count()}-{self.random.random()}",
+            roles=roles,
+            retryCount=self.random.choice([0, 0, 1, 3]),
+            jobEnvs={"isDebug": self.random.random() < 0.3},
+        )
 
     def work_some(self) -> None:
         """Orders come late, twice, in another order, or never."""
@@ -134,10 +140,20 @@ class History:
             runtime.step = self.in_the_middle
 
     def finish_one(self) -> None:
-        running = [(name, status) for name, status in self.seen() if status.phase is Phase.RUNNING]
-        if running:
+        if running := self.running():
             node, status = self.random.choice(running)
             self.cluster.engines[node].finish(status.name, self.random.choice([0, 0, 1, 137]))
+
+    def hold_one(self) -> None:
+        """A command for debugging fails, and its container is kept."""
+        for node, status in self.running():
+            if LABEL_HOLD in status.labels and not status.held:
+                self.cluster.engines[node].hold(status.name, self.random.choice([1, 3]))
+                return
+
+    def release_one(self) -> None:
+        if job := self.any_job():
+            hold.release(self.cluster.owner, job)
 
     def stop_one(self) -> None:
         if job := self.any_job():
@@ -167,14 +183,17 @@ class History:
         jobs = list(Job.objects.filter(deleted_at=None))
         return self.random.choice(jobs) if jobs else None
 
-    def seen(self) -> list[tuple[str, object]]:
-        found = []
+    def seen(self) -> list[tuple[str, ContainerStatus]]:
+        found: list[tuple[str, ContainerStatus]] = []
         for name, runtime in self.cluster.engines.items():
             try:
                 found += [(name, status) for status in runtime.list()]
             except RuntimeFault:
                 continue
         return found
+
+    def running(self) -> list[tuple[str, ContainerStatus]]:
+        return [(name, status) for name, status in self.seen() if status.phase is Phase.RUNNING]
 
     def check(self) -> None:
         seen = self.seen()

@@ -219,7 +219,7 @@ def _hash(asked: argparse.Namespace, remote: Remote) -> None:
             raise NotFound(f"{text} does not exist.")
         if kind:
             raise PaiFsError(f"{text} is a folder; name a file.")
-        for piece in one.read("", 0, sys.maxsize):
+        for piece in one.read("", 0, None):
             digest.update(piece)
         print(f"{digest.hexdigest()}  {text}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,7 +44,7 @@ class Place(Protocol):
 
     def path_of(self, name: str) -> str: ...
 
-    def read(self, name: str, offset: int, most: int) -> Iterator[bytes]: ...
+    def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]: ...
 
     def start(self, name: str) -> None:
         """Make an empty file, and the folders above it."""
@@ -111,11 +112,12 @@ class Near:
     def path_of(self, name: str) -> str:
         return str(self._at(name))
 
-    def read(self, name: str, offset: int, most: int) -> Iterator[bytes]:
+    def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         with self._at(name).open("rb") as file:
             file.seek(offset)
-            while most > 0 and (data := file.read(min(PIECE, most))):
-                most -= len(data)
+            left = sys.maxsize if most is None else most
+            while data := file.read(min(PIECE, left)):
+                left -= len(data)
                 yield data
 
     def start(self, name: str) -> None:
@@ -194,7 +196,7 @@ class Far:
     def path_of(self, name: str) -> str:
         return self._at(name)
 
-    def read(self, name: str, offset: int, most: int) -> Iterator[bytes]:
+    def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
         return self._remote.read(self._at(name), offset, most)
 
     def start(self, name: str) -> None:

@@ -79,8 +79,8 @@ def test_files_and_folders_go_there_and_back(pai_fs: Shell, tmp_path: Path) -> N
     said = pai_fs("-cp", "-r", str(source), "hdfs://shared/t")
     assert "copied 14 files" in said and "MB/s" in said
     listed = pai_fs("-ls", "hdfs://shared/t").splitlines()
-    assert listed[0] == "total 3" and listed[-1] == f"size {20 << 20}"
-    assert [line.split()[-1] for line in listed[1:-1]] == ["big", "deep", "empty"]
+    assert listed[0] == "total 3" and listed[-2] == f"size {20 << 20}" and "took" in listed[-1]
+    assert [line.split()[-1] for line in listed[1:-2]] == ["big", "deep", "empty"]
     assert listed[2].startswith("d")
     digest = hashlib.sha1((source / "big").read_bytes()).hexdigest()
     assert pai_fs("--hash", "hdfs://shared/t/big").split()[0] == digest
@@ -105,6 +105,77 @@ def test_what_is_there_is_replaced_only_with_f(pai_fs: Shell, tmp_path: Path) ->
     pai_fs("-cp", "-f", str(tmp_path / "file"), "hdfs://shared/t/file")
     pai_fs("-cp", "hdfs://shared/t/file", str(tmp_path / "back"))
     assert (tmp_path / "back").read_text() == "other"
+
+
+def test_nothing_is_lost_by_a_move_or_copy_onto_itself(pai_fs: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("precious")
+    pai_fs("-cp", str(tmp_path / "file"), "hdfs://shared/t/file")
+    for verb in ("-mv", "-cp"):
+        pai_fs(verb, "-f", "hdfs://shared/t/file", "hdfs://shared/t/file", code=1)
+        pai_fs(verb, "-f", "hdfs://shared/t/file", "hdfs://shared/t", code=1)
+    pai_fs("-cp", str(tmp_path / "file"), "hdfs://shared/t/other")
+    assert "-f replaces" in pai_fs("-mv", "hdfs://shared/t/other", "hdfs://shared/t/file", code=1)
+    pai_fs("-mv", "-f", "hdfs://shared/t/other", "hdfs://shared/t/file")
+    pai_fs("-cp", "hdfs://shared/t/file", str(tmp_path / "back"))
+    assert (tmp_path / "back").read_text() == "precious"
+
+
+def test_an_interrupted_copy_ends_at_once_and_the_next_goes_on(pai_fs: Shell, tmp_path: Path) -> None:
+    content = os.urandom(1 << 20) * 300
+    (tmp_path / "big").write_bytes(content)
+    pai_fs("-cp", str(tmp_path / "big"), "hdfs://shared/t/big")
+    (tmp_path / "back").mkdir()
+    copying = subprocess.Popen(
+        [str(PROGRAM), "-cp", "hdfs://shared/t/big", str(tmp_path / "back")],
+        env={**os.environ, "PAI_FS_CONFIG": str(pai_fs.config)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: _parts(tmp_path / "back") > 20 << 20, 30, 0.005, "it is under way")
+        copying.send_signal(signal.SIGINT)
+        said = copying.communicate(timeout=5)[1]
+    finally:
+        copying.kill()
+        copying.wait()
+    assert copying.returncode == 130 and "Traceback" not in said, said
+    assert not (tmp_path / "back" / "big").exists() and _parts(tmp_path / "back") > 0
+    pai_fs("-cp", "hdfs://shared/t/big", str(tmp_path / "back"))
+    assert (tmp_path / "back" / "big").read_bytes() == content
+    assert os.listdir(tmp_path / "back") == ["big"]
+
+
+def _parts(folder: Path) -> int:
+    return sum(file.stat().st_size for file in folder.glob(".big*"))
+
+
+@pytest.mark.hdfs
+def test_a_copy_outlives_a_restart_of_hdfs(hdfs: HdfsBed, tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "config.json")
+    host, port = hdfs.url.removeprefix("http://").split(":")
+    shell("--config", f"host={host}", f"port={port}", f"user={hdfs.user}", "token=")
+    content = os.urandom(1 << 20) * 200
+    (tmp_path / "big").write_bytes(content)
+    killed = threading.Thread(target=_restart_when_written, args=(hdfs, shell))
+    killed.start()
+    shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/phoenix/big")
+    killed.join()
+    assert shell("--hash", "hdfs://shared/phoenix/big").split()[0] == hashlib.sha1(content).hexdigest()
+    shell("-rm", "-r", "hdfs://shared/phoenix")
+
+
+def _restart_when_written(hdfs: HdfsBed, shell: Shell) -> None:
+    blocks = list(hdfs.folder.rglob("rbw"))
+    until(lambda: any(_size(block) > 10 << 20 for folder in blocks for block in folder.iterdir()), 30, 0.01, "begun")
+    hdfs.kill()
+    hdfs.start()
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, tmp_path: Path) -> None:

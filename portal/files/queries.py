@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 
 from django.conf import settings
 
@@ -159,10 +159,10 @@ def crumbs(path: str) -> list[tuple[str, str]]:
 
 
 def panel(path: str) -> dict[str, str]:
-    """How a path is written elsewhere: for tools, and in a job's config and commands."""
+    """How a path is written elsewhere: for tools, and in a job's config and commands, where nothing is quoted."""
     return {
-        "uri": f"{settings.DEFAULT_FS_URI.rstrip('/')}{quote(path)}",
-        "in_job": f"$PAI_DEFAULT_FS_URI{quote(path)}",
+        "uri": f"{settings.DEFAULT_FS_URI.rstrip('/')}{path}",
+        "in_job": f"$PAI_DEFAULT_FS_URI{path}",
         "download": download(path),
         "up": address(parent(path)),
     }

@@ -76,6 +76,7 @@ def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status:
         "list": queries.listing(who, folder, wanted, path if is_file else "", is_made=entry is not None),
         "panel": queries.panel(path),
         "entry": entry if is_file else None,
+        "is_made": entry is not None,
         "places": [(says, place, address(place)) for says, place in who.places()],
         "may_put": who.may_put(folder),
         "may_remove": who.may_remove(path) and entry is not None,

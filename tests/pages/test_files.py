@@ -13,10 +13,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from playwright.sync_api import expect
 
-from portal.files import queries, tars, views
+from portal.files import queries, tars
 from portal.files.who import Who
 from portal.models import AuditEvent, User
-from portal.store import open_store
+from portal.store import open_store, rules
 from portal.store.base import PathNotFound, StoreUnavailable
 from tests.pages.conftest import Tab
 
@@ -100,17 +100,24 @@ class TestLooking:
         assert content("/user/alice/secret") == b"x"
         assert names(browse(admin), HOME) == ["secret"]
 
+    def test_its_address_is_copied_as_a_job_s_config_wants_it(self, browse: Browse, alice: User, settings: Any) -> None:
+        settings.DEFAULT_FS_URI = "hdfs://nn1:9000"
+        put("/user/alice/my code/a")
+        panel = browse(alice).get(f"{HOME}/my code").context["panel"]
+        assert panel["in_job"] == "$PAI_DEFAULT_FS_URI/user/alice/my code"
+        assert rules.path_of(panel["uri"]) == "/user/alice/my code"
+
     def test_a_tar_of_a_folder_above_has_only_what_one_may_see(self, browse: Browse, alice: User, bob: User) -> None:
         put("/user/alice/secret")
         put("/user/bob/mine")
         put("/shared/a")
-        sent = b"".join(browse(bob).get("/files?do=tar").streaming_content)
+        sent = browse(bob).get("/files?do=tar").getvalue()
         files = [each.name for each in tarfile.open(fileobj=io.BytesIO(sent)) if each.isfile()]
         assert files == ["store/shared/a", "store/user/bob/mine"]
 
     def test_one_s_own_folder_is_there_before_its_first_file(self, browse: Browse, alice: User) -> None:
         page = browse(alice).get(HOME)
-        assert page.status_code == 200 and "alice is empty" in page.content.decode()
+        assert page.status_code == 200 and "This folder is empty" in page.content.decode()
         with pytest.raises(PathNotFound):
             open_store().stat("/user/alice")
         assert browse(alice).get(f"{HOME}/gone").status_code == 404
@@ -143,7 +150,7 @@ class TestLooking:
         answer = browse(alice).get(f"{HOME}/a.txt?do=picture")
         assert (answer["Content-Type"], answer["X-Content-Type-Options"]) == (kind, "nosniff")
         assert "sandbox" in answer["Content-Security-Policy"]
-        assert b"".join(answer.streaming_content) == head
+        assert answer.getvalue() == head
 
     @pytest.mark.parametrize("text", [b"<svg onload=alert(1)>", b"<html><script>", b"", b"GIF"])
     def test_nothing_else_is_served_as_a_picture(self, browse: Browse, alice: User, text: bytes) -> None:
@@ -170,7 +177,7 @@ class TestLooking:
         def broken(*_: Any) -> None:
             raise StoreUnavailable("A DataNode cannot be reached.")
 
-        monkeypatch.setattr(views.preview, "preview", broken)
+        monkeypatch.setattr("portal.files.preview.preview", broken)
         page = browse(alice).get(f"{HOME}/a.txt")
         assert page.status_code == 200 and "A DataNode cannot be reached." in page.content.decode()
 
@@ -277,7 +284,7 @@ class TestTar:
         put("/user/alice/out/sub/ü" + "n" * 200, b"deep")
         answer = browse(alice).get(f"{HOME}/out?do=tar")
         assert answer["Content-Disposition"] == 'attachment; filename="out.tar"'
-        found = tarfile.open(fileobj=io.BytesIO(b"".join(answer.streaming_content)))
+        found = tarfile.open(fileobj=io.BytesIO(answer.getvalue()))
         files = {each.name: found.extractfile(each).read() for each in found if each.isfile()}  # type: ignore[union-attr]
         assert files == {"out/model.bin": b"m" * 3_000_000, "out/sub/ü" + "n" * 200: b"deep"}
 

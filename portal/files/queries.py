@@ -164,8 +164,19 @@ def panel(path: str) -> dict[str, str]:
         "uri": f"{settings.DEFAULT_FS_URI.rstrip('/')}{path}",
         "in_job": f"$PAI_DEFAULT_FS_URI{path}",
         "download": download(path),
+        "tar": tar_of(path),
         "up": address(parent(path)),
     }
+
+
+def tar_of(folder: str) -> str:
+    """Where it comes as a tar; empty for what holds the folders of all users."""
+    return f"{address(folder)}?do=tar" if has_tar(folder) else ""
+
+
+def has_tar(folder: str) -> bool:
+    names = names_of(folder)
+    return len(names) > 1 or (len(names) == 1 and names[0] not in rules.PERSONAL)
 
 
 def size_words(size: int) -> str:
@@ -203,7 +214,7 @@ def _row(who: Who, entry: Entry, query: str, selected: str) -> Row:
         size="–" if entry.is_dir else size_words(entry.size),
         url=url,
         href=url if entry.is_dir else f"{url}{query}",
-        download=f"{url}?do=tar" if entry.is_dir else download(entry.path),
+        download=tar_of(entry.path) if entry.is_dir else download(entry.path),
         may_remove=rules.may_remove(entry.path, who.name, who.user.is_admin),
         selected=entry.path == selected,
     )

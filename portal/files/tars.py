@@ -6,11 +6,13 @@ import tarfile
 from collections.abc import Generator, Iterator
 from threading import BoundedSemaphore
 
-from portal.errors import LongshoreError
+from portal.errors import BadRequest, LongshoreError
+from portal.files.queries import has_tar
 from portal.files.who import Who
 from portal.store.base import Entry, PathNotFound
 
-AT_ONCE = 4  # each holds a thread of the pages until it is sent
+AT_ONCE = 4  # each holds a thread of the pages until it is sent, also when nobody reads it any more
+LARGEST = 10 << 30  # bytes
 _PIECE = 1 << 20
 _BLOCK = 512
 _slots = BoundedSemaphore(AT_ONCE)
@@ -20,6 +22,16 @@ class Busy(LongshoreError):
     """Several folders are being downloaded. Try again in a moment."""
 
     code, status = "BusyError", 503
+
+
+def require_tar(who: Who, folder: str) -> None:
+    """Raises BadRequest for what is no folder, too large, or holds the folders of all users."""
+    if not who.store.stat(folder).is_dir:
+        raise BadRequest(f"{folder} is no folder.")
+    if not has_tar(folder):
+        raise BadRequest("Folders of all users are not downloaded at once. Choose one of them.")
+    if who.store.usage(folder).size > LARGEST:
+        raise BadRequest(f"{folder} has more than {LARGEST >> 30} GB. Fetch it with pai-fs.")
 
 
 class FolderTar:

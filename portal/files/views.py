@@ -20,7 +20,7 @@ from portal.auth import require_user
 from portal.confirm import ask, back
 from portal.errors import BadRequest, LongshoreError, NotFound
 from portal.files import preview, queries, services
-from portal.files.tars import FolderTar
+from portal.files.tars import FolderTar, require_tar
 from portal.files.who import Who, address, inside, parent
 from portal.store import open_store
 from portal.store.base import Entry, StoreUnavailable, Usage, names_of
@@ -101,10 +101,8 @@ def _picture(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
 
 
 def _tar(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
-    if not who.store.stat(path).is_dir:
-        raise BadRequest(f"{path} is no folder.")
-    name = f"{names_of(path)[-1] if names_of(path) else 'store'}.tar"
-    said = content_disposition_header(True, name) or "attachment"
+    require_tar(who, path)
+    said = content_disposition_header(True, f"{names_of(path)[-1]}.tar") or "attachment"
     headers = {**_INERT, "Content-Disposition": said}
     if request.method == "HEAD":
         return HttpResponse(headers=headers, content_type="application/x-tar")
@@ -122,9 +120,12 @@ def _down(request: HttpRequest, reason: str) -> HttpResponse:
 
 
 def _upload(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
-    """Fields: file (several), replace. For browsers without our script, which sends to the gateway."""
+    """Fields: file (several), replace, end. For browsers without our script, which sends to the gateway. The last
+    field is missing when the connection broke off: what was read of a file looks like all of it."""
     who.require_write(inside(path, "a"))
     try:
+        if "end" not in request.POST:
+            raise BadRequest("The upload broke off. Nothing of it was kept.")
         sent = services.upload(who, path, request.FILES.getlist("file"), replace=bool(request.POST.get("replace")))
     except StoreUnavailable:
         raise

@@ -107,13 +107,17 @@ class TestLooking:
         assert panel["in_job"] == "$PAI_DEFAULT_FS_URI/user/alice/my code"
         assert rules.path_of(panel["uri"]) == "/user/alice/my code"
 
-    def test_a_tar_of_a_folder_above_has_only_what_one_may_see(self, browse: Browse, alice: User, bob: User) -> None:
-        put("/user/alice/secret")
-        put("/user/bob/mine")
-        put("/shared/a")
-        sent = browse(bob).get("/files?do=tar").getvalue()
-        files = [each.name for each in tarfile.open(fileobj=io.BytesIO(sent)) if each.isfile()]
-        assert files == ["store/shared/a", "store/user/bob/mine"]
+    @pytest.mark.parametrize("path", ["/files", "/files/user", "/files/user/alice/a"])
+    def test_what_is_no_folder_of_one_s_own_is_no_tar(self, browse: Browse, alice: User, path: str) -> None:
+        put("/user/alice/a")
+        assert browse(alice).get(f"{path}?do=tar").status_code == 400
+
+    def test_a_folder_that_is_too_large_is_left_to_other_tools(
+        self, browse: Browse, alice: User, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        put("/user/alice/out/a", b"12345")
+        monkeypatch.setattr(tars, "LARGEST", 4)
+        assert "pai-fs" in browse(alice).get(f"{HOME}/out?do=tar").content.decode()
 
     def test_one_s_own_folder_is_there_before_its_first_file(self, browse: Browse, alice: User) -> None:
         page = browse(alice).get(HOME)
@@ -165,7 +169,7 @@ class TestLooking:
         settings.STORE_URL = "webhdfs://127.0.0.1:9"
         for answer in (browse(alice).get(HOME), browse(alice).get(f"{HOME}?now=1")):
             assert answer.status_code == 503 and "Running jobs go on" in answer.content.decode()
-        sent = browse(alice).post(f"{HOME}?do=upload", {"file": SimpleUploadedFile("a", b"x")})
+        sent = browse(alice).post(f"{HOME}?do=upload", {"file": SimpleUploadedFile("a", b"x"), "end": "1"})
         assert sent.status_code == 503 and "may not be there" in sent.content.decode()
         assert browse(alice).post(f"{HOME}?do=check", {"names": '["a"]'}).json()["message"]
 
@@ -187,15 +191,25 @@ class TestChanging:
     def test_files_are_uploaded_without_a_script(self, browse: Browse, alice: User) -> None:
         client = browse(alice)
         sent = [SimpleUploadedFile("a b%.txt", b"one"), SimpleUploadedFile("big", b"x" * (3 << 20))]
-        assert client.post(f"{HOME}/new?do=upload", {"file": sent}).status_code == 302
+        assert client.post(f"{HOME}/new?do=upload", {"file": sent, "end": "1"}).status_code == 302
         assert content("/user/alice/new/a b%.txt") == b"one" and len(content("/user/alice/new/big")) == 3 << 20
         assert open_store().stat("/user/alice/new/big").owner == "alice"
-        again = client.post(f"{HOME}/new?do=upload", {"file": [SimpleUploadedFile("a b%.txt", b"two")]})
+        again = client.post(f"{HOME}/new?do=upload", {"file": [SimpleUploadedFile("a b%.txt", b"two")], "end": "1"})
         assert again.status_code == 409 and "there already" in again.content.decode()
         assert content("/user/alice/new/a b%.txt") == b"one"
-        client.post(f"{HOME}/new?do=upload", {"replace": "1", "file": [SimpleUploadedFile("a b%.txt", b"two")]})
+        client.post(
+            f"{HOME}/new?do=upload", {"end": "1", "replace": "1", "file": [SimpleUploadedFile("a b%.txt", b"two")]}
+        )
         assert content("/user/alice/new/a b%.txt") == b"two"
         assert client.post(f"{HOME}/new?do=upload").status_code == 400
+
+    def test_an_upload_that_broke_off_leaves_nothing(self, browse: Browse, alice: User) -> None:
+        """The server tells a broken connection as the end of the body, and Django takes what came for all of it."""
+        edge, head = "xXx", 'Content-Disposition: form-data; name="file"; filename="a"'
+        sent = f"--{edge}\r\n{head}\r\n\r\nhalf of it".encode()
+        answer = browse(alice).post(f"{HOME}?do=upload", sent, content_type=f"multipart/form-data; boundary={edge}")
+        assert answer.status_code == 400 and "broke off" in answer.content.decode()
+        assert names_in_store("/user/alice") == []
 
     def test_large_uploads_lie_on_the_disk_and_not_in_memory(self, settings: Any) -> None:
         assert settings.FILE_UPLOAD_MAX_MEMORY_SIZE <= 4 << 20

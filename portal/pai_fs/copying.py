@@ -9,13 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
-from portal.pai_fs.errors import CheckFailed, GaveUp, NotFound, PaiFsError, Unreachable, Usage
+from portal.pai_fs.errors import CheckFailed, GaveUp, Held, NotFound, PaiFsError, Unreachable, Usage
 from portal.pai_fs.places import File, Place, part_of, refuse_same_side
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
-# In sum 63 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
-TRIES, FIRST_PAUSE = 8, 0.5  # seconds, doubled each time; anew when more has arrived
+ANEW = 512 << 20  # what is held by a dead writer is sent again up to this, and waited for beyond
+# In sum 127 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
+TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; anew when more has arrived
 THREADS = 4
 
 
@@ -165,7 +166,12 @@ class _Worker:
         """The length afterwards. Were the part longer than it seemed, its bytes would be in the wrong place: HDFS shows
         the whole length of a file only some time after its writer died. Then the copy of the file begins anew."""
         sent: list[int] = []
-        job.target.add(part, self._pieces(job, done, PART, sent))
+        try:
+            job.target.add(part, self._pieces(job, done, PART, sent))
+        except Held:
+            if done <= ANEW:
+                job.target.start(part)
+            raise
         if not sent:
             raise CheckFailed(f"{job.file.name} has become shorter.")
         now = job.target.size(part)

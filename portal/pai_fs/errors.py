@@ -39,3 +39,7 @@ class GaveUp(PaiFsError):
 
 class Unreachable(PaiFsError):
     """The other side did not answer, or its answer broke off: worth another try."""
+
+
+class Held(Unreachable):
+    """A writer that died still holds the file, for a minute in HDFS."""

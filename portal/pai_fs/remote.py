@@ -12,10 +12,12 @@ import requests
 from requests.adapters import HTTPAdapter
 
 from portal.pai_fs.config import Config, session
-from portal.pai_fs.errors import Denied, NotEmpty, NotFound, PaiFsError, Unreachable
+from portal.pai_fs.errors import Denied, Held, NotEmpty, NotFound, PaiFsError, Unreachable
 
 PIECE = 1 << 20
 TIMEOUT = (5, 60)
+# What an HDFS that has just started says in a plain IOException.
+_PASSING = ("could only be replicated to", "Failed to find datanode", "is in safe mode", "No live nodes contain")
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +158,10 @@ def _error(answer: requests.Response) -> PaiFsError:
         return Denied(f"{message} (pai-fs --config host=... port=... user=... signs in)")
     if kind in ("AccessControlException", "SecurityException"):
         return Denied(message)
-    again = ("RetriableException", "StandbyException", "RecoveryInProgressException", "AlreadyBeingCreatedException")
-    if answer.status_code >= 500 or kind in again or "could only be replicated to" in message:
+    if kind in ("RecoveryInProgressException", "AlreadyBeingCreatedException"):
+        return Held(message)
+    again = ("RetriableException", "StandbyException", "SafeModeException")
+    if answer.status_code >= 500 or kind in again or any(sign in message for sign in _PASSING):
         return Unreachable(message)
     return PaiFsError(message)
 

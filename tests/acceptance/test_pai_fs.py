@@ -165,8 +165,7 @@ def test_a_copy_outlives_a_restart_of_hdfs(hdfs: HdfsBed, tmp_path: Path) -> Non
 
 
 def _restart_when_written(hdfs: HdfsBed, shell: Shell) -> None:
-    blocks = list(hdfs.folder.rglob("rbw"))
-    until(lambda: any(_size(block) > 10 << 20 for folder in blocks for block in folder.iterdir()), 30, 0.01, "begun")
+    until(lambda: any(_size(block) > 10 << 20 for block in hdfs.folder.rglob("rbw/blk_*")), 30, 0.01, "it is under way")
     hdfs.kill()
     hdfs.start()
 

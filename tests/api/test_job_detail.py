@@ -115,6 +115,7 @@ def test_it_shows_the_tasks_of_a_running_job(api: Api, alice: User) -> None:
         "containerExitCode": None,
         "nodeName": "gpu-01",
         "exitReason": None,
+        "heldUntil": None,
     }
 
 

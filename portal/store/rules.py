@@ -59,6 +59,14 @@ def path_of(uri: str) -> str:
     return "/" + "/".join(names_of(_SCHEME.sub("", uri.strip(), count=1)))
 
 
+def hostless_path_of(uri: str) -> str:
+    """What ``hdfs://a/b`` named for the first clients, which wrote no host: ``/a/b``. Empty when ``a`` has a port or a
+    dot, so that it can only be a host. Raises BadPath."""
+    match = _SCHEME.match(uri.strip())
+    host = match[0].partition("://")[2] if match else ""
+    return "/" + "/".join(names_of(f"/{uri.strip().partition('://')[2]}")) if re.fullmatch(r"[\w-]+", host) else ""
+
+
 def _is_foreign(path: str, username: str) -> bool:
     names = names_of(path)
     return len(names) > 1 and names[0] in PERSONAL and names[1] != username

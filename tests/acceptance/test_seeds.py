@@ -44,6 +44,15 @@ def runnable(seed: str, name: str) -> str:
     return text
 
 
+@pytest.fixture(autouse=True, scope="module")
+def code(portal: Portal) -> None:
+    """What their codeDir names, uploaded as the documents say."""
+    for path in ("/path/to/code", "/path/tensorflow-distributed-jobguid/code"):
+        query = "op=CREATE&overwrite=true&data=true"
+        answer = portal.http.put(f"{portal.url}/webhdfs/v1{path}/train.py?{query}", content=b"print()")
+        assert answer.status_code == 201, answer.text
+
+
 @pytest.mark.parametrize("seed", ["000", "001", "004"])
 def test_parameter_servers_and_workers_know_each_other(portal: Portal, seed: str) -> None:
     name = portal.submit(runnable(seed, f"seed-{seed}"))

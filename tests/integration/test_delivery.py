@@ -69,7 +69,10 @@ def put(store: Store, folder: str, count: int = 40) -> None:
     store.mkdirs(f"{folder}/folder")
 
 
-@pytest.mark.parametrize("uri", ["$PAI_DEFAULT_FS_URI", "hdfs://10.0.0.1:9000", "webhdfs://nn:50070", "hdfs://", ""])
+@pytest.mark.parametrize(
+    "uri",
+    ["$PAI_DEFAULT_FS_URI", "hdfs://10.0.0.1:9000", "webhdfs://nn:50070", "hdfs://namenode", "hdfs://", "hdfs:/", ""],
+)
 def test_the_code_is_in_the_container_whatever_its_address_looks_like(cluster: Cluster, store: Store, uri: str) -> None:
     put(store, f"/users/{cluster.owner.username}/mnist")
     runtime = cluster.add_node()

@@ -16,7 +16,8 @@ from clusters.runtime import ContainerRequest, File
 
 CPU_PERIOD = 100_000  # microseconds
 # A quota, not NanoCpus: the engine refuses NanoCpus above its own count of cores, a quota it does not.
-LOG = LogConfig(type="json-file", config={"max-size": "50m", "max-file": "10"})
+# Large files: while one is followed and rotated, Docker 20.10 may give all of it once more (seen once in many runs).
+LOG = LogConfig(type="json-file", config={"max-size": "128m", "max-file": "4"})
 FUSE = "/dev/fuse"
 SPOOL = 8 << 20
 # Files that the container writes itself reach it as variables, of which none may have more than 128 kB on Linux.

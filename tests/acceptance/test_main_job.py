@@ -51,7 +51,7 @@ def test_its_container_has_the_limits_it_asked_for(portal: Portal, docker_engine
     assert host["RestartPolicy"]["Name"] in ("", "no")
     assert host["SecurityOpt"] == ["no-new-privileges"] and not host["CapAdd"]
     log = host["LogConfig"]
-    assert (log["Type"], log["Config"]["max-size"]) == ("json-file", "50m") and int(log["Config"]["max-file"]) > 1
+    assert (log["Type"], log["Config"]["max-size"]) == ("json-file", "128m") and int(log["Config"]["max-file"]) > 1
     assert host["NetworkMode"] == "host"
     portal.stop(name)
     assert portal.wait_state(name)["state"] == "STOPPED"

@@ -21,7 +21,7 @@ from jobs.spec import JobSpec, substitute_paths
 from portal.errors import LongshoreError
 from portal.models import User
 from portal.store import open_store, rules
-from portal.store.base import BadPath, Entry, PathNotFound, Store, StoreUnavailable
+from portal.store.base import Entry, PathNotFound, Store, StoreUnavailable, find
 
 _AUTH_BYTES = 10_000
 
@@ -87,18 +87,11 @@ class _Reader:
             path, hostless = rules.path_of(uri), rules.hostless_path_of(uri)
         except LongshoreError:
             raise DeliveryFault(denied, f"{uri} is no path of the file store.") from None
-        if hostless and not self._exists(path) and self._exists(hostless):
+        if hostless and not find(self.store, path) and find(self.store, hostless):
             path = hostless
         if not rules.may_read(path, self.username, self.is_admin) or path == "/":
             raise DeliveryFault(denied, f"{self.username} may not read {uri}.")
         return path
-
-    def _exists(self, path: str) -> bool:
-        try:
-            self.store.stat(path)
-        except (PathNotFound, BadPath):
-            return False
-        return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from jobs import orders
 from jobs.access import require_write
 from jobs.lifecycle import TaskState
 from jobs.models import Event, Job, Task
-from jobs.settle import ORDER_LAPSE
+from jobs.settle import is_claimed, may_order
 from jobs.world import Kind, Order
 from portal import wake
 from portal.models import User
@@ -87,6 +87,6 @@ def _keep(task: Task, code: int | None, now: datetime) -> None:
 
 
 def _may_order(task: Task, now: datetime) -> bool:
-    claimed = task.claimed_until is not None and task.claimed_until > now
-    asked = task.released_at or now
-    return not claimed and (task.ordered_at is None or task.ordered_at < asked or now - task.ordered_at >= ORDER_LAPSE)
+    """An order older than the release was another one's: it holds nothing up."""
+    older = task.ordered_at and task.released_at and task.ordered_at < task.released_at
+    return may_order(task, now) or (bool(older) and not is_claimed(task, now))

@@ -7,6 +7,7 @@ is done by the scheduler's sweep. Everything may be written twice.
 from __future__ import annotations
 
 from datetime import timedelta
+from threading import Lock
 
 import structlog
 from django.conf import settings
@@ -24,22 +25,14 @@ SWEEP_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itsel
 _AT_ONCE = 200
 
 log = structlog.get_logger()
+_locks = [Lock() for _ in range(64)]
 
 
 def publish(job_id: int) -> bool:
-    """False when the store could not take it now."""
-    job = Job.objects.filter(pk=job_id, published_at=None, deleted_at=None).first()
-    if job is None:
-        return True
-    try:
-        _write(job)
-    except StoreUnavailable as error:
-        log.info("the files of a job are written later", job=str(job), reason=error.message)
-        return False
-    except LongshoreError as error:  # as it will be each time: nobody waits behind this job
-        log.warning("the files of a job cannot be written", job=str(job), reason=error.message)
-    Job.objects.filter(pk=job_id).update(published_at=timezone.now())
-    return True
+    """False when the store could not take it now. Of the tasks of a gang, which start together, one does it and the
+    others wait for it."""
+    with _locks[job_id % len(_locks)]:
+        return _publish(job_id)
 
 
 def publish_all(job_ids: list[int]) -> None:
@@ -63,6 +56,21 @@ def folder_of(username: str, full_name: str) -> str:
 def key_path(username: str, full_name: str) -> str:
     """Of the private key; the public one is beside it, with ``.pub``."""
     return f"{folder_of(username, full_name)}/ssh/keyFiles/{log_places.as_file_name(full_name)}"
+
+
+def _publish(job_id: int) -> bool:
+    job = Job.objects.filter(pk=job_id, published_at=None, deleted_at=None).first()
+    if job is None:
+        return True
+    try:
+        _write(job)
+    except StoreUnavailable as error:
+        log.info("the files of a job are written later", job=str(job), reason=error.message)
+        return False
+    except LongshoreError as error:  # as it will be each time: nobody waits behind this job
+        log.warning("the files of a job cannot be written", job=str(job), reason=error.message)
+    Job.objects.filter(pk=job_id).update(published_at=timezone.now())
+    return True
 
 
 def _write(job: Job) -> None:

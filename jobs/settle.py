@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from clusters.runtime import ContainerStatus, Phase
 from jobs import exits
@@ -71,11 +72,21 @@ def is_stale(task: TaskView, seen: Observation) -> bool:
     return task.changed_at >= seen.at or (task.fact_at is not None and task.fact_at >= seen.at)
 
 
-def is_claimed(task: TaskView, now: datetime) -> bool:
+class Ordered(Protocol):
+    """A task as far as orders go: a TaskView, or its row."""
+
+    @property
+    def ordered_at(self) -> datetime | None: ...
+
+    @property
+    def claimed_until(self) -> datetime | None: ...
+
+
+def is_claimed(task: Ordered, now: datetime) -> bool:
     return task.claimed_until is not None and task.claimed_until > now
 
 
-def may_order(task: TaskView, now: datetime) -> bool:
+def may_order(task: Ordered, now: datetime) -> bool:
     """Nobody has it in hand, and the last order, if any, was not taken up in time."""
     return not is_claimed(task, now) and (task.ordered_at is None or now - task.ordered_at >= ORDER_LAPSE)
 

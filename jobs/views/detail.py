@@ -18,20 +18,9 @@ from portal.errors import NoJob
 
 @require_safe
 @reader
-def tasks(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    return _tab(request, username, name, "tasks")
-
-
-@require_safe
-@reader
-def events(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    return _tab(request, username, name, "events")
-
-
-@require_safe
-@reader
-def attempts(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    return _tab(request, username, name, "attempts")
+def show(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
+    """``tab``: one that is no more than its template; logs and config have views of their own."""
+    return _tab(request, username, name, tab)
 
 
 @require_safe
@@ -45,12 +34,6 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     answer = HttpResponse(job.config, content_type="application/json; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{job.name}.jsonc"'
     return answer
-
-
-@require_safe
-@reader
-def ssh(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    return _tab(request, username, name, "ssh")
 
 
 @require_safe

@@ -175,8 +175,7 @@ def tar_of(folder: str) -> str:
 
 
 def has_tar(folder: str) -> bool:
-    names = names_of(folder)
-    return len(names) > 1 or (len(names) == 1 and names[0] not in rules.PERSONAL)
+    return folder != "/" and not rules.holds_all_users(folder)
 
 
 def size_words(size: int) -> str:

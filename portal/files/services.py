@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import UploadedFile
 from portal.errors import BadRequest, NotFound
 from portal.files.who import Who, inside, parent
 from portal.store import rules
-from portal.store.base import BadPath, PathExists, PathNotFound, Usage
+from portal.store.base import BadPath, PathExists, PathNotFound, Usage, find
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def existing(who: Who, folder: str, names: Iterable[str]) -> list[str]:
 def make_folder(who: Who, folder: str, name: str) -> str:
     path = inside(folder, _plain(name))
     who.require_write(path)
-    if _is_there(who, path):
+    if find(who.store, path):
         raise PathExists(f"{path} exists already.")
     who.store.mkdirs(path, owner=who.owner_for(path))
     return path
@@ -74,7 +74,7 @@ def rename(who: Who, path: str, to: str) -> str:
     try:
         who.store.rename(path, target)
     except PathNotFound:
-        if _is_there(who, path):
+        if find(who.store, path):
             raise NotFound(f"There is no folder {parent(target)} to move it to.") from None
         raise
     return target
@@ -100,14 +100,6 @@ def _plain(name: str) -> str:
     if not name or "/" in name:
         raise BadPath("A name has at least one character, and no slash.")
     return name
-
-
-def _is_there(who: Who, path: str) -> bool:
-    try:
-        who.store.stat(path)
-    except PathNotFound:
-        return False
-    return True
 
 
 def _names_in(who: Who, folder: str) -> set[str]:

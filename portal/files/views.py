@@ -204,9 +204,6 @@ def _ask_delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
     if "selected" in request.GET and not names:
         messages.warning(request, "Nothing is selected.")
         return redirect(address(path))
-    if "selected" in request.GET and not names:
-        messages.warning(request, "Nothing is selected.")
-        return redirect(address(path))
     paths = [inside(path, name) for name in names] or [path]
     gone = services.usage(who, paths)
     what = names_of(paths[0])[-1] if len(paths) == 1 else f"{len(paths)} entries"

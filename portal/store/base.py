@@ -133,3 +133,11 @@ class Store(Protocol):
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Gone is success. A folder that is not empty wants ``recursive``, else PathExists."""
         ...
+
+
+def find(store: Store, path: str) -> Entry | None:
+    """What is there; None when nothing is, also where nothing can be (below a file). Raises StoreUnavailable."""
+    try:
+        return store.stat(path)
+    except (PathNotFound, BadPath):
+        return None

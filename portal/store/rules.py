@@ -47,6 +47,12 @@ def visible(entries: Iterable[Entry], username: str, is_admin: bool) -> list[Ent
     return [entry for entry in entries if may_read(entry.path, username, is_admin)]
 
 
+def holds_all_users(path: str) -> bool:
+    """Whether the folders of all users are right below it."""
+    names = names_of(path)
+    return len(names) == 1 and names[0] in PERSONAL
+
+
 def owner_of(path: str) -> str:
     """To whom a path belongs by where it is; empty when to nobody."""
     names = names_of(path)

@@ -15,9 +15,8 @@ import structlog
 from django.db import close_old_connections
 
 from portal.errors import LongshoreError
-from portal.webhdfs import shapes
-from portal.webhdfs.messages import Answer, Request, params_in, path_in, told
-from portal.webhdfs.operations import respond
+from portal.webhdfs.messages import Answer, Request, params_in, path_in
+from portal.webhdfs.operations import refused, respond
 
 THREADS = 32  # operations at work at once; a download holds one only while it reads
 log = structlog.get_logger()
@@ -45,16 +44,14 @@ def _handle(scope: Any, body: _Body | None) -> Answer:
     try:
         return respond(_request(scope, body))
     except LongshoreError as error:
-        told_body, status = shapes.remote_exception(error)
-        return told(told_body, status)
+        return refused(error)
     except CallerGone:
         raise
     except Exception as error:
         if body is not None and body.gone:
             raise CallerGone from None
         log.exception("an operation on files failed", method=scope["method"])
-        told_body, status = shapes.remote_exception(LongshoreError(f"The portal failed: {type(error).__name__}."))
-        return told(told_body, status)
+        return refused(LongshoreError(f"The portal failed: {type(error).__name__}."))
     finally:
         close_old_connections()
 

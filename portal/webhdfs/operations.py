@@ -11,7 +11,7 @@ from urllib.parse import quote
 from portal.errors import BadRequest, Forbidden, LongshoreError, NotFound
 from portal.models import User
 from portal.store import delegation, open_store, rules
-from portal.store.base import BadPath, PathExists, PathNotFound, Store, names_of
+from portal.store.base import PathExists, PathNotFound, Store, find, names_of
 from portal.store.delegation import Delegation
 from portal.webhdfs import shapes, who
 from portal.webhdfs.messages import DATA, Answer, Request, told
@@ -32,8 +32,13 @@ def respond(request: Request) -> Answer:
     try:
         return _respond(request)
     except LongshoreError as error:
-        body, status = shapes.remote_exception(error)
-        return told(body, status, **({"WWW-Authenticate": "Bearer"} if status == 401 else {}))
+        return refused(error)
+
+
+def refused(error: LongshoreError) -> Answer:
+    """The answer to an error of ours."""
+    body, status = shapes.remote_exception(error)
+    return told(body, status, **({"WWW-Authenticate": "Bearer"} if status == 401 else {}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,8 +109,7 @@ def _list(call: Call) -> Answer:
 
 def _summary(call: Call) -> Answer:
     call.may_read(call.path)
-    names = names_of(call.path)
-    if not call.user.is_admin and (not names or names in [[name] for name in rules.PERSONAL]):
+    if not call.user.is_admin and (call.path == "/" or rules.holds_all_users(call.path)):
         raise Forbidden(f"Permission denied: user={call.user.username}, path={call.path}: others' files are below it.")
     return told(shapes.content_summary(call.store.usage(call.path)))
 
@@ -173,9 +177,10 @@ def _token(call: Call) -> Answer:
 def _create(call: Call) -> Answer:
     call.may_write(call.path)
     overwrite, mode = call.request.flag("overwrite"), call.request.mode(0o644)
-    if _is_folder(call.store, call.path):
+    there = find(call.store, call.path)
+    if there and there.is_dir:
         raise PathExists(f"{call.path} already exists as a directory.")
-    if not overwrite and _exists(call.store, call.path):
+    if there and not overwrite:
         raise PathExists(f"{call.path} for client {call.request.address} already exists.")
     data = _data(call.request)
     if data is None:
@@ -215,14 +220,15 @@ def _mkdirs(call: Call) -> Answer:
 def _rename(call: Call) -> Answer:
     """As HDFS: into a folder that is there; false when it cannot be done."""
     target = _path(call.request.params.get("destination", ""), "destination")
-    if _is_folder(call.store, target):
-        target = f"{target.rstrip('/')}/{names_of(call.path)[-1] if names_of(call.path) else ''}"
     call.may_remove(call.path)
+    there = find(call.store, target)
+    if there and there.is_dir:
+        target = f"{target.rstrip('/')}/{names_of(call.path)[-1]}"
     call.may_write(target)
     try:
         call.store.rename(call.path, target)
     except (NotFound, PathExists):
-        if call.request.params.get("renameoptions", "").upper() != "OVERWRITE" or not _exists(call.store, call.path):
+        if call.request.params.get("renameoptions", "").upper() != "OVERWRITE" or not find(call.store, call.path):
             return told({"boolean": False})
         call.may_remove(target)
         call.store.delete(target)
@@ -232,7 +238,7 @@ def _rename(call: Call) -> Answer:
 
 def _delete(call: Call) -> Answer:
     call.may_remove(call.path)
-    there = _exists(call.store, call.path)
+    there = find(call.store, call.path) is not None
     call.store.delete(call.path, recursive=call.request.flag("recursive"))
     return told({"boolean": there})
 
@@ -281,21 +287,6 @@ def _path(text: str, name: str) -> str:
     if not text:
         raise BadRequest(f"The parameter {name!r} is missing.")
     return rules.path_of(text)
-
-
-def _exists(store: Store, path: str) -> bool:
-    try:
-        store.stat(path)
-    except (PathNotFound, BadPath):
-        return False
-    return True
-
-
-def _is_folder(store: Store, path: str) -> bool:
-    try:
-        return store.stat(path).is_dir
-    except (PathNotFound, BadPath):
-        return False
 
 
 _GET: dict[str, Callable[[Call], Answer]] = {

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_ssh_private_key
+from django.db import connection
 from django_q.models import OrmQ
 
 from jobs import publish, sshkeys, tasks
@@ -74,6 +76,31 @@ def test_a_store_that_is_down_delays_only_the_files(cluster: Cluster, settings: 
     cluster.lose_orders()
     publish.sweep()
     assert OrmQ.objects.count() == 0, "once is enough"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_gang_that_starts_together_is_published_once(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    job, written = cluster.submit(), []
+    store = open_store()
+
+    class Counting(type(store)):  # type: ignore[misc]
+        def write(self, path: str, *args: Any, **more: Any) -> int:
+            written.append(path)
+            return int(super().write(path, *args, **more))
+
+    monkeypatch.setattr(publish, "open_store", lambda: Counting(store._root))
+
+    def start() -> None:
+        publish.publish(job.pk)
+        connection.close()
+
+    threads = [threading.Thread(target=start) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(written) == len(set(written)) == 3
+    assert cluster.job(job).published_at is not None
 
 
 def test_a_waiting_job_is_published_by_the_sweep(cluster: Cluster) -> None:

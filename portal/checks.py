@@ -2,7 +2,6 @@
 
 longshore.E001  LONGSHORE_HOME cannot be written
 longshore.E002  a key is too short to sign with
-longshore.W001  secrets can be read by other users of the machine
 longshore.W002  SQLite on a network file system
 """
 
@@ -21,7 +20,7 @@ _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "cep
 
 @register()
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_home(), *_keys(), *_secrets(), *_database()]
+    return [*_home(), *_keys(), *_database()]
 
 
 def _home() -> Iterator[CheckMessage]:
@@ -33,12 +32,6 @@ def _keys() -> Iterator[CheckMessage]:
     for name in ("SECRET_KEY", "TOKEN_KEY"):
         if len(getattr(settings, name)) < 32:
             yield Error(f"LONGSHORE_{name} is too short; give 32 characters or more.", id="longshore.E002")
-
-
-def _secrets() -> Iterator[CheckMessage]:
-    folder: Path = settings.HOME / "secrets"
-    if folder.is_dir() and folder.stat().st_mode & 0o077:
-        yield Warning(f"{folder} can be read by others; run: chmod 700 {folder}", id="longshore.W001")
 
 
 def _database() -> Iterator[CheckMessage]:

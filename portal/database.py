@@ -8,6 +8,8 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
+from portal import private
+
 # WAL lets readers go on while one writes; IMMEDIATE takes the write lock at BEGIN, so read-then-write never fails.
 _SQLITE = {
     "transaction_mode": "IMMEDIATE",
@@ -26,7 +28,14 @@ def configure(url: str) -> dict[str, Any]:
     engine = settings.get("ENGINE", "")
     if engine.endswith("sqlite3"):
         settings["OPTIONS"] = dict(_SQLITE)
-        Path(settings["NAME"]).parent.mkdir(parents=True, exist_ok=True)
+        path = Path(settings["NAME"])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for each in (
+            path,
+            Path(f"{path}-wal"),
+            Path(f"{path}-shm"),
+        ):  # the last two follow the first when they are made
+            private.file("DATABASE_URL", each)
     elif not engine.endswith("postgresql"):
         raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
     settings["CONN_MAX_AGE"] = None  # threads live long and keep their connection

@@ -6,11 +6,13 @@ import hashlib
 import os
 from pathlib import Path
 
+from portal import private
 from portal.database import configure
 from portal.env import bind, choice, fs_uri, networks, number, secret_file, store_url, text
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-HOME = Path(text("LONGSHORE_HOME", str(BASE_DIR / "var"))).absolute()
+private.by_default()
+HOME = private.home("LONGSHORE_HOME", Path(text("LONGSHORE_HOME", str(BASE_DIR / "var"))).absolute())
 BIND_HOST, BIND_PORT = bind("LONGSHORE_BIND", "127.0.0.1:9186")
 VERSION = "0.1.0"
 
@@ -117,6 +119,7 @@ SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # its middleware would put a page of its
 CSRF_FAILURE_VIEW = "portal.pages.forbidden"
 SESSION_COOKIE_NAME = "longshore"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+FILE_UPLOAD_PERMISSIONS = 0o600  # of the collected static files too: this process serves them itself
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 
 STATIC_URL = "/static/"

@@ -19,6 +19,8 @@ from typing import Any, Literal
 from django.conf import settings
 from django.db import connection, transaction
 
+from portal import private
+
 Topic = Literal["scheduler", "workers", "pages"]
 
 
@@ -111,8 +113,7 @@ def _folder() -> Path:
             Path(tempfile.gettempdir())
             / f"longshore-{os.getuid()}-{uuid.uuid5(uuid.NAMESPACE_URL, str(folder)).hex[:12]}"
         )
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return folder
+    return private.folder("LONGSHORE_HOME", folder)  # in the folder of all users somebody else could have made it
 
 
 def _send(topic: Topic) -> None:

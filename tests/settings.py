@@ -15,6 +15,8 @@ os.environ.setdefault("LONGSHORE_LOG_LEVEL", "WARNING")
 from portal.settings import *  # noqa: E402, F403
 from portal.settings import DATABASES, STORAGES  # noqa: E402
 
+os.umask(0o022)  # what tests start, such as a PostgreSQL of another user, is no process of the portal
+
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: threads and processes of a test must see the same rows.

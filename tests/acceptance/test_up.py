@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -170,6 +171,39 @@ def test_a_taken_port_and_a_wrong_value_are_told_in_a_sentence(tmp_path: Path) -
     assert "LONGSHORE_ADMIN_PASSWORD: This password is too short." in refusal(
         tmp_path, LONGSHORE_ADMIN_PASSWORD="short", LONGSHORE_BIND=f"127.0.0.1:{free_port()}"
     )
+
+
+def test_no_other_user_of_the_machine_reads_anything_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can try it as somebody else")
+    with tempfile.TemporaryDirectory() as outside:
+        os.chmod(outside, 0o755)
+        home = Path(outside, "a-path-so-long-that-the-sockets-of-wake-ups-cannot-be-below-it", "home")
+        home.mkdir(mode=0o755, parents=True)  # as the first release made it
+        (home / "dockerd.log").touch(mode=0o644)
+        monkeypatch.setenv("TMPDIR", outside)
+        portal = Portal(home)
+        try:
+            portal.wait_until_ready()
+            assert f"could read {home}; now they cannot" in portal.text()
+            sockets = [str(each) for each in Path(outside).glob("longshore-*-*")]
+            assert sockets
+            assert found_by("nobody", str(home), *sockets) == []
+            assert found("-perm", "/077", within=[str(home), *sockets]) == []
+        finally:
+            portal.clean_up()
+
+
+def found_by(user: str, *folders: str) -> list[str]:
+    """What of it this user can list, read or write."""
+    conditions = ["(", "-readable", "-o", "-writable", "-o", "-executable", ")"]
+    find = ["runuser", "-u", user, "--", "find", *folders, *conditions]
+    return subprocess.run(find, capture_output=True, text=True, timeout=60, cwd="/").stdout.split()
+
+
+def found(*conditions: str, within: list[str]) -> list[str]:
+    find = ["find", *within, "!", "-type", "l", *conditions]
+    return subprocess.run(find, capture_output=True, text=True, timeout=60, check=True).stdout.split()
 
 
 def refusal(home: Path, **settings: str) -> str:

@@ -71,6 +71,17 @@ def test_it_is_fit_for_everybody(
     opened.check(f"log at {width}", only_colours=dark)
 
 
+def test_lines_are_in_the_fixed_font_and_not_underlined_under_the_pointer(
+    tab: Callable[..., Any], alice: User, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    line = page.locator("#L2000 code")
+    line.hover()
+    look = "node => [getComputedStyle(node).fontFamily, getComputedStyle(node.closest('#log-box')).textDecorationLine]"
+    font, line_under = line.evaluate(look)
+    assert font.startswith("ui-monospace") and line_under == "none"
+
+
 def test_it_follows_until_the_reader_scrolls_up_and_counts_what_is_new(
     tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
 ) -> None:

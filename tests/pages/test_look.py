@@ -62,6 +62,35 @@ def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User, width:
     shown.check("an address that does not exist")
 
 
+def test_code_has_one_font_and_all_else_the_other_and_none_is_loaded(tab: Callable[..., Tab], alice: User) -> None:
+    a_cluster()
+    shown = tab(alice)
+    for path in [*PAGES, "/jobs/alice/runs/ssh"]:
+        assert shown.open(path).evaluate(_FONTS) == {"wrong": [], "loaded": 0}, path
+
+
+# Every element with words of its own beside the stack it should have: --tblr-font-* of longshore.css.
+_FONTS = """() => {
+  const stack = (name) => {
+    const probe = document.createElement("span");
+    probe.style.fontFamily = `var(--tblr-font-${name})`;
+    document.body.append(probe);
+    const found = getComputedStyle(probe).fontFamily;
+    probe.remove();
+    return found;
+  };
+  const mono = stack("monospace"), sans = stack("sans-serif"), wrong = [];
+  const coded = "pre, code, kbd, #config, .ls-mono, .ls-edit, .ls-log, .ls-editor";
+  for (const node of document.querySelectorAll("body *")) {
+    const words = [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+    if (!words && !node.matches("input, select, textarea")) continue;
+    const wanted = node.closest(coded) && !node.closest(".why") ? mono : sans;
+    if (getComputedStyle(node).fontFamily !== wanted) wrong.push(node.outerHTML.slice(0, 100));
+  }
+  return { wrong, loaded: document.fonts.size };
+}"""
+
+
 def in_both_colours(shown: Tab, path: str) -> None:
     shown.page.emulate_media(color_scheme="light")
     shown.open(path)

@@ -57,6 +57,12 @@ class Job(models.Model):
                 name="job_by_age",
             ),
             models.Index(fields=["username", "-created_at"], name="job_by_user"),
+            # What ended lately, for the home page and the list by end: it holds what they filter by.
+            models.Index(
+                fields=["-completed_at", "-id", "username", "state"],
+                condition=Q(deleted_at__isnull=True),
+                name="job_by_end",
+            ),
             # See jobs/stamps.py, whose queries read nothing but this and the next ones.
             models.Index(
                 fields=[

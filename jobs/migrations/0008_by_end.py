@@ -4,14 +4,17 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0007_discarded'),
+        ("jobs", "0007_discarded"),
     ]
 
     operations = [
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(condition=models.Q(('deleted_at__isnull', True)), fields=['-completed_at', '-id', 'username', 'state'], name='job_by_end'),
+            model_name="job",
+            index=models.Index(
+                condition=models.Q(("deleted_at__isnull", True)),
+                fields=["-completed_at", "-id", "username", "state"],
+                name="job_by_end",
+            ),
         ),
     ]

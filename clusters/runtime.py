@@ -108,7 +108,7 @@ class ContainerRequest:
     cpus: float = 1.0
     memory_mb: int = 100
     shm_mb: int = 64
-    pids_limit: int = 32768
+    pids_limit: int = 4096
     gpu_ids: tuple[str, ...] = ()
     network: Literal["host", "bridge"] = "host"
     ports: tuple[int, ...] = ()  # published with equal numbers when network is bridge

@@ -10,10 +10,10 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         from clusters.live_jobs import count_with
         from jobs.owners import live_jobs
-        from jobs.queries import is_live, live_by_vc
+        from jobs.queries import is_attempt_live, live_by_vc
         from portal.signals import work_of
-        from portal.store.delegation import jobs_alive_with
+        from portal.store.delegation import attempts_alive_with
 
         work_of.connect(live_jobs, dispatch_uid="jobs.live_jobs")
         count_with(live_by_vc)
-        jobs_alive_with(is_live)
+        attempts_alive_with(is_attempt_live)

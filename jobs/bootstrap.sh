@@ -158,7 +158,7 @@ hold_for_debugging() {
         ls_slice=60
         [ "$ls_hold" -ge "$ls_slice" ] || ls_slice=$ls_hold
         sleep "$ls_slice" &
-        wait $!
+        [ "$ls_stopping" ] || wait $! # told meanwhile: nothing would end this wait
         ls_hold=$((ls_hold - ls_slice))
     done
     echo '[INFO] no longer kept for debugging' >&2

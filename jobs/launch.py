@@ -51,6 +51,7 @@ class Launch:
     gpu_ids: Sequence[str] = ()
     network: Literal["host", "bridge"] = "host"
     pull: Literal["absent", "always"] = "absent"
+    pids: int = 4096  # processes and threads it may have
     epoch: str = ""  # the claim that orders this start
     shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
     files_url: str = ""  # where containers reach the store by WebHDFS
@@ -82,6 +83,7 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
         cpus=float(role.cpu_number),
         memory_mb=role.memory_mb,
         shm_mb=role.shm_mb,
+        pids_limit=launch.pids,
         gpu_ids=tuple(launch.gpu_ids),
         network=launch.network,
         ports=ports,

@@ -53,6 +53,7 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         gpu_ids=task.gpu_ids,
         network="bridge" if node.network == "bridge" else "host",
         pull="always" if settings.PULL_POLICY == "always" else "absent",
+        pids=settings.TASK_PIDS,
         epoch=epoch,
         shared=shared.topology,
         files_url=f"{settings.PUBLIC_URL}/webhdfs/v1",
@@ -80,7 +81,7 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
         app_id=app_id,
         places=places,
         topology=topology,
-        files_token=delegation.issue_for_job(job.username, job.full_name),
+        files_token=delegation.issue_for_attempt(job.username, app_id),
         ssh_key=pair.private,
         ssh_authorized="".join(f"{line}\n" for line in (pair.public, *own)),
     )

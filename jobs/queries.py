@@ -107,10 +107,10 @@ def count_by_vc() -> dict[str, dict[str, int]]:
     return counts
 
 
-def is_live(full_name: str) -> bool:
-    """Whether ``user~job`` has not ended."""
-    username, _, name = full_name.partition("~")
-    return visible_jobs().filter(username=username, name=name, state__in=LIVE).exists()
+def is_attempt_live(app_id: str) -> bool:
+    """Whether a container of this attempt may still run."""
+    live = Attempt.objects.filter(app_id=app_id, completed_at=None, job__state__in=LIVE, job__deleted_at=None)
+    return live.exists()
 
 
 def live_by_vc() -> dict[str, LiveJobs]:

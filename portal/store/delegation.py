@@ -1,7 +1,9 @@
 """Signed tokens for the ``delegation=`` parameter of WebHDFS: for programs that can do no more than open an address.
 
 A token names its user, until when it holds and, if it is for one thing only, the path and the operations. That of a
-job has no date: it holds while the job lives. Whose user is gone, its token is too.
+job has no date: it holds while the attempt lives whose containers have it, and what it opens is what any user of that
+name may open, also when they are an admin: whoever gets hold of a container has not got hold of the cluster. Whose user
+is gone, its token is too.
 """
 
 from __future__ import annotations
@@ -18,17 +20,23 @@ from portal.models import User
 _ALGORITHM = "HS256"
 _AUDIENCE = "webhdfs"
 
-_is_job_alive: Callable[[str], bool] = lambda _: False  # noqa: E731 - replaced by the app of jobs
+_is_attempt_alive: Callable[[str], bool] = lambda _: False  # noqa: E731 - replaced by the app of jobs
 
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """Who may do what. ``path`` empty: wherever the user may; ``ops`` (upper case) empty: whatever he may."""
+    """Who may do what. ``path`` empty: wherever the user may; ``ops`` (upper case) empty: whatever they may."""
 
     user: User
     path: str = ""
     ops: frozenset[str] = frozenset()
     expires_at: int | None = None  # seconds since 1970
+    app_id: str = ""  # of the attempt whose token it is
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user's rights as an admin count."""
+        return self.user.is_admin and not self.app_id
 
     def allows(self, op: str, path: str) -> bool:
         return (not self.path or path == self.path) and (not self.ops or op.upper() in self.ops)
@@ -39,30 +47,30 @@ def issue(username: str, *, seconds: int, path: str = "", ops: Iterable[str] = (
     return _sign(username, {"exp": int(time.time()) + seconds, "path": path, "ops": sorted(ops)})
 
 
-def issue_for_job(username: str, full_name: str) -> str:
-    """The token of a job's containers: his user's rights for as long as ``user~job`` lives."""
-    return _sign(username, {"job": full_name})
+def issue_for_attempt(username: str, app_id: str) -> str:
+    """The token of an attempt's containers: what its user may do without being an admin, for as long as it lives."""
+    return _sign(username, {"app": app_id})
 
 
 def read(token: str) -> Delegation | None:
-    """What the token stands for; None when it is not ours, has expired, or its user or job is gone."""
+    """What the token stands for; None when it is not ours, has expired, or its user or attempt is gone."""
     try:
         claims = jwt.decode(token, settings.TOKEN_KEY, algorithms=[_ALGORITHM], audience=_AUDIENCE)
     except jwt.InvalidTokenError:
         return None
-    job = claims.get("job")
-    if "exp" not in claims and not (isinstance(job, str) and _is_job_alive(job)):
+    app_id = claims.get("app", "")
+    if (app_id or "exp" not in claims) and not (isinstance(app_id, str) and _is_attempt_alive(app_id)):
         return None
     user = User.objects.filter(username=claims.get("sub"), pk=claims.get("uid", 0), is_active=True).first()
     if user is None:
         return None
-    return Delegation(user, claims.get("path", ""), frozenset(claims.get("ops", ())), claims.get("exp"))
+    return Delegation(user, claims.get("path", ""), frozenset(claims.get("ops", ())), claims.get("exp"), app_id)
 
 
-def jobs_alive_with(is_alive: Callable[[str], bool]) -> None:
-    """Called once, when the app of jobs is ready: it knows whether ``user~job`` has not ended."""
-    global _is_job_alive
-    _is_job_alive = is_alive
+def attempts_alive_with(is_alive: Callable[[str], bool]) -> None:
+    """Called once, when the app of jobs is ready: it knows whether the attempt of an app id has not ended."""
+    global _is_attempt_alive
+    _is_attempt_alive = is_alive
 
 
 def _sign(username: str, claims: Mapping[str, object]) -> str:

@@ -58,15 +58,15 @@ class Call:
         return self.rights.user
 
     def may_read(self, path: str) -> None:
-        if not rules.may_read(path, self.user.username, self.user.is_admin):
+        if not rules.may_read(path, self.user.username, self.rights.is_admin):
             raise self._denied(path)
 
     def may_write(self, path: str) -> None:
-        if not rules.may_write(path, self.user.username, self.user.is_admin):
+        if not rules.may_write(path, self.user.username, self.rights.is_admin):
             raise self._denied(path)
 
     def may_remove(self, path: str) -> None:
-        if not rules.may_remove(path, self.user.username, self.user.is_admin):
+        if not rules.may_remove(path, self.user.username, self.rights.is_admin):
             raise self._denied(path)
 
     @property
@@ -100,7 +100,7 @@ def _list(call: Call) -> Answer:
     call.may_read(call.path)
     entry = call.store.stat(call.path)
     if entry.is_dir:
-        found = rules.visible(call.store.list(call.path), call.user.username, call.user.is_admin)
+        found = rules.visible(call.store.list(call.path), call.user.username, call.rights.is_admin)
         rows = [shapes.file_status(each, each.name) for each in found]
     else:
         rows = [shapes.file_status(entry)]
@@ -109,7 +109,7 @@ def _list(call: Call) -> Answer:
 
 def _summary(call: Call) -> Answer:
     call.may_read(call.path)
-    if not call.user.is_admin and (call.path == "/" or rules.holds_all_users(call.path)):
+    if not call.rights.is_admin and (call.path == "/" or rules.holds_all_users(call.path)):
         raise Forbidden(f"Permission denied: user={call.user.username}, path={call.path}: others' files are below it.")
     return told(shapes.content_summary(call.store.usage(call.path)))
 
@@ -270,7 +270,7 @@ def _set_permission(call: Call) -> Answer:
 
 
 def _set_owner(call: Call) -> Answer:
-    if not call.user.is_admin:
+    if not call.rights.is_admin:
         raise Forbidden("Permission denied: only an admin gives a file to somebody else.")
     call.store.change(call.path, owner=call.request.params.get("owner") or None)
     return Answer()

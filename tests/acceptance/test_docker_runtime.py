@@ -120,7 +120,7 @@ def test_it_limits_cpu_memory_shm_and_processes(near: DockerLab) -> None:
     assert (host["PidsLimit"], host["Init"], host["AutoRemove"]) == (50, True, False)
     assert host["RestartPolicy"]["Name"] in ("", "no")
     assert host["LogConfig"]["Type"] == "json-file" and host["LogConfig"]["Config"]["max-size"] == "128m"
-    assert host["SecurityOpt"] == ["no-new-privileges"] and not host["CapAdd"]
+    assert host["SecurityOpt"] == ["no-new-privileges"] and host["CapDrop"] == ["ALL"]
 
 
 def test_it_says_that_memory_ran_out(near: DockerLab) -> None:

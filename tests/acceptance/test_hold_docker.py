@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from clusters.docker_request import CAPABILITIES
 from tests.acceptance.portal import Json, Portal, config, container_of, inspect, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until
@@ -48,7 +49,8 @@ def test_it_tells_the_code_and_lets_debuggers_work(portal: Portal, docker_engine
     (said,) = [event["reason"] for event in portal.events("trace") if event["kind"] == "task.held"]
     assert "ended with exit code 3" in said
     container = inspect(docker_engine, container_of(docker_engine, "trace"))
-    assert [name.removeprefix("CAP_") for name in container["HostConfig"]["CapAdd"]] == ["SYS_PTRACE"]
+    given = {name.removeprefix("CAP_") for name in container["HostConfig"]["CapAdd"]}
+    assert given == {*CAPABILITIES, "SYS_PTRACE"}
     assert container["HostConfig"]["SecurityOpt"] == ["no-new-privileges"]
     portal.stop("trace")
 

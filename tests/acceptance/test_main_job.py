@@ -46,10 +46,10 @@ def test_its_container_has_the_limits_it_asked_for(portal: Portal, docker_engine
     host = found["HostConfig"]
     assert (host["Memory"], host["MemorySwap"]) == (128 << 20, 128 << 20)
     assert (host["CpuPeriod"], host["CpuQuota"]) == (100_000, 200_000)
-    assert (host["ShmSize"], host["PidsLimit"]) == (32 << 20, 32768)
+    assert (host["ShmSize"], host["PidsLimit"]) == (32 << 20, 4096)
     assert (host["Init"], host["Privileged"], host["AutoRemove"]) == (True, False, False)
     assert host["RestartPolicy"]["Name"] in ("", "no")
-    assert host["SecurityOpt"] == ["no-new-privileges"] and not host["CapAdd"]
+    assert host["SecurityOpt"] == ["no-new-privileges"] and host["CapDrop"] == ["ALL"]
     log = host["LogConfig"]
     assert (log["Type"], log["Config"]["max-size"]) == ("json-file", "128m") and int(log["Config"]["max-file"]) > 1
     assert host["NetworkMode"] == "host"

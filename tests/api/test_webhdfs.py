@@ -19,6 +19,7 @@ from portal.store import delegation, open_store
 from portal.store.local import LocalStore
 from portal.webhdfs.messages import Answer, Request, params_in, path_in
 from portal.webhdfs.operations import respond
+from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
 URL = "http://portal/webhdfs/v1"
@@ -190,6 +191,19 @@ def test_a_token_for_one_file_opens_nothing_else(alice: User) -> None:
     assert content(ask(None, "GET", "/user/alice/key", "OPEN", delegation=token)) == b"x"
     assert ask(None, "GET", "/user/alice", "LISTSTATUS", delegation=token).status == 403
     assert ask(None, "GET", "/", "GETDELEGATIONTOKEN", delegation=token).status == 403
+
+
+def test_an_admin_s_job_opens_their_own_files_and_nobody_else_s(alice: User, admin: User) -> None:
+    ask(alice, "PUT", "/user/alice/key", "CREATE", iter([b"x"]))
+    app_id = submitted(admin, "train").attempts.get().app_id
+    job = {"delegation": delegation.issue_for_attempt("admin", app_id)}
+    assert ask(None, "PUT", "/Output/admin/train", "MKDIRS", **job).status == 200
+    assert ask(None, "GET", "/user/alice/key", "OPEN", **job).status == 403
+    assert value(ask(None, "GET", "/user", "LISTSTATUS", **job))["FileStatuses"]["FileStatus"] == []
+    assert ask(None, "PUT", "/models", "MKDIRS", **job).status == 403
+    assert ask(None, "PUT", "/Output/admin/train", "SETOWNER", owner="alice", **job).status == 403
+    assert ask(None, "GET", "/", "GETDELEGATIONTOKEN", **job).status == 403
+    assert ask(admin, "GET", "/user/alice/key", "GETFILESTATUS").status == 200
 
 
 def test_a_session_reads_but_writes_only_with_the_header_no_other_site_can_send(alice: User, browse: Any) -> None:

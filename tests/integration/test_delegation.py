@@ -7,7 +7,7 @@ import pytest
 from django.conf import settings
 from django.utils import timezone
 
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from portal.models import User
 from portal.store import delegation
 from tests.submitting import submitted
@@ -48,9 +48,37 @@ def test_nothing_that_was_not_made_for_this_is_taken(mira: User) -> None:
     assert [delegation.read(token) for token in (login, forged, endless, "", "a.b.c")] == [None] * 5
 
 
+def token_of(job: Job) -> str:
+    return delegation.issue_for_attempt(job.username, job.attempts.latest("number").app_id)
+
+
 def test_a_job_s_token_holds_while_the_job_lives(mira: User) -> None:
     job = submitted(mira, "train")
-    token = delegation.issue_for_job("mira", job.full_name)
+    token = token_of(job)
     assert (found := delegation.read(token)) is not None and found.user == mira
     Job.objects.filter(pk=job.pk).update(state="SUCCEEDED", completed_at=timezone.now())
     assert delegation.read(token) is None
+
+
+def test_a_job_s_token_ends_with_its_attempt_and_is_not_good_for_the_next_job_of_that_name(mira: User) -> None:
+    job = submitted(mira, "train")
+    first = token_of(job)
+    Attempt.objects.filter(job=job).update(completed_at=timezone.now())
+    assert delegation.read(first) is None, "the job waits for its next attempt"
+    Job.objects.filter(pk=job.pk).update(deleted_at=timezone.now(), state="STOPPED")
+    again = submitted(mira, "train")
+    assert delegation.read(first) is None and delegation.read(token_of(again)) is not None
+
+
+def test_a_token_of_the_first_release_that_names_a_job_only_opens_nothing(mira: User) -> None:
+    job = submitted(mira, "train")
+    claims = {"sub": "mira", "uid": mira.pk, "aud": "webhdfs", "job": job.full_name}
+    assert delegation.read(jwt.encode(claims, settings.TOKEN_KEY, algorithm="HS256")) is None
+
+
+def test_a_job_s_token_makes_nobody_an_admin(mira: User) -> None:
+    User.objects.filter(pk=mira.pk).update(is_admin=True)
+    found = delegation.read(token_of(submitted(mira, "train")))
+    assert found is not None and found.user.is_admin and not found.is_admin
+    login = delegation.read(delegation.issue("mira", seconds=60))
+    assert login is not None and login.is_admin

@@ -97,19 +97,27 @@ def test_an_answer_of_the_engine_is_not_a_lost_connection() -> None:
 # --- containers that are kept for debugging ---
 
 
+PLAIN = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"}
+PLAIN |= {"NET_BIND_SERVICE", "AUDIT_WRITE"}
+
+
 @pytest.mark.parametrize(
-    "security,hold,caps,off",
+    "security,hold,more,off",
     [
-        ("default", "", None, False),
-        ("default", "/pai/held", ["SYS_PTRACE"], False),
-        ("pai", "", ["SYS_ADMIN", "DAC_READ_SEARCH"], False),
-        ("pai", "/pai/held", ["SYS_ADMIN", "DAC_READ_SEARCH", "SYS_PTRACE"], True),
+        ("default", "", set(), False),
+        ("default", "/pai/held", {"SYS_PTRACE"}, False),
+        ("pai", "", {"SYS_ADMIN", "DAC_READ_SEARCH"}, False),
+        ("pai", "/pai/held", {"SYS_ADMIN", "DAC_READ_SEARCH", "SYS_PTRACE"}, True),
     ],
 )
-def test_debuggers_work_where_somebody_looks_around(security: Any, hold: str, caps: list[str], off: bool) -> None:
+def test_it_keeps_few_capabilities_and_debuggers_work_where_somebody_looks_around(
+    security: Any, hold: str, more: set[str], off: bool
+) -> None:
     request = ContainerRequest("a", "b", ("c",), hold_file=hold, security=security)
     made = create_arguments(docker.APIClient(version="1.41"), request, fuse=False)
-    assert made["host_config"].get("CapAdd") == caps
+    assert made["host_config"]["CapDrop"] == ["ALL"]
+    assert set(made["host_config"]["CapAdd"]) == PLAIN | more
+    assert ("no-new-privileges" in made["host_config"]["SecurityOpt"]) is (security == "default")
     assert ("seccomp=unconfined" in made["host_config"]["SecurityOpt"]) is off
     assert bool(made["healthcheck"]) is bool(hold)
 

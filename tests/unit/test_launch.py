@@ -55,6 +55,11 @@ def test_a_request_asks_for_what_the_role_says() -> None:
     assert made.env["PAI_CONTAINER_ID"] == "container_e03_1552000000000_0042_01_000005"
 
 
+def test_a_request_has_the_limit_of_processes_that_the_portal_sets() -> None:
+    assert launch.request(LAUNCH).pids_limit == 4096
+    assert launch.request(replace(LAUNCH, pids=99)).pids_limit == 99
+
+
 def test_a_request_carries_the_command_as_a_file() -> None:
     made = launch.request(LAUNCH)
     files = {file.path: file for file in made.files}

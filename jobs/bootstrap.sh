@@ -157,7 +157,7 @@ hold_for_debugging() {
     while [ "$ls_hold" -gt 0 ] && [ -z "$ls_stopping" ]; do
         ls_slice=60
         [ "$ls_hold" -ge "$ls_slice" ] || ls_slice=$ls_hold
-        sleep "$ls_slice" &
+        sleep "$ls_slice" >/dev/null 2>&1 3>&- & # holds nothing open: a signal right after the fork passes it by
         [ "$ls_stopping" ] || wait $! # told meanwhile: nothing would end this wait
         ls_hold=$((ls_hold - ls_slice))
     done

@@ -134,9 +134,11 @@ def url(api: APIClient, path: str) -> str:
     return f"{api.base_url}/v{api.api_version}{path}"
 
 
-def ask(api: APIClient, path: str, params: dict[str, Any] | None = None) -> requests.Response:
+def ask(
+    api: APIClient, path: str, params: dict[str, Any] | None = None, *, timeout: float | None = None
+) -> requests.Response:
     """A GET with the client's own timeout, which the library's session does not apply by itself."""
-    return checked(api.get(url(api, path), params=params, timeout=(CONNECT, api.timeout)))
+    return checked(api.get(url(api, path), params=params, timeout=(CONNECT, timeout or api.timeout)))
 
 
 def checked(response: requests.Response) -> requests.Response:

@@ -61,6 +61,8 @@ PULL: tuple[Row, ...] = (
         "could not be pulled: the node cannot reach its registry.",
     ),
 )
+# A program of the engine's own, which the node lacks: the image is not to blame.
+OWN_PROGRAM = r'exec: "(/\S*/)?(docker-(init|proxy|runc)|tini|runc|containerd[\w-]*|ctr|iptables|modprobe)"'
 START: tuple[Row, ...] = (
     (r"port is already allocated|address already in use", R.PORT_TAKEN, False, "A port of the task is already in use."),
     (
@@ -69,6 +71,7 @@ START: tuple[Row, ...] = (
         False,
         "The node cannot hand out the task's GPUs.",
     ),
+    (OWN_PROGRAM, R.REFUSED, False, "The node's Docker installation is not complete."),
     (
         r"exec: .*(no such file|not found|permission denied|not a directory)|exec format error",
         R.COMMAND_MISSING,
@@ -129,7 +132,9 @@ def fault_of_text(text: str, endpoint: str, step: Step, subject: str = "", *, ba
             return RuntimeFault(f"{said} ({short(text)})", reason=reason, permanent=permanent)
     if step == "pull":
         return RuntimeFault(f"Image {subject} could not be pulled: {short(text)}", reason=FaultReason.PULL_FAILED)
-    return RuntimeFault(f"Docker refused: {short(text)}", reason=FaultReason.REFUSED, permanent=bad)
+    # A 400 of a start may be about the node's own files (Docker 20.10 takes any missing one for the command).
+    permanent = bad and step != "start"
+    return RuntimeFault(f"Docker refused: {short(text)}", reason=FaultReason.REFUSED, permanent=permanent)
 
 
 def short(text: str, limit: int = 300) -> str:

@@ -11,10 +11,11 @@ import builtins
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+import requests
 from docker import APIClient
 from docker.errors import APIError, NotFound
 
@@ -25,7 +26,8 @@ from clusters.docker_logs import LogStream, unix_stamp
 from clusters.docker_pull import has_image, import_image, provide_image
 from clusters.docker_put import Sent
 from clusters.docker_request import FUSE, archive, archived_files, create_arguments
-from clusters.docker_status import engine_info, held_in, inspected, phase_of
+from clusters.docker_seen import Seen, due, has_news
+from clusters.docker_status import engine_info, inspected
 from clusters.runtime import (
     LABEL_TASK,
     ContainerRequest,
@@ -42,6 +44,7 @@ from clusters.runtime import (
 )
 
 OURS = json.dumps({"label": [LABEL_TASK]})
+CLOSER = 2.0  # seconds one inspection of a running container may take
 CREATE = 10.0  # seconds another worker's create of the same container is waited for
 KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
 
@@ -64,7 +67,7 @@ class DockerRuntime:
         self.endpoint = endpoint
         self._ways = Ways(endpoint, tls_dir or ssh_dir, timeout=timeout)
         self._windows = EventWindows()
-        self._seen: dict[str, ContainerStatus] = {}  # by id, as inspected last
+        self._seen: dict[str, Seen] = {}  # by id
         self._fuse = True  # until the node proves to have none
 
     def info(self) -> EngineInfo:
@@ -72,13 +75,14 @@ class DockerRuntime:
             pods = ask(api, "/containers/json", {"limit": 1, "filters": KUBERNETES}).json()
             return engine_info(api.info(), kubelet=bool(pods))
 
-    def list(self) -> builtins.list[ContainerStatus]:
+    def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
         with self._quick() as api:
             response = ask(api, "/containers/json", {"all": 1, "filters": OURS})
             self._windows.listed(response)
-            found = [status for row in response.json() if (status := self._status(api, row))]
-        self._seen = {status.id: status for status in found}
-        return found
+            seen = self._with_news(api, response.json())
+            self._look_closer(api, seen, doubted=doubted)
+        self._seen = seen
+        return [one.status for one in seen.values()]
 
     def ensure(
         self,
@@ -168,16 +172,32 @@ class DockerRuntime:
                 api = stack.enter_context(self._ways.slow())
             yield api
 
-    def _status(self, api: APIClient, row: dict[str, Any]) -> ContainerStatus | None:
-        """None: removed since the list was taken. What was seen before is asked again only when its phase changed or it
-        is newly held: else a running one has no news, an exited one never has."""
-        seen = self._seen.get(row["Id"])
-        if seen and seen.phase is phase_of(row) is not Phase.CREATED and (seen.held or not held_in(row)):
-            return seen
-        try:
-            return inspected(api.inspect_container(row["Id"]))
-        except NotFound:
-            return None
+    def _with_news(self, api: APIClient, rows: builtins.list[dict[str, Any]]) -> dict[str, Seen]:
+        """Those of which the list tells something new are inspected; one that is not there is gone since."""
+        found: dict[str, Seen] = {}
+        for row in rows:
+            id, seen = str(row["Id"]), self._seen.get(str(row["Id"]))
+            if seen is not None and not has_news(seen, row):
+                found[id] = seen
+                continue
+            with suppress(NotFound):
+                found[id] = Seen(inspected(api.inspect_container(id)), time.monotonic())
+        return found
+
+    def _look_closer(self, api: APIClient, seen: dict[str, Seen], *, doubted: bool) -> None:
+        """What is not answered is asked again when its turn comes: an engine that hangs at one container still lists
+        the others."""
+        for id in due(seen.values(), time.monotonic(), doubted=doubted):
+            try:
+                answer = ask(api, f"/containers/{id}/json", timeout=CLOSER).json()
+            except NotFound:
+                del seen[id]
+            except (requests.Timeout, APIError) as silent:
+                seen[id] = Seen(seen[id].status, time.monotonic())
+                if isinstance(silent, requests.Timeout):
+                    return
+            else:
+                seen[id] = Seen(inspected(answer), time.monotonic())
 
     def _find(self, api: APIClient, request: ContainerRequest) -> ContainerStatus | None:
         found = self._inspect(api, request.name)

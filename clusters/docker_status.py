@@ -9,15 +9,7 @@ from typing import Any
 
 from clusters.runtime import LABEL_HOLD, ContainerStatus, EngineInfo, Phase
 
-PHASES = {
-    "created": Phase.CREATED,
-    "running": Phase.RUNNING,
-    "paused": Phase.RUNNING,
-    "restarting": Phase.RUNNING,
-    "removing": Phase.EXITED,
-    "exited": Phase.EXITED,
-    "dead": Phase.EXITED,
-}
+RUNNING = frozenset({"running", "paused", "restarting"})
 
 
 def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
@@ -33,9 +25,13 @@ def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
     )
 
 
-def phase_of(row: Mapping[str, Any]) -> Phase:
-    """Of a row of the engine's list."""
-    return PHASES[str(row["State"])]
+def listed_phase(row: Mapping[str, Any]) -> Phase:
+    """Of a row of the engine's list. One that is being removed counts as ended there, also if it never ran: only an
+    inspection tells."""
+    state = str(row["State"])
+    if state == "created":
+        return Phase.CREATED
+    return Phase.RUNNING if state in RUNNING else Phase.EXITED
 
 
 def held_in(row: Mapping[str, Any]) -> bool:
@@ -45,7 +41,7 @@ def held_in(row: Mapping[str, Any]) -> bool:
 
 def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
     state = answer["State"]
-    phase = PHASES[str(state["Status"])]
+    phase = _phase(state)
     ended = phase is Phase.EXITED
     labels = dict(answer["Config"]["Labels"] or {})
     held = bool(labels.get(LABEL_HOLD)) and not ended and (state.get("Health") or {}).get("Status") == "unhealthy"
@@ -62,6 +58,14 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
         held=held,
         held_code=_held_code(state["Health"]) if held else None,
     )
+
+
+def _phase(state: Mapping[str, Any]) -> Phase:
+    """A start that is refused leaves an error and the code 128 in a container whose process never ran, and its removal
+    makes it `removing` or `dead` (Docker 20.10). Only what has run has ended."""
+    if str(state["Status"]) in RUNNING:
+        return Phase.RUNNING
+    return Phase.EXITED if moment(str(state["StartedAt"])) else Phase.CREATED
 
 
 def _held_code(health: Mapping[str, Any]) -> int | None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from clusters.runtime import (
     LABEL_TASK,
+    LOOK_CLOSER,
     ContainerRequest,
     ContainerStatus,
     EngineInfo,
@@ -54,11 +55,13 @@ class FakeContainer:
     status: ContainerStatus
     files: dict[str, bytes] = field(default_factory=dict)
     log: dict[Stream, list[LogChunk]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
+    missed: ContainerStatus | None = None  # what the engine's list goes on saying of it, its end having been missed ...
+    missed_at: float = 0.0  # ... then
 
 
 class FakeHost:
-    """``step(name, what)`` is called without the lock before "pull", "create", "put" and "start": a test raises there
-    to play a worker's death. Public methods are what the world does; the others want the lock held."""
+    """``step(name, what)`` is called without the lock before "pull", "create", "put", "start", and before "discard" of
+    a container whose start was refused: a test raises there to play a worker's death. Public methods are what the world does; the others want the lock held."""
 
     def __init__(
         self,
@@ -75,6 +78,7 @@ class FakeHost:
         self.gpu_ids = gpu_ids  # None: whatever is asked for exists
         self.images = set(images)
         self.taken_ports: set[int] = set()  # by something outside Longshore
+        self.disk_full = False  # then its list misses the ends of containers
         self.calls: Counter[str] = Counter()
         self.step = step
         self._default = default
@@ -217,7 +221,15 @@ class FakeHost:
             if container.status.phase is Phase.RUNNING:
                 self._exit(container, container.behaviour.exit_code or 0, oom=container.behaviour.oom)
 
+    def _listed(self, container: FakeContainer, doubted: bool) -> ContainerStatus:
+        """What the list says of it."""
+        if container.missed and (doubted or time.monotonic() - container.missed_at >= LOOK_CLOSER):
+            container.missed = None
+        return container.missed or container.status
+
     def _exit(self, container: FakeContainer, code: int, *, oom: bool = False, error: str = "") -> None:
+        if self.disk_full:
+            container.missed, container.missed_at = container.status, time.monotonic()
         container.status = replace(
             container.status,
             phase=Phase.EXITED,

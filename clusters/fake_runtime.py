@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import IO
 
 from clusters.fake_host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, FakeHost, again, unpacked
@@ -39,13 +40,13 @@ class FakeRuntime(FakeHost):
             self._enter("info")
             return self.engine
 
-    def list(self) -> builtins.list[ContainerStatus]:
+    def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
         with self._changed:
             self._enter("list")
             self._settle()
             if not self._watched:  # the first window begins where the last list ended
                 self._events_seen = self._events
-            return [c.status for c in self._containers.values() if LABEL_TASK in c.status.labels]
+            return [self._listed(c, doubted) for c in self._containers.values() if LABEL_TASK in c.status.labels]
 
     def ensure(
         self,
@@ -163,12 +164,17 @@ class FakeRuntime(FakeHost):
             name = container.request.name
             if self._containers.get(name) is not container:
                 raise gone(name)
-            if fault := self._refusal(container):
+            fault = self._refusal(container)
+            if fault is None:
+                self._run(container)
+                return container.status
+            container.status = replace(container.status, error=fault.sentence)
+        self.step(name, "discard")
+        with self._changed:
+            if self._containers.get(name) is container:
                 del self._containers[name]
                 self._event()
-                raise fault
-            self._run(container)
-            return container.status
+        raise fault
 
 
 class FakeLog(Iterator[LogChunk]):

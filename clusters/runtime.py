@@ -27,6 +27,9 @@ LABEL_PORTS = "longshore.ports"  # "30000,30001"
 LABEL_HOLD = "longshore.hold"  # "1": it tells when it is only kept, see ContainerRequest.hold_file
 
 
+LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
+
+
 class RuntimeFault(Exception):
     """The engine could not do what was asked.
 
@@ -73,9 +76,9 @@ def guard(still_wanted: Callable[[], bool]) -> None:
 
 
 class Phase(StrEnum):
-    CREATED = "created"  # exists, its process was never started
+    CREATED = "created"  # exists, its process never ran: also while it is removed after a start that was refused
     RUNNING = "running"
-    EXITED = "exited"  # has an exit code
+    EXITED = "exited"  # its process ran and has ended, with an exit code
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +192,9 @@ class ContainerRuntime(Protocol):
 
     def info(self) -> EngineInfo: ...
 
-    def list(self) -> list[ContainerStatus]:
-        """Every container that carries LABEL_TASK, running or not."""
+    def list(self, *, doubted: bool = False) -> list[ContainerStatus]:
+        """Every container that carries LABEL_TASK, running or not. An engine may miss the end of one (its disk is
+        full): it is noticed LOOK_CLOSER seconds later, and by the next list of somebody who doubts the last."""
         ...
 
     def ensure(

@@ -62,9 +62,9 @@ class Watcher:
         self._asked = True
         self._wanted.set()
 
-    def look_now(self) -> Look:
-        """Ask the engine and keep what it says."""
-        self.look = self._ask()
+    def look_now(self, *, doubted: bool = False) -> Look:
+        """Ask the engine and keep what it says. ``doubted`` is that of ContainerRuntime.list."""
+        self.look = self._ask(doubted)
         return self.look
 
     def _list(self) -> None:
@@ -74,7 +74,7 @@ class Watcher:
         while not self._stopped.is_set():
             self._wanted.clear()
             asked, self._asked = self._asked, False
-            before, now = self.look, self.look_now()
+            before, now = self.look, self.look_now(doubted=asked)
             if asked or before is None or _told(before) != _told(now):
                 self._changed()
             woken = self._wanted.wait(pause if now.reachable else RETRY_EVERY)
@@ -82,12 +82,12 @@ class Watcher:
             if woken:
                 self._stopped.wait(LEAST_PAUSE)
 
-    def _ask(self) -> Look:
+    def _ask(self, doubted: bool) -> Look:
         at, last = timezone.now(), self.look
         try:
             runtime = engines.runtime_for(self.node)
             info = None if last is not None and last.reachable else runtime.info()
-            containers = {status.name: status for status in runtime.list() if _is_ours(status)}
+            containers = {status.name: status for status in runtime.list(doubted=doubted) if _is_ours(status)}
         except RuntimeFault as fault:
             self._since = self._since or at
             kept = last.containers if last is not None else {}

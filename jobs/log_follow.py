@@ -249,7 +249,7 @@ def spool_folder(task_id: int, stream: Stream) -> Path:
 
 def _is_over(runtime: ContainerRuntime, place: Place) -> bool:
     """A followed log ends with its container, and also when the engine goes away for a while."""
-    for status in runtime.list():
+    for status in runtime.list(doubted=True):
         if status.name == place.container:
             return status.phase is ContainerPhase.EXITED
     raise RuntimeFault("The container is gone.", reason=FaultReason.GONE, permanent=True)

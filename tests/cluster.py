@@ -51,7 +51,8 @@ class Cluster:
         self.engines: dict[str, FakeRuntime] = {}
         self.scheduler = Scheduler()
         self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # this class looks itself
-        self.scheduler.watch.look_again = lambda nodes: None  # type: ignore[method-assign]
+        self._doubted: set[str] = set()
+        self.scheduler.watch.look_again = lambda nodes: self._doubted.update(nodes)  # type: ignore[method-assign]
         self._watchers: dict[str, Watcher] = {}
         engines.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
 
@@ -73,7 +74,8 @@ class Cluster:
     def tick(self, *, look: bool = True) -> int:
         """Look at every node (or act on the last look), then one pass."""
         for name in Node.objects.values_list("name", flat=True) if look else ():
-            self._watchers.setdefault(name, Watcher(name, lambda: None)).look_now()
+            self._watchers.setdefault(name, Watcher(name, lambda: None)).look_now(doubted=name in self._doubted)
+            self._doubted.discard(name)
         return self.scheduler.tick({name: watcher.look for name, watcher in self._watchers.items() if watcher.look})
 
     def orders(self) -> list[tuple[str, int, str, str]]:

@@ -187,6 +187,25 @@ class RuntimeContract:
         assert raised.value.reason is FaultReason.GPU_MISSING
         assert found(lab, asked.name) is None
 
+    def test_a_start_that_is_refused_is_never_seen_as_an_end(self, lab: Lab) -> None:
+        seen: list[ContainerStatus] = []
+        over = threading.Event()
+
+        def look() -> None:
+            while not over.is_set():
+                seen.extend(lab.runtime.list())
+
+        watchers = [threading.Thread(target=look) for _ in range(3)]
+        for watcher in watchers:
+            watcher.start()
+        for _ in range(6):
+            with pytest.raises(RuntimeFault):
+                lab.runtime.ensure(request(lab, gpu_ids=("17",)))
+        over.set()
+        for watcher in watchers:
+            watcher.join(30)
+        assert {(status.phase, status.exit_code) for status in seen} <= {(Phase.CREATED, None)}
+
     def test_it_says_that_a_port_is_taken(self, lab: Lab) -> None:
         lab.runtime.ensure(request(lab, network="bridge", ports=(23456,)))
         asked = request(lab, network="bridge", ports=(23456,))

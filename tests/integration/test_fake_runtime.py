@@ -106,6 +106,20 @@ def test_it_loses_everything_that_runs_with_the_power(lab: FakeLab) -> None:
     assert lab.runtime.list()[0].exit_code == 255
 
 
+def test_with_a_full_disk_its_list_misses_an_end_until_somebody_looks_closer(
+    lab: FakeLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [request(lab), request(lab)]
+    for asked in names:
+        lab.runtime.ensure(asked)
+    lab.runtime.disk_full = True
+    for asked in names:
+        lab.runtime.finish(asked.name)
+        assert next(one for one in lab.runtime.list() if one.name == asked.name).phase is Phase.RUNNING
+    monkeypatch.setattr("clusters.fake_host.LOOK_CLOSER", 0.0)
+    assert {status.exit_code for status in lab.runtime.list()} == {0}
+
+
 def test_it_raises_a_fault_once_for_each_time_it_was_asked(lab: FakeLab) -> None:
     lab.runtime.fail_next("stop", RuntimeFault("No.", reason=FaultReason.UNREACHABLE))
     with pytest.raises(RuntimeFault, match=r"No\."):

@@ -365,3 +365,46 @@ def test_a_node_taken_off_the_books_ends_its_tasks(cluster: Cluster, admin: User
     Task.objects.filter(job=job).update(node="no-such-node")
     cluster.settle()
     assert Attempt.objects.get(job=job, number=1).exit_code == -7111
+
+
+def test_an_end_that_a_full_disk_hides_is_found_by_looking_closer(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    engine.disk_full = True
+    cluster.finish(job, 0)
+    cluster.settle()
+    assert cluster.job(job).state == "RUNNING"
+    monkeypatch.setattr("clusters.fake_host.LOOK_CLOSER", 0.0)
+    cluster.settle()
+    assert cluster.job(job).state == "SUCCEEDED"
+    cluster.assert_clean()
+
+
+def test_a_stop_finds_out_that_a_full_disk_hides_the_end(cluster: Cluster) -> None:
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    engine.disk_full = True
+    cluster.finish(job, 0)
+    services.stop(cluster.owner, job)
+    cluster.tick()
+    cluster.tick()
+    cluster.work()  # the stop finds nothing to stop
+    cluster.tick(look=False)  # and its fact is younger than the picture
+    cluster.settle()
+    assert cluster.job(job).state == "STOPPED"
+    cluster.assert_clean()
+
+
+def test_a_refused_start_is_the_clusters_also_when_its_container_is_seen_going(cluster: Cluster) -> None:
+    engine = cluster.add_node(gpus=1)
+    engine.gpu_ids = frozenset()
+    engine.step = lambda name, what: cluster.tick() if what == "discard" else None  # type: ignore[assignment,return-value]
+    job = cluster.submit(roles=[{"gpuNumber": 1}])
+    cluster.settle(rounds=3)
+    first = cluster.attempts(job)[0]
+    assert (first.exit_code, first.exit["exit"]["blame"]) == (-7150, "the cluster")
+    assert cluster.job(job).state != "FAILED"

@@ -24,8 +24,19 @@ from clusters.docker_logs import CHUNK, Frames, unix_stamp
 from clusters.docker_pull import Layers
 from clusters.docker_request import archive, create_arguments
 from clusters.docker_runtime import connect
+from clusters.docker_seen import DOUBTED, MOST, Seen, due
 from clusters.docker_status import inspected, moment
-from clusters.runtime import LABEL_HOLD, ContainerRequest, File, LogChunk, RuntimeFault, resumed
+from clusters.runtime import (
+    LABEL_HOLD,
+    LOOK_CLOSER,
+    ContainerRequest,
+    ContainerStatus,
+    File,
+    LogChunk,
+    Phase,
+    RuntimeFault,
+    resumed,
+)
 from clusters.runtime import FaultReason as R
 from clusters.sample_image import is_static
 
@@ -50,6 +61,10 @@ SAID: list[tuple[Step, str, R, bool]] = [
     ("start", "nvidia-container-cli: device error: 7: unknown device: unknown", R.GPU_MISSING, False),
     ("start", 'exec: "/no/such": stat /no/such: no such file or directory: unknown', R.COMMAND_MISSING, True),
     ("create", "Minimum memory limit allowed is 6MB", R.REFUSED, True),
+    ("start", 'exec: "docker-init": executable file not found in $PATH', R.REFUSED, False),
+    ("start", 'failed to start shim: exec: "containerd-shim-runc-v2": executable file not found', R.REFUSED, False),
+    ("start", 'exec: "nvidia-container-runtime-hook": executable file not found in $PATH', R.GPU_MISSING, False),
+    ("start", "Minimum: mkdir /sys/fs/cgroup/memory/docker/x: no such file or directory: unknown", R.REFUSED, False),
     ("start", "No such container: longshore-x", R.GONE, True),
     (
         "call",
@@ -140,11 +155,45 @@ def test_it_keeps_few_capabilities_and_debuggers_work_where_somebody_looks_aroun
     ],
 )
 def test_it_reads_the_hold_and_its_code_from_the_health_check(label: str, status: str, health: Any, held: Any) -> None:
-    never = "0001-01-01T00:00:00Z"
-    state = {"Status": status, "ExitCode": 0, "OOMKilled": False, "Error": "", "StartedAt": never, "FinishedAt": never}
-    answer = {"Id": "x", "Name": "/x", "Config": {"Labels": {LABEL_HOLD: label}}, "State": {**state, "Health": health}}
-    found = inspected(answer)
+    found = inspected(answer(Status=status, StartedAt=SOME_DAY, Health=health, labels={LABEL_HOLD: label}))
     assert (found.held, found.held_code) == held
+
+
+# --- what an inspection says ---
+
+NEVER, SOME_DAY = "0001-01-01T00:00:00Z", "2026-11-20T10:00:00Z"
+
+
+def answer(labels: dict[str, str] | None = None, **state: Any) -> dict[str, Any]:
+    nothing = {"ExitCode": 0, "OOMKilled": False, "Error": "", "StartedAt": NEVER, "FinishedAt": NEVER}
+    return {"Id": "x", "Name": "/x", "Config": {"Labels": labels}, "State": nothing | state}
+
+
+@pytest.mark.parametrize("status", ["created", "removing", "dead"])
+def test_a_start_that_was_refused_is_no_end_while_its_container_goes(status: str) -> None:
+    found = inspected(answer(Status=status, ExitCode=128, Error="could not select device driver"))
+    assert (found.phase, found.exit_code, found.finished_at) == (Phase.CREATED, None, None)
+
+
+@pytest.mark.parametrize("status", ["exited", "removing", "dead"])
+def test_what_ran_has_ended_also_while_it_is_removed(status: str) -> None:
+    found = inspected(answer(Status=status, ExitCode=3, StartedAt=SOME_DAY, FinishedAt=SOME_DAY))
+    assert (found.phase, found.exit_code) == (Phase.EXITED, 3)
+
+
+def seen(number: int, at: float, phase: Phase = Phase.RUNNING) -> Seen:
+    return Seen(ContainerStatus(f"{number}", f"n{number}", phase, {}), at)
+
+
+def test_running_containers_are_inspected_anew_a_few_in_each_list() -> None:
+    crowd = [seen(number, at=100.0 + number / 1000) for number in range(3 * MOST)]
+    assert due(crowd, 100.0 + LOOK_CLOSER - 1, doubted=False) == []
+    assert due(reversed(crowd), 200.0, doubted=False) == [str(number) for number in range(MOST)]
+    assert due([seen(1, 0, Phase.EXITED), seen(2, 0, Phase.CREATED), seen(3, 0)], 200.0, doubted=False) == ["3"]
+
+
+def test_a_doubted_list_inspects_sooner_and_not_at_every_event() -> None:
+    assert due([seen(1, 100.0), seen(2, 99.9 - DOUBTED)], 100.0, doubted=True) == ["2"]
 
 
 # --- logs ---

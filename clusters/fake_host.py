@@ -61,7 +61,8 @@ class FakeContainer:
 
 class FakeHost:
     """``step(name, what)`` is called without the lock before "pull", "create", "put", "start", and before "discard" of
-    a container whose start was refused: a test raises there to play a worker's death. Public methods are what the world does; the others want the lock held."""
+    a container whose start was refused: a test raises there to play a worker's death. Public methods are what the world
+    does; the others want the lock held."""
 
     def __init__(
         self,

@@ -1,0 +1,110 @@
+"""A real engine in trouble: what it refuses, what it forgets, and what that must not mean for a job."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from clusters.runtime import ContainerStatus, FaultReason, Phase, RuntimeFault
+from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
+from tests.bed.docker_bed import BedNode
+from tests.contract_runtime import found, request
+from tests.helpers import until
+
+
+@pytest.fixture
+def near(docker_engine: BedNode, sample_image: str) -> Iterator[DockerLab]:
+    lab = DockerLab(runtime_at(docker_engine, "unix"), docker_engine)
+    yield lab
+    lab.clear()
+
+
+def test_gpus_that_the_node_cannot_hand_out_are_never_an_end_of_the_job(near: DockerLab) -> None:
+    seen: list[ContainerStatus] = []
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.is_set():
+            seen.extend(near.runtime.list())
+
+    watchers = [threading.Thread(target=look) for _ in range(4)]
+    for watcher in watchers:
+        watcher.start()
+    try:
+        for _ in range(60):
+            assert start_refused(near, gpu_ids=("0",)).reason is FaultReason.GPU_MISSING
+    finally:
+        over.set()
+        for watcher in watchers:
+            watcher.join(30)
+    assert any(status.error for status in seen), "nobody looked in time"
+    assert {(status.phase, status.exit_code) for status in seen} == {(Phase.CREATED, None)}
+
+
+def start_refused(lab: DockerLab, **more: Any) -> RuntimeFault:
+    asked = request(lab, **more)
+    with pytest.raises(RuntimeFault) as raised:
+        lab.runtime.ensure(asked)
+    assert found(lab, asked.name) is None
+    return raised.value
+
+
+def test_a_node_without_docker_init_is_not_the_images_fault(near: DockerLab) -> None:
+    path = near.node.run("sh", "-c", "command -v docker-init").strip()
+    near.node.run("sh", "-c", f": >/tmp/nothing; chmod 644 /tmp/nothing; mount --bind /tmp/nothing {path}")
+    try:
+        refused = start_refused(near)
+    finally:
+        near.node.run("umount", path)
+    assert (refused.reason, refused.permanent) == (FaultReason.REFUSED, False), refused.sentence
+
+
+# --- a full disk ---
+
+
+@pytest.fixture
+def filled(docker_nodes: list[BedNode]) -> Iterator[Callable[[], None]]:
+    """Fills the data root of the second host; it has room again afterwards."""
+    node = docker_nodes[1]
+    root = node.bed.folder / "nodes" / node.name / "data"
+
+    def fill() -> None:
+        fill = f"dd if=/dev/zero of={root}/fill bs=64k; dd if=/dev/zero of={root}/rest bs=512"
+        node.run(
+            "sh", "-c", f"mount -o remount,size=$(du -sm {root} | cut -f1)m {root} || :; ({fill}) 2>/dev/null || :"
+        )
+
+    yield fill
+    node.run("sh", "-c", f"rm -f {root}/fill {root}/rest; mount -o remount,size=8g {root}")
+
+
+def test_an_end_is_noticed_although_the_data_root_is_full(
+    docker_nodes: list[BedNode], filled: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = docker_nodes[1]
+    lab = DockerLab(runtime_at(node, "unix"), node)
+    names = [request(lab, argv=("sh", "-c", "trap 'exit 3' USR1; while :; do sleep 0.1; done")) for _ in range(2)]
+    for asked in names:
+        lab.runtime.ensure(asked)
+    lab.runtime.list()
+    filled()
+    try:
+        for asked in names:
+            lab.sdk.api.kill(asked.name, "USR1")
+            until(lambda name=asked.name: lab.sdk.api.inspect_container(name)["State"]["Status"] == "exited")  # type: ignore[misc]
+        assert {row["State"] for row in lab.sdk.api.containers(all=True)} == {"running"}, (
+            "the engine has missed nothing"
+        )
+        monkeypatch.setattr("clusters.docker_seen.DOUBTED", 0.0)
+        assert {status.exit_code for status in lab.runtime.list(doubted=True)} == {3}
+        fresh = runtime_at(node, "unix")
+        monkeypatch.setattr("clusters.docker_seen.LOOK_CLOSER", 0.0)
+        assert {status.exit_code for status in fresh.list()} == {3}
+        lab.runtime.stop(names[0].name, 1)
+        lab.runtime.remove(names[0].name)
+        assert found(lab, names[0].name) is None
+    finally:
+        lab.clear()

@@ -18,6 +18,7 @@ from django.core.wsgi import get_wsgi_application
 _THREADS = 16  # each keeps its database connection
 _wsgi: Any = get_wsgi_application()
 
+from portal.proxies import believing
 from portal.webhdfs import app as _files
 from portal.webhdfs.messages import is_ours as _is_file
 
@@ -35,10 +36,13 @@ class _Streams(ASGIHandler):
 _streams = _Streams()
 
 
-async def application(scope: Any, receive: Any, send: Any) -> None:
+async def _application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "http" and scope["path"].startswith("/stream/"):
         await _streams(scope, receive, send)
     elif scope["type"] == "http" and _is_file(scope["path"]):
         await _files.application(scope, receive, send)
     else:
         await _pages(scope, receive, send)
+
+
+application = believing(_application)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import re
 import secrets
+import ssl
 from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
 from portal.store.urls import namenodes
 
+_WEB_ADDRESS = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
@@ -54,6 +57,43 @@ def networks(name: str) -> tuple[Network, ...]:
         return tuple(ipaddress.ip_network(each.strip()) for each in value.split(",") if each.strip())
     except ValueError:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be networks such as 10.1.0.0/16,10.2.0.7.") from None
+
+
+def web_address(name: str, default: str) -> str:
+    """``https://host`` or ``http://host:port``, nothing after it."""
+    value = text(name, default).rstrip("/")
+    if not _WEB_ADDRESS.fullmatch(value):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address such as https://longshore.example.org.")
+    return value
+
+
+def tls_files(certificate: str, key: str) -> tuple[str, str]:
+    """Both, or two empty texts; what cannot be used stops the start."""
+    files = os.environ.get(certificate, ""), os.environ.get(key, "")
+    if not any(files):
+        return files
+    if not all(files):
+        raise ImproperlyConfigured(f"{certificate} and {key} belong together: name the files of both, or neither.")
+    try:
+        # Without a password function OpenSSL would ask on the terminal for that of an encrypted key.
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*files, password=lambda: "")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "no certificate with its key"
+        raise ImproperlyConfigured(
+            f"{certificate} and {key} are {files[0]} and {files[1]}, not usable: {why}."
+        ) from error
+    return files
+
+
+def own_address(host: str, port: int, *, secure: bool) -> str:
+    return f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def store_url(name: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid
 
 import structlog
+from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
@@ -29,6 +30,8 @@ class SecurityHeaders(MiddlewareMixin):
         response.headers.setdefault("Content-Security-Policy", _CSP)
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         response.headers.setdefault("Referrer-Policy", "same-origin")
+        if settings.IS_HTTPS and settings.HSTS and request.is_secure():
+            response.headers.setdefault("Strict-Transport-Security", f"max-age={settings.HSTS}")
         return response
 
 

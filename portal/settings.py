@@ -8,12 +8,25 @@ from pathlib import Path
 
 from portal import private
 from portal.database import configure
-from portal.env import bind, choice, fs_uri, networks, number, secret_file, store_url, text
+from portal.env import (
+    bind,
+    choice,
+    fs_uri,
+    networks,
+    number,
+    own_address,
+    secret_file,
+    store_url,
+    text,
+    tls_files,
+    web_address,
+)
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 private.by_default()
 HOME = private.home("LONGSHORE_HOME", Path(text("LONGSHORE_HOME", str(BASE_DIR / "var"))).absolute())
 BIND_HOST, BIND_PORT = bind("LONGSHORE_BIND", "127.0.0.1:9186")
+TLS_CERT, TLS_KEY = tls_files("LONGSHORE_TLS_CERT", "LONGSHORE_TLS_KEY")  # for https without a proxy in front
 VERSION = "0.1.0"
 
 DEBUG = False
@@ -27,7 +40,11 @@ NODE_LOST_AFTER = number("LONGSHORE_NODE_LOST_AFTER", 60, least=1)
 PULL_POLICY = choice("LONGSHORE_PULL", "absent", ("absent", "always"))
 DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
 # Where users and containers reach this portal, when that is not where it listens.
-PUBLIC_URL = text("LONGSHORE_PUBLIC_URL", f"http://{BIND_HOST}:{BIND_PORT}").rstrip("/")
+PUBLIC_URL = web_address("LONGSHORE_PUBLIC_URL", own_address(BIND_HOST, BIND_PORT, secure=bool(TLS_CERT)))
+IS_HTTPS = PUBLIC_URL.startswith("https://")
+# Proxies in front: from there X-Forwarded-For and X-Forwarded-Proto are believed, from nowhere else (portal.proxies).
+TRUSTED_PROXIES = networks("LONGSHORE_TRUSTED_PROXIES")
+HSTS = number("LONGSHORE_HSTS", 31_536_000, least=0)  # seconds a browser is told to come by https alone; 0: not told
 # Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.store).
 STORE_URL = store_url("LONGSHORE_STORE_URL")
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
@@ -120,6 +137,8 @@ SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # its middleware would put a page of its
 CSRF_FAILURE_VIEW = "portal.pages.forbidden"
 SESSION_COOKIE_NAME = "longshore"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
+CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]  # a browser's Origin, when a proxy that is not believed speaks http with us
 FILE_UPLOAD_PERMISSIONS = 0o600  # of the collected static files too: this process serves them itself
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 

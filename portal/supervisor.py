@@ -13,6 +13,7 @@ import json
 import os
 import selectors
 import signal
+import ssl
 import subprocess
 import sys
 import time
@@ -44,10 +45,13 @@ class Child:
     rest: bytes = field(default=b"", repr=False)  # a line not yet complete
 
 
-def children(host: str, port: str) -> list[Child]:
+def children(host: str, port: str, tls: tuple[str, str] | None = None) -> list[Child]:
+    """``tls``: the files of a certificate and its key."""
     manage = [sys.executable, str(_ROOT / "manage.py")]
     web = [sys.executable, "-m", "uvicorn", "portal.asgi:application", "--host", host, "--port", port]
     web += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
+    if tls:
+        web += ["--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]]
     web += ["--timeout-graceful-shutdown", "3", "--lifespan", "on"]
     return [
         Child("web", web),
@@ -193,9 +197,11 @@ class Supervisor:
 class Ready:
     """Watches for the moment everything answers, and says so once, with the address."""
 
-    def __init__(self, host: str, port: str, version: str, password_file: Path | None) -> None:
+    def __init__(self, host: str, port: str, version: str, password_file: Path | None, *, secure: bool = False) -> None:
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-        self.url = f"http://{shown}:{port}"
+        self.url = f"{'https' if secure else 'http'}://{shown}:{port}"
+        # It asks itself, by an address that its certificate need not name.
+        self.context = ssl._create_unverified_context() if secure else None  # noqa: S323
         self.version = version
         self.password_file = password_file
         self.pending = True
@@ -212,7 +218,7 @@ class Ready:
     def _health(self) -> str:
         """A file store that is down is no reason to wait: the portal works without it."""
         try:
-            with urllib.request.urlopen(f"{self.url}/healthz", timeout=1) as answer:  # noqa: S310
+            with urllib.request.urlopen(f"{self.url}/healthz", timeout=1, context=self.context) as answer:  # noqa: S310
                 told = json.load(answer)
                 processes = told["database"] and None not in told["secondsSinceSeen"].values()
                 return "ok" if processes and told["store"] is False else str(told["status"])
@@ -247,14 +253,15 @@ def _kill_group(leader: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="portal.supervisor", description=__doc__)
-    for name in ("--host", "--port", "--version", "--password-file"):
+    for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key"):
         parser.add_argument(name)
     parser.add_argument("--lock", type=int)
     options = parser.parse_args()
     os.set_inheritable(options.lock, False)  # ours alone: a child must not keep it
     password_file = Path(options.password_file) if options.password_file else None
-    ready = Ready(options.host, options.port, options.version, password_file)
-    Supervisor(children(options.host, options.port), ready).run()
+    tls = (options.tls_cert, options.tls_key) if options.tls_cert else None
+    ready = Ready(options.host, options.port, options.version, password_file, secure=tls is not None)
+    Supervisor(children(options.host, options.port, tls), ready).run()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import pytest
 
-from tests.bed import docker_bed, postgres_bed
+from tests.bed import docker_bed, nginx_bed, postgres_bed
 
 T = TypeVar("T")
 
@@ -60,4 +60,5 @@ _PARTS: dict[str, Callable[[], str]] = {
     "browser": _no_browser,
     "hdfs": _no_hdfs,
     "postgres": postgres_bed.missing,
+    "nginx": nginx_bed.missing,
 }

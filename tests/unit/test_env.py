@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
 from portal import checks, env
 from portal.database import configure
+from portal.management.commands.up import plain_http
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +117,42 @@ def test_an_address_of_a_store_that_is_none_stops_the_start(monkeypatch: pytest.
 def test_jobs_are_told_the_namenode_or_this_portal() -> None:
     assert env.fs_uri("http://nn1:9870;nn2:9870", "http://here:9186") == "webhdfs://nn1:9870"
     assert env.fs_uri("", "https://portal.lab") == "swebhdfs://portal.lab"
+
+
+@pytest.mark.parametrize(
+    "value", ["longshore.example.org", "ftp://host", "https://", "https://host/path", "https://a b"]
+)
+def test_an_address_for_users_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("THING", value)
+    with pytest.raises(ImproperlyConfigured, match=r"^THING is .*; it must be an address such as https://"):
+        env.web_address("THING", "")
+
+
+@pytest.mark.parametrize("value", ["https://longshore.example.org/", "http://10.1.2.3:9186", "https://[::1]:8443"])
+def test_an_address_for_users_ends_with_its_host(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("THING", value)
+    assert env.web_address("THING", "") == value.rstrip("/")
+
+
+def test_a_certificate_without_its_key_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("THING", str(tmp_path / "none"))
+    with pytest.raises(ImproperlyConfigured, match="^THING and OTHER belong together"):
+        env.tls_files("THING", "OTHER")
+    monkeypatch.setenv("OTHER", str(tmp_path / "none"))
+    with pytest.raises(ImproperlyConfigured, match="^THING and OTHER are .*, not usable: No such file or directory.$"):
+        env.tls_files("THING", "OTHER")
+
+
+@pytest.mark.parametrize(
+    ("host", "ours"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False)]
+)
+def test_it_knows_what_nobody_else_reaches(host: str, ours: bool) -> None:
+    assert env.is_loopback(host) is ours
+
+
+def test_the_start_warns_of_plain_http_on_a_network(settings: Any) -> None:
+    assert plain_http() == ""
+    settings.BIND_HOST = "0.0.0.0"
+    assert plain_http().startswith("longshore: passwords and tokens reach LONGSHORE_BIND (0.0.0.0:9186) in plain text")
+    settings.IS_HTTPS = True  # a proxy is in front
+    assert plain_http() == ""

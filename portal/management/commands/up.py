@@ -16,6 +16,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from portal import first_start, static_files
+from portal.env import is_loopback
 
 
 class Command(BaseCommand):
@@ -29,10 +30,23 @@ class Command(BaseCommand):
         except DatabaseError as error:
             raise CommandError(f"The database does not work: {str(error).strip()}") from error
         static_files.collect()
+        if warning := plain_http():
+            self.stderr.write(warning)
         password_file = first_start.ensure_admin()
         connection.close()
         sys.stdout.flush()
         _become_supervisor(lock, password_file)
+
+
+def plain_http() -> str:
+    """A sentence when passwords pass over a network for everybody on it to read, else nothing."""
+    if settings.IS_HTTPS or is_loopback(settings.BIND_HOST):
+        return ""
+    bind = f"{settings.BIND_HOST}:{settings.BIND_PORT}"
+    return (
+        f"longshore: passwords and tokens reach LONGSHORE_BIND ({bind}) in plain text, and whoever listens on that network "
+        "reads them; docs/https.md tells how to put HTTPS before it"
+    )
 
 
 def _lock() -> int:
@@ -75,6 +89,8 @@ def _become_supervisor(lock: int, password_file: Path | None) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")]))
     arguments = ["--host", settings.BIND_HOST, "--port", str(settings.BIND_PORT), "--version", settings.VERSION]
     arguments += ["--lock", str(lock)]
+    if settings.TLS_CERT:
+        arguments += ["--tls-cert", settings.TLS_CERT, "--tls-key", settings.TLS_KEY]
     if password_file is not None:
         arguments += ["--password-file", str(password_file)]
     os.execv(sys.executable, [sys.executable, "-m", "portal.supervisor", *arguments])  # noqa: S606

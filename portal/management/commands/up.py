@@ -44,8 +44,8 @@ def plain_http() -> str:
         return ""
     bind = f"{settings.BIND_HOST}:{settings.BIND_PORT}"
     return (
-        f"longshore: passwords and tokens reach LONGSHORE_BIND ({bind}) in plain text, and whoever listens on that network "
-        "reads them; docs/https.md tells how to put HTTPS before it"
+        f"longshore: passwords and tokens reach LONGSHORE_BIND ({bind}) in plain text, and whoever listens on that "
+        "network reads them; docs/https.md tells how to put HTTPS before it"
     )
 
 

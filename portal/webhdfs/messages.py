@@ -12,7 +12,8 @@ from portal.errors import BadRequest
 from portal.store.base import names_of
 
 PREFIXES = ("/webhdfs/v1", "/webhdfs/api/v1")
-DATA = "data"  # the parameter that marks the second step of a write
+DATA = "data"  # the parameter that marks the second step
+NO_REDIRECT = "noredirect"  # the parameter that asks for its address in the body
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,18 @@ class Request:
         except ValueError:
             raise BadRequest(f"Invalid value for webhdfs parameter 'permission': {text} is not octal.") from None
 
+    def is_second_step(self) -> bool:
+        return self.flag(DATA)
+
+    def has_credentials(self) -> bool:
+        """Whether more than a name tells who asks."""
+        bearer = self.headers.get("authorization", "").strip().lower().startswith("bearer ")
+        return bearer or bool(self.params.get("delegation")) or "cookie" in self.headers
+
     def second_step(self) -> str:
-        """Where the data of a write is to be sent."""
-        return f"{self.url}?{urlencode({**self.params, DATA: 'true'})}"
+        """Where the data is: where a NameNode would name a DataNode."""
+        params = {name: value for name, value in self.params.items() if name != NO_REDIRECT}
+        return f"{self.url}?{urlencode({**params, DATA: 'true'})}"
 
 
 @dataclass(frozen=True, slots=True)

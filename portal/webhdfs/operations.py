@@ -13,8 +13,8 @@ from portal.models import User
 from portal.store import delegation, open_store, rules
 from portal.store.base import PathExists, PathNotFound, Store, find, names_of
 from portal.store.delegation import Delegation
-from portal.webhdfs import shapes, who
-from portal.webhdfs.messages import DATA, Answer, Request, told
+from portal.webhdfs import checksum, shapes, who
+from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 
 PIECE = 1 << 20
 TOKEN_SECONDS = 24 * 3600
@@ -123,6 +123,8 @@ def _open(call: Call) -> Answer:
     entry = call.store.stat(call.path)
     if entry.is_dir:
         raise PathNotFound(f"{call.path} is a folder.")
+    if _is_first_step(call.request):
+        return _redirect(call.request)
     start, end, partial = _span(call.request, entry.size)
     name = quote(entry.name)
     headers = {**_DOWNLOAD, "Content-Length": str(end - start), "Accept-Ranges": "bytes"}
@@ -132,6 +134,25 @@ def _open(call: Call) -> Answer:
     if start == end or call.request.method == "HEAD":
         return Answer(206 if partial else 200, headers)
     return Answer(206 if partial else 200, headers, _pieces(call.store.open_read(call.path, start), end - start))
+
+
+def _is_first_step(request: Request) -> bool:
+    """A NameNode always redirects who reads, and some clients take anything else for an error. Who brings more than a
+    name is no client of a NameNode's and is spared the second request, unless they ask for the address."""
+    if request.is_second_step() or request.method == "HEAD":
+        return False
+    return request.flag(NO_REDIRECT) or not request.has_credentials()
+
+
+def _checksum(call: Call) -> Answer:
+    call.may_read(call.path)
+    entry = call.store.stat(call.path)
+    if entry.is_dir:
+        raise PathNotFound(f"{call.path} is a folder.")
+    if _is_first_step(call.request):
+        return _redirect(call.request)
+    with call.store.open_read(call.path) as file:
+        return told({"FileChecksum": checksum.of_file(file, entry.size)})
 
 
 def _span(request: Request, size: int) -> tuple[int, int, bool]:
@@ -202,11 +223,13 @@ def _append(call: Call) -> Answer:
 
 def _data(request: Request) -> Iterable[bytes] | None:
     """None in the first step, which has no data yet."""
-    return request.body if request.body is not None else (() if request.flag(DATA) else None)
+    if request.is_second_step():
+        return request.body if request.body is not None else ()
+    return None if request.flag(NO_REDIRECT) else request.body
 
 
 def _redirect(request: Request) -> Answer:
-    if request.flag("noredirect"):
+    if request.flag(NO_REDIRECT):
         return told({"Location": request.second_step()})
     return Answer(307, {"Location": request.second_step(), "Content-Type": "application/octet-stream"})
 
@@ -296,6 +319,7 @@ _GET: dict[str, Callable[[Call], Answer]] = {
     "GETCONTENTSUMMARY": _summary,
     "GETHOMEDIRECTORY": _home,
     "GETDELEGATIONTOKEN": _token,
+    "GETFILECHECKSUM": _checksum,
     "CHECKACCESS": _check_access,
 }
 _OPS: dict[str, dict[str, Callable[[Call], Answer]]] = {

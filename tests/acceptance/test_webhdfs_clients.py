@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import socket
@@ -49,13 +50,16 @@ def client(portal: Portal, token: str) -> TokenClient:
     return client
 
 
-def test_hdfscli_does_all_it_can(client: TokenClient, tmp_path: Path) -> None:
+def test_hdfscli_does_all_it_can(portal: Portal, client: TokenClient, tmp_path: Path) -> None:
     client.makedirs("/shared/t/a")
     client.write("/shared/t/a/one", data=(b"x" * 100_000 for _ in range(30)))  # chunked, without a length
     client.write("/shared/t/a/two", data="first\n", encoding="utf-8")
     client.write("/shared/t/a/two", data="second\n", encoding="utf-8", append=True)
     with client.read("/shared/t/a/two", encoding="utf-8") as reader:
         assert reader.read() == "first\nsecond\n"
+    assert client.checksum("/shared/t/a/one")["algorithm"] == "MD5-of-0MD5-of-512CRC32"
+    with InsecureClient(portal.url, user="mira").read("/shared/t/a/two") as reader:
+        assert reader.read() == b"first\nsecond\n"
     with client.read("/shared/t/a/one", offset=2_999_990, length=5) as reader:
         assert reader.read() == b"xxxxx"
     assert client.list("/shared/t/a") == ["one", "two"]
@@ -97,6 +101,15 @@ def test_curl_and_wget_work_as_hadoop_s_documents_have_it(portal: Portal, client
     if shutil.which("wget"):
         run("wget", "-q", "-O", str(tmp_path / "got"), f"{address}?op=OPEN&delegation={token}")
         assert (tmp_path / "got").read_bytes() == (tmp_path / "data").read_bytes()
+    named = f"{address}?op=OPEN&user.name=mira"
+    assert " 307 " in run("curl", "-sS", "-i", named).splitlines()[0]
+    assert run("curl", "-sS", "-L", f"{named}&offset=5&length=5") == "56789"
+    assert run("curl", "-sS", "-L", json.loads(run("curl", "-sS", f"{named}&noredirect=true"))["Location"]) == (
+        (tmp_path / "data").read_text()
+    )
+    if shutil.which("wget"):
+        run("wget", "-q", "-O", str(tmp_path / "by-name"), named)
+        assert (tmp_path / "by-name").read_bytes() == (tmp_path / "data").read_bytes()
     foreign = f"{portal.url}/webhdfs/v1/user/other?op=LISTSTATUS&user.name=mira"
     assert "AccessControlException" in run("curl", "-sS", foreign)
 
@@ -112,6 +125,9 @@ def test_hadoop_s_own_client_works_where_a_name_is_trusted(
     hdfs.fs("-put", "-f", f"{local}/data", f"{root}/user/mira/t/file", user="mira")
     assert "/user/mira/t/file" in hdfs.fs("-ls", f"{root}/user/mira/t", user="mira")
     assert hdfs.fs("-cat", f"{root}/user/mira/t/file", user="mira") == "from hadoop\n"
+    hdfs.fs("-get", f"{root}/user/mira/t/file", f"{local}/got", user="mira")
+    assert (tmp_path / "got").read_text() == "from hadoop\n"
+    assert "CRC32" in hdfs.fs("-checksum", f"{root}/user/mira/t/file", user="mira")
     hdfs.fs("-rm", "-r", "-skipTrash", f"{root}/user/mira/t", user="mira")
     assert "t" not in InsecureClient(portal.url, user="mira").list("/user/mira")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from portal import tokens
 from portal.models import User
 from portal.store import delegation, open_store
 from portal.store.local import LocalStore
+from portal.webhdfs import checksum
 from portal.webhdfs.messages import Answer, Request, params_in, path_in
 from portal.webhdfs.operations import respond
 from tests.submitting import submitted
@@ -73,6 +75,58 @@ def test_an_empty_file_is_the_second_step_without_a_body(alice: User) -> None:
 def test_where_to_write_is_told_to_those_who_follow_no_redirect(alice: User) -> None:
     told = value(ask(alice, "PUT", "/user/alice/a", "CREATE", noredirect="true"))
     assert "data=true" in told["Location"]
+
+
+@pytest.mark.parametrize("op", ["OPEN", "GETFILECHECKSUM"])
+def test_who_reads_by_a_name_is_redirected_as_a_namenode_does(alice: User, settings: Any, op: str) -> None:
+    settings.WEBHDFS_TRUST = (ipaddress.ip_network("10.0.0.0/8"),)
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"0123"]))
+    first = ask(None, "GET", "/user/alice/a", op, offset="1", **{"user.name": "alice"})
+    location = first.headers.get("Location", "")
+    assert (first.status, content(first), location.partition("?")[0]) == (307, b"", f"{URL}/user/alice/a")
+    params = params_in(location.partition("?")[2].encode())
+    assert params == {"op": op, "offset": "1", "user.name": "alice", "data": "true"}
+    second = respond(Request("GET", "/user/alice/a", params, {}, "10.0.0.9", f"{URL}/user/alice/a"))
+    assert second.status == 200 and (op != "OPEN" or content(second) == b"123")
+
+
+@pytest.mark.parametrize(("method", "op"), [("GET", "OPEN"), ("GET", "GETFILECHECKSUM"), ("PUT", "CREATE")])
+def test_who_follows_no_redirect_is_told_the_address_and_can_use_it(alice: User, method: str, op: str) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"old"]))
+    told = value(ask(alice, method, "/user/alice/a", op, noredirect="true", overwrite="true"))
+    params = params_in(told["Location"].partition("?")[2].encode())
+    assert params == {"op": op, "overwrite": "true", "data": "true"}
+    assert ask(alice, method, "/user/alice/a", op, **{k: v for k, v in params.items() if k != "op"}).status < 300
+
+
+def test_a_missing_file_is_told_before_any_redirect(alice: User, settings: Any) -> None:
+    settings.WEBHDFS_TRUST = (ipaddress.ip_network("10.0.0.0/8"),)
+    assert refused(ask(None, "GET", "/user/alice/a", "OPEN", **{"user.name": "alice"})) == (404, "FileNotFoundException")
+    assert refused(ask(None, "GET", "/user/bob/a", "OPEN", **{"user.name": "alice"}))[0] == 403
+
+
+def test_credentials_need_no_second_step_to_read(alice: User) -> None:
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x"]))
+    assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"x"
+    token = delegation.issue("alice", seconds=60)
+    assert content(ask(None, "GET", "/user/alice/a", "OPEN", delegation=token)) == b"x"
+
+
+def test_the_checksum_is_that_of_hdfs_with_crc32(alice: User) -> None:
+    """The expected one was made by Hadoop 2.7.3 with -Ddfs.checksum.type=CRC32."""
+    ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"0123456789" * 500]))
+    told = value(ask(alice, "GET", "/user/alice/a", "GETFILECHECKSUM"))["FileChecksum"]
+    assert told["algorithm"] == "MD5-of-0MD5-of-512CRC32" and told["length"] == 28
+    assert told["bytes"] == "000002000000000000000000597fec96ff09126bddd70c1cd420ba40"
+
+
+def test_the_checksum_of_several_blocks_and_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Hadoop 2.7.3 has it, with -Ddfs.blocksize=1048576 for the larger."""
+    monkeypatch.setattr(checksum, "BLOCK", 1 << 20)
+    assert checksum.of_file(BytesIO(), 0)["bytes"] == "00000000000000000000000070bc8f4b72a86921468bf8e8441dce51"
+    told = checksum.of_file(BytesIO(b"0123456789abcdef" * (3 << 16)), 3 << 20)
+    assert told["algorithm"] == "MD5-of-2048MD5-of-512CRC32"
+    assert told["bytes"] == "0000020000000000000008005d2d8320f2dcc51f637bc786ec5cfb42"
 
 
 def test_a_file_that_is_there_is_replaced_only_when_asked(alice: User) -> None:

@@ -23,7 +23,7 @@ from clusters.user_queries import UserRecord as UserRecord
 from clusters.user_queries import load_user, load_users
 from portal import tokens
 from portal.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
-from portal.models import AuditEvent, User
+from portal.models import AuditEvent, FormerUser, User
 
 LONGEST_EXTENSION = 100_000  # characters of JSON
 
@@ -109,6 +109,7 @@ def delete_user(actor: Actor, username: str, ip: str | None = None) -> None:
         rules.require_idle(username)
         VcGrant.objects.filter(username=username).delete()
         GroupMember.objects.filter(username=username).delete()
+        FormerUser.objects.get_or_create(username=username)
         user.delete()
         _audit(who, "user deleted", username, ip)
 

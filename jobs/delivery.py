@@ -21,6 +21,7 @@ from jobs.spec import JobSpec, substitute_paths
 from portal.errors import LongshoreError
 from portal.models import User
 from portal.store import open_store, rules
+from portal.store.accounts import Accounts
 from portal.store.base import Entry, PathNotFound, Store, StoreUnavailable, find
 
 _AUTH_BYTES = 10_000
@@ -72,6 +73,7 @@ class _Reader:
     store: Store
     username: str
     is_admin: bool
+    accounts: Accounts = field(default_factory=Accounts)
 
     @classmethod
     def of(cls, username: str) -> _Reader:
@@ -79,7 +81,7 @@ class _Reader:
         return cls(open_store(), username, admin)
 
     def visible(self, entries: Iterable[Entry]) -> list[Entry]:
-        return rules.visible(entries, self.username, self.is_admin)
+        return rules.visible(entries, self.username, self.is_admin, self.accounts)
 
     def allowed(self, uri: str, denied: StartFault) -> str:
         """The path, if the user may read it."""
@@ -89,7 +91,7 @@ class _Reader:
             raise DeliveryFault(denied, f"{uri} is no path of the file store.") from None
         if hostless and not find(self.store, path) and find(self.store, hostless):
             path = hostless
-        if not rules.may_read(path, self.username, self.is_admin) or path == "/":
+        if not rules.may_read(path, self.username, self.is_admin, self.accounts) or path == "/":
             raise DeliveryFault(denied, f"{self.username} may not read {uri}.")
         return path
 

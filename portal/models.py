@@ -42,6 +42,12 @@ class User(AbstractBaseUser):
         return self.username
 
 
+class FormerUser(models.Model):
+    """An account that was deleted. Files in its name stay closed to others."""
+
+    username = models.CharField(max_length=64, primary_key=True)
+
+
 class ApiToken(models.Model):
     """A bearer token: a JWT outside, here only the hash of its id. A row that is gone or revoked ends the token."""
 

@@ -51,6 +51,7 @@ STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the port
 # Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.
 DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", fs_uri(STORE_URL, PUBLIC_URL))
 WEBHDFS_TRUST = networks("LONGSHORE_WEBHDFS_TRUST")  # from there the gateway believes user.name, as HDFS does
+WEBHDFS_TRUST_ADMINS = choice("LONGSHORE_WEBHDFS_TRUST_ADMINS", "no", ("no", "yes")) == "yes"  # also an admin's name
 CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
 SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept

@@ -214,7 +214,7 @@ def _row(who: Who, entry: Entry, query: str, selected: str) -> Row:
         url=url,
         href=url if entry.is_dir else f"{url}{query}",
         download=tar_of(entry.path) if entry.is_dir else download(entry.path),
-        may_remove=rules.may_remove(entry.path, who.name, who.user.is_admin),
+        may_remove=who.may_remove(entry.path),
         selected=entry.path == selected,
     )
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import quote
 
 from portal.errors import Forbidden, NotFound
 from portal.models import User
 from portal.store import rules
+from portal.store.accounts import Accounts
 from portal.store.base import Entry, PathNotFound, Store, names_of
 
 
@@ -15,6 +16,7 @@ from portal.store.base import Entry, PathNotFound, Store, names_of
 class Who:
     user: User
     store: Store
+    accounts: Accounts = field(default_factory=Accounts)
 
     @property
     def name(self) -> str:
@@ -22,12 +24,12 @@ class Who:
 
     def require_read(self, path: str) -> None:
         """NotFound, for nobody learns what others have."""
-        if not rules.may_read(path, self.name, self.user.is_admin):
+        if not rules.may_read(path, self.name, self.user.is_admin, self.accounts):
             raise NotFound(f"There is no {path} that you may see.")
 
     def require_write(self, path: str) -> None:
         self.require_read(path)
-        if not rules.may_write(path, self.name, self.user.is_admin):
+        if not rules.may_write(path, self.name, self.user.is_admin, self.accounts):
             raise Forbidden(f"{path} is written by admins only.")
 
     def require_remove(self, path: str) -> None:
@@ -37,16 +39,16 @@ class Who:
 
     def may_put(self, folder: str) -> bool:
         """Whether a file may be made in the folder."""
-        return rules.may_write(f"{folder.rstrip('/')}/a", self.name, self.user.is_admin)
+        return rules.may_write(f"{folder.rstrip('/')}/a", self.name, self.user.is_admin, self.accounts)
 
     def may_remove(self, path: str) -> bool:
-        return rules.may_remove(path, self.name, self.user.is_admin)
+        return rules.may_remove(path, self.name, self.user.is_admin, self.accounts)
 
     def owner_for(self, path: str) -> str:
-        return rules.owner_of(path) or self.name
+        return rules.owner_of(path, self.accounts) or self.name
 
     def entries(self, folder: str) -> list[Entry]:
-        return rules.visible(self.store.list(folder), self.name, self.user.is_admin)
+        return rules.visible(self.store.list(folder), self.name, self.user.is_admin, self.accounts)
 
     def places(self) -> list[tuple[str, str]]:
         """Where one starts: (what it is, path)."""
@@ -58,7 +60,8 @@ class Who:
         try:
             return self.store.stat(path)
         except PathNotFound:
-            if path in {f"/{top}/{self.name}" for top in rules.PERSONAL} | {f"/{top}" for top in rules.OPEN}:
+            mine = {f"/{top}/{self.name}" for top in rules.PERSONAL} | {f"/{self.name}"}
+            if path in mine | {f"/{top}" for top in rules.OPEN}:
                 return None
             raise PathNotFound(f"There is no {path}.") from None
 

@@ -187,7 +187,7 @@ def _entry(path: str, real: Path) -> Entry:
         is_dir=is_dir,
         size=0 if is_dir else status.st_size,
         modified_at=datetime.fromtimestamp(status.st_mtime, UTC),
-        owner=_attribute(real, _OWNER) or rules.owner_of(path) or "root",
+        owner=_attribute(real, _OWNER) or rules.owner_by_name(path) or "root",
         group="supergroup",
         mode=int(_attribute(real, _MODE) or ("755" if is_dir else "644"), 8),
     )

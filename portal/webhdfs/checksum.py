@@ -1,4 +1,6 @@
-"""HDFS's checksum of a file: the MD5 of the MD5s of its blocks, each of the CRC-32s of its pieces. Pure but for reading.
+"""HDFS's checksum of a file: the MD5 of the MD5s of its blocks, each of the CRC-32s of its pieces.
+
+Pure but for reading.
 
 That of an HDFS that was told ``dfs.checksum.type=CRC32``; the usual CRC-32C is not in Python's library.
 """

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
-from typing import BinaryIO
+from dataclasses import dataclass, field, replace
+from typing import Any, BinaryIO
 from urllib.parse import quote
 
 from portal.errors import BadRequest, Forbidden, LongshoreError, NotFound
 from portal.models import User
 from portal.store import delegation, open_store, rules
-from portal.store.base import PathExists, PathNotFound, Store, find, names_of
+from portal.store.accounts import Accounts
+from portal.store.base import Entry, PathExists, PathNotFound, Store, find, names_of
 from portal.store.delegation import Delegation
 from portal.webhdfs import checksum, shapes, who
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
@@ -48,6 +49,7 @@ class Call:
     request: Request
     rights: Delegation
     store: Store
+    accounts: Accounts = field(default_factory=Accounts)
 
     @property
     def path(self) -> str:
@@ -58,21 +60,24 @@ class Call:
         return self.rights.user
 
     def may_read(self, path: str) -> None:
-        if not rules.may_read(path, self.user.username, self.rights.is_admin):
+        if not rules.may_read(path, self.user.username, self.rights.is_admin, self.accounts):
             raise self._denied(path)
 
     def may_write(self, path: str) -> None:
-        if not rules.may_write(path, self.user.username, self.rights.is_admin):
+        if not rules.may_write(path, self.user.username, self.rights.is_admin, self.accounts):
             raise self._denied(path)
 
     def may_remove(self, path: str) -> None:
-        if not rules.may_remove(path, self.user.username, self.rights.is_admin):
+        if not rules.may_remove(path, self.user.username, self.rights.is_admin, self.accounts):
             raise self._denied(path)
 
     @property
     def owner(self) -> str:
-        """Whose a new file is: in somebody's own tree his, whoever writes it."""
-        return rules.owner_of(self.path) or self.user.username
+        """Whose a new file is: in somebody's own tree theirs, whoever writes it."""
+        return rules.owner_of(self.path, self.accounts) or self.user.username
+
+    def shown(self, entry: Entry, suffix: str = "") -> dict[str, Any]:
+        return shapes.file_status(rules.shown(entry, self.accounts), suffix)
 
     def _denied(self, path: str) -> Forbidden:
         return Forbidden(f"Permission denied: user={self.user.username}, path={path}")
@@ -93,17 +98,17 @@ def _respond(request: Request) -> Answer:
 
 def _status(call: Call) -> Answer:
     call.may_read(call.path)
-    return told({"FileStatus": shapes.file_status(call.store.stat(call.path))})
+    return told({"FileStatus": call.shown(call.store.stat(call.path))})
 
 
 def _list(call: Call) -> Answer:
     call.may_read(call.path)
     entry = call.store.stat(call.path)
     if entry.is_dir:
-        found = rules.visible(call.store.list(call.path), call.user.username, call.rights.is_admin)
-        rows = [shapes.file_status(each, each.name) for each in found]
+        found = rules.visible(call.store.list(call.path), call.user.username, call.rights.is_admin, call.accounts)
+        rows = [call.shown(each, each.name) for each in found]
     else:
-        rows = [shapes.file_status(entry)]
+        rows = [call.shown(entry)]
     return told({"FileStatuses": {"FileStatus": rows}})
 
 
@@ -287,16 +292,32 @@ def _concat(call: Call) -> Answer:
 
 
 def _set_permission(call: Call) -> Answer:
+    """Rights follow the path. Scripts that set the usual go on, and are told; secrecy that will not be is refused."""
     call.may_write(call.path)
-    call.store.change(call.path, mode=call.request.mode(0o755))
-    return Answer()
+    entry, mode = call.store.stat(call.path), call.request.mode(0o755)
+    if rules.is_read_by_all(call.path, call.accounts) and not mode & 0o004:
+        own = f"/users/{call.user.username}"
+        raise Forbidden(f"Permission denied: everyone reads {call.path}. What only you are to read goes below {own}.")
+    call.store.change(call.path, mode=mode)
+    holds = rules.shown(replace(entry, mode=mode), call.accounts).mode
+    return _told_apart(holds == mode, f"Rights follow the path here: {call.path} has {holds:o}, whatever is asked.")
 
 
 def _set_owner(call: Call) -> Answer:
+    """Owners follow the path too, but for what everyone writes."""
     if not call.rights.is_admin:
         raise Forbidden("Permission denied: only an admin gives a file to somebody else.")
-    call.store.change(call.path, owner=call.request.params.get("owner") or None)
-    return Answer()
+    entry, asked = call.store.stat(call.path), call.request.params.get("owner") or ""
+    if asked and not rules.is_written_by_all(call.path) and asked != (holds := rules.shown(entry, call.accounts).owner):
+        raise Forbidden(f"Permission denied: {call.path} is {holds}'s by its path. {asked}'s files go below /{asked}.")
+    if asked:
+        call.store.change(call.path, owner=asked)
+    return _told_apart(not call.request.params.get("group"), "Groups of files decide nothing here.")
+
+
+def _told_apart(is_done: bool, otherwise: str) -> Answer:
+    """Success, with a word when it is not all that was asked for."""
+    return Answer(headers={} if is_done else {"X-Warning": quote(otherwise, " :,.'/")})
 
 
 def _set_nothing(call: Call) -> Answer:

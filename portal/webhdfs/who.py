@@ -74,8 +74,10 @@ def _by_name(request: Request) -> Delegation | None:
     name = request.params.get("user.name")
     if not name or not _is_trusted(request.address):
         return None
-    user = User.objects.filter(username=name, is_active=True, is_admin=False).first()
-    return Delegation(user) if user else None
+    user = User.objects.filter(username=name, is_active=True).first()
+    if user is None or (user.is_admin and not settings.WEBHDFS_TRUST_ADMINS):
+        return None
+    return Delegation(user)
 
 
 def _is_trusted(address: str) -> bool:

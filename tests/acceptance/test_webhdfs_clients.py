@@ -67,8 +67,10 @@ def test_hdfscli_does_all_it_can(portal: Portal, client: TokenClient, tmp_path: 
     assert client.content("/shared/t")["fileCount"] == 2
     assert [(path, files) for path, _, files in client.walk("/shared/t")][1] == ("/shared/t/a", ["one", "two"])
     client.rename("/shared/t/a/two", "/shared/t/b")
-    client.set_permission("/shared/t/b", "640")
-    assert client.status("/shared/t/b")["permission"] == "640"
+    client.set_permission("/shared/t/b", "755")
+    assert client.status("/shared/t/b")["permission"] == "777"
+    with pytest.raises(HdfsError, match="everyone reads"):
+        client.set_permission("/shared/t/b", "640")
     with pytest.raises(HdfsError, match="already exists"):
         client.write("/shared/t/b", data=b"x")
     with pytest.raises(HdfsError, match="does not exist"):
@@ -128,6 +130,10 @@ def test_hadoop_s_own_client_works_where_a_name_is_trusted(
     hdfs.fs("-get", f"{root}/user/mira/t/file", f"{local}/got", user="mira")
     assert (tmp_path / "got").read_text() == "from hadoop\n"
     assert "CRC32" in hdfs.fs("-checksum", f"{root}/user/mira/t/file", user="mira")
+    hdfs.fs("-chmod", "-R", "755", f"{root}/user/mira/t", user="mira")
+    hdfs.fs("-mkdir", "-p", f"{root}/mira/code", user="mira")
+    hdfs.fs("-put", f"{local}/data", f"{root}/mira/code/train.py", user="mira")
+    assert "-rw-------" in hdfs.fs("-ls", f"{root}/mira/code", user="mira")
     hdfs.fs("-rm", "-r", "-skipTrash", f"{root}/user/mira/t", user="mira")
     assert "t" not in InsecureClient(portal.url, user="mira").list("/user/mira")
 

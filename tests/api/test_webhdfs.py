@@ -10,10 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clusters import users
 from portal import tokens
 from portal.models import User
 from portal.store import delegation, open_store
@@ -59,7 +62,7 @@ def test_a_file_is_made_in_two_steps_and_read_back(alice: User) -> None:
     assert content(ask(alice, "GET", path, "OPEN")) == b"hello world"
     assert content(ask(alice, "GET", path, "OPEN", offset="6", length="3")) == b"wor"
     status = value(ask(alice, "GET", path, "GETFILESTATUS"))["FileStatus"]
-    assert (status["type"], status["length"], status["owner"], status["permission"]) == ("FILE", 11, "alice", "644")
+    assert (status["type"], status["length"], status["owner"], status["permission"]) == ("FILE", 11, "alice", "600")
 
 
 def test_a_body_sent_at_once_needs_no_second_step(alice: User) -> None:
@@ -101,7 +104,10 @@ def test_who_follows_no_redirect_is_told_the_address_and_can_use_it(alice: User,
 
 def test_a_missing_file_is_told_before_any_redirect(alice: User, settings: Any) -> None:
     settings.WEBHDFS_TRUST = (ipaddress.ip_network("10.0.0.0/8"),)
-    assert refused(ask(None, "GET", "/user/alice/a", "OPEN", **{"user.name": "alice"})) == (404, "FileNotFoundException")
+    assert refused(ask(None, "GET", "/user/alice/a", "OPEN", **{"user.name": "alice"})) == (
+        404,
+        "FileNotFoundException",
+    )
     assert refused(ask(None, "GET", "/user/bob/a", "OPEN", **{"user.name": "alice"}))[0] == 403
 
 
@@ -208,6 +214,92 @@ def test_others_files_are_neither_read_nor_changed_nor_seen(alice: User, bob: Us
     assert content(ask(admin, "GET", "/users/alice/a", "OPEN")) == b"x"
 
 
+def test_a_top_folder_of_an_account_s_name_is_that_user_s_tree(alice: User, bob: User, admin: User) -> None:
+    assert ask(alice, "PUT", "/alice", "MKDIRS").status == 200
+    assert ask(alice, "PUT", "/alice/code/train.py", "CREATE", iter([b"x"])).status == 201
+    for method, path, op in (
+        ("GET", "/alice/code/train.py", "OPEN"),
+        ("GET", "/alice", "LISTSTATUS"),
+        ("GET", "/alice/code", "GETCONTENTSUMMARY"),
+        ("GET", "/alice/code", "CHECKACCESS"),
+        ("PUT", "/alice/mine", "CREATE"),
+        ("DELETE", "/alice/code", "DELETE"),
+    ):
+        assert refused(ask(bob, method, path, op)) == (403, "AccessControlException"), op
+    rows = value(ask(bob, "GET", "/", "LISTSTATUS"))["FileStatuses"]["FileStatus"]
+    assert [row["pathSuffix"] for row in rows] == []
+    assert ask(alice, "DELETE", "/alice", "DELETE", recursive="true").status == 403
+    assert ask(admin, "PUT", "/alice/from-admin", "CREATE", iter([b"x"])).status == 201
+    assert open_store().stat("/alice/from-admin").owner == "alice"
+    assert ask(bob, "PUT", "/carol", "MKDIRS").status == 403
+
+
+@pytest.mark.parametrize("name", ["user", "users", "home", "tmp", "shared", "Container", "Output"])
+def test_a_user_named_as_a_known_folder_gets_nothing_by_it(alice: User, name: str) -> None:
+    odd = User.objects.create_user(name, "correct horse")
+    ask(alice, "PUT", "/users/alice/a", "CREATE", iter([b"x"]))
+    assert ask(odd, "GET", "/users/alice/a", "OPEN").status == 403
+    assert ask(odd, "PUT", f"/{name}", "MKDIRS").status == 403
+    assert ask(odd, "PUT", f"/users/{name}/a", "CREATE", iter([b"x"])).status == 201
+    assert ask(alice, "PUT", "/tmp/a", "CREATE", iter([b"x"])).status == 201
+    assert ask(odd, "GET", "/tmp/a", "OPEN").status == 200
+
+
+def test_files_of_a_deleted_account_stay_closed(alice: User, bob: User, admin: User) -> None:
+    ask(alice, "PUT", "/alice/a", "CREATE", iter([b"x"]))
+    users.delete_user(admin, "alice")
+    assert ask(bob, "GET", "/alice/a", "OPEN").status == 403
+    assert ask(admin, "GET", "/alice/a", "OPEN").status == 200
+
+
+def test_listing_the_root_asks_the_database_once_for_all_names(alice: User, admin: User) -> None:
+    for number in range(20):
+        ask(admin, "PUT", f"/top-{number}", "MKDIRS")
+    headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}"}
+    with CaptureQueriesContext(connection) as queries:
+        assert respond(Request("GET", "/", {"op": "LISTSTATUS"}, headers)).status == 200
+    assert len([each for each in queries if "IN (" in each["sql"]]) == 2, queries.captured_queries
+
+
+@pytest.mark.parametrize("path", ["/users/alice/f", "/alice/f", "/shared/f", "/tmp/d/f", "/data/f", "/Output/bob/f"])
+def test_what_a_listing_shows_as_a_right_is_the_right(alice: User, bob: User, admin: User, path: str) -> None:
+    assert ask(admin, "PUT", path, "CREATE", iter([b"x"])).status == 201
+    folder = path.rpartition("/")[0]
+    for shown_path in (path, folder):
+        shown = value(ask(admin, "GET", shown_path, "GETFILESTATUS"))["FileStatus"]
+        for user in (alice, bob):
+            bits = int(shown["permission"], 8) >> (6 if shown["owner"] == user.username else 0)
+            read = ask(user, "GET", shown_path, "OPEN" if shown_path == path else "LISTSTATUS")
+            assert (read.status == 200) == bool(bits & 4), (user, shown)
+            inside = f"{folder}/of-{user}" if shown_path == folder else path
+            written = ask(user, "PUT", inside, "CREATE", iter([b"y"]), overwrite="true")
+            assert (written.status == 201) == bool(bits & 2), (user, shown)
+
+
+def test_setting_a_mode_answers_what_will_be(alice: User, admin: User) -> None:
+    for path in ("/users/alice/a", "/shared/a"):
+        ask(alice, "PUT", path, "CREATE", iter([b"x"]))
+    same = ask(alice, "PUT", "/users/alice/a", "SETPERMISSION", permission="600")
+    assert (same.status, same.headers) == (200, {})
+    other = ask(alice, "PUT", "/users/alice/a", "SETPERMISSION", permission="755")
+    assert (other.status, other.headers["X-Warning"].partition(":")[0]) == (200, "Rights follow the path here")
+    assert value(ask(alice, "GET", "/users/alice/a", "GETFILESTATUS"))["FileStatus"]["permission"] == "700"
+    secret = ask(alice, "PUT", "/shared/a", "SETPERMISSION", permission="600")
+    assert refused(secret) == (403, "AccessControlException") and b"/users/alice" in content(secret)
+    assert ask(alice, "PUT", "/shared/a", "SETPERMISSION", permission="666").headers == {}
+
+
+def test_setting_an_owner_answers_what_will_be(alice: User, admin: User) -> None:
+    for path in ("/users/alice/a", "/data/a", "/shared/a"):
+        ask(admin, "PUT", path, "CREATE", iter([b"x"]))
+    assert ask(admin, "PUT", "/users/alice/a", "SETOWNER", owner="alice").status == 200
+    for path, owner in (("/users/alice/a", "bob"), ("/data/a", "alice")):
+        assert refused(ask(admin, "PUT", path, "SETOWNER", owner=owner)) == (403, "AccessControlException")
+    assert ask(admin, "PUT", "/shared/a", "SETOWNER", owner="alice").status == 200
+    assert value(ask(alice, "GET", "/shared/a", "GETFILESTATUS"))["FileStatus"]["owner"] == "alice"
+    assert "X-Warning" in ask(admin, "PUT", "/shared/a", "SETOWNER", group="team").headers
+
+
 def test_the_root_of_a_tree_stays(alice: User) -> None:
     ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x"]))
     for path in ("/user/alice", "/user", "/", "/shared"):
@@ -232,6 +324,10 @@ def test_a_name_is_enough_where_the_admin_trusts_the_network(alice: User, admin:
     assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": "alice"}).status == 200
     for name in ("admin", "nobody"):
         assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": name}).status == 401
+    settings.WEBHDFS_TRUST_ADMINS = True
+    assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": "admin"}).status == 200
+    settings.WEBHDFS_TRUST = ()
+    assert ask(None, "GET", "/", "LISTSTATUS", **{"user.name": "admin"}).status == 401
 
 
 def test_a_delegation_token_is_got_and_used(alice: User) -> None:

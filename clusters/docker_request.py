@@ -23,6 +23,10 @@ SPOOL = 8 << 20
 # Files that the container writes itself reach it as variables, of which none may have more than 128 kB on Linux.
 HANDED = "LONGSHORE_FILE_"
 MOST_HANDED = 120_000
+ALL_SENT = "."
+# What an engine says of a container that was lost with its host, which is tried again: so is a start whose secrets did
+# not arrive whole.
+NOT_ARRIVED = 255
 HOLD_CHECK = 5  # seconds between two looks for the hold file
 # What root is left with: enough for package managers, servers, sshd. Docker's own default has NET_RAW beside it, which
 # on the host's network reads what others send, and MKNOD, SETFCAP and SETPCAP, which nothing in a job needs.
@@ -37,11 +41,13 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
     """Keyword arguments of ``APIClient.create_container``. ``fuse``: give /dev/fuse to a ``pai`` container."""
     bridge = request.network == "bridge"
     handed = handed_files(request)
+    secrets = [file.path for file in secrets_of(request)]
     return {
         "image": request.image,
         "name": request.name,
         "entrypoint": [],  # an empty list, not None: the image's own is cleared
-        "command": [*_writing(handed), *request.argv],
+        "command": [*_writing(handed, secrets), *request.argv],
+        "stdin_open": bool(secrets),
         "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
         "labels": dict(request.labels),
         "healthcheck": _held_check(request.hold_file) if request.hold_file else None,
@@ -53,7 +59,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             mem_limit=request.memory_mb << 20,
             memswap_limit=request.memory_mb << 20,
             shm_size=request.shm_mb << 20,
-            tmpfs={path.rpartition("/")[0]: "mode=1777,size=1m" for path, _ in handed},
+            tmpfs={path.rpartition("/")[0]: "mode=1777,size=1m" for path in (*dict(handed), *secrets)},
             pids_limit=request.pids_limit,
             device_requests=_gpus(request),
             log_config=LOG,
@@ -77,9 +83,19 @@ def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:
 
 
 def archived_files(request: ContainerRequest) -> list[File]:
-    """The others, which are put there."""
-    handed = {path for path, _ in handed_files(request)}
-    return [file for file in request.files if file.path not in handed]
+    """Those that are put there: the others, but for secrets."""
+    handed = dict(handed_files(request))
+    return [file for file in request.files if file.path not in handed and not file.secret]
+
+
+def secrets_of(request: ContainerRequest) -> list[File]:
+    """Those that are sent to it when it starts: see docker_secrets."""
+    return [file for file in request.files if file.secret]
+
+
+def secret_lines(secrets: Iterable[File]) -> bytes:
+    """One line each, which printf unfolds, and one that says that these are all."""
+    return b"".join(_folded(file.content) + b"\n" for file in secrets) + f"{ALL_SENT}\n".encode()
 
 
 def archive(files: Iterable[File]) -> IO[bytes]:
@@ -97,13 +113,27 @@ def archive(files: Iterable[File]) -> IO[bytes]:
     return spool
 
 
-def _writing(handed: Sequence[tuple[str, str]]) -> list[str]:
+def _writing(handed: Sequence[tuple[str, str]], secrets: Sequence[str]) -> list[str]:
     """What comes before the container's own arguments: a shell that writes the files, forgets them and becomes it."""
-    if not handed:
+    if not (handed or secrets):
         return []
     names = [f"{HANDED}{at}" for at in range(len(handed))]
     lines = [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
-    return ["/bin/sh", "-c", "\n".join([*lines, f"unset {' '.join(names)}", 'exec "$@"']), "start"]
+    lines += [f"unset {' '.join(names)}"] if names else []
+    lines += [_reading(secrets)] if secrets else []
+    return ["/bin/sh", "-c", "\n".join([*lines, 'exec "$@" </dev/null']), "start"]
+
+
+def _reading(paths: Iterable[str]) -> str:
+    """Shell that writes ``secret_lines`` to these paths, for its own user alone; needs no program beside sh."""
+    steps = [f'IFS= read -r line && printf %b "$line" >{shlex.quote(path)}' for path in paths]
+    steps.append(f'IFS= read -r line && [ "$line" = {ALL_SENT} ]')
+    return f"(umask 077; {' && '.join(steps)}) || exit {NOT_ARRIVED}"
+
+
+def _folded(content: bytes) -> bytes:
+    """Any bytes as one line of printable ASCII, in the words of printf's %b."""
+    return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\0{byte:03o}" for byte in content).encode()
 
 
 def _held_check(path: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """A real Docker engine behind the seven operations of ``clusters.runtime``.
 
 What it promises is in the Protocol; what an engine does that one would not expect is said where it is dealt with. The
-parts: docker_connect (ways in), docker_request (what is asked), docker_pull, docker_logs, docker_events, docker_status
+parts: docker_connect (ways in), docker_request (what is asked), docker_secrets, docker_pull, docker_logs, docker_events, docker_status
 (what is answered) and docker_errors (what goes wrong).
 """
 
@@ -19,6 +19,7 @@ import requests
 from docker import APIClient
 from docker.errors import APIError, NotFound
 
+from clusters import docker_secrets
 from clusters.docker_connect import CONNECT, QUICK, SLOW, Ways, ask, checked, url
 from clusters.docker_errors import translated
 from clusters.docker_events import EventWindows
@@ -249,7 +250,7 @@ class DockerRuntime:
             raise gone(request.name)
         if found.phase is not Phase.CREATED:
             return found
-        with translated(self.endpoint, "start"):
+        with docker_secrets.sent(api, self.endpoint, request), translated(self.endpoint, "start"):
             api.start(request.name)
             return inspected(api.inspect_container(request.name))
 

@@ -86,14 +86,18 @@ class File:
     """One file that is in the container before its process starts; ``path`` is absolute.
 
     ``handed``: only the process that starts needs it, the image has /bin/sh, and nobody else has anything in its
-    folder. The container may then write it itself, into memory, which takes half the time. No secrets but those its own
-    processes have anyway: whoever may look into the container's environment reads it.
+    folder. The container may then write it itself, into memory, which takes half the time. No secrets: whoever may look
+    into the container's environment reads it.
+
+    ``secret``: as ``handed``, but nothing keeps it besides that file, which is 0600 of the user whom the container runs
+    as; at most some 50 kB.
     """
 
     path: str
     content: bytes
     mode: int = 0o644
     handed: bool = False
+    secret: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 from clusters.runtime import File
 
 ARGV = ("/bin/sh", "/pai/bootstrap/start.sh")
-TOKEN = "/pai/bootstrap/webhdfs.token"  # noqa: S105 - the path of one
+TOKEN = "/pai/secrets/webhdfs.token"  # noqa: S105 - the path of one
 # Docker's init then signals the whole process group instead of the start script alone (tini >= 0.19, Docker >= 20.10).
 ENV = {"TINI_KILL_PROCESS_GROUP": "1"}
 
@@ -33,7 +33,7 @@ def files(command: str) -> tuple[File, ...]:
 def token_file(token: str) -> tuple[File, ...]:
     """What opens the user's files to his own containers, while the job lives. Not a variable of the environment, which
     many programs write to their log."""
-    return (File(TOKEN, token.encode(), 0o600, handed=True),) if token else ()
+    return (File(TOKEN, token.encode(), 0o600, secret=True),) if token else ()
 
 
 def key_files(private: str, authorized: str) -> tuple[File, ...]:
@@ -41,7 +41,7 @@ def key_files(private: str, authorized: str) -> tuple[File, ...]:
     if not private:
         return ()
     return (
-        File("/pai/bootstrap/ssh.key", private.encode(), 0o600, handed=True),
+        File("/pai/secrets/ssh.key", private.encode(), 0o600, secret=True),
         File("/pai/bootstrap/ssh.authorized", authorized.encode(), handed=True),
     )
 

@@ -50,7 +50,7 @@ copy_code() {
 
 # ssh between the containers of the job and from outside (v1 contract, 5.6): for images that have it, as root.
 set_up_ssh() {
-    [ -r "$ls_pai/bootstrap/ssh.key" ] || return 0
+    [ -r "$ls_pai/secrets/ssh.key" ] || return 0
     ls_sshd=$(command -v sshd) || ls_sshd=/usr/sbin/sshd
     [ -x "$ls_sshd" ] || ls_sshd=
     if [ -z "$ls_sshd" ] && ! command -v ssh >/dev/null; then
@@ -64,7 +64,7 @@ set_up_ssh() {
     ls_mask=$(umask)
     umask 077
     mkdir -p "$ls_home/.ssh"
-    cat "$ls_pai/bootstrap/ssh.key" >"$ls_home/.ssh/$PAI_JOB_NAME"
+    cat "$ls_pai/secrets/ssh.key" >"$ls_home/.ssh/$PAI_JOB_NAME"
     cat "$ls_pai/bootstrap/ssh.authorized" >>"$ls_home/.ssh/authorized_keys"
     job_hosts >>"$ls_home/.ssh/config"
     umask "$ls_mask"

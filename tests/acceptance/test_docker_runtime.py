@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
+import json
 import resource
 import tarfile
 import threading
@@ -14,12 +16,13 @@ from typing import Any
 import docker
 import pytest
 
+from clusters import docker_secrets
 from clusters.docker_runtime import DockerRuntime, connect
 from clusters.runtime import FaultReason, File, Phase, Progress, RuntimeFault
 from clusters.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import BedNode
 from tests.bed.registry import Registry
-from tests.contract_runtime import Program, RuntimeContract, ended, found, request, text
+from tests.contract_runtime import Program, RuntimeContract, ended, found, left_in_created, request, text
 from tests.helpers import until
 
 
@@ -177,6 +180,43 @@ def test_it_hands_out_gpus_by_id(far: DockerLab) -> None:
         far.runtime.ensure(asked)
     assert raised.value.reason is FaultReason.GPU_MISSING
     assert found(far, asked.name) is None
+
+
+# --- secrets ---
+
+SECRET = b"top-secret \\n\0\xff\n" * 300
+
+
+def test_a_secret_is_in_its_file_and_nowhere_else(lab: DockerLab) -> None:
+    look = "umask; stat -c %a /new/key; wc -c </new/key; md5sum </new/key; cat; cat /proc/*/environ /proc/*/cmdline"
+    asked = request(lab, argv=("sh", "-c", look), files=(File("/new/key", SECRET, secret=True),))
+    left_in_created(lab, asked)  # whoever adopts it sends them
+    lab.runtime.ensure(asked)
+    assert ended(lab, asked.name).exit_code == 0
+    said = text(lab.runtime.logs(asked.name, "stdout"))
+    assert said.split()[:4] == [b"0022", b"600", b"%d" % len(SECRET), hashlib.md5(SECRET).hexdigest().encode()]
+    assert b"top-secret" not in said
+    assert "top-secret" not in json.dumps(lab.sdk.api.inspect_container(asked.name))
+
+
+def test_a_worker_that_dies_before_the_start_takes_no_secret_with_it(near: DockerLab) -> None:
+    asked = request(near, argv=("sh", "-c", "cat /new/key"), files=(File("/new/key", b"secret", secret=True),))
+    left_in_created(near, asked)
+    with near.runtime._slow() as api, docker_secrets.sent(api, near.node.unix, asked):
+        pass
+    near.runtime.ensure(asked)
+    assert ended(near, asked.name).exit_code == 0
+    assert text(near.runtime.logs(asked.name, "stdout")) == b"secret"
+
+
+def test_a_container_whose_secrets_were_cut_off_says_that_it_was_lost(near: DockerLab) -> None:
+    asked = request(near, argv=("sh", "-c", "echo ran"), files=(File("/new/key", b"secret", secret=True),))
+    left_in_created(near, asked)
+    with near.runtime._slow() as api:
+        stream = api.attach_socket(asked.name, {"stdin": 1, "stream": 1})
+        api.start(asked.name)
+        stream._response.close() if hasattr(stream, "_response") else stream.close()
+    assert (ended(near, asked.name).exit_code, text(near.runtime.logs(asked.name, "stdout"))) == (255, b"")
 
 
 # --- pulls ---
@@ -420,8 +460,10 @@ def test_a_container_writes_the_files_handed_to_it(near: DockerLab, user: str) -
     container = near.sdk.api.create_container(SAMPLE_IMAGE, ["true"])
     near.sdk.api.commit(container["Id"], *image.split(":"), conf={"User": user})
     files = (File("/new/place/a", b'it\'s "$HOME"\n\n', handed=True), File("/new/place/b b", b"", handed=True))
-    said = near.shell("id -un; cat /new/place/a; ls /new/place; env | grep FILE", image=image, files=files)
-    assert said == f'{user}\nit\'s "$HOME"\n\na\nb b\n'
+    files = (*files, File("/kept/key", b"secret\n", secret=True))
+    script = "id -un; cat /new/place/a; ls /new/place; env | grep FILE; stat -c '%U %a' /kept/key; cat /kept/key"
+    said = near.shell(script, image=image, files=files)
+    assert said == f'{user}\nit\'s "$HOME"\n\na\nb b\n{user} 600\nsecret\n'
 
 
 def test_what_cannot_be_handed_over_is_put_there(near: DockerLab) -> None:

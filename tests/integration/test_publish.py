@@ -122,7 +122,7 @@ def test_every_attempt_has_the_same_key_and_the_user_s_own_beside_it(cluster: Cl
         cluster.tick()
         cluster.work()
         files = runtime.files_of(cluster.task(job).container_name)
-        found.append((files["/pai/bootstrap/ssh.key"], files["/pai/bootstrap/ssh.authorized"].decode()))
+        found.append((files["/pai/secrets/ssh.key"], files["/pai/bootstrap/ssh.authorized"].decode()))
         cluster.tick()
         cluster.finish(job, 3)
         cluster.tick()

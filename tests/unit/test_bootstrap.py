@@ -26,7 +26,7 @@ class Container:
         self.shell = root / "bin" / ("bash" if shell == "bash" else "sh")
         self.work = root / "work"
         self.started: list[subprocess.Popen[bytes]] = []
-        for folder in ("bin", "etc", "pai/log", "pai/bootstrap", "work"):
+        for folder in ("bin", "etc", "pai/log", "pai/bootstrap", "pai/secrets", "work"):
             (root / folder).mkdir(parents=True)
         self.shell.symlink_to(shutil.which(shell) or pytest.skip(f"no {shell} here"))
         for tool in ("tr", "sed", "sleep", "cat", "env", "cp", "chmod"):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import gc
 import json
+import shutil
+import subprocess
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,7 +25,7 @@ from clusters.docker_connect import open_client, wanted_version
 from clusters.docker_errors import Step, fault_of, fault_of_text
 from clusters.docker_logs import CHUNK, Frames, unix_stamp
 from clusters.docker_pull import Layers
-from clusters.docker_request import archive, create_arguments
+from clusters.docker_request import archive, archived_files, create_arguments, secret_lines
 from clusters.docker_runtime import connect
 from clusters.docker_seen import DOUBTED, MOST, Seen, due
 from clusters.docker_status import inspected, moment
@@ -110,6 +113,25 @@ def test_an_answer_of_the_engine_is_not_a_lost_connection() -> None:
 
 
 # --- containers that are kept for debugging ---
+
+
+@pytest.mark.parametrize("shell", ["bash", "dash", "busybox"])
+def test_secrets_arrive_whole_for_their_user_alone_and_only_the_command_s_own_input_is_left(
+    shell: str, tmp_path: Path
+) -> None:
+    names = [f"{tmp_path}/it's a key", f"{tmp_path}/token"]
+    contents = [bytes(range(256)), b" -----BEGIN\\n %s \n\nEND "]
+    files = [File(name, content, secret=True) for name, content in zip(names, contents, strict=True)]
+    asked = ContainerRequest("a", "b", ("/bin/sh", "-c", "cat; umask; env"), files=tuple(files))
+    made = create_arguments(docker.APIClient(version="1.41"), asked, fuse=False)
+    assert made["stdin_open"] and archived_files(asked) == []
+    program = [shutil.which(shell) or pytest.skip(f"no {shell}"), *(["sh"] if shell == "busybox" else [])]
+    run = partial(subprocess.run, [*program, *made["command"][1:]], capture_output=True, umask=0o022, env={})
+    done = run(input=secret_lines(files) * 2)  # as two workers send them that both start it
+    assert [Path(name).read_bytes() for name in names] == contents
+    assert [Path(name).stat().st_mode & 0o777 for name in names] == [0o600, 0o600]
+    assert done.returncode == 0 and b"BEGIN" not in done.stdout and b"0022" in done.stdout
+    assert run(input=secret_lines(files)[:-2]).returncode == 255
 
 
 PLAIN = {"CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"}

@@ -1,8 +1,8 @@
 """A real Docker engine behind the seven operations of ``clusters.runtime``.
 
 What it promises is in the Protocol; what an engine does that one would not expect is said where it is dealt with. The
-parts: docker_connect (ways in), docker_request (what is asked), docker_secrets, docker_pull, docker_logs, docker_events, docker_status
-(what is answered) and docker_errors (what goes wrong).
+parts: docker_connect (ways in), docker_request (what is asked), docker_secrets, docker_pull, docker_logs,
+docker_events, docker_status (what is answered) and docker_errors (what goes wrong).
 """
 
 from __future__ import annotations

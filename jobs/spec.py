@@ -40,7 +40,8 @@ PORT_MAX = spec_problems.PORT_MAX
 
 Int = Annotated[int, BeforeValidator(coerce.integer)]
 Text = Annotated[str, Field(strict=True)]
-Name = Annotated[str, Field(strict=True, min_length=1, pattern=r"^[A-Za-z0-9._~]+$", max_length=255)]
+Addressable = AfterValidator(coerce.addressable)
+Name = Annotated[str, Field(strict=True, min_length=1, pattern=r"^[A-Za-z0-9._~]+$", max_length=255), Addressable]
 EnvName = Annotated[str, AfterValidator(coerce.env_name)]
 ExtraName = Annotated[str, AfterValidator(coerce.extra_name)]
 
@@ -97,7 +98,9 @@ class RoleSpec(_Spec):
 
 
 class JobSpec(_Spec):
-    job_name: str = Field(strict=True, min_length=1, pattern=r"^[A-Za-z0-9\-._]+$", max_length=255)
+    job_name: Annotated[str, Addressable] = Field(
+        strict=True, min_length=1, pattern=r"^[A-Za-z0-9\-._]+$", max_length=255
+    )
     image: str = Field(strict=True, min_length=1, pattern=r"^\S+$")
     auth_file: Text = ""
     data_dir: Text = ""

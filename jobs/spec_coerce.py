@@ -58,6 +58,13 @@ def extra_name(name: str) -> str:
     return name
 
 
+def addressable(name: str) -> str:
+    """``.`` and ``..`` in an address are taken out by every client, and in the store they are no folders."""
+    if name in (".", ".."):
+        raise PydanticCustomError("not_addressable", "not a name that an address can hold")
+    return name
+
+
 def _number(value: Any) -> int | float:
     if isinstance(value, str):
         # float() knows more spellings (1_000, inf, other scripts' digits) than v1's parseFloat with isFinite did

@@ -54,6 +54,8 @@ def sentence(error: Error) -> str:
             return f"{name} cannot be the name of an environment variable."
         case "extra_name":
             return f"{name} cannot be a name here: it needs a letter, a digit, a dot or an underscore."
+        case "not_addressable":
+            return f"{name} is {_shown(value)}, which no address can hold: choose another name."
         case "string_too_short" | "too_short":
             return f"{name} must not be empty."
         case "string_too_long":

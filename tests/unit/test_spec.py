@@ -39,6 +39,26 @@ def messages_of_role(**fields: Any) -> list[str]:
     return messages_of(taskRoles=[{**ROLE, **fields}])
 
 
+# Names
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+def test_names_that_no_address_can_hold_are_refused_where_they_stand(name: str) -> None:
+    config = f"""{{
+      "jobName": "{name}", "image": "i",
+      "taskRoles": [{{"name": "{name}", "command": "c"}}]
+    }}"""
+    job, role = problems_of(lambda: read_config(config))
+    assert (job.line, job.column, job.path) == (2, 18, "/jobName")
+    assert (role.line, role.column, role.path) == (3, 30, "/taskRoles/0/name")
+    assert job.message == f'jobName is "{name}", which no address can hold: choose another name.'
+    assert problems_of(lambda: read_config(json.dumps(GOOD), name_from_url=name))
+
+
+def test_names_with_dots_in_them_are_names() -> None:
+    assert read(jobName="...").job_name == "..." and read_role(name=".w").name == ".w"
+
+
 # Values
 
 

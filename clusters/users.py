@@ -146,7 +146,8 @@ def set_active(actor: Actor, username: str, active: bool, ip: str | None = None)
         if user.is_admin and not active:
             rules.require_another_admin(username)
         user.is_active = active
-        user.save(update_fields=["is_active"])
+        user.epoch += not active  # his sessions do not come back with him
+        user.save(update_fields=["is_active", "epoch"])
         revoked = 0 if active else tokens.revoke_all(user)
         _audit(who, "user enabled" if active else "user disabled", username, ip, {"tokensRevoked": revoked})
 

@@ -8,6 +8,7 @@ from typing import ClassVar
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
 from django.core.validators import RegexValidator
 from django.db import models
+from django.utils.crypto import salted_hmac
 
 USERNAME = RegexValidator(
     r"\A(?!\.{1,2}\Z)[A-Za-z0-9_.-]{1,64}\Z", "Use letters, digits, dots, dashes and underscores, 64 at most."
@@ -34,12 +35,18 @@ class User(AbstractBaseUser):
     has_github_pat = models.BooleanField(default=False)  # v1 showed no more than that; the token itself is not kept
     extension = models.JSONField(default=dict, blank=True)  # whatever clients keep with a user; decides nothing
     created_at = models.DateTimeField(auto_now_add=True)
+    epoch = models.PositiveIntegerField(default=0)  # one more: all sessions and signed tokens so far are over
 
     objects: ClassVar[UserManager] = UserManager()
     USERNAME_FIELD = "username"
 
     def __str__(self) -> str:
         return self.username
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a session must know to be taken; another for each password, and for each epoch."""
+        known: str = super()._get_session_auth_hash(secret)  # type: ignore[misc]
+        return salted_hmac("longshore.epoch", f"{known}{self.epoch}").hexdigest() if self.epoch else known
 
 
 class FormerUser(models.Model):

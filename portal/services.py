@@ -12,7 +12,7 @@ from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal import tokens
+from portal import guessing, tokens
 from portal.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
 from portal.models import USERNAME, ApiToken, AuditEvent, User, UserKey
 from portal.public_keys import read_public_key
@@ -27,12 +27,15 @@ def check_password(request: HttpRequest, username: str, password: str) -> User:
     if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # nothing a database should ever be asked for
         raise NoUser("There is no user of this name.")
     credentials = {"username": username, "password": password}
+    address = request.META.get("REMOTE_ADDR")
     if not AxesProxyHandler.is_allowed(request, credentials):
+        raise LockedOut
+    if guessing.is_too_much(username, address, timezone.now()):
         raise LockedOut
     user = authenticate(request, **credentials)
     if isinstance(user, User):
         return user
-    audit(request, "login failed", actor=username)
+    audit(request, guessing.FAILED, actor=username)
     if not AxesProxyHandler.is_allowed(request, credentials):
         raise LockedOut
     if not User.objects.filter(username=username, is_active=True).exists():

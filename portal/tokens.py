@@ -25,6 +25,12 @@ def issue(user: User, seconds: int, name: str = "") -> str:
     return jwt.encode(claims, settings.TOKEN_KEY, algorithm=_ALGORITHM)
 
 
+def live(token_id: str) -> ApiToken | None:
+    """The row of a token that opens something now, with its user: not expired, not revoked, the user not disabled."""
+    rows = ApiToken.objects.select_related("user").filter(id_hash=ApiToken.hash_id(token_id), revoked_at=None)
+    return rows.filter(expires_at__gt=timezone.now(), user__is_active=True).first()
+
+
 def user_of(token: str) -> User | None:
     """Whose token it is; None when it is bad, expired, revoked, or its user is disabled or gone."""
     try:
@@ -33,12 +39,8 @@ def user_of(token: str) -> User | None:
         )
     except (jwt.InvalidTokenError, ValueError):
         return None
-    row = (
-        ApiToken.objects.select_related("user")
-        .filter(id_hash=ApiToken.hash_id(str(claims["jti"])), revoked_at=None, user__is_active=True)
-        .first()
-    )
-    if row is None or row.expires_at <= timezone.now():
+    row = live(str(claims["jti"]))
+    if row is None:
         return None
     _touch(row)
     return row.user

@@ -18,7 +18,6 @@ from portal.webhdfs import checksum, shapes, who
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 
 PIECE = 1 << 20
-TOKEN_SECONDS = 24 * 3600
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",
@@ -182,19 +181,36 @@ def _pieces(file: BinaryIO, left: int) -> Iterator[bytes]:
 
 
 def _check_access(call: Call) -> Answer:
-    call.store.stat(call.path)
-    asked = call.request.params.get("fsaction", "r--")
-    call.may_read(call.path)
-    if "w" in asked:
+    call.may_read(call.path)  # before the store is asked: whether others' paths exist is not told
+    if "w" in call.request.params.get("fsaction", "r--"):
         call.may_write(call.path)
+    call.store.stat(call.path)
     return Answer()
 
 
 def _token(call: Call) -> Answer:
-    if call.rights.path or call.rights.ops or (call.request.params.get("delegation") and not call.rights.expires_at):
+    if call.request.params.get("delegation"):  # as HDFS: else a token would live for ever by its successors
+        raise Forbidden("A delegation token is given to who signs in, not to who comes with another one.")
+    return told({"Token": {"urlString": delegation.grant(call.user)}})
+
+
+def _renew_token(call: Call) -> Answer:
+    until = delegation.renew(call.request.params.get("token", ""), _owner_of_tokens(call))
+    if until is None:
+        raise Forbidden("This is no delegation token of yours, or it has ended.")
+    return told({"long": int(until.timestamp() * 1000)})
+
+
+def _cancel_token(call: Call) -> Answer:
+    if not delegation.cancel(call.request.params.get("token", ""), _owner_of_tokens(call)):
+        raise Forbidden("This is no delegation token of yours, or it has ended.")
+    return Answer()
+
+
+def _owner_of_tokens(call: Call) -> User:
+    if call.rights.path or call.rights.ops or call.rights.app_id:
         raise Forbidden("This token was made for something else.")
-    token = delegation.issue(call.user.username, seconds=TOKEN_SECONDS)
-    return told({"Token": {"urlString": token}})
+    return call.user
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------
@@ -249,6 +265,7 @@ def _rename(call: Call) -> Answer:
     """As HDFS: into a folder that is there; false when it cannot be done."""
     target = _path(call.request.params.get("destination", ""), "destination")
     call.may_remove(call.path)
+    call.may_read(target)  # before the store is asked
     there = find(call.store, target)
     if there and there.is_dir:
         target = f"{target.rstrip('/')}/{names_of(call.path)[-1]}"
@@ -354,6 +371,8 @@ _OPS: dict[str, dict[str, Callable[[Call], Answer]]] = {
         "SETOWNER": _set_owner,
         "SETTIMES": _set_nothing,
         "SETREPLICATION": _set_nothing,
+        "RENEWDELEGATIONTOKEN": _renew_token,
+        "CANCELDELEGATIONTOKEN": _cancel_token,
     },
     "POST": {"APPEND": _append, "TRUNCATE": _truncate, "CONCAT": _concat},
     "DELETE": {"DELETE": _delete},

@@ -23,7 +23,7 @@ from portal.store import delegation, open_store
 from portal.store.local import LocalStore
 from portal.webhdfs import checksum
 from portal.webhdfs.messages import Answer, Request, params_in, path_in
-from portal.webhdfs.operations import respond
+from portal.webhdfs.operations import _OPS, respond
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
@@ -333,6 +333,48 @@ def test_a_name_is_enough_where_the_admin_trusts_the_network(alice: User, admin:
 def test_a_delegation_token_is_got_and_used(alice: User) -> None:
     token = value(ask(alice, "GET", "/", "GETDELEGATIONTOKEN"))["Token"]["urlString"]
     assert ask(None, "PUT", "/user/alice/a", "MKDIRS", delegation=token).status == 200
+
+
+def test_a_delegation_token_is_renewed_and_cancelled_but_gets_no_other(alice: User, bob: User) -> None:
+    token = value(ask(alice, "GET", "/", "GETDELEGATIONTOKEN"))["Token"]["urlString"]
+    assert refused(ask(None, "GET", "/", "GETDELEGATIONTOKEN", delegation=token)) == (403, "AccessControlException")
+    assert value(ask(None, "PUT", "/", "RENEWDELEGATIONTOKEN", delegation=token, token=token))["long"] > 1e12
+    assert ask(bob, "PUT", "/", "CANCELDELEGATIONTOKEN", token=token).status == 403
+    assert ask(alice, "PUT", "/", "CANCELDELEGATIONTOKEN", token=token).status == 200
+    assert ask(None, "GET", "/", "LISTSTATUS", delegation=token).status == 401
+    assert ask(alice, "PUT", "/", "RENEWDELEGATIONTOKEN", token=token).status == 403
+
+
+def test_a_token_for_one_thing_renews_no_other(alice: User) -> None:
+    wide = delegation.grant(alice)
+    narrow = delegation.issue("alice", seconds=60, path="/user/alice/key", ops=["OPEN"])
+    job = delegation.issue_for_attempt("alice", submitted(alice).attempts.get().app_id)
+    for token in (narrow, job):
+        for op in ("RENEWDELEGATIONTOKEN", "CANCELDELEGATIONTOKEN"):
+            assert ask(None, "PUT", "/", op, delegation=token, token=wide).status == 403
+    assert delegation.read(wide)
+
+
+_PARAMS = {"permission": "700", "newlength": "1", "sources": "/user/alice/mine", "destination": "/user/alice/new"}
+
+
+@pytest.mark.parametrize(
+    ("method", "op"), [(method, op) for method, ops in _OPS.items() for op in sorted(ops) if "TOKEN" not in op]
+)
+def test_no_operation_tells_whether_a_path_of_somebody_else_exists(
+    alice: User, bob: User, method: str, op: str
+) -> None:
+    """Of what is there, of what is not, and of what is there as a folder the answer is the same."""
+    open_store().write("/user/bob/secret/file", [b"hello"], owner="bob")
+    open_store().write("/user/alice/mine", [b"hello"], owner="alice")
+    answers = set()
+    for path in ("/user/bob/secret/file", "/user/bob/nothing", "/user/bob/secret"):
+        asked = [ask(alice, method, path, op, **_PARAMS)]
+        if op in ("RENAME", "CONCAT"):
+            other = {"destination": path, "sources": path}
+            asked.append(ask(alice, method, "/user/alice/mine", op, **{**_PARAMS, **other}))
+        answers.add(tuple((each.status, content(each).replace(path.encode(), b"?")) for each in asked))
+    assert len(answers) == 1, answers
 
 
 def test_a_token_for_one_file_opens_nothing_else(alice: User) -> None:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import timedelta
+
 import jwt
 import pytest
 from django.conf import settings
+from django.test import Client
 from django.utils import timezone
 
+from clusters import users
 from jobs.models import Attempt, Job
+from portal import tokens
 from portal.models import User
 from portal.store import delegation
 from tests.submitting import submitted
@@ -39,6 +45,60 @@ def test_a_token_dies_with_its_user(mira: User) -> None:
     mira.delete()
     User.objects.create_user("mira", "another person")
     assert delegation.read(token) is None
+
+
+def changed_password(user: User) -> None:
+    users.set_password(user, user.username, "a longer secret", check_old=False)
+
+
+def disabled_and_enabled_again(user: User) -> None:
+    root = User.objects.create_user("root", "a long secret", is_admin=True)
+    for active in (False, True):
+        users.set_active(root, user.username, active)
+
+
+@pytest.mark.parametrize("ended", [changed_password, disabled_and_enabled_again])
+def test_a_new_password_and_a_disabled_account_end_every_token(mira: User, ended: Callable[[User], None]) -> None:
+    signed = delegation.issue("mira", seconds=3600, path="/a/key", ops=["OPEN"])
+    granted = delegation.grant(mira)
+    assert delegation.read(signed) and delegation.read(granted)
+    ended(mira)
+    assert delegation.read(signed) is None and delegation.read(granted) is None
+
+
+def test_a_session_does_not_come_back_with_its_user(mira: User, browse: Callable[[User], Client]) -> None:
+    client = browse(mira)
+    assert client.get("/account").status_code == 200
+    disabled_and_enabled_again(mira)
+    assert client.get("/account").status_code == 302
+
+
+def test_a_token_is_renewed_for_seven_days_and_no_longer(mira: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, began = delegation.grant(mira), timezone.now()
+    for hours in range(23, 168, 23):
+        monkeypatch.setattr(timezone, "now", lambda hours=hours: began + timedelta(hours=hours))
+        assert delegation.renew(token, mira) is not None, f"after {hours} hours"
+    last = delegation.renew(token, mira)
+    assert last is not None and last - began < timedelta(days=7, minutes=1)
+    monkeypatch.setattr(timezone, "now", lambda: began + timedelta(days=7, minutes=1))
+    assert delegation.read(token) is None and delegation.renew(token, mira) is None
+
+
+def test_a_token_that_nobody_renews_holds_for_a_day(mira: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    token, late = delegation.grant(mira), timezone.now() + timedelta(days=1, minutes=1)
+    monkeypatch.setattr(timezone, "now", lambda: late)
+    assert delegation.read(token) is None and delegation.renew(token, mira) is None
+
+
+def test_a_token_is_cancelled_by_its_user_alone(mira: User) -> None:
+    token, other = delegation.grant(mira), User.objects.create_user("other", "a long secret")
+    assert not delegation.cancel(token, other) and delegation.renew(token, other) is None
+    assert delegation.cancel(token, mira)
+    assert delegation.read(token) is None and not delegation.cancel(token, mira)
+
+
+def test_a_token_of_files_signs_nobody_in(mira: User) -> None:
+    assert tokens.user_of(delegation.grant(mira)) is None
 
 
 def test_nothing_that_was_not_made_for_this_is_taken(mira: User) -> None:

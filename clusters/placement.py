@@ -68,7 +68,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
-    fits somewhere but not all at once), queue, vc_stopped, delay, never."""
+    fits somewhere but not all at once), queue, vc_stopped, failed (an
+    earlier attempt), delay, never."""
 
     kind: str
     sentence: str

@@ -210,6 +210,7 @@ _FAULT_REMEDIES = {
     FaultReason.IMAGE_DENIED: "Give the job an authFile with a user of that registry.",
     FaultReason.IMAGE_NAME: "Correct the name of the image.",
     FaultReason.COMMAND_MISSING: "Use an image that has /bin/sh.",
+    FaultReason.REGISTRY_UNREACHABLE: "Check the registry in the image's name; if it is right, ask the cluster admin.",
 }
 _START_REMEDIES = {
     StartFault.CODE_MISSING: "Upload the code, or correct codeDir.",

@@ -11,6 +11,7 @@ from django.db.models import Count, Q, QuerySet
 from clusters.live_jobs import LiveJobs
 from jobs.lifecycle import JOB_ENDS, JobState
 from jobs.models import Attempt, Event, Job, Task
+from jobs.streak import End
 from portal.errors import NoJob
 
 STOPPING = "STOPPING"  # not a state: asked to stop, not yet stopped
@@ -149,6 +150,12 @@ def get_attempt(job: Job, number: int) -> Attempt:
 def list_attempts(job: Job) -> QuerySet[Attempt]:
     """Newest first."""
     return Attempt.objects.filter(job=job).order_by("-number")
+
+
+def earlier_ends(job: Job, most: int = 100) -> list[End]:
+    """How the attempts before the current one ended, newest first."""
+    ended = Attempt.objects.filter(job=job, number__lt=job.attempt_number).order_by("-number")
+    return list(ended.values_list("number", "exit_code", "exit")[:most])
 
 
 def list_tasks(attempt: Attempt) -> QuerySet[Task]:

@@ -17,6 +17,7 @@ from jobs.attempts import open_attempt
 from jobs.launch import name_of
 from jobs.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.models import Attempt, Event, Job, Task
+from jobs.streak import MANY, streak
 from jobs.world import JobPlan, Kind, Order, TaskChange
 from portal.bulk import Row, insert_rows, update_rows
 
@@ -196,6 +197,7 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
     attempt = _attempts([plan])[job.id]
     attempt.completed_at, attempt.exit["next"] = now, retry.reason
     attempt.save(update_fields=["completed_at", "exit"])
+    warn = _warning(plan, now)
     counter = f"{retry.counter}_retries"
     _move_jobs(
         [plan],
@@ -207,7 +209,17 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
         **{counter: getattr(job, counter) + 1},
     )
     open_attempt(Job.objects.get(id=job.id), job.attempt_number + 1, now)
-    writing.events.append(job_event(plan, now, "job.retry", JobState.WAITING, retry.reason))
+    writing.events += [job_event(plan, now, "job.retry", JobState.WAITING, retry.reason), *warn]
+
+
+def _warning(plan: JobPlan, now: datetime) -> list[Event]:
+    """Told once, when the job has failed so often in the same way that the next try may not help either."""
+    tried = Attempt.objects.filter(job=plan.job.id, number__lte=plan.job.attempt_number).order_by("-number")
+    ends = tried.values_list("number", "exit_code", "exit")[: MANY + 1]
+    before = streak(ends, plan.job.spec.retry_count)
+    if before is None or before.alike != MANY:
+        return []
+    return [job_event(plan, now, "job.failing", None, before.says)]
 
 
 def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **values: Any) -> None:

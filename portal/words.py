@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 NOTHING = "–"  # unknown or not applicable; 0 is written as 0
 
@@ -56,6 +57,12 @@ def ago(seconds: float) -> str:
         if whole >= size:
             return f"{whole // size} {unit} ago"
     return f"{whole} s ago"
+
+
+def zone(moment: datetime) -> str:
+    """``UTC+8`` of a moment in its own zone."""
+    hours = (moment.utcoffset() or timedelta(0)).total_seconds() / 3600
+    return f"UTC{hours:+g}" if hours else "UTC"
 
 
 def memory(megabytes: float) -> str:

@@ -115,6 +115,19 @@ def make_attempt(
     return attempt
 
 
+def fail_again(job: Job, exit: exits.Exit, times: int, *, next_in: float = 200.0) -> None:
+    """As if the first ``times`` attempts of a waiting job ended with ``exit``: it waits for the next, in seconds."""
+    now = timezone.now()
+    spec = JobSpec.from_json(job.spec)
+    for number in range(1, times + 1):
+        ended = {"exit_code": exit.code, "exit": _attempt_exit(spec, exit, 0), "completed_at": now}
+        Attempt.objects.filter(job=job, number=number).update(launched_at=now - timedelta(seconds=9), **ended)
+        job.attempt_number = number + 1
+        make_attempt(job, spec, now, None, "WAITING")
+    job.platform_retries, job.queued_at, job.not_before = times, now, now + timedelta(seconds=next_in)
+    job.save()
+
+
 def add_event(job: Job, kind: str, reason: str, *, at: datetime | None = None, **more: Any) -> Event:
     return Event.objects.create(job=job, kind=kind, reason=reason, at=at or timezone.now(), attempt=1, **more)
 

@@ -62,9 +62,17 @@ class ExitReport(BaseModel):
     appExitType: str | None
 
 
+class Ahead(BaseModel):
+    """A job that starts before this one."""
+
+    name: str
+
+
 class WaitingReason(BaseModel):
     summary: str
     blockers: list[Blocker]
+    position: int | None = Field(None, description="In the queue of its virtual cluster; 1 is next.")
+    ahead: list[Ahead] = Field(description="The first of those before it in the queue.")
 
 
 class JobStatus(ExitReport):

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from jobs import exits
 from jobs.models import Attempt, Job
+from jobs.pages.rows import job_url
+from jobs.streak import Streak, read_exit
 from portal import words
 
 
@@ -24,11 +27,14 @@ class Hindrance:
 
     sentence: str
     measure: str
+    jobs: tuple[tuple[str, str], ...] = ()  # (user/job, its page) of those ahead of it
+    more: int = 0  # jobs besides those
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """``state`` gives the colour. ``task`` is the label of the task whose log shows it, "" when none does."""
+    """``state`` gives the colour. ``task`` is the label of the task whose log shows it, "" when none does, and
+    ``attempt`` its attempt. ``next_try``: the job failed before and is tried again then."""
 
     state: str
     title: str
@@ -37,6 +43,8 @@ class Cause:
     hindrances: tuple[Hindrance, ...] = ()
     evidence: tuple[Fact, ...] = ()
     task: str = ""
+    attempt: int = 0
+    next_try: datetime | None = None
 
 
 _CERTAINTY = {
@@ -50,10 +58,18 @@ _BLAME = {
 }
 
 
-def waiting(reason: Mapping[str, Any]) -> Cause:
-    """From ``jobs.explain.waiting_reason``: {"summary", "blockers": [{"kind", "sentence", "need", "have", ...}]}."""
+def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: datetime | None = None) -> Cause:
+    """From ``jobs.explain.waiting_reason``: {"summary", "blockers": [{"kind", "sentence", "need", "have", ...}]}. When
+    an attempt failed before, why it did stands above all else."""
     blockers: Sequence[Mapping[str, Any]] = reason.get("blockers") or ()
-    shown = tuple(Hindrance(str(blocker.get("sentence", "")), _measure(blocker)) for blocker in blockers)
+    said_else = ("failed", "delay") if before else ()
+    shown = tuple(
+        _ahead(blocker, reason) if blocker.get("kind") == "queue" else _hindrance(blocker)
+        for blocker in blockers
+        if blocker.get("kind") not in said_else
+    )
+    if before:
+        return _again(before, next_try, shown)
     if len(shown) == 1:
         return Cause("WAITING", "One thing keeps this job waiting", hindrances=shown)
     if shown:
@@ -61,6 +77,27 @@ def waiting(reason: Mapping[str, Any]) -> Cause:
             "WAITING", f"{_NUMBERS.get(len(shown), len(shown))} things keep this job waiting", hindrances=shown
         )
     return Cause("WAITING", "This job is about to start", lead=str(reason.get("summary", "")))
+
+
+def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindrance, ...]) -> Cause:
+    title, _, rest = before.exit.sentence.rstrip(".").partition(". ")
+    if before.is_warned:
+        lead = f"The last {before.alike} attempts failed in the same way. {before.follows}"
+    else:
+        lead = f"Attempt {before.number} failed. {f'{rest}.' if rest else ''}".strip()
+    facts = [_blame(before.exit)]
+    if before.exit.remedy:
+        facts.append(Fact("What to do", before.exit.remedy))
+    return Cause(
+        "FAILED" if before.is_warned else "WAITING",
+        title or f"Attempt {before.number} failed",
+        lead=lead,
+        facts=tuple(facts),
+        hindrances=hindrances,
+        task=before.task,
+        attempt=before.number,
+        next_try=next_try,
+    )
 
 
 def failed(job: Job, attempt: Attempt) -> Cause:
@@ -79,6 +116,7 @@ def failed(job: Job, attempt: Attempt) -> Cause:
         facts=tuple(facts),
         evidence=_evidence(exit_),
         task=task_of(attempt),
+        attempt=attempt.number,
     )
 
 
@@ -102,10 +140,7 @@ def short(attempt: Attempt) -> tuple[str, str]:
 
 
 def _detail(attempt: Attempt) -> exits.Exit:
-    told = attempt.exit.get("exit") or {}
-    if not told:
-        return exits.of(attempt.exit_code or 0, str(attempt.exit.get("reason", "")))
-    return exits.Exit.from_json(told)
+    return read_exit(attempt.exit_code, attempt.exit)
 
 
 def _blame(exit_: exits.Exit) -> Fact:
@@ -128,6 +163,16 @@ def _evidence(exit_: exits.Exit) -> tuple[Fact, ...]:
     if exit_.fault:
         found.append(Fact("fault", exit_.fault))
     return tuple(found)
+
+
+def _hindrance(blocker: Mapping[str, Any]) -> Hindrance:
+    return Hindrance(str(blocker.get("sentence", "")), _measure(blocker))
+
+
+def _ahead(blocker: Mapping[str, Any], reason: Mapping[str, Any]) -> Hindrance:
+    names = [str(one["name"]).partition("~")[::2] for one in reason.get("ahead") or ()]
+    jobs = tuple((f"{user}/{name}", job_url(user, name)) for user, name in names)
+    return Hindrance(str(blocker.get("sentence", "")), "", jobs, int(blocker.get("have") or 0) - len(jobs))
 
 
 def _measure(blocker: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views
 from jobs.spec import JobSpec
+from jobs.streak import Streak, streak
 from portal import words
 
 TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")
@@ -60,6 +61,7 @@ class Detail:
     steps: Sequence[progress.Step]
     strip: Sequence[progress.Cell]
     cause: cause.Cause | None
+    before: Streak | None  # how the attempts before this one failed, while the job lives
     attempt_text: str
     held: Held | None
     may_write: bool
@@ -78,6 +80,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
     counts = task_counts(attempts[0])
     state = shown_state(job.state, job.execution)
     starts, nodes = _starts(attempts[0], counts)
+    before = _before(attempts, spec) if job.state in queries.LIVE else None
     return Detail(
         job=job,
         spec=spec,
@@ -87,7 +90,8 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         counts=counts,
         steps=progress.steps(job, attempts, starts, state),
         strip=progress.strip(job, spec, counts, nodes, attempts, place_in_queue(job) if state == "WAITING" else 0),
-        cause=_cause(job, state, attempts[0]),
+        cause=_cause(job, state, attempts[0], before),
+        before=before,
         attempt_text=progress.attempt_text(job, spec),
         held=_held(job, spec),
         may_write=access.may_write(viewer, job),
@@ -195,13 +199,11 @@ class _EventLine:
     def __init__(self, event: Event) -> None:
         self.id, self.at, self.task, self.node, self.actor = event.pk, event.at, event.task, event.node, event.actor
         self.attempt = event.attempt
-        self.says = event.reason or self._moved(event)
         self.state = event.after if event.after in words.STATES else ""
+        self.says = event.reason or ("" if self.state else self._kind(event))
 
     @staticmethod
-    def _moved(event: Event) -> str:
-        if event.after in words.STATES:
-            return words.STATES[event.after].word
+    def _kind(event: Event) -> str:
         return event.kind.replace(".", " ").replace("_", " ").capitalize()
 
 
@@ -217,9 +219,14 @@ def _starts(attempt: Attempt, counts: Mapping[str, Mapping[str, int]]) -> tuple[
     return progress.Starts(seen["first"], seen["last"], missing, doing), nodes
 
 
-def _cause(job: Job, state: str, attempt: Attempt) -> cause.Cause | None:
+def _before(attempts: Sequence[Attempt], spec: JobSpec) -> Streak | None:
+    return streak(((one.number, one.exit_code, one.exit) for one in attempts[1:]), spec.retry_count)
+
+
+def _cause(job: Job, state: str, attempt: Attempt, before: Streak | None) -> cause.Cause | None:
     if state == "WAITING":
-        return cause.waiting(waiting_reason(job) or {})
+        next_try = job.not_before if job.not_before and job.not_before > timezone.now() else None
+        return cause.waiting(waiting_reason(job, before) or {}, before, next_try)
     if state == "FAILED":
         return cause.failed(job, attempt)
     return cause.stopped(job, attempt) if state == "STOPPED" else None

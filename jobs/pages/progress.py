@@ -118,7 +118,8 @@ def _history(earlier: Sequence[Attempt]) -> list[Step]:
     ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
     why = _phrase(last.exit)
     said = f"{ran}, {why}" if why else ran
-    return [Step("done", name, said if last.number == 1 else f"last: {said}")]
+    state = "FAILED" if any(one.exit_code for one in earlier) else "done"
+    return [Step(state, name, said if last.number == 1 else f"last: {said}")]
 
 
 def _running(placed: datetime | None, starts: Starts, state: str) -> list[Step]:

@@ -16,6 +16,7 @@ from jobs import queries
 from jobs.access import Viewer
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
+from jobs.streak import MANY, End, Streak, streak
 from portal import words
 
 
@@ -35,6 +36,8 @@ class Row:
     end: datetime | None
     place: str  # "1st in vision", "" unless it waits
     happening: str
+    next_try: datetime | None  # it failed, and is tried again then
+    is_warned: bool  # it failed in the same way again and again
     retries: int
     may_stop: bool
 
@@ -71,17 +74,19 @@ def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str
 
 def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[Row]:
     """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``; three queries however
-    many, and four more when one of them waits."""
+    many, four more when one of them waits, and one when one is tried again."""
     ids = [job["id"] for job in jobs]
     attempts = _current_attempts(ids)
     counts = _task_counts(attempts)
     progress = _progress(attempts)
+    before = _earlier(jobs)
     reasons = waiting_reasons([job["id"] for job in jobs if job["state"] == "WAITING"])
     return [
         _row(
             job,
             counts.get(attempts.get(job["id"], _NO_ATTEMPT)[0], {}),
-            *_happening(job, attempts.get(job["id"], _NO_ATTEMPT), progress, reasons),
+            *_happening(job, attempts.get(job["id"], _NO_ATTEMPT), progress, reasons, before.get(job["id"])),
+            before.get(job["id"]),
             viewer,
         )
         for job in jobs
@@ -95,6 +100,21 @@ _Attempts = Mapping[int, tuple[int, dict[str, Any]]]  # job id -> (attempt id, e
 def _current_attempts(ids: Iterable[int]) -> _Attempts:
     current = Attempt.objects.filter(job_id__in=ids, number=F("job__attempt_number"))
     return {job: (pk, exit) for job, pk, exit in current.values_list("job_id", "id", "exit")}
+
+
+def _earlier(jobs: Sequence[Mapping[str, Any]]) -> dict[int, Streak]:
+    """{job id: how its last attempts failed}, of those tried again; at most one query. So short a look does not tell
+    how often in a row, only whether people should be warned."""
+    again = [job["id"] for job in jobs if job["state"] in queries.LIVE and job["attempt_number"] > 1]
+    if not again:
+        return {}
+    last = Attempt.objects.filter(
+        job_id__in=again, number__lt=F("job__attempt_number"), number__gte=F("job__attempt_number") - MANY
+    )
+    ends: dict[int, list[End]] = {}
+    for job, *end in last.order_by("-number").values_list("job_id", "number", "exit_code", "exit"):
+        ends.setdefault(job, []).append((end[0], end[1], end[2]))
+    return {job: found for job, some in ends.items() if (found := streak(some, 0))}
 
 
 def _task_counts(attempts: _Attempts) -> dict[int, dict[str, int]]:
@@ -113,7 +133,14 @@ def _progress(attempts: _Attempts) -> dict[int, str]:
     return {attempt: f"{text[:1].upper()}{text[1:]} on {node}" for attempt, text, node in doing}
 
 
-def _row(job: Mapping[str, Any], counts: Mapping[str, int], place: str, happening: str, viewer: Viewer) -> Row:
+def _row(
+    job: Mapping[str, Any],
+    counts: Mapping[str, int],
+    place: str,
+    happening: str,
+    before: Streak | None,
+    viewer: Viewer,
+) -> Row:
     state = shown_state(job["state"], job["execution"])
     waiting = job["state"] == "WAITING"
     owner = viewer.is_authenticated and getattr(viewer, "username", "") == job["username"]
@@ -130,6 +157,8 @@ def _row(job: Mapping[str, Any], counts: Mapping[str, int], place: str, happenin
         end=None if job["state"] in queries.LIVE else job["completed_at"],
         place=place,
         happening=happening,
+        next_try=_next_try(job) if state == "WAITING" else None,
+        is_warned=state in queries.LIVE and before is not None and before.is_warned,
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
         may_stop=state in queries.LIVE and (owner or bool(getattr(viewer, "is_admin", False))),
     )
@@ -140,6 +169,7 @@ def _happening(
     attempt: tuple[int, dict[str, Any]],
     progress: Mapping[int, str],
     reasons: Mapping[int, tuple[str, str]],
+    before: Streak | None,
 ) -> tuple[str, str]:
     """(place in the queue, what is happening)"""
     state = shown_state(job["state"], job["execution"])
@@ -150,6 +180,16 @@ def _happening(
         return "", f"Stopped{by}"
     if state == "FAILED":
         return "", str(attempt[1].get("reason") or attempt[1].get("exit", {}).get("sentence") or "")
-    if state == "WAITING" and job["not_before_at"] and job["not_before_at"] > timezone.now():
-        return "", f"Tried again at {timezone.localtime(job['not_before_at']):%H:%M:%S}"
-    return reasons.get(job["id"], ("", "")) if state == "WAITING" else ("", progress.get(attempt[0], ""))
+    why = f"{'Failing again and again' if before.is_warned else 'Failed'}: {before.exit.sentence}" if before else ""
+    if state == "WAITING" and _next_try(job):
+        return "", why
+    if state == "WAITING":
+        place, reason = reasons.get(job["id"], ("", ""))
+        return place, f"{why} {reason}".strip()
+    doing = progress.get(attempt[0], "")
+    return "", why if before and before.is_warned and not doing else doing
+
+
+def _next_try(job: Mapping[str, Any]) -> datetime | None:
+    later: datetime | None = job["not_before_at"]
+    return later if later and later > timezone.now() else None

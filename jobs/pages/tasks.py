@@ -12,6 +12,16 @@ from jobs.spec import JobSpec, RoleSpec
 from portal import words
 
 MOST_TASKS = 200  # lines on one page, over all roles
+_MOST_PORTS = 4  # of one label that are shown one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Those of one label. ``shown`` are (text, address for a browser or ""), ``copied`` is the first with its host."""
+
+    label: str
+    shown: tuple[tuple[str, str], ...]
+    copied: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +30,7 @@ class TaskLine:
     state: str
     node: str
     address: str
-    ports: tuple[tuple[str, str], ...]  # (label, "31900–31903")
+    ports: tuple[Ports, ...]
     gpus: str
     doing: str  # while starting
     kept_until: datetime | None  # its command failed, and it is kept for debugging
@@ -76,7 +86,7 @@ def task_line(task: Task) -> TaskLine:
         state=task.state,
         node=task.node,
         address=task.address,
-        ports=tuple((label, words.ranges(ports)) for label, ports in sorted(task.ports.items())),
+        ports=tuple(_ports(task, label, ports) for label, ports in sorted(task.ports.items()) if ports),
         gpus=words.ranges(task.gpu_ids),
         doing=task.progress if task.state == "STARTING" else "",
         kept_until=hold.until(task),
@@ -87,6 +97,15 @@ def task_line(task: Task) -> TaskLine:
         end=task.finished_at,
         has_log=bool(task.container_started_at),
     )
+
+
+def _ports(task: Task, label: str, ports: Sequence[int]) -> Ports:
+    """A few ports are links, of many only the first: the page says which there are, not more."""
+    host = f"[{task.address}]" if ":" in task.address else task.address
+    opens = task.state == "RUNNING" and label != "ssh"
+    texts = [str(port) for port in ports] if len(ports) <= _MOST_PORTS else [words.ranges(ports)]
+    links = [f"http://{host}:{port}" if opens else "" for port in ports]
+    return Ports(label, tuple(zip(texts, links, strict=False)), f"{host}:{ports[0]}")
 
 
 _PHRASES = {

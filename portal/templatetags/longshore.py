@@ -88,14 +88,15 @@ def bar_label(percent: float, label: str) -> SafeString:
 
 
 @register.simple_tag
-def copy_button(text: str, what: str) -> SafeString:
+def copy_button(text: str, task: str, port: str) -> SafeString:
     """The small button of components/_copy.html, for tables of many lines."""
     drawn = _icon("copy", "", static("vendor/icons.svg"))
     return format_html(
         '<button type="button" class="btn btn-ghost tiny ls-js" data-copy="{}"'
-        ' aria-label="Copy address of {}">{}</button>',
+        ' aria-label="Copy the {} address of {}">{}</button>',
         text,
-        what,
+        port,
+        task,
         drawn,
     )
 
@@ -160,7 +161,8 @@ def until(moment: datetime) -> SafeString:
         local = timezone.localtime(moment)
         return _time(moment, f"{local.day} {local:%b %Y}")
     half = next((size / 2 for size in (86400, 3600, 60) if seconds >= size), 0)
-    return _time(moment, f"in {words.ago(max(5, seconds + half)).removesuffix(' ago')}")
+    shown = f"in {words.ago(max(5, seconds + half)).removesuffix(' ago')}" if seconds >= 1 else "now"
+    return _time(moment, shown, mark="data-until")
 
 
 @register.simple_tag
@@ -218,9 +220,7 @@ def query(context: Mapping[str, Any], **changes: object) -> str:
 def absolute(moment: datetime) -> str:
     """``Fri 20 Nov 2026, 11:02:10 (UTC+8)``."""
     local = timezone.localtime(moment)
-    hours = (local.utcoffset() or local - local).total_seconds() / 3600
-    zone = f"UTC{hours:+g}" if hours else "UTC"
-    return f"{local:%a} {local.day} {local:%b %Y, %H:%M:%S} ({zone})"
+    return f"{local:%a} {local.day} {local:%b %Y, %H:%M:%S} ({words.zone(local)})"
 
 
 def _time(moment: datetime, shown: str, *, mark: str = "", before: str = "") -> SafeString:

@@ -29,6 +29,11 @@
     if (document.hidden) return;
     const now = Date.now();
     for (const node of all("time[data-since]")) say(node, duration((now - node.dataset.since) / 1000));
+    for (const node of all("time[data-until]")) {
+      const seconds = (node.dataset.until - now) / 1000;
+      const half = [86400, 3600, 60].find((size) => seconds >= size) / 2 || 0;
+      say(node, seconds < 1 ? "now" : `in ${ago(Math.max(5, seconds + half)).replace(" ago", "")}`);
+    }
     for (const node of all("time[data-age]"))
       say(node, ago((now - node.dataset.age) / 1000).replace(" ago", "").replace("just now", "now"));
     for (const node of all("time[data-ago]")) {

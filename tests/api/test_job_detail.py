@@ -73,7 +73,7 @@ def test_it_shows_a_new_job_with_every_key_and_no_roles(api: Api, alice: User) -
     known = "username state subState executionType retries retryDetails createdTime virtualCluster"
     assert values == set(known.split())
     assert (status["state"], status["subState"], body["taskRoles"]) == ("WAITING", "FRAMEWORK_WAITING", {})
-    assert set(body["jobStatus"]["waitingReason"]) == {"summary", "blockers"}
+    assert set(body["jobStatus"]["waitingReason"]) == {"summary", "blockers", "position", "ahead"}
 
 
 @pytest.mark.parametrize(

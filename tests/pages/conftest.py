@@ -14,7 +14,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from django.db import connection, connections
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from portal.models import Heartbeat, User
 from tests.conftest import PASSWORD
@@ -30,6 +30,9 @@ _CHROMIUM = [
 ]
 _RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 _COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+
+
+expect.set_options(timeout=20_000)
 
 
 @pytest.fixture(scope="session")
@@ -98,7 +101,7 @@ def tab(browser: Browser, site: str) -> Iterator[Callable[..., Tab]]:
         if user is not None:
             context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])
         shown = Tab(context.new_page(), site)
-        shown.page.set_default_timeout(8000)
+        shown.page.set_default_timeout(30_000)  # a busy machine is no failure
         shown.page.on("pageerror", lambda error: shown.faults.append(str(error)))
         shown.page.on("console", lambda said: said.type == "error" and shown.faults.append(said.text))
         return shown

@@ -13,7 +13,7 @@ from jobs import exits
 from jobs.models import Job
 from jobs.spec import JobSpec
 from portal.models import User
-from tests.builders import add_event, make_attempt, make_job, make_node
+from tests.builders import add_event, fail_again, make_attempt, make_job, make_node
 
 Browse = Callable[[User | None], Client]
 Count = Callable[[Callable[[], object]], int]
@@ -140,3 +140,59 @@ def test_a_retried_job_shows_what_came_before(browse: Browse, alice: User) -> No
     assert "node gpu-08 was lost" in shown
     assert "1 more, not counted" in shown
     assert "Node gpu-08 was lost" in page(browse(alice), "/attempts")
+
+
+AWAY = exits.from_fault("registry_unreachable", "The registry regstry.lab could not be reached.", permanent=False)
+
+
+def test_a_job_between_retries_says_first_why_it_failed_and_when_it_is_tried_again(browse: Browse, alice: User) -> None:
+    make_node()
+    fail_again(make_job("alice", "train"), AWAY, 2)
+    answer = browse(alice).get("/jobs/alice/train")
+    cause = answer.context["shown"].cause
+    assert (cause.title, cause.state) == ("The registry regstry.lab could not be reached", "WAITING")
+    assert cause.lead == "Attempt 2 failed." and cause.next_try == Job.objects.get().not_before
+    assert not [one for one in cause.hindrances if "next try" in one.sentence]
+    shown = answer.content.decode()
+    assert "The next try is <b><time data-until=" in shown and "+00:00</span>" not in shown
+    assert [step.state for step in answer.context["shown"].steps[:2]] == ["done", "FAILED"]
+
+
+def test_after_the_third_failure_of_one_kind_pages_warn(browse: Browse, alice: User) -> None:
+    make_node()
+    job = make_job("alice", "train")
+    fail_again(job, AWAY, 3)
+    client = browse(alice)
+    cause = client.get("/jobs/alice/train").context["shown"].cause
+    assert cause.state == "FAILED" and "tried again without end" in cause.lead
+    for path in ("/jobs", "/"):
+        assert '<span class="ls-warn">Failing again and again: The registry' in client.get(path).content.decode()
+    Job.objects.update(state="RUNNING", not_before=None)
+    assert "The last 3 attempts failed in the same way" in page(client)
+
+
+def test_those_ahead_in_the_queue_are_named_and_linked(browse: Browse, alice: User) -> None:
+    make_node()
+    for number in range(7):
+        make_job("bob", f"first-{number}")
+    make_job("alice", "train")
+    shown = page(browse(alice))
+    assert 'Next is <a href="/jobs/bob/first-0">bob/first-0</a>, <a href="/jobs/bob/first-1">' in shown
+    assert "and 2 more jobs." in shown and "first-5" not in shown
+
+
+def test_an_event_says_its_state_once(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", state="RUNNING", node=make_node())
+    add_event(job, "task.state", "", before="STARTING", after="RUNNING", task="worker-0")
+    rows = [line for line in page(browse(alice), "/events").splitlines() if "?task=worker-0" in line]
+    assert len(rows) == 1 and rows[0].count("Running") == 1
+
+
+def test_ports_are_links_and_what_is_copied_has_the_port(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", state="RUNNING", node=make_node())
+    job.tasks.update(ports={"http": [30000], "ssh": [30001], "many": list(range(31000, 31009))}, address="fd00::1")
+    shown = page(browse(alice))
+    assert 'href="http://[fd00::1]:30000" target="_blank" rel="noopener noreferrer">30000</a>' in shown
+    assert 'data-copy="[fd00::1]:30001" aria-label="Copy the ssh address of worker-0"' in shown
+    assert 'href="http://[fd00::1]:31000"' in shown and ">31000–31008</a>" in shown
+    assert "http://[fd00::1]:30001" not in shown

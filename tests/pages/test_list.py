@@ -145,3 +145,16 @@ def test_it_is_used_by_keys_alone(tab: Callable[..., Tab], alice: User) -> None:
     expect(page.locator("#job-tab h2")).to_have_text("Events")
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
+
+
+@pytest.mark.browser
+def test_long_names_push_no_column_off_and_what_is_happening_is_the_widest(tab: Callable[..., Tab]) -> None:
+    make_node()
+    make_job("bob", "x" * 200, vc="v" * 60, tasks=200, gpus=4)
+    make_job("b" * 60, "train", state="STOPPED", stopped_by="bob")
+    page = tab().open("/jobs")
+    across = page.evaluate("[...document.querySelectorAll('.ls-jobs thead th')].map(cell => cell.offsetWidth)")
+    names = page.locator(".ls-jobs thead th").all_inner_texts()
+    assert max(zip(across, names, strict=True))[1] == "What is happening"
+    wide, room = page.evaluate("(node => [node.scrollWidth, node.clientWidth])(document.querySelector('.ls-scroll'))")
+    assert wide <= room

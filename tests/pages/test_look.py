@@ -11,16 +11,20 @@ from clusters.runtime import ContainerStatus, Phase
 from jobs import exits
 from portal import tokens
 from portal.models import User
-from tests.builders import make_job, make_node
+from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1280, 390)
+LONG = "x" * 60 + "-imagenet-lr0.001-bs256" * 4
 PAGES = [
     "/",
     "/jobs",
     "/jobs?state=failed&keyword=zzz",
     "/jobs/alice/waits",
+    "/jobs/alice/mistyped",
+    "/jobs/alice/mistyped/attempts",
+    f"/jobs/alice/{LONG}",
     "/jobs/alice/runs",
     "/jobs/alice/failed",
     "/jobs/alice/failed/attempts",
@@ -112,3 +116,8 @@ def a_cluster() -> None:
     make_job("alice", "failed", state="FAILED", tasks=3, node=node, exit=out_of_memory, failed_task=1)
     make_job("alice", "stopped", state="STOPPED", stopped_by="alice")
     make_job("alice", "done", state="SUCCEEDED")
+    far = make_node("gpu-04-of-a-rather-long-name-in-rack-12", gpus=8, address="node-04.cluster.example.org")
+    make_job("alice", LONG, state="RUNNING", gpus=1, node=far, vc=LONG[:60], config={"image": f"lab.example/{LONG}:1"})
+    make_job(LONG[:60], LONG, tasks=200, gpus=4)
+    exit_ = exits.from_fault("registry_unreachable", f"The registry {LONG} could not be reached.", permanent=False)
+    fail_again(make_job("alice", "mistyped"), exit_, 4)

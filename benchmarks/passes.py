@@ -12,7 +12,6 @@ import statistics
 import sys
 import time
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import django
@@ -41,21 +40,21 @@ class Simulation:
 
         gc.set_threshold(*GARBAGE)
         self.scheduler = Scheduler()
+        self.scheduler.lease.try_take()
         self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # nothing to watch
         self.running: dict[str, dict[str, Any]] = {name: {} for name in Node.objects.values_list("name", flat=True)}
         self._seen = 0
 
     def one_pass(self) -> Pass:
-        from django.utils import timezone
-
         from clusters.watch import Look
         from jobs.models import Task
+        from portal import clock
 
-        now = timezone.now()
+        now = clock.steady()
         looks = {name: Look(name, now, True, containers) for name, containers in self.running.items()}
         before = Task.objects.exclude(state="WAITING").count()
         began, used = time.perf_counter(), time.process_time()
-        self.scheduler.tick(looks, now + timedelta(milliseconds=1))
+        self.scheduler.tick(looks)
         seconds, cpu = time.perf_counter() - began, time.process_time() - used
         self._start_containers()
         return Pass(seconds, cpu, Task.objects.exclude(state="WAITING").count() - before)

@@ -27,6 +27,8 @@ def load_idle_nodes() -> list[NodeView]:
 _NODE = (
     "id",
     "name",
+    "endpoint",
+    "tls_dir",
     "address",
     "cpus",
     "memory_mb",

@@ -19,6 +19,7 @@ Stream = Literal["stdout", "stderr"]
 # The labels by which Longshore knows its own containers. Nothing without LABEL_TASK is ever touched.
 LABEL_INSTANCE = "longshore.instance"  # which portal made it: two portals may share one engine
 LABEL_JOB = "longshore.job"  # user~job
+LABEL_APP = "longshore.app"  # application id of the attempt: no two attempts share it, not even after a restore
 LABEL_ATTEMPT = "longshore.attempt"  # number
 LABEL_TASK = "longshore.task"  # the allocation's owner key, "<task row id>"; unknown = a stranger's
 LABEL_EPOCH = "longshore.epoch"  # claim epoch of the start order that created it

@@ -7,26 +7,31 @@ that does not answer costs nobody else anything.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.utils import timezone
 
 from clusters import engines
-from clusters.runtime import LABEL_INSTANCE, ContainerStatus, EngineInfo, RuntimeFault
+from clusters.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, EngineInfo, RuntimeFault
+from portal import clock
+from portal.kept import Kept
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
 FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pauses then double up to LIST_EVERY
 LEAST_PAUSE = 0.01  # seconds between two looks however many events there are
 EVENT_WINDOW = 60.0  # seconds one event stream is followed before it is opened anew
 RETRY_EVERY = 2.0  # seconds between two tries at a node that does not answer
+OLD = timedelta(seconds=30)  # a look of this age says nothing any more: an engine that is silent is noticed in 15 s
+LONGEST_LOOK = 120.0  # seconds after which a thread that looks counts as stuck
+LONGEST_WINDOW = 240.0  # the same for one that follows events: a connection may take its time to break
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one node's engine said. A failed one keeps the containers of the last that did not."""
+    """What one node's engine said. A failed one keeps the containers of the last that did not. Times are those of
+    ``portal.clock.steady``."""
 
     node: str
     at: datetime  # before the list was asked for
@@ -37,23 +42,44 @@ class Look:
     info: EngineInfo | None = None  # of the first look after it began to answer
 
 
-class Watcher:
-    """Watches one node from ``start`` to ``stop``. ``look`` is the last Look, None before the first."""
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A node to watch: where its engine is and, where that is known already, for how long it has not answered."""
 
-    def __init__(self, node: str, changed: Callable[[], None], *, unreachable_since: datetime | None = None) -> None:
+    endpoint: str
+    tls_dir: str = ""
+    silent_for: timedelta | None = field(default=None, compare=False)
+
+    def runtime(self) -> ContainerRuntime:
+        return engines.connect(self.endpoint, self.tls_dir or None)
+
+
+class Watcher:
+    """Watches one node from the first ``keep`` to ``stop``. ``look`` is the last Look, None before the first. It never
+    asks the database: a database that is away makes nobody blind."""
+
+    def __init__(self, node: str, watched: Watched, changed: Callable[[], None]) -> None:
         self.node = node
+        self.watched = watched
         self.look: Look | None = None
         self._changed = changed
-        self._since = unreachable_since
+        self._since = clock.steady() - watched.silent_for if watched.silent_for is not None else None
         self._asked = False
-        self._stopped = threading.Event()
+        self._pause = FIRST_PAUSE
         self._wanted = threading.Event()
+        self._stopped = threading.Event()
+        self.threads = (
+            Kept(f"list-{node}", self._list, longest=LONGEST_LOOK),
+            Kept(f"follow-{node}", self._follow, longest=LONGEST_WINDOW),
+        )
 
-    def start(self) -> None:
-        for target in (self._list, self._follow):
-            threading.Thread(target=target, name=f"{target.__name__}-{self.node}", daemon=True).start()
+    def keep(self) -> None:
+        for thread in self.threads:
+            thread.keep()
 
     def stop(self) -> None:
+        for thread in self.threads:
+            thread.stop()
         self._stopped.set()
         self._wanted.set()
 
@@ -67,25 +93,27 @@ class Watcher:
         self.look = self._ask(doubted)
         return self.look
 
+    def is_blind(self) -> bool:
+        """The last look is too old to say anything."""
+        return self.look is not None and clock.steady() - self.look.at > OLD
+
     def _list(self) -> None:
-        """After each event the looks come at first quickly, then ever more slowly: an engine tells of a container's
-        end up to some 100 ms before its list does (measured on Docker 20.10)."""
-        pause = FIRST_PAUSE
-        while not self._stopped.is_set():
-            self._wanted.clear()
-            asked, self._asked = self._asked, False
-            before, now = self.look, self.look_now(doubted=asked)
-            if asked or before is None or _told(before) != _told(now):
-                self._changed()
-            woken = self._wanted.wait(pause if now.reachable else RETRY_EVERY)
-            pause = FIRST_PAUSE if woken else min(LIST_EVERY, 2 * pause)
-            if woken:
-                self._stopped.wait(LEAST_PAUSE)
+        """One look, and the pause after it. After each event the looks come at first quickly, then ever more slowly: an
+        engine tells of a container's end up to some 100 ms before its list does (measured on Docker 20.10)."""
+        self._wanted.clear()
+        asked, self._asked = self._asked, False
+        before, now = self.look, self.look_now(doubted=asked)
+        if asked or before is None or _told(before) != _told(now):
+            self._changed()
+        woken = self._wanted.wait(self._pause if now.reachable else RETRY_EVERY)
+        self._pause = FIRST_PAUSE if woken else min(LIST_EVERY, 2 * self._pause)
+        if woken:
+            self._stopped.wait(LEAST_PAUSE)
 
     def _ask(self, doubted: bool) -> Look:
-        at, last = timezone.now(), self.look
+        at, last = clock.steady(), self.look
         try:
-            runtime = engines.runtime_for(self.node)
+            runtime = self.watched.runtime()
             info = None if last is not None and last.reachable else runtime.info()
             containers = {status.name: status for status in runtime.list(doubted=doubted) if _is_ours(status)}
         except RuntimeFault as fault:
@@ -96,14 +124,14 @@ class Watcher:
         return Look(self.node, at, True, containers, info=info)
 
     def _follow(self) -> None:
-        while not self._stopped.is_set():
-            try:
-                orderly = engines.runtime_for(self.node).wait_event(EVENT_WINDOW, self._wanted.set)
-            except RuntimeFault:
-                orderly = False
-            self._wanted.set()  # what happened between two streams was missed
-            if not orderly:
-                self._stopped.wait(RETRY_EVERY)
+        """One window of the engine's events."""
+        try:
+            orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._wanted.set)
+        except RuntimeFault:
+            orderly = False
+        self._wanted.set()  # what happened between two streams was missed
+        if not orderly:
+            self._stopped.wait(RETRY_EVERY)
 
 
 class Watch:
@@ -113,17 +141,35 @@ class Watch:
         self._changed = changed
         self._watchers: dict[str, Watcher] = {}
 
-    def keep_up(self, nodes: dict[str, datetime | None]) -> None:
-        """Watch exactly these nodes; the value is since when a node is known not to answer."""
-        for name in self._watchers.keys() - nodes.keys():
+    def keep_up(self, nodes: Mapping[str, Watched]) -> None:
+        """Watch exactly these nodes, each by threads that work."""
+        for name in [name for name, one in self._watchers.items() if nodes.get(name) != one.watched]:
             self._watchers.pop(name).stop()
-        for name, since in nodes.items():
+        for name, watched in nodes.items():
             if name not in self._watchers:
-                self._watchers[name] = Watcher(name, self._changed, unreachable_since=since)
-                self._watchers[name].start()
+                self._watchers[name] = Watcher(name, watched, self._changed)
+            self._watchers[name].keep()
 
     def looks(self) -> dict[str, Look]:
-        return {name: watcher.look for name, watcher in self._watchers.items() if watcher.look is not None}
+        """By node, those that still say something: of a node without one nothing is known."""
+        return {name: one.look for name, one in self._watchers.items() if one.look is not None and not one.is_blind()}
+
+    def blind(self) -> dict[str, float]:
+        """Nodes that nobody has looked at for too long, with the age of the last look in seconds."""
+        now = clock.steady()
+        return {
+            name: (now - one.look.at).total_seconds()
+            for name, one in self._watchers.items()
+            if one.look is not None and one.is_blind()
+        }
+
+    def oldest(self) -> float | None:
+        """Age in seconds of the oldest look; None when there is none."""
+        now = clock.steady()
+        return max(((now - one.look.at).total_seconds() for one in self._watchers.values() if one.look), default=None)
+
+    def threads(self) -> list[Kept]:
+        return [thread for one in self._watchers.values() for thread in one.threads]
 
     def look_again(self, nodes: set[str]) -> None:
         for name in nodes & self._watchers.keys():

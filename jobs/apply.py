@@ -1,7 +1,8 @@
 """Carries out a Plan: one transaction, each job whole or not at all.
 
-A row that has moved since the picture was taken is left to the next pass: states never come back, so comparing the
-state is enough. Orders are rows of the same transaction; engines are never called from here.
+A row that has moved since the picture was taken is left to the next pass: a task's state never comes back, a job's does
+with another attempt, so state and attempt are compared. The lease is compared first: a scheduler that slept while
+another one acted writes nothing. Orders are rows of the same transaction; engines are never called from here.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from jobs.world import JobPlan, Plan
 from jobs.writes import CHUNK, Stale, Writing, job_event, write
 from portal import wake
 from portal.bulk import insert_rows
+from portal.lease import Lease
 
 log = structlog.get_logger()
 
 
-def apply(plan: Plan, now: datetime) -> int:
-    """Write the plan and return how many jobs changed. Raises only what the database raises."""
+def apply(plan: Plan, now: datetime, lease: Lease) -> int:
+    """Write the plan and return how many jobs changed. Raises Fenced and what the database raises."""
     if plan.is_empty:
         return 0  # no lock of the database for nothing
-    with transaction.atomic():
+    with lease.writing():
         writing, changed = _write_jobs(plan.jobs, now)
         for name, (gpus, ports) in plan.to_hold.items():
             held = {"gpus": sorted(gpus), "ports": sorted(ports)} if gpus or ports else {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
+from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
@@ -314,6 +315,7 @@ def _counter(exit: Exit, retry_count: int) -> Counter | None:
 
 
 _FIRST_AND_LONGEST = {"user": (1.0, 30.0), "platform": (1.0, 60.0), "resource": (10.0, 600.0)}
+LONGEST_DELAY = timedelta(seconds=max(longest for _, longest in _FIRST_AND_LONGEST.values()))
 
 
 def _delay(counter: Counter, done: int, random_unit: float) -> float:

@@ -21,10 +21,11 @@ from jobs.models import Event, Job, Task
 from jobs.settle import is_claimed, may_order
 from jobs.world import Kind, Order
 from portal import wake
+from portal.lease import Lease
 from portal.models import User
 
 
-def note(looks: Mapping[str, Look], now: datetime) -> None:
+def note(looks: Mapping[str, Look], now: datetime, lease: Lease) -> None:
     """Write down what is newly kept, and order the end of what was released. No query while nothing is kept."""
     codes = {name: seen.held_code for look in looks.values() for name, seen in look.containers.items() if seen.held}
     if not codes:
@@ -32,9 +33,9 @@ def note(looks: Mapping[str, Look], now: datetime) -> None:
     kept = Task.objects.filter(container_name__in=codes, state=TaskState.RUNNING).select_related("attempt")
     for task in kept:
         if task.held_at is None:
-            _keep(task, codes[task.container_name], now)
+            _keep(task, codes[task.container_name], now, lease)
         elif task.released_at and _may_order(task, now):
-            with transaction.atomic():
+            with lease.writing():
                 orders.send([Order(Kind.RELEASE, task.pk, task.node, task.container_name)], now)
 
 
@@ -68,9 +69,9 @@ def release(actor: User, job: Job) -> int:
     return released
 
 
-def _keep(task: Task, code: int | None, now: datetime) -> None:
+def _keep(task: Task, code: int | None, now: datetime, lease: Lease) -> None:
     how = "failed" if code is None else f"ended with exit code {code}"
-    with transaction.atomic():
+    with lease.writing():
         fresh = Task.objects.filter(pk=task.pk, state=TaskState.RUNNING, held_at__isnull=True)
         if not fresh.update(held_at=now):
             return

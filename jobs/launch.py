@@ -1,7 +1,8 @@
 """One placed task as a container: spec and placement in, ContainerRequest out.
 
 Pure. Names follow from identity: the same Launch always gives the same container name, and two tasks never share
-one, not even those of a deleted job and of its successor under the same name.
+one, not even those of a deleted job and of its successor under the same name, nor those of two portals or of a database
+and its restored copy: the attempt's application id tells them apart.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from clusters.runtime import (
+    LABEL_APP,
     LABEL_ATTEMPT,
     LABEL_EPOCH,
     LABEL_GPUS,
@@ -96,20 +98,15 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
 
 def container_name(launch: Launch) -> str:
     return name_of(
-        launch.instance,
-        launch.username,
-        launch.spec.job_name,
-        launch.attempt_number,
-        launch.role,
-        launch.index,
-        launch.task_id,
+        launch.app_id, launch.username, launch.spec.job_name, launch.attempt_number, launch.role, launch.index
     )
 
 
-def name_of(instance: str, username: str, job: str, attempt: int, role: str, index: int, task_id: int) -> str:
+def name_of(app_id: str, username: str, job: str, attempt: int, role: str, index: int) -> str:
     """``longshore-mira-mnist-a1-1-worker-0-5d3c9a1f``: readable, in Docker's alphabet, at most 120 characters. The
-    hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again."""
-    identity = "\0".join(map(str, (instance, username, job, attempt, role, index, task_id)))
+    hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again. Row ids
+    are used again once a database was restored from an older copy; ``app_id`` has the millisecond in it."""
+    identity = "\0".join(map(str, (app_id, username, job, attempt, role, index)))
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
     readable = f"longshore-{username}-{job}-{attempt}-{role}-{index}"
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', readable)[: _NAME_LENGTH - _HASH_LENGTH - 1]}-{digest}"
@@ -158,6 +155,7 @@ def _labels(launch: Launch, ports: Sequence[int]) -> dict[str, str]:
     return {
         LABEL_INSTANCE: launch.instance,
         LABEL_JOB: full_name,
+        LABEL_APP: launch.app_id,
         LABEL_ATTEMPT: str(launch.attempt_number),
         LABEL_TASK: str(launch.task_id),
         LABEL_EPOCH: launch.epoch,

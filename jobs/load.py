@@ -1,29 +1,38 @@
 """One picture of the database for the planner. The number of queries is constant, and only rows that have changed since
-the last picture are read (jobs/stamps.py tells which)."""
+the last picture are read (jobs/stamps.py tells which).
+
+Times in rows are those of the clocks of other processes, maybe on other hosts, and clocks are set back and forth. The
+picture has in their place the moment at which this process learnt of them, on its own steady clock: what it wrote
+itself when it began the pass that wrote it, everything else when it first read it. So whether a look at a node is
+younger than a row, whether a claim is open and whether an order has lapsed is asked of one clock."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef
+from django.utils import timezone
 
 from clusters.models import VirtualCluster
 from clusters.placement import Demand
 from clusters.queries import Ledger
 from clusters.runtime import LABEL_TASK
-from jobs import stamps
+from jobs import exits, stamps
 from jobs.demands import demands
 from jobs.exits import Exit
 from jobs.lifecycle import JobState, TaskState
 from jobs.models import Attempt, Job, Task
+from jobs.planner import PARK_FOR
+from jobs.settle import LEASE
 from jobs.spec import JobSpec
 from jobs.stamps import Stamp
 from jobs.world import JobView, Observation, TaskView, World
+from portal import clock
 
 _JOB = (
     "id",
@@ -60,6 +69,8 @@ _TASK = (
     "exit",
     "finished_at",
 )
+_TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
+_OWN_PASSES = 256  # of how many passes it is remembered when they began
 _LIVE = (JobState.WAITING, JobState.RUNNING)
 _CHUNK = 500  # rows asked for by id at once
 
@@ -75,6 +86,15 @@ class _Picture:
     known: dict[str, int]  # container name -> task
 
 
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A task as it was read last, with the times that its row had."""
+
+    stamp: Stamp
+    times: Mapping[str, datetime | None]
+    view: TaskView
+
+
 class Loader:
     """Keeps what it has read: jobs with their specs and shapes, tasks, nodes and allocations."""
 
@@ -83,9 +103,20 @@ class Loader:
         self._specs: dict[int, tuple[JobSpec, tuple[Demand, ...]]] = {}
         self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
         self._jobs: dict[int, tuple[Stamp, JobView]] = {}
-        self._tasks: dict[int, tuple[Stamp, TaskView]] = {}
+        self._tasks: dict[int, _Known] = {}
+        self._own: dict[datetime, datetime] = {}  # the time of day that a pass writes -> when it began
         self._seen: tuple[object, ...] = ()
         self._picture = _Picture([], [], [], [], {})
+
+    def writes(self, time_of_day: datetime, began: datetime) -> None:
+        """A pass begins, which writes this time of day into the rows it changes."""
+        self._own[time_of_day] = began
+        if len(self._own) > _OWN_PASSES:
+            del self._own[next(iter(self._own))]
+
+    def learn(self) -> None:
+        """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
+        self.world(clock.steady(), {}, {})
 
     def world(
         self,
@@ -124,13 +155,13 @@ class Loader:
         by_job: dict[int, list[TaskView]] = {}
         for id, stamp in sorted(of_tasks.items()):
             if id in self._tasks:
-                by_job.setdefault(int(stamps.second(stamp)), []).append(self._tasks[id][1])
+                by_job.setdefault(int(stamps.second(stamp)), []).append(self._tasks[id].view)
         return _Picture(
             live=[(job, by_job.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
             waiting=[job for job in views if job.state is JobState.WAITING],
-            leftovers=[self._tasks[id][1] for id in of_leftovers if id in self._tasks],
+            leftovers=[self._tasks[id].view for id in of_leftovers if id in self._tasks],
             ended=[id for id in of_jobs if id not in living],
-            known={task.container_name: task.id for _, task in self._tasks.values() if task.container_name},
+            known={one.view.container_name: id for id, one in self._tasks.items() if one.view.container_name},
         )
 
     def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
@@ -140,15 +171,34 @@ class Loader:
         self._read_specs(list(found))
         for some in _chunks(changed):
             for row in Job.objects.filter(id__in=some).values(*_JOB):
-                self._jobs[row["id"]] = found[row["id"]], self._view(row)
+                self._jobs[row["id"]] = found[row["id"]], self._view(row, timezone.now(), clock.steady())
         return [self._jobs[id][1] for id in found if id in self._jobs]
 
     def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
         self._tasks = {id: self._tasks[id] for id in found if id in self._tasks}
-        changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id][0] != stamp]
+        changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id].stamp != stamp]
         for some in _chunks(changed):
-            for row in Task.objects.filter(id__in=some).values(*_TASK):
-                self._tasks[row["id"]] = found[row["id"]], _task(row)
+            rows = list(Task.objects.filter(id__in=some).values(*_TASK))
+            read_at = clock.steady()
+            for row in rows:
+                self._tasks[row["id"]] = self._task(row, found[row["id"]], read_at)
+
+    def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _Known:
+        before = self._tasks.get(row["id"])
+        times = {name: row[name] for name in _TASK_TIMES}
+        learnt: dict[str, datetime | None] = {}
+        for name, value in times.items():
+            if value is None:
+                learnt[name] = None
+            elif before is not None and before.times[name] == value:
+                learnt[name] = getattr(before.view, name)
+            elif name == "claimed_until":
+                learnt[name] = read_at + LEASE
+            elif name == "fact_at":
+                learnt[name] = read_at
+            else:
+                learnt[name] = self._own.get(value, read_at)
+        return _Known(stamp, times, TaskView(**{**row, **learnt, "state": TaskState(row["state"])}))
 
     def _read_specs(self, ids: list[int]) -> None:
         self._specs = {id: self._specs[id] for id in ids if id in self._specs}
@@ -159,7 +209,7 @@ class Loader:
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
 
-    def _view(self, row: dict[str, Any]) -> JobView:
+    def _view(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> JobView:
         spec, shape = self._specs[row["id"]]
         return JobView(
             id=row["id"],
@@ -176,8 +226,8 @@ class Loader:
             user_retries=row["user_retries"],
             platform_retries=row["platform_retries"],
             resource_retries=row["resource_retries"],
-            not_before=row["not_before"],
-            parked_until=row["parked_until"],
+            not_before=_after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
+            parked_until=_after(row["parked_until"], time_of_day, read_at, PARK_FOR),
             deleted=row["deleted_at"] is not None,
         )
 
@@ -188,8 +238,9 @@ def _decided() -> dict[int, Exit]:
     return {job: Exit.from_json(data["exit"]) for job, data in rows}
 
 
-def _task(row: dict[str, Any]) -> TaskView:
-    return TaskView(**{**row, "state": TaskState(row["state"])})
+def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
+    """The end of a pause that is never longer than ``most``, whatever was done to the clock since it began."""
+    return None if until is None else read_at + min(until - time_of_day, most)
 
 
 def _purgeable(ended: list[int]) -> list[int]:

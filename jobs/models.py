@@ -165,6 +165,9 @@ class Task(models.Model):
                 condition=Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
                 name="task_leftover",
             ),
+            models.Index(  # see jobs/invariants.py
+                fields=["id"], condition=Q(state__in=["STARTING", "RUNNING", "STOPPING"]), name="task_live"
+            ),
         ]
 
     @property

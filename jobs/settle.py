@@ -15,6 +15,8 @@ from jobs.exits import Exit
 from jobs.lifecycle import TaskState
 from jobs.world import Kind, Observation, TaskView
 
+# A worker's claim on a task; progress renews it.
+LEASE = timedelta(seconds=30)
 # An order not taken up after this long is given again; taking it up twice does nothing.
 ORDER_LAPSE = timedelta(seconds=15)
 # One that was taken up and could do nothing (the file store is down, the engine does not answer) sooner.

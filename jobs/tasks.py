@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -29,13 +28,13 @@ from jobs.delivery import Delivery, DeliveryFault
 from jobs.launch import Launch, request
 from jobs.lifecycle import TASK_ENDS, TaskState
 from jobs.models import Task
+from jobs.settle import LEASE
 from jobs.world import Kind
 from portal import wake
 from portal.store.base import StoreUnavailable
 
 log = structlog.get_logger()
 
-LEASE = timedelta(seconds=30)  # an open claim; progress renews it
 STOP_GRACE = 10  # seconds between TERM and KILL
 THREADS = 128  # orders at work in one worker process
 FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away

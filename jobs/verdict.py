@@ -27,7 +27,10 @@ class Ended:
 
 
 def judge(spec: JobSpec, tasks: Sequence[Ended]) -> Decision | None:
-    """The outcome of an attempt whose tasks are in these states, or None while it goes on."""
+    """The outcome of an attempt whose tasks are in these states, or None while it goes on. LookupError unless they are
+    all its tasks: of tasks that were not read nobody knows how they ended."""
+    if len(tasks) != spec.total_tasks:
+        raise LookupError(f"{len(tasks)} of {spec.total_tasks} tasks are there")
     for role in spec.task_roles:
         failed = _of(tasks, role.name, TaskState.FAILED)
         if role.min_failed_task_count is not None and len(failed) >= role.min_failed_task_count:

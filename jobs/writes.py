@@ -9,7 +9,6 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import structlog
-from django.conf import settings
 
 from clusters.models import Allocation, Node
 from clusters.placement import Place
@@ -102,12 +101,13 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     rows: list[Row] = []
     allocations: list[Allocation] = []
     for plan in plans:
-        ids, places = waiting.get(attempts[plan.job.id].pk, {}), plan.places or []
+        attempt = attempts[plan.job.id]
+        ids, places = waiting.get(attempt.pk, {}), plan.places or []
         if len(ids) != len(places):
             raise Stale("its tasks are not all waiting")
         for place in places:
             id = ids[place.role, place.index]
-            rows.append(_placed_task(plan, place, id, writing.now))
+            rows.append(_placed_task(plan, place, id, attempt.app_id, writing.now))
             allocations.append(_allocation(plan, place, id, nodes))
             if (place.role, place.index) in plan.start_now:
                 writing.orders.append(Order(Kind.START, id, place.node))
@@ -120,10 +120,10 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None)
 
 
-def _placed_task(plan: JobPlan, place: Place, id: int, now: datetime) -> Row:
+def _placed_task(plan: JobPlan, place: Place, id: int, app_id: str, now: datetime) -> Row:
     job = plan.job
     username, name = job.name.partition("/")[0], job.spec.job_name
-    container = name_of(settings.INSTANCE, username, name, job.attempt_number, place.role, place.index, id)
+    container = name_of(app_id, username, name, job.attempt_number, place.role, place.index)
     after = move_task(TaskState.WAITING, TaskState.STARTING)
     what = (place.node, place.address, list(place.gpu_ids), place.ports, container)
     return (after, now, *what, id, TaskState.WAITING)
@@ -163,7 +163,7 @@ def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
         rows.append((writing.now, exit_.code, told, job.id, job.attempt_number))
         data = {"code": exit_.code, "trigger": decision.trigger}
         writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
-    update_rows(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
+    _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
 
 
 def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
@@ -183,12 +183,13 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
     for plan in plans:
         assert plan.after is not None
         job, attempt, after = plan.job, attempts[plan.job.id], plan.after
-        rows.append((move_job(job.state, after), now, attempt.exit_code, now, None, job.id, job.state))
+        values = (move_job(job.state, after), now, attempt.exit_code, now, None)
+        rows.append((*values, job.id, job.state, job.attempt_number))
         reason = attempt.exit.get("reason", "")
         writing.events.append(job_event(plan, now, "job.ended", after, reason, code=attempt.exit_code))
         log.info("job ended", job=job.name, state=str(after), code=attempt.exit_code)
     changed = ["state", "changed_at", "exit_code", "completed_at", "not_before"]
-    _update_all(Job, changed, ["id", "state"], rows)
+    _update_all(Job, changed, ["id", "state", "attempt_number"], rows)
 
 
 def _retry(plan: JobPlan, writing: Writing) -> None:
@@ -223,12 +224,16 @@ def _warning(plan: JobPlan, now: datetime) -> list[Event]:
 
 
 def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **values: Any) -> None:
-    """All from one state to another, with the same values."""
+    """All from one state to another, with the same values. A job's state comes back with another attempt."""
     (before,) = {plan.job.state for plan in plans}
-    for some in _chunks([plan.job.id for plan in plans]):
-        jobs = Job.objects.filter(id__in=some, state=before)
-        if jobs.update(state=move_job(before, after), changed_at=now, **values) != len(some):
-            raise Stale(f"a job is no longer {before}")
+    of_attempt: dict[int, list[int]] = {}
+    for plan in plans:
+        of_attempt.setdefault(plan.job.attempt_number, []).append(plan.job.id)
+    for number, ids in of_attempt.items():
+        for some in _chunks(ids):
+            jobs = Job.objects.filter(id__in=some, state=before, attempt_number=number)
+            if jobs.update(state=move_job(before, after), changed_at=now, **values) != len(some):
+                raise Stale(f"a job is no longer {before} in attempt {number}")
 
 
 # --- reads and helpers -----------------------------------------------------------------------------------------------
@@ -264,7 +269,9 @@ def _node_ids(names: set[str]) -> dict[str, int]:
     return found
 
 
-def _update_all(model: type[Job] | type[Task], change: Sequence[str], where: Sequence[str], rows: list[Row]) -> None:
+def _update_all(
+    model: type[Attempt | Job | Task], change: Sequence[str], where: Sequence[str], rows: list[Row]
+) -> None:
     if update_rows(model, change, where, rows) != len(rows):
         raise Stale(f"a {model.__name__.lower()} is in another state")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
+from portal.kept import Kept
 from portal.wake import Listener
 
 POLL = 5.0  # seconds after which streams look by themselves, should a wake-up be lost
@@ -16,26 +17,25 @@ class Hub:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._waiting: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
-        self._running = False
+        self._thread: Kept | None = None
+        self._listener: Listener | None = None
 
     def join(self, loop: asyncio.AbstractEventLoop, woken: asyncio.Event) -> None:
         with self._lock:
             self._waiting[woken] = loop
-            if not self._running:
-                self._running = True
-                threading.Thread(target=self._run, name="pages", daemon=True).start()
+            if self._thread is None:
+                self._thread = Kept("pages", self._step, longest=6 * POLL)
+            self._thread.keep()
 
     def leave(self, woken: asyncio.Event) -> None:
         with self._lock:
             self._waiting.pop(woken, None)
 
-    def _run(self) -> None:
-        listener = Listener("pages")
-        try:
-            while self._wake_all():
-                listener.wait(POLL)
-        finally:
-            listener.close()
+    def _step(self) -> None:
+        if self._wake_all():
+            if self._listener is None:
+                self._listener = Listener("pages")
+            self._listener.wait(POLL)
 
     def _wake_all(self) -> bool:
         """False when nobody listens any more; the thread then ends."""
@@ -45,8 +45,13 @@ class Hub:
                     loop.call_soon_threadsafe(woken.set)
                 except RuntimeError:  # that loop is closed
                     del self._waiting[woken]
-            self._running = bool(self._waiting)
-            return self._running
+            if not self._waiting and self._thread is not None:
+                self._thread.stop()
+                self._thread = None
+                if self._listener is not None:
+                    self._listener.close()
+                    self._listener = None
+            return bool(self._waiting)
 
 
 hub = Hub()

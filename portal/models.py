@@ -95,8 +95,18 @@ class AuditEvent(models.Model):
     data = models.JSONField(default=dict)
 
 
+class LeaseRow(models.Model):
+    """Which process acts where only one may (portal/lease.py)."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    epoch = models.PositiveBigIntegerField(default=0)  # how often it has changed hands
+    beats = models.PositiveBigIntegerField(default=0)  # how often its holder has renewed it
+    holder = models.CharField(max_length=200, blank=True)  # empty: given back
+
+
 class Heartbeat(models.Model):
     """When a process of the portal was last seen alive."""
 
     name = models.CharField(max_length=20, primary_key=True)
     at = models.DateTimeField()
+    report = models.JSONField(default=dict)  # what it says of its own parts, see portal/health.py

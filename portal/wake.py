@@ -30,7 +30,7 @@ def notify(topic: Topic) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, '')", [_channel(topic)])
         return
-    transaction.on_commit(lambda: _send(topic))
+    transaction.on_commit(lambda: _send(topic), robust=True)  # what is committed stands, woken or not
 
 
 class Listener:
@@ -84,7 +84,7 @@ class Listener:
 
         try:
             if self._postgres is None:
-                self._postgres = psycopg.connect(**postgres_params(), autocommit=True)
+                self._postgres = psycopg.connect(**_postgres_params(), autocommit=True)
                 self._postgres.execute(f'LISTEN "{_channel(self.topic)}"')
                 return True  # whatever was sent before we listened
             return any(True for _ in self._postgres.notifies(timeout=timeout, stop_after=1))
@@ -98,7 +98,7 @@ def _channel(topic: Topic) -> str:
     return f"longshore_{topic}"
 
 
-def postgres_params() -> dict[str, Any]:
+def _postgres_params() -> dict[str, Any]:
     params = connection.get_connection_params()
     return {
         key: value for key, value in params.items() if key not in {"cursor_factory", "context", "prepare_threshold"}
@@ -107,7 +107,7 @@ def postgres_params() -> dict[str, Any]:
 
 def _folder() -> Path:
     """Short, since the path of a socket may have 107 bytes at most."""
-    folder = settings.HOME / "run"
+    folder = settings.HOME / "run" / "wake"  # nothing else is in it: what does not listen any more is deleted
     if len(str(folder)) > 60:
         folder = (
             Path(tempfile.gettempdir())
@@ -126,3 +126,5 @@ def _send(topic: Topic) -> None:
                 pass  # its buffer is full of wake-ups already
             except (ConnectionRefusedError, FileNotFoundError):
                 path.unlink(missing_ok=True)  # its process died without closing
+            except OSError:
+                pass  # it looks by itself sooner or later

@@ -7,6 +7,7 @@ A test says when each acts, so that a crash between any two steps can be played:
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,13 +19,15 @@ from clusters import engines
 from clusters.fake_runtime import Behaviour, FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import ContainerStatus, Phase, RuntimeFault
-from clusters.watch import Watcher
+from clusters.watch import Watched, Watcher
 from jobs import services, tasks
 from jobs.models import Attempt, Event, Job, Task
 from jobs.scheduler import Scheduler
+from portal.lease import Lease
 from portal.models import User
 
 IMAGE = "lab/image:1"
+_BEGAN = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 def config(name: str = "j1", *, roles: list[dict[str, Any]] | None = None, **values: Any) -> str:
@@ -35,13 +38,17 @@ def config(name: str = "j1", *, roles: list[dict[str, Any]] | None = None, **val
 
 
 class Clock:
-    """What ``timezone.now`` says in the portal under test: the real time and what the test added to it."""
+    """What ``timezone.now`` and the steady clock say in the portal under test: the real time and what the test added to
+    it. ``set`` is how far somebody has set the time of day alone forward or back."""
 
     def __init__(self) -> None:
-        self.late = timedelta(0)
+        self.late = self.set = timedelta(0)
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self.late
+        return datetime.now(UTC) + self.late + self.set
+
+    def steady(self) -> datetime:
+        return _BEGAN + timedelta(seconds=time.monotonic()) + self.late
 
 
 class Cluster:
@@ -49,10 +56,9 @@ class Cluster:
         self.owner = owner
         self.clock = clock
         self.engines: dict[str, FakeRuntime] = {}
-        self.scheduler = Scheduler()
-        self.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]  # this class looks itself
-        self._doubted: set[str] = set()
-        self.scheduler.watch.look_again = lambda nodes: self._doubted.update(nodes)  # type: ignore[method-assign]
+        self.look_wanted: set[str] = set()  # nodes of which the scheduler doubts the picture
+        self.scheduler = self.new_scheduler()
+        self.scheduler.lease.try_take()
         self._watchers: dict[str, Watcher] = {}
         engines.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
 
@@ -69,13 +75,21 @@ class Cluster:
     def submit(self, text: str | None = None, **values: Any) -> Job:
         return services.submit(self.owner, text or config(**values))
 
+    def new_scheduler(self, lease: Lease | None = None) -> Scheduler:
+        """One that does not look at nodes by itself."""
+        made = Scheduler(lease)
+        made.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]
+        made.watch.look_again = self.look_wanted.update  # type: ignore[method-assign]
+        return made
+
     # --- one step each ---------------------------------------------------------------------------------------------
 
     def tick(self, *, look: bool = True) -> int:
         """Look at every node (or act on the last look), then one pass."""
         for name in Node.objects.values_list("name", flat=True) if look else ():
-            self._watchers.setdefault(name, Watcher(name, lambda: None)).look_now(doubted=name in self._doubted)
-            self._doubted.discard(name)
+            watcher = self._watchers.setdefault(name, Watcher(name, Watched(f"fake://{name}"), lambda: None))
+            watcher.look_now(doubted=name in self.look_wanted)
+            self.look_wanted.discard(name)
         return self.scheduler.tick({name: watcher.look for name, watcher in self._watchers.items() if watcher.look})
 
     def orders(self) -> list[tuple[str, int, str, str]]:
@@ -96,7 +110,7 @@ class Cluster:
         """Tick and work until nothing changes any more."""
         for _ in range(rounds):
             changed = self.tick()
-            if not self.work() and not changed:
+            if not self.work() and not changed and not self.look_wanted:
                 return
 
     # --- what a test looks at --------------------------------------------------------------------------------------

@@ -6,6 +6,10 @@ import time
 from collections.abc import Callable
 from threading import Lock, Thread
 
+import structlog
+
+log = structlog.get_logger()
+
 SILENT = "It does not answer."
 
 
@@ -37,4 +41,8 @@ class Watch:
         return self._told
 
     def _look(self) -> None:
-        self._told = self._ask()
+        try:
+            self._told = self._ask()
+        except Exception as error:  # not knowing is no good news
+            log.exception("the check itself failed")
+            self._told = f"Whether it answers could not be found out: {type(error).__name__}."

@@ -6,6 +6,7 @@ import pytest
 from django.utils import timezone
 
 from clusters import engines
+from portal import clock as steady_clock
 from portal.models import User
 from tests.cluster import Clock, Cluster
 
@@ -14,5 +15,6 @@ from tests.cluster import Clock, Cluster
 def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     clock = Clock()
     monkeypatch.setattr(timezone, "now", clock.now)
+    monkeypatch.setattr(steady_clock, "steady", clock.steady)
     yield Cluster(alice, clock)
     engines.use(None)

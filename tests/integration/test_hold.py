@@ -10,10 +10,9 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from clusters.watch import Watch
+from clusters.watch import Watch, Watched
 from jobs import hold
 from jobs.models import Event, Job
-from jobs.scheduler import Scheduler
 from portal.errors import Forbidden
 from portal.models import User
 from tests.cluster import Cluster
@@ -55,7 +54,7 @@ def test_a_new_hold_wakes_the_scheduler(cluster: Cluster) -> None:
     cluster.tick()
     woken = threading.Event()
     watch = Watch(woken.set)
-    watch.keep_up({"n1": None})
+    watch.keep_up({"n1": Watched("fake://n1")})
     try:
         until(lambda: "n1" in watch.looks(), 10, what="the first look")
         until(woken.is_set, 10, what="it tells of the first look")
@@ -104,8 +103,8 @@ def test_a_lost_release_is_ordered_again(cluster: Cluster) -> None:
 def test_a_new_scheduler_says_nothing_twice(cluster: Cluster) -> None:
     job = held(cluster)
     since = cluster.task(job).held_at
-    cluster.scheduler = Scheduler()
-    cluster.scheduler.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]
+    cluster.scheduler = cluster.new_scheduler()
+    assert cluster.scheduler.lease.try_take()
     cluster.tick()
     assert cluster.task(job).held_at == since
     assert Event.objects.filter(kind="task.held").count() == 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import OperationalError
 from django.db.models.query import QuerySet
@@ -12,6 +14,7 @@ from clusters.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerRequest, Fault
 from jobs import services, tasks
 from jobs.models import Attempt, Event, Job, Task
 from jobs.settle import ORDER_LAPSE
+from portal.lease import Fenced, Lease
 from portal.models import User
 from tests.cluster import IMAGE, Cluster
 
@@ -81,6 +84,7 @@ def test_a_worker_is_killed_between_create_and_start(cluster: Cluster) -> None:
     cluster.tick()
     kill_worker_at(cluster, "start")
     assert [status.phase for status in cluster.containers()] == [Phase.CREATED]
+    cluster.tick()
     cluster.ahead(tasks.LEASE.total_seconds() + 1)
     cluster.settle()
     assert cluster.task(job).state == "RUNNING"
@@ -269,30 +273,27 @@ def test_an_order_is_delivered_twice(cluster: Cluster) -> None:
     cluster.assert_clean()
 
 
-def test_two_schedulers_skip_rows_that_have_moved_on(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The second one has its picture already when the first acts."""
+def test_two_schedulers(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has planned already when the second takes its place: it writes nothing."""
     cluster.add_node(cpus=4)
     job = cluster.submit()
-    other = Cluster(cluster.owner, cluster.clock)
-    other.engines = cluster.engines
-    cluster.tick()  # both have seen the node
-    other.tick()
-    second = cluster.submit(name="second")
+    second = cluster.new_scheduler(Lease("scheduler", holder="second", patience=timedelta()))
     real = Room.place
 
-    def first_acts_now(room: Room, *args: object) -> object:
+    def second_takes_over(room: Room, *args: object) -> object:
         monkeypatch.setattr(Room, "place", real)
-        cluster.tick()
+        assert not second.lease.try_take(), "it has to see first that nobody renews"
+        assert second.lease.try_take()
         return real(room, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Room, "place", first_acts_now)
-    other.tick()
-    assert cluster.job(second).state == "RUNNING"
-    assert cluster.allocated() == 2
-    assert cluster.kinds(second).count("job.placed") == 1
+    monkeypatch.setattr(Room, "place", second_takes_over)
+    with pytest.raises(Fenced):
+        cluster.tick()
+    assert (cluster.job(job).state, cluster.allocated(), cluster.orders()) == ("WAITING", 0, [])
+    cluster.scheduler = second
     cluster.settle()
-    assert len(cluster.containers()) == 2
     assert cluster.job(job).state == "RUNNING"
+    assert len(cluster.containers()) == 1
 
 
 def _strange(labels: dict[str, str]) -> ContainerRequest:
@@ -352,7 +353,6 @@ def test_the_loop_goes_on_when_the_database_was_away(cluster: Cluster, monkeypat
     monkeypatch.setattr(scheduler, "tick", tick)
     monkeypatch.setattr("jobs.scheduler.close_old_connections", lambda: None)
     monkeypatch.setattr("jobs.scheduler.signal.signal", lambda *_: None)
-    monkeypatch.setattr(scheduler, "_listen", lambda: None)
     scheduler.run()
     assert len(calls) == 2
 

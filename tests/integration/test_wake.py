@@ -97,9 +97,9 @@ def test_it_reaches_another_process_and_forgets_one_that_died(tmp_path: Path) ->
         wake.notify("pages")
         assert process.stdout.readline() == "True\n"
         process.wait(10)  # it ended without closing: its socket is left behind
-        assert list((settings.HOME / "run").glob("pages.*"))
+        assert list((settings.HOME / "run" / "wake").glob("pages.*"))
         wake.notify("pages")
-        assert not list((settings.HOME / "run").glob("pages.*"))
+        assert not list((settings.HOME / "run" / "wake").glob("pages.*"))
     finally:
         process.kill()
         process.wait(10)

@@ -71,6 +71,7 @@ def test_the_labels_tell_whose_it_is_and_what_it_holds() -> None:
     assert launch.request(LAUNCH).labels == {
         "longshore.instance": "portal-1",
         "longshore.job": "mira~mnist-a1",
+        "longshore.app": "application_1552000000000_0042",
         "longshore.attempt": "3",
         "longshore.task": "77",
         "longshore.epoch": "e1",
@@ -110,8 +111,7 @@ def test_a_name_can_be_read() -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [
-        (LAUNCH, replace(LAUNCH, task_id=78)),  # deleted and submitted again under the same name
-        (LAUNCH, replace(LAUNCH, instance="portal-2")),
+        (LAUNCH, replace(LAUNCH, app_id="application_1552000000001_0042")),  # the same row ids, after a restore
         (LAUNCH, replace(LAUNCH, attempt_number=4)),
         (replace(LAUNCH, username="a-b", spec=spec("c")), replace(LAUNCH, username="a", spec=spec("b-c"))),
         (replace(LAUNCH, role="w~1"), replace(LAUNCH, role="w_1")),

@@ -61,6 +61,12 @@ def test_it_judges(job: JobSpec, states: tuple[str, ...], expected: tuple[int, s
         assert expected[1] in decision.trigger
 
 
+@pytest.mark.parametrize("there", [(), ("s",), ("sss",)])
+def test_of_tasks_that_were_not_all_read_nothing_is_said(there: tuple[str, ...]) -> None:
+    with pytest.raises(LookupError):
+        judge(spec({"taskNumber": 2}), tasks(*there))
+
+
 def test_the_exit_is_that_of_the_task_that_crossed_the_limit() -> None:
     decision = judge(spec({"taskNumber": 3, "minFailedTaskCount": 2}), tasks("fff"))
     assert decision is not None

@@ -7,12 +7,10 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from jobs.scheduler import Scheduler
-from portal.lock import only_one
 
 
 class Command(BaseCommand):
     help = "Plans and applies: the one process that changes the states of jobs"
 
     def handle(self, *args: Any, **options: Any) -> None:
-        with only_one("scheduler"):
-            Scheduler().run()
+        Scheduler().run()

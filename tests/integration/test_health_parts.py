@@ -1,0 +1,49 @@
+"""/healthz tells of every part of the scheduler, and is degraded as soon as one of them is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from portal import health
+from portal.health import Report
+
+pytestmark = pytest.mark.django_db
+FINE = Report(threads=5, oldest_look=2.0)
+
+
+def told(client: Client, report: Report) -> dict[str, Any]:
+    health.forget()
+    assert health.is_store_up(30)
+    health.beat("workers")
+    health.beat("scheduler", report)
+    answer: dict[str, Any] = client.get("/healthz").json()
+    return answer
+
+
+def test_when_all_is_well(client: Client) -> None:
+    answer = told(client, FINE)
+    assert answer["status"] == "ok"
+    assert answer["threads"] == {"number": 5, "late": []}
+    assert 2.0 <= answer["looks"]["oldestSeconds"] < 20
+    assert answer["invariants"] == {"healed": 0, "broken": 0}
+
+
+@pytest.mark.parametrize(
+    ("report", "part", "expected"),
+    [
+        (Report(threads=5, late_threads=["list-n1"]), "threads", {"number": 5, "late": ["list-n1"]}),
+        (Report(broken=1, healed=2), "invariants", {"healed": 2, "broken": 1}),
+    ],
+)
+def test_a_part_that_does_not_work_is_named(client: Client, report: Report, part: str, expected: object) -> None:
+    answer = told(client, report)
+    assert (answer["status"], answer[part]) == ("degraded", expected)
+
+
+def test_a_node_nobody_has_seen_for_long_is_named(client: Client) -> None:
+    answer = told(client, Report(oldest_look=99.0, old_looks={"n1": 99.0}))
+    assert answer["status"] == "degraded"
+    assert answer["looks"]["tooOld"]["n1"] >= 99

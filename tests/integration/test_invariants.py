@@ -1,0 +1,137 @@
+"""Rows that no pass looks at any more are put right, or told: nothing is held, and nobody waits, for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from clusters.models import Allocation, Node
+from jobs.invariants import Breach
+from jobs.models import Attempt, Event, Job, Task
+from tests.cluster import Cluster
+
+pytestmark = pytest.mark.django_db
+
+
+def check(cluster: Cluster) -> list[Breach]:
+    scheduler = cluster.scheduler
+    return scheduler.invariants.check(scheduler.lease, cluster.clock.now())
+
+
+def running(cluster: Cluster, **values: Any) -> Job:
+    job = cluster.submit(roles=[{"taskNumber": 2, "gpuNumber": 1}], **values)
+    cluster.settle()
+    assert cluster.job(job).state == "RUNNING"
+    return job
+
+
+def test_there_is_nothing_to_find(cluster: Cluster) -> None:
+    cluster.add_node(gpus=4)
+    running(cluster)
+    cluster.submit(name="waits", roles=[{"gpuNumber": 3}])
+    cluster.settle()
+    assert check(cluster) == []
+    assert (cluster.scheduler.invariants.healed, cluster.scheduler.invariants.broken) == (0, 0)
+
+
+def test_what_is_held_for_nobody_is_given_back(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    node = Node.objects.get()
+    for owner in ("4711", "nonsense"):
+        Allocation.objects.create(owner=owner, node=node, vc="default", cpus=1, memory_mb=1, gpu_ids=[owner])
+    waits = cluster.submit(roles=[{"gpuNumber": 2}])
+    assert [breach.healed for breach in check(cluster)] == [True, True]
+    cluster.settle()
+    assert cluster.job(waits).state == "RUNNING"
+    assert Event.objects.filter(kind="invariant.healed", node="n1").count() == 2
+
+
+def test_an_ended_task_holds_nothing(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    job = running(cluster)
+    kept = Allocation.objects.filter(owner=str(cluster.task(job).pk)).values().get()
+    for at in (0, 1):
+        cluster.finish(job, at=at)
+    cluster.settle()
+    Allocation.objects.create(**kept)
+    assert [breach.key[0] for breach in check(cluster)] == ["ownerless"]
+    cluster.assert_clean()
+
+
+def test_live_tasks_of_an_attempt_that_is_over_are_stopped_and_collected(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    job = running(cluster)
+    Job.objects.filter(pk=job.pk).update(state="FAILED")
+    assert {breach.key[0] for breach in check(cluster)} == {"forgotten"}
+    assert cluster.allocated() == 0
+    cluster.tick()
+    cluster.settle()
+    cluster.assert_clean()
+    assert {task.state for task in cluster.tasks(job)} == {"STOPPED"}
+
+
+def test_a_job_that_waits_with_an_attempt_that_has_begun_gets_a_new_one(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    job = running(cluster)
+    Job.objects.filter(pk=job.pk).update(state="WAITING")
+    assert [breach.key[0] for breach in check(cluster)] == ["forgotten", "forgotten", "begun"]
+    cluster.tick()
+    cluster.settle()
+    assert (cluster.job(job).state, cluster.job(job).attempt_number) == ("RUNNING", 2)
+    assert len(cluster.containers()) == 2
+    assert Attempt.objects.get(job=job, number=1).completed_at is not None
+    assert check(cluster) == []
+
+
+def test_what_a_live_task_uses_is_held_again(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    running(cluster)
+    before = list(Allocation.objects.order_by("owner").values("owner", "node", "cpus", "memory_mb", "gpu_ids", "ports"))
+    Allocation.objects.all().delete()
+    assert [breach.healed for breach in check(cluster)] == [True, True]
+    after = Allocation.objects.order_by("owner").values("owner", "node", "cpus", "memory_mb", "gpu_ids", "ports")
+    assert list(after) == before
+
+
+def test_what_somebody_else_has_by_now_is_told_once_and_counted(cluster: Cluster) -> None:
+    cluster.add_node(gpus=1)
+    job = cluster.submit(roles=[{"gpuNumber": 1}])
+    cluster.settle()
+    Allocation.objects.all().delete()
+    other = cluster.submit(name="other", roles=[{"gpuNumber": 1}])
+    cluster.settle()
+    assert cluster.job(other).state == "RUNNING"
+    for _ in range(3):
+        assert [breach.healed for breach in check(cluster)] == [False]
+    told = Event.objects.get(kind="invariant.broken")
+    assert (told.job_id, told.node, "Stop one of the two jobs" in told.reason) == (job.pk, "n1", True)
+    assert cluster.scheduler.invariants.broken == 1
+
+
+def test_a_gpu_or_port_held_twice_is_told(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    running(cluster)
+    Allocation.objects.update(gpu_ids=["0"], ports=[30000])
+    assert sorted(breach.sentence for breach in check(cluster)) == [
+        "GPU 0 of node n1 is held twice. Stop one of the two jobs.",
+        "port 30000 of node n1 is held twice. Stop one of the two jobs.",
+    ]
+
+
+def test_a_job_whose_tasks_are_missing_is_never_called_succeeded(cluster: Cluster) -> None:
+    cluster.add_node(gpus=2)
+    job = running(cluster)
+    Task.objects.filter(job=job).delete()
+    cluster.tick()
+    assert cluster.job(job).state == "RUNNING"
+    assert "job.parked" in cluster.kinds(job)
+    assert {breach.key[0] for breach in check(cluster)} == {"ownerless", "incomplete"}
+
+
+def test_it_is_cheap(cluster: Cluster, django_assert_num_queries: Any) -> None:
+    cluster.add_node(gpus=8, cpus=64)
+    for at in range(3):
+        running(cluster, name=f"j{at}")
+    with django_assert_num_queries(9):  # of them three for the transaction and the lease
+        check(cluster)

@@ -1,0 +1,85 @@
+"""Nothing blinds the scheduler: no exception in a watcher, no database that is away, no look that is old."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.db import InterfaceError
+
+from clusters import engines
+from clusters.fake_runtime import FakeRuntime
+from clusters.models import Node
+from clusters.runtime import ContainerStatus
+from clusters.watch import OLD, Watch, Watched
+from jobs.models import Event
+from tests.cluster import IMAGE, Cluster
+from tests.helpers import until
+
+
+class Failing(FakeRuntime):
+    """Its first lists raise what nobody expects."""
+
+    left = 3
+
+    def list(self) -> list[ContainerStatus]:
+        if self.left:
+            self.left -= 1
+            raise InterfaceError("connection already closed")
+        return super().list()
+
+
+@pytest.fixture
+def failing() -> Iterator[Failing]:
+    runtime = Failing(hostname="n1", images=frozenset({IMAGE}))
+    engines.use(lambda endpoint, _: runtime)
+    yield runtime
+    engines.use(None)
+
+
+def test_a_watcher_outlives_any_exception_and_needs_no_database(failing: Failing) -> None:
+    watch = Watch(lambda: None)
+    try:
+        watch.keep_up({"n1": Watched("fake://n1")})
+        until(lambda: "n1" in watch.looks(), 30, what="the look that works")
+        assert failing.left == 0
+    finally:
+        watch.stop()
+
+
+def test_a_node_that_moved_gets_another_watcher(failing: Failing) -> None:
+    watch = Watch(lambda: None)
+    try:
+        watch.keep_up({"n1": Watched("fake://old")})
+        threads = watch.threads()
+        watch.keep_up({"n1": Watched("fake://old")})
+        assert watch.threads() == threads
+        watch.keep_up({"n1": Watched("fake://new")})
+        assert not set(watch.threads()) & set(threads)
+    finally:
+        watch.stop()
+
+
+@pytest.mark.django_db
+def test_an_old_look_says_nothing(cluster: Cluster) -> None:
+    cluster.add_node(cpus=4)
+    runs = cluster.submit()
+    cluster.settle()
+    blind = Watch(lambda: None)
+    cluster.scheduler.watch = blind
+    blind._watchers = cluster._watchers
+    cluster.ahead(OLD.total_seconds() + 1)
+    assert blind.looks() == {}
+    assert blind.blind()["n1"] > OLD.total_seconds()
+    blind.keep_up = lambda nodes: None  # type: ignore[method-assign]
+    waits = cluster.submit(name="waits")
+    cluster.ahead(600)
+    cluster.scheduler.tick()
+    assert cluster.job(runs).state == "RUNNING", "not lost: nobody has asked the node"
+    assert cluster.job(waits).state == "WAITING", "nothing is placed on a node that nobody sees"
+    node = Node.objects.get()
+    assert (node.health, "Nobody has seen it" in node.health_reason) == ("unreachable", True)
+    assert Event.objects.filter(kind="node.unreachable").count() == 1
+    cluster.tick()
+    assert Node.objects.get().health == "ready"
+    assert cluster.job(waits).state == "RUNNING"

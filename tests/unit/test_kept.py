@@ -1,0 +1,90 @@
+"""No thread of ours dies of an exception, and one that is stuck is replaced."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from itertools import count
+
+import pytest
+from django.db import OperationalError
+
+from portal import kept
+from portal.kept import Kept
+from tests.helpers import until
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept, "_FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def stuck() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.mark.parametrize("error", [RuntimeError, OperationalError, MemoryError, SystemExit, KeyboardInterrupt])
+def test_a_step_that_raises_is_repeated(error: type[BaseException]) -> None:
+    steps, calm = count(), threading.Event()
+
+    def step() -> None:
+        if next(steps) < 3:
+            raise error
+        calm.set()
+        thread.stop()
+
+    thread = Kept("it", step, longest=60)
+    thread.keep()
+    assert calm.wait(30)
+
+
+def test_one_that_keeps_failing_is_late() -> None:
+    thread = Kept("it", lambda: 1 // 0, longest=60)  # type: ignore[arg-type,return-value]
+    thread.keep()
+    assert not thread.is_late()
+    until(thread.is_late, 30, what="it is told")
+    thread.stop()
+
+
+def test_a_stuck_one_is_replaced_and_ends_when_it_comes_back(stuck: threading.Event) -> None:
+    seen: list[threading.Thread] = []
+
+    def step() -> None:
+        seen.append(threading.current_thread())
+        if len(seen) == 1:
+            stuck.wait(60)
+        else:
+            thread._stopped.wait(0.01)
+
+    thread = Kept("it", step, longest=0.05)
+    thread.keep()
+    until(lambda: thread.age() > 0.05, 30)
+    assert thread.is_late()
+    thread.keep()
+    until(lambda: len(seen) > 3, 30, what="the new one works")
+    stuck.set()
+    seen[0].join(30)
+    assert not seen[0].is_alive()
+    thread.stop()
+
+
+def test_threads_that_stay_stuck_do_not_pile_up(stuck: threading.Event) -> None:
+    before = threading.active_count()
+    thread = Kept("it", lambda: bool(stuck.wait(60)) and None, longest=0.0)
+    for _ in range(20):
+        thread.keep()
+    assert threading.active_count() - before <= 5
+    thread.stop()
+
+
+def test_keep_leaves_a_working_one_alone(stuck: threading.Event) -> None:
+    started: list[int] = []
+    thread = Kept("it", lambda: started.append(1) or (bool(stuck.wait(60)) and None), longest=60)  # type: ignore[func-returns-value]
+    for _ in range(5):
+        thread.keep()
+    until(lambda: started, 30)
+    assert started == [1]
+    thread.stop()

@@ -22,11 +22,11 @@ class Failing(FakeRuntime):
 
     left = 3
 
-    def list(self) -> list[ContainerStatus]:
+    def list(self, *, doubted: bool = False) -> list[ContainerStatus]:
         if self.left:
             self.left -= 1
             raise InterfaceError("connection already closed")
-        return super().list()
+        return super().list(doubted=doubted)
 
 
 @pytest.fixture

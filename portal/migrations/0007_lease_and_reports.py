@@ -3,7 +3,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("portal", "0005_former_users"),
+        ("portal", "0006_session_epoch"),
     ]
 
     operations = [

@@ -10,9 +10,9 @@ run: ## start the portal; everything it needs is set up first
 	@scripts/setup run
 	@exec $(PYTHON) manage.py up
 
-test: ## lint, then every test; parts the machine lacks are skipped, unless LONGSHORE_REQUIRE names them
+test: ## lint and every test; parts the machine lacks are skipped, unless LONGSHORE_REQUIRE names them
 	@scripts/setup test
-	@scripts/lint && lint=0 || lint=1; $(PYTHON) -m pytest $(ARGS) && exit $$lint
+	@exec $(PYTHON) -m tests.lanes $(ARGS)
 
 bench: ## measure, and print the figures as ratios taken in one run
 	@scripts/setup test

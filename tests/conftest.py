@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -38,6 +39,13 @@ def _default_vc(sender: AppConfig, using: str, **_: Any) -> None:
 
 
 post_migrate.connect(_default_vc, dispatch_uid="tests.default_vc")
+
+
+def pytest_configure() -> None:
+    """Whoever ends a run means the same as Ctrl-C: what tests have started is to be taken down. A shell's ``&`` makes
+    its children ignore that, and they theirs."""
+    for ending in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(ending, signal.default_int_handler)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

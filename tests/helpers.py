@@ -18,12 +18,17 @@ T = TypeVar("T")
 
 def until(condition: Callable[[], T], timeout: float = 10.0, every: float = 0.02, what: str = "") -> T:
     """The first truthy answer; fails when the time is over. For what happens in another thread or process."""
-    deadline = time.monotonic() + timeout
+    began = time.monotonic()
     while not (answer := condition()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"Not within {timeout} s: {what or condition}", pytrace=True)
+        if time.monotonic() > began + timeout * patience():
+            pytest.fail(f"Not within {time.monotonic() - began:.0f} s: {what or condition}", pytrace=True)
         time.sleep(every)
     return answer
+
+
+def patience() -> float:
+    """How much longer all things take while this many wait for each core of the machine."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
 
 
 def need(part: str) -> None:

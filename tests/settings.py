@@ -1,4 +1,7 @@
-"""The portal's own settings in a folder of its own, with a password hash that costs nothing."""
+"""The portal's own settings in a folder of its own, with a password hash that costs nothing.
+
+DATABASE_URL=postgres stands for a private PostgreSQL that lives as long as this process.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,12 @@ HOME_OF_TESTS = tempfile.mkdtemp(prefix="longshore-tests-")
 atexit.register(shutil.rmtree, HOME_OF_TESTS, ignore_errors=True)
 os.environ["LONGSHORE_HOME"] = HOME_OF_TESTS
 os.environ.setdefault("LONGSHORE_LOG_LEVEL", "WARNING")
+if os.environ.get("DATABASE_URL") == "postgres":
+    from tests.bed.postgres_bed import postgres
+
+    private = postgres()
+    os.environ["DATABASE_URL"] = private.__enter__()
+    atexit.register(private.__exit__, None, None, None)
 
 from portal.settings import *  # noqa: E402, F403
 from portal.settings import DATABASES, STORAGES  # noqa: E402

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -104,7 +105,8 @@ def bury_the_dead() -> None:
         pid = int(folder.name.removeprefix(PREFIX).partition("-")[0])
         if not Path(f"/proc/{pid}").exists():
             network = f"10.{100 + pid % 100}.{pid // 100 % 250}"
-            _script(folder, network, f"ls{pid}", "down", "--purge", "--now")
+            with contextlib.suppress(RuntimeError):  # another session does it at the same time
+                _script(folder, network, f"ls{pid}", "down", "--purge", "--now")
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.helpers import until
 
 SCRIPT = Path(__file__).with_name("hdfs-start.sh")
+PREFIX = "longshore-hdfs-"
 CACHE = Path(__file__).resolve().parents[2] / ".venv" / "hdfs"
 
 
@@ -26,7 +27,8 @@ class HdfsBed:
     user = "hdfs"
 
     def __init__(self) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="longshore-hdfs-"))
+        bury_the_dead()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         try:
             self.start()
         except BaseException:
@@ -74,17 +76,30 @@ class HdfsBed:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def _script(self, *arguments: str, check: bool = True, user: str = "") -> str:
-        done = subprocess.run(
-            ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(self.folder), *arguments],
-            env={**os.environ, "HDFS_SUPERUSER": user or self.user},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        if check and done.returncode:
-            raise RuntimeError(f"hdfs-start.sh {' '.join(arguments)}: {done.stderr[-2000:]}")
-        return done.stdout
+        return _script(self.folder, *arguments, check=check, user=user or self.user)
+
+
+def bury_the_dead() -> None:
+    """End and delete those whose test session was killed before it could."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _script(folder, "stop", check=False)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _script(folder: Path, *arguments: str, check: bool = True, user: str = HdfsBed.user) -> str:
+    done = subprocess.run(
+        ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(folder), *arguments],
+        env={**os.environ, "HDFS_SUPERUSER": user},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    if check and done.returncode:
+        raise RuntimeError(f"hdfs-start.sh {' '.join(arguments)}: {done.stderr[-2000:]}")
+    return done.stdout
 
 
 def _alive(pid: int) -> bool:

@@ -1,16 +1,21 @@
-"""A private PostgreSQL: its files in a folder of its own, reachable only through a socket in that folder."""
+"""A private PostgreSQL: its files in a folder of its own, reachable only through a socket in that folder.
+
+``DATABASE_URL=postgres pytest tests/api`` runs tests on one (see tests/settings.py).
+"""
 
 from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import mkdtemp
+from tempfile import gettempdir, mkdtemp
 
 USER = "postgres"  # the server refuses to run as root
+PREFIX = "longshore-postgres-"
 
 
 def programs() -> Path | None:
@@ -28,7 +33,8 @@ def missing() -> str:
 @contextmanager
 def postgres() -> Iterator[str]:
     """The DATABASE_URL of a fresh server, which is ended and deleted afterwards."""
-    folder = Path(mkdtemp(prefix="longshore-postgres-"))
+    bury_the_dead()
+    folder = Path(mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
     try:
         if os.geteuid() == 0:
             shutil.chown(folder, USER, USER)
@@ -41,11 +47,27 @@ def postgres() -> Iterator[str]:
             _wait(tools, folder)
             yield f"postgres://{USER}@/{folder}/postgres"
         finally:
-            # runuser passes nothing on: the server's own number is in the first line of its file
-            os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), 2)
+            _signal(folder, signal.SIGINT)
             process.wait(20)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def bury_the_dead() -> None:
+    """End and delete servers whose test session was killed before it could."""
+    for folder in Path(gettempdir()).glob(f"{PREFIX}*"):
+        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _signal(folder, signal.SIGQUIT)
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _signal(folder: Path, which: int) -> None:
+    """runuser passes nothing on: the server's own number is in the first line of its file."""
+    try:
+        os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), which)
+    except (OSError, IndexError):
+        pass  # it has ended, or never began
 
 
 def _wait(tools: Path, folder: Path) -> None:

@@ -1,5 +1,5 @@
 """A virtual cluster is deleted in the moment in which somebody submits to it. What matters is PostgreSQL, where writers
-do not take turns (tests/acceptance/test_postgres.py runs this there too)."""
+do not take turns (the lane of that name runs this there too)."""
 
 from __future__ import annotations
 

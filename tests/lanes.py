@@ -24,11 +24,23 @@ from pathlib import Path
 from tests.bed import docker_bed, hdfs_bed, postgres_bed
 
 ROOT = Path(__file__).resolve().parents[1]
-MARK = "LONGSHORE_LANES"  # in the environment of everything that a run starts, with its process id
-ENGINES = 3  # lanes that share the acceptance tests
-# Seconds that a file of the acceptance tests takes, where it is not some twenty.
+MARK = "TEST_LANES"  # in the environment of everything that a run starts, with its process id
+ENGINES = 4  # lanes that share the acceptance tests
+# How long a file of the acceptance tests takes beside the others, where it is not some twenty.
 LONG = {
-    "test_two_nodes.py": 100,
+    "test_chaos.py": 140,
+    "test_clients.py": 90,
+    "test_code_docker.py": 120,
+    "test_docker_runtime.py": 110,
+    "test_files_and_ssh.py": 50,
+    "test_hdfs_store.py": 60,
+    "test_hold_docker.py": 80,
+    "test_main_job.py": 100,
+    "test_pai_fs.py": 200,
+    "test_store_dies.py": 50,
+    "test_two_nodes.py": 130,
+    "test_up.py": 80,
+    "test_webhdfs_clients.py": 60,
 }
 _FOUND = re.compile(r"(\d+) (failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?)\b")
 _RULE = re.compile(r"^=+ (.+?) =+$")

@@ -17,9 +17,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psycopg
 
 from clusters.runtime import LABEL_INSTANCE, LABEL_JOB
 from tests.bed.docker_bed import BedNode
+from tests.bed.postgres_bed import USER
 from tests.helpers import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -38,22 +40,20 @@ class Portal:
         self.url = f"http://{self.settings['LONGSHORE_BIND']}"
         self.output = home / "output.txt"
         self.process: subprocess.Popen[bytes] | None = None
-        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=10)
+        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=30)
 
     # --- processes ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Returns when it is ready and this client has a token."""
         told = len(self.text())
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(("LONGSHORE_", "DJANGO_"))}
-        ours.pop("DATABASE_URL", None)
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "up"],
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 stdin=subprocess.DEVNULL,
-                env={**ours, **self.settings},
+                env=self.environment(),
                 start_new_session=True,
             )
         process = self.process
@@ -62,6 +62,11 @@ class Portal:
         password = (self.home / "secrets" / "admin-password").read_text().strip()
         answer = self.http.post("/token", json={"username": "admin", "password": password})
         self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+
+    def environment(self) -> dict[str, str]:
+        """Of its processes: nothing that concerns this one."""
+        foreign = ("LONGSHORE_", "DJANGO_", "DATABASE_URL")
+        return {**{name: value for name, value in os.environ.items() if not name.startswith(foreign)}, **self.settings}
 
     def terminate(self) -> float:
         """Ends it as Ctrl-C does; how many seconds that took. Nothing may be left."""
@@ -200,6 +205,10 @@ class Portal:
 
     def rows(self, query: str) -> list[Any]:
         """Read straight from its database: what no route shows."""
+        if address := self.settings.get("DATABASE_URL"):
+            folder, _, name = address.partition("@/")[2].rpartition("/")  # as of tests.bed.postgres_bed
+            with psycopg.connect(host=folder, user=USER, dbname=name, connect_timeout=20) as database:
+                return database.execute(query.replace("`", '"')).fetchall()
         with closing(sqlite3.connect(f"file:{self.home}/longshore.sqlite3?mode=ro", uri=True, timeout=20)) as database:
             return database.execute(query).fetchall()
 

@@ -20,6 +20,7 @@
 #   docker-bed.sh start-dockerd I           start it again
 #   docker-bed.sh crash I | boot I          power loss: every process of the node dies / boots again
 #   docker-bed.sh freeze I | thaw I         hang: every process of the node stops running (cgroup freezer)
+#   docker-bed.sh fill I | drain I          the disk of its data root is full (with BED_TMPFS=1)
 #
 # Needs root, and: docker.io iproute2 iptables util-linux openssl openssh-client tini|docker-init curl; openssh-server
 # for the ssh way in. Beds with different BED_DIR, BED_NET and BED_BR (11 letters at most) live side by side.
@@ -340,8 +341,10 @@ case "${1:-}" in
   boot) start_node "$2"; wait_node "$2";;
   freeze) fz "$2" FROZEN;;
   thaw) fz "$2" THAWED;;
+  fill) d=$(dir "$2")/data; mount -o "remount,size=$(df -k --output=used "$d" | tail -1 | tr -d ' ')k" "$d";;
+  drain) mount -o remount,size=8g "$(dir "$2")/data";;
   _init) shift; node_init "$@";;
   _main) shift; node_main "$@";;
   _dockerd) shift; node_dockerd "$@";;
-  *) sed -n '2,34p' "$SELF"; exit 2;;
+  *) sed -n '2,35p' "$SELF"; exit 2;;
 esac

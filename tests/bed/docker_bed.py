@@ -65,7 +65,8 @@ class BedNode:
         return self.bed.folder / "home" / ".ssh"
 
     def fault(self, what: str) -> None:
-        """cut, heal, kill-dockerd, stop-dockerd, start-dockerd, crash, boot, freeze, thaw: see docker-bed.sh."""
+        """cut, heal, kill-dockerd, stop-dockerd, start-dockerd, crash, boot, freeze, thaw, fill, drain:
+        see docker-bed.sh."""
         self.bed.run(what, str(self.number))
 
     def run(self, *command: str) -> str:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
@@ -30,27 +31,70 @@ def missing() -> str:
     return "" if programs() else "postgresql is not installed"
 
 
+class Postgres:
+    """A fresh server. ``url`` is what DATABASE_URL takes; ``close`` ends and deletes it."""
+
+    def __init__(self) -> None:
+        bury_the_dead()
+        self.folder = Path(mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+        self.url = f"postgres://{USER}@/{self.folder}/postgres"
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, USER, USER)
+        tools = programs()
+        assert tools is not None
+        self._tools = tools
+        data = self.folder / "data"
+        try:
+            _run(tools / "initdb", "--pgdata", data, "--username", USER, "--auth", "trust", "--no-sync")
+            with (data / "postgresql.conf").open("a") as file:
+                file.write(f"listen_addresses=''\nunix_socket_directories='{self.folder}'\nfsync=off\n")
+            self._control("start")
+        except BaseException:
+            self.close()
+            raise
+
+    def restart(self) -> None:
+        """Every session is ended at once, and for a moment nobody answers."""
+        self._control("restart", "-m", "fast")
+
+    def end_sessions(self) -> None:
+        """As an administrator, or a middle box that forgets connections, does."""
+        ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        _run(self._tools / "psql", "-h", self.folder, "-U", USER, "-c", f"{ended} AND backend_type = 'client backend'")
+
+    def freeze(self) -> None:
+        """It takes connections and says nothing."""
+        for pid in self._processes():
+            os.kill(pid, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        for pid in self._processes():
+            os.kill(pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self.thaw()
+        _end(self.folder, signal.SIGINT)
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _control(self, *what: str) -> None:
+        data, log = self.folder / "data", self.folder / "log"
+        _run(self._tools / "pg_ctl", *what, "-D", data, "-l", log, "-w", "-t", "60")
+
+    def _processes(self) -> list[int]:
+        server = _server(self.folder)
+        below = Path(f"/proc/{server}/task/{server}/children").read_text().split() if server else []
+        return [pid for pid in (server, *map(int, below)) if pid]
+
+
 @contextmanager
 def postgres() -> Iterator[str]:
     """The DATABASE_URL of a fresh server, which is ended and deleted afterwards."""
-    bury_the_dead()
-    folder = Path(mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
+    server = Postgres()
     try:
-        if os.geteuid() == 0:
-            shutil.chown(folder, USER, USER)
-        tools = programs()
-        assert tools is not None
-        _run(tools / "initdb", "--pgdata", folder / "data", "--username", USER, "--auth", "trust", "--no-sync")
-        server = ["-D", folder / "data", "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        process = subprocess.Popen([*_as_user(), tools / "postgres", *server], stderr=(folder / "log").open("wb"))
-        try:
-            _wait(tools, folder)
-            yield f"postgres://{USER}@/{folder}/postgres"
-        finally:
-            _signal(folder, signal.SIGINT)
-            process.wait(20)
+        yield server.url
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        server.close()
 
 
 def bury_the_dead() -> None:
@@ -58,30 +102,29 @@ def bury_the_dead() -> None:
     for folder in Path(gettempdir()).glob(f"{PREFIX}*"):
         pid = folder.name.removeprefix(PREFIX).partition("-")[0]
         if pid.isdigit() and not Path("/proc", pid).exists():
-            _signal(folder, signal.SIGQUIT)
+            _end(folder, signal.SIGQUIT)
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _signal(folder: Path, which: int) -> None:
-    """runuser passes nothing on: the server's own number is in the first line of its file."""
-    try:
-        os.kill(int((folder / "data" / "postmaster.pid").read_text().split()[0]), which)
-    except (OSError, IndexError):
-        pass  # it has ended, or never began
-
-
-def _wait(tools: Path, folder: Path) -> None:
+def _end(folder: Path, which: int) -> None:
     from tests.helpers import until
 
-    until(
-        lambda: subprocess.run([tools / "pg_isready", "-h", folder, "-U", USER], capture_output=True).returncode == 0,
-        timeout=30,
-        what="PostgreSQL answers",
-    )
+    if server := _server(folder):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(server, which)
+        until(lambda: not Path("/proc", str(server)).exists(), 20, what="PostgreSQL has ended")
+
+
+def _server(folder: Path) -> int:
+    """Its process id, 0 if it does not run."""
+    try:
+        return int((folder / "data" / "postmaster.pid").read_text().split()[0])
+    except (OSError, IndexError):
+        return 0
 
 
 def _run(*command: str | Path) -> None:
-    done = subprocess.run([*_as_user(), *command], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*_as_user(), *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90)
     assert done.returncode == 0, done.stderr
 
 

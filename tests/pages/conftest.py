@@ -28,15 +28,14 @@ _CHROMIUM = [
     "--disable-sync",
     "--no-first-run",
 ]
+PATIENCE = 30_000  # milliseconds; a page that other processes leave no room is not broken
 _RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 _COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 
 
-expect.set_options(timeout=20_000)
-
-
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE)
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=chromium(), args=_CHROMIUM)
         yield started
@@ -101,7 +100,7 @@ def tab(browser: Browser, site: str) -> Iterator[Callable[..., Tab]]:
         if user is not None:
             context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])
         shown = Tab(context.new_page(), site)
-        shown.page.set_default_timeout(30_000)  # a busy machine is no failure
+        shown.page.set_default_timeout(PATIENCE)
         shown.page.on("pageerror", lambda error: shown.faults.append(str(error)))
         shown.page.on("console", lambda said: said.type == "error" and shown.faults.append(said.text))
         return shown

@@ -26,6 +26,12 @@ from tests.helpers import until
 from tests.pages.conftest import Tab, session_of
 
 
+@pytest.fixture(autouse=True)
+def _no_slow_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a page shows here it was woken for, however long that takes."""
+    monkeypatch.setattr(stream, "HEARTBEAT", 600.0)
+
+
 def changed(job: Job, **values: object) -> None:
     """What the scheduler does when a job moves: rows, an event, a wake-up."""
     Job.objects.filter(pk=job.pk).update(changed_at=timezone.now(), **values)
@@ -42,7 +48,7 @@ def test_it_shows_a_new_state_without_a_reload(tab: Callable[..., Tab], alice: U
     page.evaluate("window.stayed = true")
     Task.objects.filter(job=job).update(state="SUCCEEDED", exit_code=0, finished_at=timezone.now())
     changed(job, state="SUCCEEDED", completed_at=timezone.now())
-    expect(page.locator("h1 ~ .ls-state")).to_have_text("Succeeded", timeout=4000)
+    expect(page.locator("h1 ~ .ls-state")).to_have_text("Succeeded")
     expect(page.locator("tbody .ls-state").first).to_have_text("Succeeded")
     assert page.evaluate("window.stayed")
 
@@ -53,10 +59,10 @@ def test_it_updates_a_row_and_tells_of_new_jobs_without_moving_the_others(tab: C
     page = tab(alice).open("/jobs")
     expect(page.locator("[data-live]")).to_have_text("Live")
     changed(job, state="SUCCEEDED", completed_at=timezone.now())
-    expect(page.locator("tbody tr .ls-state")).to_have_text("Succeeded", timeout=4000)
+    expect(page.locator("tbody tr .ls-state")).to_have_text("Succeeded")
     make_job("alice", "second")
     wake.notify("pages")
-    expect(page.locator("#jobs-news")).to_contain_text("1 new job.", timeout=4000)
+    expect(page.locator("#jobs-news")).to_contain_text("1 new job.")
     assert page.locator("tbody tr").count() == 1
     page.click("#jobs-news a")
     expect(page.locator("tbody tr")).to_have_count(2)
@@ -69,7 +75,7 @@ def test_it_leaves_a_selected_row_alone_until_it_is_let_go(tab: Callable[..., Ta
     expect(page.locator("[data-live]")).to_have_text("Live")
     page.check("tbody input")
     changed(job, execution="STOP", stopped_by="alice")
-    expect(page.locator("#facet-stopping span")).to_have_text("1", timeout=4000)
+    expect(page.locator("#facet-stopping span")).to_have_text("1")
     expect(page.locator("tbody tr .ls-state")).to_have_text("Running")
     page.click("tbody input")
     expect(page.locator("tbody tr .ls-state")).to_have_text("Stopping")
@@ -85,7 +91,7 @@ def test_it_follows_after_a_tab_was_changed_without_loading_the_page(tab: Callab
     expect(page.locator("[data-live]")).to_have_text("Live")
     add_event(job, "task.state", "A thing happened.")
     wake.notify("pages")
-    expect(page.locator("#job-tab")).to_contain_text("A thing happened.", timeout=4000)
+    expect(page.locator("#job-tab")).to_contain_text("A thing happened.")
     assert page.evaluate("window.stayed")
 
 

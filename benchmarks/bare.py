@@ -5,14 +5,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from a2wsgi import WSGIMiddleware
 from django.conf import settings
 from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-THREADS = 16  # as portal.asgi has
+from portal.bridge import Bridge
+
 PATH = "/constant"
+_LIMITS: Any = {"PATIENCE": 20, "CONNECTIONS": 4096, "CONNECTIONS_PER_ADDRESS": 256}  # of portal.settings
 
 
 def constant(request: HttpRequest) -> HttpResponse:
@@ -21,5 +22,5 @@ def constant(request: HttpRequest) -> HttpResponse:
 
 urlpatterns = [path(PATH[1:], constant)]
 
-settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="none", USE_TZ=True)
-application: Any = WSGIMiddleware(get_wsgi_application(), workers=THREADS)
+settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="none", USE_TZ=True, **_LIMITS)
+application: Any = Bridge(get_wsgi_application(), lambda environ: 0)

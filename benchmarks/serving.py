@@ -124,7 +124,7 @@ def _bare_server() -> Iterator[int]:
     web = children("127.0.0.1", str(port))[0].argv
     command = [
         sys.executable,
-        *("benchmarks.bare:application" if part.startswith("portal.") else part for part in web[1:]),
+        *("benchmarks.bare:application" if part == "portal.asgi:application" else part for part in web[1:]),
     ]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
     try:

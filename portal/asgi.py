@@ -11,18 +11,29 @@ from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
-from a2wsgi import WSGIMiddleware
 from django.core.handlers.asgi import ASGIHandler
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 
-_THREADS = 16  # each keeps its database connection
 _wsgi: Any = get_wsgi_application()
 
+from portal import bodies
+from portal.bridge import Bridge
 from portal.proxies import believing
 from portal.webhdfs import app as _files
+from portal.webhdfs import who
 from portal.webhdfs.messages import is_ours as _is_file
 
-_pages: Any = WSGIMiddleware(_wsgi, workers=_THREADS)
+
+def _limit(environ: dict[str, Any]) -> int:
+    """Bytes that a body may have beyond what is taken from anybody."""
+    close_old_connections()
+    if not who.is_signed_in(environ.get("HTTP_AUTHORIZATION", ""), environ.get("HTTP_COOKIE", "")):
+        return bodies.ANONYMOUS
+    return bodies.UPLOAD if environ["PATH_INFO"].startswith("/files") else bodies.SIGNED_IN
+
+
+_pages = Bridge(_wsgi, _limit)
 
 
 class _Streams(ASGIHandler):
@@ -37,12 +48,22 @@ _streams = _Streams()
 
 
 async def _application(scope: Any, receive: Any, send: Any) -> None:
-    if scope["type"] == "http" and scope["path"].startswith("/stream/"):
-        await _streams(scope, receive, send)
-    elif scope["type"] == "http" and _is_file(scope["path"]):
+    if scope["type"] == "lifespan":
+        await _lifespan(receive, send)
+    elif scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1000})
+    elif _is_file(scope["path"]):
         await _files.application(scope, receive, send)
+    elif scope["path"].startswith("/stream/") and not bodies.has_body(scope):  # with one: a page that is not there
+        await _streams(scope, receive, send)
     else:
         await _pages(scope, receive, send)
+
+
+async def _lifespan(receive: Any, send: Any) -> None:
+    while (await receive())["type"] == "lifespan.startup":
+        await send({"type": "lifespan.startup.complete"})
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 application = believing(_application)

@@ -8,6 +8,8 @@
     │   ├─ NoUser                          400 NoUserError
     │   └─ UnknownVirtualCluster           400 NoVirtualClusterError
     ├─ TooLarge                            413 (no code, CONTRACT 1.3)
+    ├─ TooSlow                             408 RequestTimeoutError
+    ├─ Crowded                             503 TooManyRequestsError
     ├─ Unauthorized                        401 UnauthorizedUserError
     ├─ LockedOut                           429 TooManyAttemptsError
     ├─ Forbidden                           403 ForbiddenUserError
@@ -86,6 +88,18 @@ class TooLarge(LongshoreError):
     """request entity too large"""
 
     code, status = None, 413
+
+
+class TooSlow(LongshoreError):
+    """The request came too slowly or broke off. Send it again."""
+
+    code, status = "RequestTimeoutError", 408
+
+
+class Crowded(LongshoreError):
+    """Too many do this at once. Try again later."""
+
+    code, status = "TooManyRequestsError", 503
 
 
 class Unauthorized(LongshoreError):

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
 from django.utils.deprecation import MiddlewareMixin
 
+from portal.bridge import REFUSAL
 from portal.errors import LongshoreError
 from portal.pages import error_answer
 
@@ -36,7 +37,12 @@ class SecurityHeaders(MiddlewareMixin):
 
 
 class Errors(MiddlewareMixin):
-    """A LongshoreError raised by a page becomes an error page; below ``/api`` the JSON that API clients know."""
+    """A LongshoreError raised by a page becomes an error page; below ``/api`` the JSON that API clients know. The same
+    for one that the request met before it came here."""
+
+    def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
+        error = request.META.get(REFUSAL)
+        return error_answer(request, error) if isinstance(error, LongshoreError) else None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
         return error_answer(request, error) if isinstance(error, LongshoreError) else None

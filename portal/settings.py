@@ -142,6 +142,11 @@ SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]  # a browser's Origin, when a proxy that is not believed speaks http with us
 FILE_UPLOAD_PERMISSIONS = 0o600  # of the collected static files too: this process serves them itself
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
+FILE_UPLOAD_TEMP_DIR = str(private.folder("LONGSHORE_HOME", HOME / "uploads"))
+# The portal and its clients: see portal.connection.
+PATIENCE = number("LONGSHORE_PATIENCE", 20, least=1)  # seconds a client may keep us waiting
+CONNECTIONS = number("LONGSHORE_CONNECTIONS", 4096, least=16)
+CONNECTIONS_PER_ADDRESS = number("LONGSHORE_CONNECTIONS_PER_ADDRESS", 256, least=8)
 
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"

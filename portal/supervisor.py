@@ -52,7 +52,7 @@ def children(host: str, port: str, tls: tuple[str, str] | None = None) -> list[C
     web += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
     if tls:
         web += ["--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]]
-    web += ["--timeout-graceful-shutdown", "3", "--lifespan", "on"]
+    web += ["--timeout-graceful-shutdown", "3", "--lifespan", "on", "--http", "portal.connection:Connection"]
     return [
         Child("web", web),
         Child("scheduler", [*manage, "runscheduler"]),

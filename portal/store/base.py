@@ -79,6 +79,31 @@ def _bytes(name: str) -> bytes:
         raise BadPath("A name in the store is text.") from None
 
 
+class Writing(Protocol):
+    """A file that is being written. Each call may come from another thread, one after the other; a writer who is waited
+    for holds none. It ends with ``keep`` or ``drop``."""
+
+    def add(self, piece: bytes) -> None: ...
+
+    def keep(self) -> int:
+        """The file has its name and all that was added; its size."""
+        ...
+
+    def drop(self) -> None:
+        """Nothing of it stays, but what was appended to a file that was there. After ``keep`` it does nothing."""
+        ...
+
+
+def fill(writing: Writing, chunks: Iterable[bytes]) -> int:
+    """All of the chunks, and the size; nothing when they raise."""
+    try:
+        for chunk in chunks:
+            writing.add(chunk)
+        return writing.keep()
+    finally:
+        writing.drop()
+
+
 class Store(Protocol):
     """Every method may be called from several threads and raises only the errors above, and ``write`` what its
     ``chunks`` raise."""
@@ -95,8 +120,16 @@ class Store(Protocol):
         ``owner`` is given the file and the folders that were missing; empty leaves them the portal's."""
         ...
 
+    def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
+        """``write`` for who has not all chunks at hand."""
+        ...
+
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
         """Add to the file's end and return its new size. What arrived before a failure stays. PathNotFound."""
+        ...
+
+    def begin_append(self, path: str) -> Writing:
+        """``append`` for who has not all chunks at hand."""
         ...
 
     def truncate(self, path: str, size: int) -> None:

@@ -21,16 +21,28 @@ from hdfs.client import _Request
 from requests.adapters import HTTPAdapter
 
 from portal.errors import BadRequest, LongshoreError
-from portal.store.base import PART, BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage, names_of
+from portal.store.base import (
+    PART,
+    BadPath,
+    Entry,
+    PathExists,
+    PathNotFound,
+    StoreUnavailable,
+    Usage,
+    Writing,
+    fill,
+    names_of,
+)
 from portal.store.breaker import Breaker
+from portal.store.datanode import ANSWERS, SENDS, Sending
 from portal.store.reading import Reading
 
 # Seconds: to connect and to answer. Sending counts as connecting, and a busy DataNode takes its time.
 NAMENODE = (3.0, 20.0)
-DATANODE = (15.0, 30.0)
+DATANODE = (SENDS, ANSWERS)
 REST = 2.0  # seconds a NameNode that did not answer is left alone
 _CONNECTIONS = 64
-_BLOCK = 1 << 20
+_BLOCK = 1 << 18
 
 _KINDS: dict[str, type[LongshoreError]] = {
     "FileNotFoundException": PathNotFound,
@@ -43,10 +55,6 @@ _KINDS: dict[str, type[LongshoreError]] = {
     "PathComponentTooLongException": BadPath,
     "HadoopIllegalArgumentException": BadRequest,
 }
-
-
-class _Broken(Exception):
-    """What was to be written broke off; HDFS is not to blame."""
 
 
 class _Client(InsecureClient):
@@ -90,30 +98,23 @@ class HdfsStore:
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
     ) -> int:
+        return fill(self.begin(path, owner=owner, mode=mode, overwrite=overwrite), chunks)
+
+    def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
         target = _plain(path)
         folder = target.rpartition("/")[0]
         self._refuse(target, overwrite)
         self.mkdirs(folder or "/", owner=owner)
-        part = f"{folder}/.{uuid.uuid4().hex}{PART}"
-        try:
-            size = self._send(part, chunks, overwrite=True)
-            self._check_length(part, path, size)
-            self._mark(part, owner, mode)
-            with self._translated(path):
-                self._client._rename(part, destination=target, renameoptions="OVERWRITE" if overwrite else "NONE")
-            return size
-        except BaseException:
-            with suppress(LongshoreError), self._translated(part):
-                self._client.delete(part)
-            raise
+        return _New(self, path, f"{folder}/.{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
+        return fill(self.begin_append(path), chunks)
+
+    def begin_append(self, path: str) -> Writing:
         before = self.stat(path)
         if before.is_dir:
             raise BadPath(f"{path} is a folder.")
-        size = before.size + self._send(_plain(path), chunks, append=True)
-        self._check_length(_plain(path), path, size)
-        return size
+        return _Appended(self, path, _plain(path), self._send(path, _plain(path), append=True), before.size)
 
     def truncate(self, path: str, size: int) -> None:
         entry = self.stat(path)
@@ -178,36 +179,11 @@ class HdfsStore:
             told = self._client.content(_plain(path))
         return Usage(told["length"], told["fileCount"], told["directoryCount"])
 
-    def _send(self, path: str, chunks: Iterable[bytes], **options: bool) -> int:
-        """Errors of ``chunks`` pass as they are: what stands around them would take them for its own."""
-        size, broken = 0, None
-
-        def counted() -> Iterator[bytes]:
-            nonlocal size, broken
-            try:
-                for chunk in chunks:
-                    if chunk:
-                        size += len(chunk)
-                        yield chunk
-            except Exception as error:
-                broken = error
-                raise
-
-        try:
-            with self._translated(path):
-                try:
-                    self._client.write(path, counted(), **options)
-                except Exception:
-                    if broken is not None:
-                        raise _Broken from None
-                    raise
-        except _Broken:
-            raise broken from None  # type: ignore[misc]
-        return size
-
-    def _check_length(self, written: str, path: str, size: int) -> None:
-        if self._stat(written).size != size:
-            raise StoreUnavailable(f"The file store (HDFS) did not keep all of {path}: it has no room left.")
+    def _send(self, path: str, written: str, *, append: bool = False) -> Sending:
+        with self._translated(path):
+            if append:
+                return Sending("POST", self._client._append(written).headers["location"])
+            return Sending("PUT", self._client._create(written, overwrite=True).headers["location"])
 
     def _stat(self, path: str) -> Entry:
         with self._translated(path):
@@ -281,6 +257,52 @@ class HdfsStore:
         reason = f"The file store (HDFS) cannot be reached ({type(error).__name__})."
         self._breaker.silent(reason)
         return StoreUnavailable(reason)
+
+
+class _Appended:
+    """A file being written. ``written`` is what it is called meanwhile."""
+
+    def __init__(self, store: HdfsStore, path: str, written: str, sending: Sending, size: int) -> None:
+        self._store, self._path, self._written, self._sending, self._size = store, path, written, sending, size
+
+    def add(self, piece: bytes) -> None:
+        self._sending.add(piece)
+        self._size += len(piece)
+
+    def keep(self) -> int:
+        """HDFS answers 201 also to bytes that it had no room for: the length tells."""
+        with self._store._translated(self._path):
+            self._sending.end()
+        if self._store._stat(self._written).size != self._size:
+            raise StoreUnavailable(f"The file store (HDFS) did not keep all of {self._path}: it has no room left.")
+        return self._size
+
+    def drop(self) -> None:
+        self._sending.close()
+
+
+class _New(_Appended):
+    """Written to a part file, which takes its name in one step."""
+
+    def __init__(self, store: HdfsStore, path: str, part: str, owner: str, mode: int, overwrite: bool) -> None:
+        super().__init__(store, path, part, store._send(path, part), 0)
+        self._owner, self._mode, self._overwrite = owner, mode, overwrite
+        self._kept = False
+
+    def keep(self) -> int:
+        size = super().keep()
+        self._store._mark(self._written, self._owner, self._mode)
+        how = "OVERWRITE" if self._overwrite else "NONE"
+        with self._store._translated(self._path):
+            self._store._client._rename(self._written, destination=_plain(self._path), renameoptions=how)
+        self._kept = True
+        return size
+
+    def drop(self) -> None:
+        super().drop()
+        if not self._kept:
+            with suppress(LongshoreError), self._store._translated(self._written):
+                self._store._client.delete(self._written)
 
 
 def _plain(path: str) -> str:

@@ -12,14 +12,25 @@ import shutil
 import stat
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from portal.errors import BadRequest
 from portal.store import rules
-from portal.store.base import PART, BadPath, Entry, PathExists, PathNotFound, StoreUnavailable, Usage, names_of
+from portal.store.base import (
+    PART,
+    BadPath,
+    Entry,
+    PathExists,
+    PathNotFound,
+    StoreUnavailable,
+    Usage,
+    Writing,
+    fill,
+    names_of,
+)
 
 _OWNER, _MODE = "user.longshore.owner", "user.longshore.mode"
 _BLOCK = 1 << 20
@@ -38,38 +49,23 @@ class LocalStore:
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
     ) -> int:
+        return fill(self.begin(path, owner=owner, mode=mode, overwrite=overwrite), chunks)
+
+    def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
         target = self._real(path)
-        part = target.with_name(f".{uuid.uuid4().hex}{PART}")
         with _translated(path):
             self._make(target.parent, owner, 0o755)
             if target.is_dir():
                 raise IsADirectoryError
             if target.exists() and not overwrite:
                 raise FileExistsError
-        try:
-            size = _write_part(path, part, chunks)
-            with _translated(path):
-                _mark(part, owner, mode)
-                if overwrite:
-                    part.replace(target)
-                else:
-                    os.link(part, target)
-            return size
-        finally:
-            part.unlink(missing_ok=True)
+        return _New(path, target, owner=owner, mode=mode, overwrite=overwrite)
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
-        real = self._real(path)
-        with _translated(path):
-            file = os.fdopen(os.open(real, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW), "ab")
-        with file:
-            for chunk in chunks:
-                with _translated(path):
-                    file.write(chunk)
-            with _translated(path):
-                file.flush()
-                os.fsync(file.fileno())
-                return file.tell()
+        return fill(self.begin_append(path), chunks)
+
+    def begin_append(self, path: str) -> Writing:
+        return _Appended(path, self._real(path), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
 
     def truncate(self, path: str, size: int) -> None:
         real = self._real(path)
@@ -179,6 +175,52 @@ class LocalStore:
                 _mark(each, owner, mode)
 
 
+class _Appended:
+    """A file being written, on the disk before it is kept."""
+
+    def __init__(self, path: str, real: Path, flags: int) -> None:
+        self._path = path
+        with _translated(path):
+            self._file = os.fdopen(os.open(real, flags, 0o600), "ab", buffering=1 << 16)
+
+    def add(self, piece: bytes) -> None:
+        with _translated(self._path):
+            self._file.write(piece)
+
+    def keep(self) -> int:
+        with _translated(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return self._file.tell()
+
+    def drop(self) -> None:
+        with suppress(OSError):  # what could not be flushed cannot be now
+            self._file.close()
+
+
+class _New(_Appended):
+    """Written beside its place, which it takes when it is kept."""
+
+    def __init__(self, path: str, target: Path, *, owner: str, mode: int, overwrite: bool) -> None:
+        self._target, self._part = target, target.with_name(f".{uuid.uuid4().hex}{PART}")
+        self._owner, self._mode, self._overwrite = owner, mode, overwrite
+        super().__init__(path, self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+
+    def keep(self) -> int:
+        size = super().keep()
+        with _translated(self._path):
+            _mark(self._part, self._owner, self._mode)
+            if self._overwrite:
+                self._part.replace(self._target)
+            else:
+                os.link(self._part, self._target)
+        return size
+
+    def drop(self) -> None:
+        super().drop()
+        self._part.unlink(missing_ok=True)
+
+
 def _entry(path: str, real: Path) -> Entry:
     status = real.lstat()
     is_dir = stat.S_ISDIR(status.st_mode)
@@ -210,21 +252,6 @@ def _attribute(real: Path, name: str) -> str:
         return os.getxattr(real, name, follow_symlinks=False).decode()
     except OSError:
         return ""
-
-
-def _write_part(path: str, part: Path, chunks: Iterable[bytes]) -> int:
-    """Errors of ``chunks`` pass as they are, those of the disk as ours. On the disk before it gets its name."""
-    size = 0
-    with _translated(path):
-        file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=1 << 16)
-    with file:
-        for chunk in chunks:
-            with _translated(path):
-                size += file.write(chunk)
-        with _translated(path):
-            file.flush()
-            os.fsync(file.fileno())
-    return size
 
 
 @contextmanager

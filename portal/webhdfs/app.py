@@ -1,62 +1,80 @@
 """The gateway as an ASGI application with threads of its own: a slow transfer holds up no page.
 
-Bytes pass in pieces both ways. A caller who goes away in the middle of an upload is an error to the store, which then
-keeps nothing of it.
+Bytes pass in pieces both ways, and each takes a thread for itself: between two pieces a transfer holds none. Of an
+upload that breaks off the store keeps nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from django.db import close_old_connections
 
+from portal.bodies import Body, Gone, has_body
+from portal.bridge import send_pieces
+from portal.connection import be_patient
 from portal.errors import LongshoreError
+from portal.store.base import Writing
 from portal.webhdfs.messages import Answer, Request, params_in, path_in
 from portal.webhdfs.operations import refused, respond
 
-THREADS = 32  # operations at work at once; a download holds one only while it reads
+THREADS = 32  # operations at work at once
+PATIENCE = 600.0  # seconds that a transfer of somebody with the right to it may pause
 log = structlog.get_logger()
+T = TypeVar("T")
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="webhdfs")
 
 
-class CallerGone(Exception):
-    """The connection was closed before all of the body had come."""
-
-
 async def application(scope: Any, receive: Any, send: Any) -> None:
-    loop = asyncio.get_running_loop()
-    body = _Body(loop, receive) if _has_body(scope) else None
-    try:
-        answer = await loop.run_in_executor(_threads, _handle, scope, body)
-    except CallerGone:
-        return
+    body = Body(receive, PATIENCE) if has_body(scope) else None
+    answer = await _in_thread(_answer, scope, lambda: respond(_request(scope)))
+    if answer.into is not None:
+        try:
+            answer = await _fill(scope, answer, answer.into, body)
+        except Gone:
+            return
     if body is not None and not body.ended:
         answer = Answer(answer.status, {**answer.headers, "Connection": "close"}, answer.body)
-    await _send(loop, answer, receive, send, head=scope["method"] == "HEAD")
+    if not isinstance(answer.body, bytes):
+        be_patient(scope, PATIENCE)
+    await _send(answer, receive, send, head=scope["method"] == "HEAD")
 
 
-def _handle(scope: Any, body: _Body | None) -> Answer:
-    close_old_connections()
+async def _fill(scope: Any, answer: Answer, into: Writing, body: Body | None) -> Answer:
+    """The answer, or why the body could not be kept. Raises Gone."""
+
+    def keep() -> Answer:
+        into.keep()
+        return answer
+
     try:
-        return respond(_request(scope, body))
+        while body is not None and (piece := await body.piece()):
+            await _in_thread(into.add, piece)
+        return await _in_thread(_answer, scope, keep)
     except LongshoreError as error:
         return refused(error)
-    except CallerGone:
-        raise
+    finally:
+        await _in_thread(into.drop)
+
+
+def _answer(scope: Any, act: Callable[[], Answer]) -> Answer:
+    close_old_connections()
+    try:
+        return act()
+    except LongshoreError as error:
+        return refused(error)
     except Exception as error:
-        if body is not None and body.gone:
-            raise CallerGone from None
         log.exception("an operation on files failed", method=scope["method"])
         return refused(LongshoreError(f"The portal failed: {type(error).__name__}."))
     finally:
         close_old_connections()
 
 
-def _request(scope: Any, body: _Body | None) -> Request:
+def _request(scope: Any) -> Request:
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
     raw = scope.get("raw_path") or scope["path"].encode()
     host = headers.get("host") or "localhost"
@@ -67,64 +85,30 @@ def _request(scope: Any, body: _Body | None) -> Request:
         headers=headers,
         address=(scope.get("client") or ("",))[0],
         url=f"{scope.get('scheme', 'http')}://{host}{raw.decode('latin-1')}",
-        body=body,
+        has_body=has_body(scope),
     )
 
 
-def _has_body(scope: Any) -> bool:
-    headers = dict(scope["headers"])
-    return headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers
-
-
-class _Body(Iterator[bytes]):
-    """The request's body for a thread of the pool. Raises CallerGone when it breaks off."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, receive: Any) -> None:
-        self._loop, self._receive = loop, receive
-        self.ended = self.gone = False
-
-    def __next__(self) -> bytes:
-        if self.ended:
-            raise StopIteration
-        message = asyncio.run_coroutine_threadsafe(self._receive(), self._loop).result()
-        if message["type"] == "http.disconnect":
-            self.gone = True
-            raise CallerGone
-        self.ended = not message.get("more_body", False)
-        return bytes(message.get("body", b""))
-
-
-async def _send(loop: asyncio.AbstractEventLoop, answer: Answer, receive: Any, send: Any, *, head: bool) -> None:
-    whole = isinstance(answer.body, bytes)
+async def _send(answer: Answer, receive: Any, send: Any, *, head: bool) -> None:
+    body = answer.body
     headers = dict(answer.headers)
-    if whole:
-        headers.setdefault("Content-Length", str(len(answer.body)))  # type: ignore[arg-type]
+    if isinstance(body, bytes):
+        headers.setdefault("Content-Length", str(len(body)))
     coded = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": answer.status, "headers": coded})
-    if whole or head:
-        body = b"" if head else answer.body
-        await send({"type": "http.response.body", "body": body})
-        _close(answer.body)
+    if isinstance(body, bytes):
+        await send({"type": "http.response.body", "body": b"" if head else body})
         return
-    await _send_pieces(loop, answer.body, receive, send)  # type: ignore[arg-type]
-
-
-async def _send_pieces(loop: asyncio.AbstractEventLoop, pieces: Iterator[bytes], receive: Any, send: Any) -> None:
-    gone = loop.create_task(_disconnected(receive))
     try:
-        while not gone.done() and (piece := await loop.run_in_executor(_threads, next, pieces, b"")):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
-        await send({"type": "http.response.body", "body": b""})
+        await send_pieces(lambda: _in_thread(next, body, b""), receive, send)
     finally:
-        gone.cancel()
-        _close(pieces)
+        await _in_thread(_close, body)
 
 
-async def _disconnected(receive: Any) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-def _close(body: Any) -> None:
+def _close(body: Iterator[bytes]) -> None:
     if hasattr(body, "close"):
         body.close()
+
+
+def _in_thread(function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+    return asyncio.get_running_loop().run_in_executor(_threads, function, *arguments)

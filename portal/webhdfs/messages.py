@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import parse_qsl, unquote_to_bytes, urlencode
 
 from portal.errors import BadRequest
-from portal.store.base import names_of
+from portal.store.base import Writing, names_of
 
 PREFIXES = ("/webhdfs/v1", "/webhdfs/api/v1")
 DATA = "data"  # the parameter that marks the second step
@@ -18,7 +18,7 @@ NO_REDIRECT = "noredirect"  # the parameter that asks for its address in the bod
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """``path`` is the store's; names of ``params`` and ``headers`` are lower case. ``body``: None when none is sent."""
+    """``path`` is the store's; names of ``params`` and ``headers`` are lower case."""
 
     method: str
     path: str
@@ -26,7 +26,7 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     address: str = ""  # of the caller
     url: str = ""  # without the query
-    body: Iterable[bytes] | None = None
+    has_body: bool = False
 
     @property
     def op(self) -> str:
@@ -71,11 +71,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is all of it, or pieces to be sent one by one; an iterator is closed at the end."""
+    """``body`` is all of it, or pieces to be sent one by one; an iterator is closed at the end. ``into``: where the
+    request's body goes before this is the answer."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     body: bytes | Iterator[bytes] = b""
+    into: Writing | None = None
 
 
 def told(value: Any, status: int = 200, **headers: str) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, BinaryIO
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from portal.store.delegation import Delegation
 from portal.webhdfs import checksum, shapes, who
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 
-PIECE = 1 << 20
+PIECE = 1 << 18  # bytes of a download that wait for their client in memory
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",
@@ -224,29 +224,24 @@ def _create(call: Call) -> Answer:
         raise PathExists(f"{call.path} already exists as a directory.")
     if there and not overwrite:
         raise PathExists(f"{call.path} for client {call.request.address} already exists.")
-    data = _data(call.request)
-    if data is None:
+    if not _has_data(call.request):
         return _redirect(call.request)
-    call.store.write(call.path, data, owner=call.owner, mode=mode, overwrite=overwrite)
-    return Answer(201, {"Location": f"{call.request.url}"})
+    into = call.store.begin(call.path, owner=call.owner, mode=mode, overwrite=overwrite)
+    return Answer(201, {"Location": f"{call.request.url}"}, into=into)
 
 
 def _append(call: Call) -> Answer:
     call.may_write(call.path)
     if call.store.stat(call.path).is_dir:
         raise PathNotFound(f"{call.path} is a folder.")
-    data = _data(call.request)
-    if data is None:
+    if not _has_data(call.request):
         return _redirect(call.request)
-    call.store.append(call.path, data)
-    return Answer()
+    return Answer(into=call.store.begin_append(call.path))
 
 
-def _data(request: Request) -> Iterable[bytes] | None:
-    """None in the first step, which has no data yet."""
-    if request.is_second_step():
-        return request.body if request.body is not None else ()
-    return None if request.flag(NO_REDIRECT) else request.body
+def _has_data(request: Request) -> bool:
+    """The first step has none yet; the second may have none either, for an empty file."""
+    return request.is_second_step() or (request.has_body and not request.flag(NO_REDIRECT))
 
 
 def _redirect(request: Request) -> Answer:

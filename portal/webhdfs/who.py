@@ -29,6 +29,11 @@ def caller(request: Request) -> Delegation:
     return found
 
 
+def is_signed_in(authorization: str, cookies: str) -> bool:
+    """Whether a bearer token or a session of the pages opens anything."""
+    return _bearer(authorization) is not None or _session_user(cookies) is not None
+
+
 def _by_delegation(request: Request) -> Delegation | None:
     token = request.params.get("delegation")
     if not token:
@@ -40,9 +45,13 @@ def _by_delegation(request: Request) -> Delegation | None:
 
 
 def _by_bearer(request: Request) -> Delegation | None:
-    scheme, _, token = request.headers.get("authorization", "").strip().partition(" ")
-    user = tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
+    user = _bearer(request.headers.get("authorization", ""))
     return Delegation(user) if user else None
+
+
+def _bearer(authorization: str) -> User | None:
+    scheme, _, token = authorization.strip().partition(" ")
+    return tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
 
 
 def _by_session(request: Request) -> Delegation | None:

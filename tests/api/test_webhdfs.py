@@ -18,12 +18,15 @@ from hypothesis import strategies as st
 
 from clusters import users
 from portal import tokens
+from portal.errors import LongshoreError
 from portal.models import User
 from portal.store import delegation, open_store
+from portal.store.base import fill
 from portal.store.local import LocalStore
 from portal.webhdfs import checksum
 from portal.webhdfs.messages import Answer, Request, params_in, path_in
 from portal.webhdfs.operations import _OPS, respond
+from portal.webhdfs.operations import refused as refusal
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +40,14 @@ def _own_store(tmp_path: Path, settings: Any) -> None:
 
 def ask(user: User | None, method: str, path: str, op: str, body: Any = None, **params: str) -> Answer:
     headers = {"authorization": f"Bearer {tokens.issue(user, 60)}"} if user else {}
-    return respond(Request(method, path, {"op": op, **params}, headers, "10.0.0.9", f"{URL}{path}", body))
+    request = Request(method, path, {"op": op, **params}, headers, "10.0.0.9", f"{URL}{path}", body is not None)
+    answer = respond(request)
+    if answer.into is not None:
+        try:
+            fill(answer.into, body or ())
+        except LongshoreError as error:
+            return refusal(error)
+    return answer
 
 
 def content(answer: Answer) -> bytes:

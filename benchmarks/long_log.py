@@ -1,0 +1,31 @@
+"""``python -m benchmarks.long_log <megabytes>``: an ended job with that much in its log, into LONGSHORE_HOME."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import django
+
+PATH = "/api/v1/user/user9/jobs/long-log/taskRoles/worker/0/logs/stdout"
+
+if __name__ == "__main__":
+    django.setup()
+    from jobs.log_lines import LineIndex
+    from jobs.log_places import place_of
+    from jobs.models import Task
+    from portal.store import open_store
+    from tests.builders import make_job
+
+    block = b"0123456789 " * 90 + b"\n"
+    index, store = LineIndex(), open_store()
+    pieces = [block * 1000] * (int(sys.argv[1]) * 1_000_000 // (1000 * len(block)))
+    for piece in pieces:
+        index.extend(piece)
+    job = make_job("user9", "long-log", state="SUCCEEDED", age=60)
+    place = place_of(Task.objects.select_related("attempt", "job").get(job=job))
+    store.write(f"{place.folder}/stdout", pieces)
+    told = {"bytes": index.size, "newlines": index.newlines, "blocks": list(index.blocks)}
+    empty = {"bytes": 0, "newlines": 0, "blocks": []}
+    record = {"version": 1, "complete": True, "reason": "", "archivedAt": 0, "stdout": told, "stderr": empty}
+    store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])

@@ -1,0 +1,255 @@
+"""What a client may keep waiting, how much it may send, how many may come: a real server around a small application."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import socket
+import threading
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+import uvicorn
+
+from portal import bodies, connection
+from portal.bridge import PIECE, REFUSAL, Bridge
+from portal.connection import Connection
+from portal.errors import Crowded, TooLarge, TooSlow
+from tests.helpers import until
+
+GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"
+
+
+def wsgi(environ: dict[str, Any], start: Any) -> Any:
+    """Answers with the size of the body; on /much with 400 pieces, each noted in ``taken``."""
+    error = environ.get(REFUSAL)
+    start(f"{error.status} No" if error else "200 OK", [("Content-Type", "text/plain")])
+    if environ["PATH_INFO"] == "/much":
+        return (taken.append(at) or b"x" * PIECE for at in range(400))
+    return [f"{len(environ['wsgi.input'].read())} of {environ['CONTENT_LENGTH']}".encode()]
+
+
+taken: list[int] = []
+
+
+@pytest.fixture
+def server(settings: Any) -> Iterator[tuple[str, int]]:
+    settings.PATIENCE, settings.CONNECTIONS_PER_ADDRESS = 1, 8
+    connection._places.cache_clear()
+    taken.clear()
+    server = uvicorn.Server(
+        uvicorn.Config(Bridge(wsgi, lambda environ: 0), port=0, http=Connection, lifespan="off", log_level="error")
+    )
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started, what="the server listens")
+        yield server.servers[0].sockets[0].getsockname()[:2]
+    finally:
+        server.should_exit = True
+        thread.join(20)
+        connection._places.cache_clear()
+
+
+def send(address: tuple[str, int], data: bytes, source: str = "127.0.0.1") -> socket.socket:
+    one = socket.socket()
+    one.settimeout(20)
+    one.bind((source, 0))
+    one.connect(address)
+    one.sendall(data)
+    return one
+
+
+def read(one: socket.socket) -> bytes:
+    """All until the server closes it."""
+    found = b""
+    try:
+        while data := one.recv(65536):
+            found += data
+    except ConnectionResetError:
+        pass
+    one.close()
+    return found
+
+
+@pytest.mark.parametrize("half", [b"", b"GET / HT", GET[:-2], b"\r\n", GET + b"GET / HTTP/1.1\r\nX"])
+def test_a_head_that_does_not_come_is_not_waited_for(server: tuple[str, int], half: bytes) -> None:
+    read(send(server, half))  # returns: the connection is closed
+
+
+def test_a_head_that_trickles_in_gains_no_time(server: tuple[str, int]) -> None:
+    one = send(server, b"GET / HTTP/1.1\r\n")
+    one.settimeout(0.1)
+
+    def is_closed() -> bool:
+        try:
+            one.sendall(b"a")
+            return one.recv(1) == b""
+        except TimeoutError:
+            return False
+        except OSError:
+            return True
+
+    until(is_closed, 20, what="the end of a head that trickles")
+    one.close()
+
+
+def test_a_head_without_an_end_is_refused(server: tuple[str, int]) -> None:
+    one = send(server, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000)
+    assert read(one).startswith(b"HTTP/1.1 431")
+
+
+def test_a_body_that_does_not_come_is_answered(server: tuple[str, int]) -> None:
+    one = send(server, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n0123456789")
+    assert one.recv(12) == b"HTTP/1.1 408"
+    one.close()
+
+
+def test_a_body_in_chunks_arrives_whole(server: tuple[str, int]) -> None:
+    head = b"POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+    assert b"6 of 6" in read(send(server, head + b"3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"))
+
+
+def test_an_answer_that_nobody_takes_is_not_made_and_not_waited_for(server: tuple[str, int]) -> None:
+    one = socket.socket()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one.connect(server)
+    one.sendall(GET.replace(b"/ ", b"/much ", 1))
+    until(lambda: taken, what="the answer has begun")
+    others = read(send(server, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")))
+    assert b"0 of 0" in others
+    until(lambda: _has_reset(one), 20, what="the end of who does not read")
+    assert len(taken) < 300  # not all 50 MB were made
+    one.close()
+
+
+def _has_reset(one: socket.socket) -> bool:
+    return bool(one.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+
+
+def test_who_reads_slowly_gets_it_all(server: tuple[str, int]) -> None:
+    one = send(server, GET.replace(b"/ ", b"/much ", 1).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    size = 0
+    while data := one.recv(1 << 20):
+        size += len(data)
+        time.sleep(0.002)
+    assert size > 400 * PIECE
+    one.close()
+
+
+def test_one_address_has_so_many_connections_and_others_have_theirs(server: tuple[str, int]) -> None:
+    mine = [send(server, b"") for _ in range(8)]
+    assert read(send(server, GET)).startswith(b"HTTP/1.1 503")
+    other = send(server, GET, "127.0.0.2")
+    assert other.recv(12) == b"HTTP/1.1 200"
+    for one in (*mine, other):
+        one.close()
+
+
+def test_when_all_places_are_taken_who_has_waited_longest_makes_room(server: tuple[str, int], settings: Any) -> None:
+    settings.PATIENCE, settings.CONNECTIONS = 60, 4
+    connection._places.cache_clear()
+    idle = [send(server, b"G", f"127.0.0.{at + 2}") for at in range(4)]
+    until(lambda: len(connection.crowd._address_of) == 4, what="all are in")
+    assert send(server, GET).recv(12) == b"HTTP/1.1 200"
+    idle[0].settimeout(20)
+    assert read(idle[0]) == b""
+    for one in idle[1:]:
+        one.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            one.recv(1)
+        one.close()
+
+
+# --- bodies ----------------------------------------------------------------------------------------------------------
+
+
+def receiving(*pieces: bytes, stops: bool = False) -> Callable[[], Awaitable[Any]]:
+    left = list(pieces)
+
+    async def receive() -> Any:
+        if not left and stops:
+            await asyncio.sleep(3600)
+        return {"type": "http.request", "body": left.pop(0), "more_body": bool(left) or stops}
+
+    return receive
+
+
+def scope(length: int | None) -> dict[str, Any]:
+    told = (b"transfer-encoding", b"chunked") if length is None else (b"content-length", str(length).encode())
+    return {"headers": [told]}
+
+
+async def allowing(limit: int) -> int:
+    return limit
+
+
+def taken_in(pieces: list[bytes], *, declared: bool, limit: int, stops: bool = False) -> tuple[bytes, int]:
+    length = sum(map(len, pieces)) if declared else None
+
+    async def run() -> tuple[Any, int]:
+        return await bodies.read(scope(length), receiving(*pieces, stops=stops), lambda: allowing(limit))
+
+    file, size = asyncio.run(run())
+    with file:
+        return file.read(), size
+
+
+@pytest.mark.parametrize("declared", [True, False])
+def test_without_a_login_a_body_is_small(declared: bool) -> None:
+    piece = b"x" * (bodies.ANONYMOUS // 2)
+    assert taken_in([piece, piece], declared=declared, limit=bodies.ANONYMOUS) == (piece * 2, 2 * len(piece))
+    with pytest.raises(TooLarge):
+        taken_in([piece, piece, b"x"], declared=declared, limit=bodies.ANONYMOUS)
+
+
+def test_a_large_body_goes_to_longshore_home_and_is_gone_when_it_is_read(tmp_path: Any, settings: Any) -> None:
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    pieces = [bytes([at]) * (1 << 20) for at in range(5)]
+    made: list[Any] = []
+    original = bodies._new_file
+
+    def seen() -> Any:
+        made.append(original())
+        return made[-1]
+
+    bodies._new_file = seen
+    try:
+        assert taken_in(pieces, declared=False, limit=bodies.UPLOAD) == (b"".join(pieces), 5 << 20)
+    finally:
+        bodies._new_file = original
+    assert len(made) == 1 and made[0].closed
+
+
+def test_so_many_bodies_are_on_the_disk_and_one_more_is_told(
+    tmp_path: Any, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    monkeypatch.setattr(bodies, "ON_DISK", 1)
+    first = bodies._new_file()
+    with pytest.raises(Crowded):
+        taken_in([b"x" * (3 << 20)], declared=True, limit=bodies.UPLOAD)
+    first.close()
+    assert taken_in([b"x" * (3 << 20)], declared=True, limit=bodies.UPLOAD)[1] == 3 << 20
+
+
+def test_a_body_that_stops_is_too_slow(settings: Any) -> None:
+    settings.PATIENCE = 0
+    with pytest.raises(TooSlow):
+        taken_in([b"x"], declared=False, limit=0, stops=True)
+
+
+def test_when_bodies_take_too_much_memory_the_first_breaks_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "IN_MEMORY", 5)
+
+    async def both() -> tuple[Any, Any]:
+        first = asyncio.ensure_future(bodies.read(scope(None), receiving(b"123", stops=True), lambda: allowing(0)))
+        await asyncio.sleep(0)
+        second = await bodies.read(scope(None), receiving(b"123"), lambda: allowing(0))
+        return second, (await asyncio.gather(first, return_exceptions=True))[0]
+
+    (file, size), broken = asyncio.run(both())
+    assert (file.read(), size) == (b"123", 3) and isinstance(broken, TooSlow)
+    assert isinstance(file, io.BytesIO)

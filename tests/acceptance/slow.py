@@ -3,6 +3,7 @@ address of its own in 127/8, so that it is not the limit for one address that ke
 
 from __future__ import annotations
 
+import select
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -49,6 +50,13 @@ class Slow:
             one.connect(self._server)
             one.sendall(sent)
             self._number += 1
+
+    def begun(self) -> int:
+        """How many have something to read."""
+        poll = select.poll()
+        for one in self._sockets:
+            poll.register(one, select.POLLIN)
+        return len(poll.poll(0))
 
     def closed(self) -> int:
         """How many the portal has closed; what it answered before is read."""

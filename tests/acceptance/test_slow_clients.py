@@ -82,6 +82,7 @@ def test_it_answers_beside_hundreds_that_send_no_more_and_closes_them(portal: Po
 def test_it_answers_beside_hundreds_that_do_not_read_a_long_log(portal: Portal, slow: Slow) -> None:
     before = status(portal, "VmRSS")
     slow.no_readers(MANY, long_log.PATH)
+    until(lambda: slow.begun() == MANY, 120, 0.2, "all have the beginning of it")
     all_answers(portal)
     assert status(portal, "VmRSS") - before < MANY * 400  # kB; the log has 30,000
     assert status(portal, "Threads") < 100

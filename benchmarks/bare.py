@@ -13,7 +13,7 @@ from django.urls import path
 from portal.bridge import Bridge
 
 PATH = "/constant"
-_LIMITS: Any = {"PATIENCE": 20, "CONNECTIONS": 4096, "CONNECTIONS_PER_ADDRESS": 256}  # of portal.settings
+_LIMITS: Any = {"PATIENCE": 20, "CONNECTIONS": 4096, "CONNECTIONS_PER_ADDRESS": 256, "TRUSTED_PROXIES": ()}
 
 
 def constant(request: HttpRequest) -> HttpResponse:

@@ -7,10 +7,12 @@ Ordinary pages are several times faster there than on Django's own ASGI path, wh
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 
+from django.conf import settings
 from django.core.handlers.asgi import ASGIHandler
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
@@ -19,6 +21,7 @@ _wsgi: Any = get_wsgi_application()
 
 from portal import bodies
 from portal.bridge import Bridge
+from portal.connection import MANY, group
 from portal.proxies import believing
 from portal.webhdfs import app as _files
 from portal.webhdfs import who
@@ -34,6 +37,7 @@ def _limit(environ: dict[str, Any]) -> int:
 
 
 _pages = Bridge(_wsgi, _limit)
+_under_way: Counter[str] = Counter()  # requests of each address
 
 
 class _Streams(ASGIHandler):
@@ -52,7 +56,29 @@ async def _application(scope: Any, receive: Any, send: Any) -> None:
         await _lifespan(receive, send)
     elif scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
-    elif _is_file(scope["path"]):
+    else:
+        await _counted(scope, receive, send)
+
+
+async def _counted(scope: Any, receive: Any, send: Any) -> None:
+    """Of one address only so many requests at once, also when all come by the connections of one proxy."""
+    address = group((scope.get("client") or ("",))[0])
+    if _under_way[address] >= settings.CONNECTIONS_PER_ADDRESS:
+        head = [(b"content-type", b"text/plain"), (b"connection", b"close")]
+        await send({"type": "http.response.start", "status": 503, "headers": head})
+        await send({"type": "http.response.body", "body": MANY.encode()})
+        return
+    _under_way[address] += 1
+    try:
+        await _dispatch(scope, receive, send)
+    finally:
+        _under_way[address] -= 1
+        if not _under_way[address]:
+            del _under_way[address]
+
+
+async def _dispatch(scope: Any, receive: Any, send: Any) -> None:
+    if _is_file(scope["path"]):
         await _files.application(scope, receive, send)
     elif scope["path"].startswith("/stream/") and not bodies.has_body(scope):  # with one: a page that is not there
         await _streams(scope, receive, send)

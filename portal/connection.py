@@ -20,6 +20,7 @@ from django.conf import settings
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_BYTES = 64 * 1024  # of a request's head; of what surrounds the pieces of a body
+MANY = "There are too many connections from your address. Close some, or wait."
 SENDING = 3
 LEAST_TAKEN = 4096  # bytes
 _UNSENT = 128 * 1024  # bytes of an answer that wait for the client in the kernel; it would take megabytes
@@ -41,7 +42,7 @@ class Connection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         _socket(transport).setsockopt(socket.IPPROTO_TCP, socket.TCP_NOTSENT_LOWAT, _UNSENT)
-        if refusal := crowd.join(self, _group(self.client[0] if self.client else "")):
+        if refusal := crowd.join(self, group(self.client[0] if self.client else "")):
             self._refuse(b"503 Service Unavailable", refusal)
         self._watch()
 
@@ -146,8 +147,8 @@ class Crowd:
 
     def join(self, connection: Connection, address: str) -> str:
         """Why it cannot, or nothing."""
-        if self._number_of[address] >= settings.CONNECTIONS_PER_ADDRESS:
-            return "There are too many connections from your address. Close some, or wait."
+        if self._number_of[address] >= settings.CONNECTIONS_PER_ADDRESS and not _is_proxy(address):
+            return MANY
         if len(self._address_of) >= _places():
             longest = next(iter(self._idle), None)
             if longest is None:
@@ -193,8 +194,16 @@ def _places() -> int:
     return min(settings.CONNECTIONS, hard // _FILES_EACH)
 
 
-def _group(address: str) -> str:
+def group(address: str) -> str:
     """An IPv6 client has a whole network of addresses: it counts as one."""
     if ":" not in address or address.startswith("::ffff:"):
         return address
     return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+
+
+def _is_proxy(address: str) -> bool:
+    """One that has many behind it: portal.asgi counts their requests."""
+    if not settings.TRUSTED_PROXIES:
+        return False
+    network = ipaddress.ip_network(address)
+    return any(network.version == each.version and network.overlaps(each) for each in settings.TRUSTED_PROXIES)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from urllib.parse import urlsplit
 
-from hdfs import HdfsError
 from requests.utils import requote_uri
 
 from portal.store.base import StoreUnavailable
@@ -18,7 +16,7 @@ SENDS, ANSWERS = 15.0, 30.0  # seconds a busy DataNode may take for a piece, and
 
 
 class Sending:
-    """The body of one PUT or POST to ``url``. Raises StoreUnavailable, or HdfsError for what the DataNode says."""
+    """The body of one PUT or POST to ``url``. Raises StoreUnavailable."""
 
     def __init__(self, method: str, url: str) -> None:
         parts = urlsplit(requote_uri(url))
@@ -39,7 +37,8 @@ class Sending:
             with _told():
                 self._http.send(b"%x\r\n%b\r\n" % (len(piece), piece))
 
-    def end(self) -> None:
+    def end(self) -> bytes | None:
+        """What the DataNode has against it, None when it has taken all."""
         with _told():
             self._http.send(b"0\r\n\r\n")
             if self._http.sock is not None:
@@ -47,20 +46,11 @@ class Sending:
             answer = self._http.getresponse()
             status, body = answer.status, answer.read()
         self.close()
-        if not 200 <= status < 300:
-            raise _refusal(body)
+        return None if 200 <= status < 300 else body
 
     def close(self) -> None:
         """Before the end the DataNode takes it for broken off."""
         self._http.close()
-
-
-def _refusal(body: bytes) -> HdfsError:
-    try:
-        told = json.loads(body)["RemoteException"]
-        return HdfsError(told["message"], exception=told["exception"])
-    except (ValueError, KeyError, TypeError):
-        return HdfsError(body.decode(errors="replace"))
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import json
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -272,7 +273,8 @@ class _Appended:
     def keep(self) -> int:
         """HDFS answers 201 also to bytes that it had no room for: the length tells."""
         with self._store._translated(self._path):
-            self._sending.end()
+            if (said := self._sending.end()) is not None:
+                raise _refusal(said)
         if self._store._stat(self._written).size != self._size:
             raise StoreUnavailable(f"The file store (HDFS) did not keep all of {self._path}: it has no room left.")
         return self._size
@@ -303,6 +305,14 @@ class _New(_Appended):
         if not self._kept:
             with suppress(LongshoreError), self._store._translated(self._written):
                 self._store._client.delete(self._written)
+
+
+def _refusal(body: bytes) -> HdfsError:
+    try:
+        told = json.loads(body)["RemoteException"]
+        return HdfsError(told["message"], exception=told["exception"])
+    except (ValueError, KeyError, TypeError):
+        return HdfsError(body.decode(errors="replace"))
 
 
 def _plain(path: str) -> str:

@@ -1,5 +1,5 @@
-"""Clients who hold what they are given: half a head, half a body, an answer they do not read. Each hundred of them has an
-address of its own in 127/8, so that it is not the limit for one address that keeps them out."""
+"""Clients who hold what they are given: half a head, half a body, an answer they do not read. Each hundred of them has
+an address of its own in 127/8, so that it is not the limit for one address that keeps them out."""
 
 from __future__ import annotations
 

@@ -110,4 +110,4 @@ def test_forms_without_a_login_put_nothing_on_the_disk(portal: Portal, slow: Slo
         assert answer.status_code == 413, answer.text
         assert "too large" in answer.text
     opened = {os.readlink(link) for link in Path(f"/proc/{web}/fd").iterdir() if link.exists()}
-    assert not [path for path in opened if "uploads" in path or path.startswith("/tmp/tmp")]  # noqa: S108
+    assert not [path for path in opened if "uploads" in path or path.startswith("/tmp/tmp")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import ipaddress
 import socket
 import threading
 import time
@@ -13,7 +14,7 @@ from typing import Any
 import pytest
 import uvicorn
 
-from portal import bodies, connection
+from portal import asgi, bodies, connection
 from portal.bridge import PIECE, REFUSAL, Bridge
 from portal.connection import Connection
 from portal.errors import Crowded, TooLarge, TooSlow
@@ -146,6 +147,32 @@ def test_one_address_has_so_many_connections_and_others_have_theirs(server: tupl
     assert other.recv(12) == b"HTTP/1.1 200"
     for one in (*mine, other):
         one.close()
+
+
+def test_a_trusted_proxy_may_have_more_for_it_has_many_behind_it(server: tuple[str, int], settings: Any) -> None:
+    settings.TRUSTED_PROXIES = (ipaddress.ip_network("127.0.0.0/30"),)
+    idle = [send(server, b"") for _ in range(8)]
+    assert send(server, GET).recv(12) == b"HTTP/1.1 200"
+    for one in idle:
+        one.close()
+
+
+def test_behind_a_proxy_an_address_has_so_many_requests_at_once(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CONNECTIONS_PER_ADDRESS = 1
+    told: list[int] = []
+
+    async def send_note(message: Any) -> None:
+        told.append(message.get("status", 0))
+
+    async def dispatch(scope: Any, receive: Any, send: Any) -> None:
+        if not told:
+            for address in ("10.0.0.1", "10.0.0.2"):
+                await asgi._counted({"client": (address, 1)}, None, send)
+        await send({"status": 200})
+
+    monkeypatch.setattr(asgi, "_dispatch", dispatch)
+    asyncio.run(asgi._counted({"client": ("10.0.0.1", 1)}, None, send_note))
+    assert told == [503, 0, 200, 200] and not asgi._under_way
 
 
 def test_when_all_places_are_taken_who_has_waited_longest_makes_room(server: tuple[str, int], settings: Any) -> None:

@@ -97,9 +97,15 @@ start_sshd() {
     tr '\n\000' '\r\n' <"/proc/$$/environ" | sed -nE -e '/^[A-Za-z_][A-Za-z0-9_]*=/!d' -e '/\r/d' \
         -e '/^(HOME|PWD|SHLVL|OLDPWD|_|TERM|HOSTNAME|TINI_KILL.*|LONGSHORE_DEBUG.*|LONGSHORE_FILE.*)=/d' -e p >"$ls_home/.ssh/environment"
     printf 'PAI_WORK_DIR=%s\n' "$PAI_WORK_DIR" >>"$ls_home/.ssh/environment"
+    # By the image's configuration; where it has none that works, by no other than this.
+    listen || listen -f /dev/null -o 'Subsystem=sftp internal-sftp' || return 0
+    echo "[INFO] sshd listens on $PAI_CONTAINER_SSH_PORT"
+}
+
+listen() {
     "$ls_sshd" -p "$PAI_CONTAINER_SSH_PORT" -h "$ls_host_key" -o PidFile=none -o PermitRootLogin=prohibit-password \
         -o PasswordAuthentication=no -o PubkeyAuthentication=yes -o StrictModes=no -o PermitUserEnvironment=yes \
-        -o AuthorizedKeysFile=.ssh/authorized_keys && echo "[INFO] sshd listens on $PAI_CONTAINER_SSH_PORT"
+        -o AuthorizedKeysFile=.ssh/authorized_keys "$@"
 }
 set_up_ssh >&2
 

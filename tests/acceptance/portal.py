@@ -183,6 +183,17 @@ class Portal:
             if job["state"] not in ENDS:
                 self.stop(job["name"])
 
+    def write(self, path: str, content: bytes) -> None:
+        """A file of the store."""
+        address = f"{self.url}/webhdfs/v1{path}?op=CREATE&overwrite=true&data=true"
+        answer = self.http.put(address, content=content)
+        assert answer.status_code == 201, answer.text
+
+    def read(self, path: str) -> bytes:
+        answer = self.http.get(f"{self.url}/webhdfs/v1{path}?op=OPEN", follow_redirects=True)
+        assert answer.status_code == 200, answer.text
+        return answer.content
+
     def delete(self, name: str) -> None:
         answer = self.http.delete(f"/user/admin/jobs/{name}")
         assert answer.status_code in (200, 202), answer.text

@@ -41,9 +41,9 @@ def write(target: Path, requirements: Path) -> None:
     """The file system as a tar; ``requirements``: whose packages it has."""
     files = {PurePosixPath(found): Path(found) for found in _programs()}
     files |= {PurePosixPath(name): Path(name) for name in (*PLAIN, *HELPERS) if Path(name).exists()}
-    files |= dict(_python())
+    files |= dict(python_files())
     files |= dict(_packages(requirements))
-    files |= {_place(name): Path(name) for name in _libraries(files.values())}
+    files |= {_place(name): Path(name) for name in libraries_of(files.values())}
     taken = {str(path)[1:] for path in files} | set(ACCOUNTS)
     with tarfile.open(fileobj=root_file_system(static_busybox())) as busybox, tarfile.open(target, "w") as tar:
         for member in busybox:
@@ -67,7 +67,7 @@ def _programs() -> Iterator[str]:
         yield found
 
 
-def _python() -> Iterator[tuple[PurePosixPath, Path]]:
+def python_files() -> Iterator[tuple[PurePosixPath, Path]]:
     """The interpreter with its standard library, as if it had been installed in PREFIX."""
     name = f"python{sys.version_info.major}.{sys.version_info.minor}"
     interpreter = Path(sys.executable).resolve()
@@ -102,7 +102,7 @@ def _site_folder() -> str:
     return "dist-packages" if "dist-packages" in subprocess.check_output(asked, text=True) else "site-packages"
 
 
-def _libraries(files: Iterable[Path]) -> set[str]:
+def libraries_of(files: Iterable[Path]) -> set[str]:
     """What these ELF files are linked with, as ldd finds it."""
     linked = []
     for file in set(files):

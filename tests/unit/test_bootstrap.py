@@ -262,6 +262,25 @@ def test_the_other_tasks_have_names_for_ssh(container: Container) -> None:
         assert options["identityfile"] == f"{container.root}/root/.ssh/mira~train"
 
 
+@pytest.mark.parametrize(("code", "calls"), [(0, 1), (1, 2)])
+def test_an_sshd_whose_configuration_is_missing_is_started_without_one(
+    container: Container, code: int, calls: int
+) -> None:
+    (container.root / "root").mkdir()
+    (container.root / "bin" / "mkdir").symlink_to(shutil.which("mkdir") or "/none")
+    (container.root / "pai/bootstrap/ssh.host").write_text("made before")
+    sshd = container.root / "bin" / "sshd"
+    without = 'case "$*" in *"-f /dev/null"*) exit 0 ;; esac'
+    sshd.write_text(f"#!/bin/sh\necho called >>{container.root}/calls\n{without}\nexit {code}\n")
+    sshd.chmod(0o755)
+    for file in bootstrap.key_files("PRIVATE\n", "x\n"):
+        (container.root / file.path[1:]).write_bytes(file.content)
+    log = container.root / "pai/log/runtime.pai.log"
+    container.run("true", PAI_JOB_NAME="a~b", PAI_CONTAINER_SSH_PORT="31000")
+    until(lambda: "sshd listens on 31000" in log.read_text(), 20, what="sshd was started")
+    assert container.read("calls") == "called\n" * calls
+
+
 def test_without_ssh_in_the_image_nothing_is_touched(container: Container) -> None:
     (container.root / "root").mkdir()
     for file in bootstrap.key_files("PRIVATE\n", "x\n"):

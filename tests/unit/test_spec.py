@@ -399,7 +399,7 @@ def test_dots_left_in_an_example_are_pointed_at() -> None:
 
 # Properties
 
-NAMES = st.from_regex(r"[A-Za-z0-9._~]{1,12}", fullmatch=True)
+NAMES = st.from_regex(r"(?!\.{1,2}\Z)[A-Za-z0-9._~]{1,12}", fullmatch=True)
 FREE = st.dictionaries(
     st.from_regex(r"[A-Za-z_]\w{0,9}", fullmatch=True), st.none() | st.integers() | st.text('aé/*"', max_size=9)
 )
@@ -421,7 +421,7 @@ ROLES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
 )
 CONFIGS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {
-        "jobName": st.from_regex(r"[A-Za-z0-9\-._]{1,20}", fullmatch=True),
+        "jobName": st.from_regex(r"(?!\.{1,2}\Z)[A-Za-z0-9\-._]{1,20}", fullmatch=True),
         "image": st.from_regex(r"[a-z0-9/:.]{1,20}", fullmatch=True),
         "taskRoles": st.lists(ROLES, min_size=1, max_size=3, unique_by=lambda role: role["name"]),
     },

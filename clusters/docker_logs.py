@@ -1,7 +1,8 @@
 """Reading a container's log from an engine: frames apart, stamps off, bytes exactly as they were written.
 
 The engine sends one frame a line, or one for each 16 KiB of a longer line; every frame has a header of 8 bytes and
-begins with its stamp. Nothing of a log is ever kept but one chunk.
+begins with its stamp. Nothing of a log is ever kept but one chunk. The mark with which a container begins its log
+(docker_request.MARK) is taken off; where it is missing, the head of the log is.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ from typing import Any
 
 import requests
 
-from clusters.docker_errors import FOREIGN, fault_of
-from clusters.runtime import LogChunk
+from clusters.docker_errors import FOREIGN, fault_of, short
+from clusters.docker_request import MARK
+from clusters.runtime import FaultReason, LogChunk, RuntimeFault
 
 CHUNK = 64 * 1024
 HEADER = 8
@@ -34,31 +36,43 @@ def unix_stamp(at: str) -> str:
 
 class Frames:
     """Takes the engine's bytes in any cuts, gives chunks in which every stamp's bytes begin a chunk or follow its
-    own."""
+    own. ``is_beheaded`` is asked with the first stamp when a log is read from its beginning and has no mark there."""
 
-    def __init__(self) -> None:
+    def __init__(self, is_beheaded: Callable[[str], bool] | None = None) -> None:
         self._rest = b""  # the beginning of a frame
         self._pieces: list[tuple[bytes, bytes]] = []  # stamp and text, read, not yet given out
         self._size = 0
+        self._last = b""  # stamp
+        self._is_beheaded = is_beheaded  # until the first frame is here
+        self._beheaded = False  # until the first chunk is given
+
+    @property
+    def in_a_frame(self) -> bool:
+        return bool(self._rest)
 
     def feed(self, data: bytes) -> Iterator[LogChunk]:
-        """Full chunks only; ``flush`` gives the rest."""
+        """Full chunks only; ``flush`` gives the rest. Raises REFUSED where the engine could not read on."""
         data = self._rest + data
+        if self._is_beheaded is not None:
+            data = self._without_mark(data)
         start, end, find = 0, len(data), data.find
         while end - start >= HEADER:
             text = start + HEADER
             stop = text + int.from_bytes(data[start + 4 : text], "big")
             if stop > end:
                 break
-            if data[start] != SYSTEM_ERROR:
-                space = find(b" ", text, stop)
-                space = stop if space < 0 else space
-                size = self._size + max(0, stop - space - 1)
-                if size <= CHUNK:  # here and not in a function: this loop sees every line of every log
-                    self._pieces.append((data[text:space], data[space + 1 : stop]))
-                    self._size = size
-                else:
-                    yield from self._add(data[text:space], data[space + 1 : stop])
+            if data[start] == SYSTEM_ERROR:
+                yield from self.flush()
+                raise _unreadable(data[text:stop])
+            space = find(b" ", text, stop)
+            space = stop if space < 0 else space
+            size = self._size + max(0, stop - space - 1)
+            at = data[text:space]
+            if size <= CHUNK and at >= self._last:  # here and not in a function: this loop sees every line of every log
+                self._pieces.append((at, data[space + 1 : stop]))
+                self._size, self._last = size, at
+            else:
+                yield from self._add(at, data[space + 1 : stop])
             start = stop
         self._rest = data[start:]
 
@@ -68,14 +82,27 @@ class Frames:
         yield from self._give(run)
         yield from self._give(len(self._pieces))
 
+    def _without_mark(self, data: bytes) -> bytes:
+        """Once the first frame is here."""
+        stop = HEADER + int.from_bytes(data[4:HEADER], "big")
+        if len(data) < max(HEADER, stop) or self._is_beheaded is None:
+            return data
+        at, _, text = data[HEADER:stop].partition(b" ")
+        marked, is_beheaded, self._is_beheaded = text == f"{MARK}\n".encode(), self._is_beheaded, None
+        self._beheaded = not marked and data[0] != SYSTEM_ERROR and is_beheaded(at.decode("ascii", "replace"))
+        return data[stop:] if marked else data
+
     def _add(self, at: bytes, text: bytes) -> Iterator[LogChunk]:
+        if at < self._last:
+            yield from self._give(len(self._pieces))
+        self._last = at
         if self._pieces and self._size + len(text) > CHUNK:
             if at == self._pieces[-1][0]:
                 yield from self._give(self._last_run())
             if self._size + len(text) > CHUNK:
                 yield from self._give(len(self._pieces))
         while len(text) > CHUNK:
-            yield LogChunk(at.decode("ascii", "replace"), text[:CHUNK])
+            yield self._chunk(at, text[:CHUNK])
             text = text[CHUNK:]
         self._pieces.append((at, text))
         self._size += len(text)
@@ -90,16 +117,28 @@ class Frames:
     def _give(self, count: int) -> Iterator[LogChunk]:
         """The first ``count`` pieces as one chunk."""
         if count:
-            stamp = self._pieces[0][0].decode("ascii", "replace")
-            yield LogChunk(stamp, b"".join([text for _, text in self._pieces[:count]]))
+            yield self._chunk(self._pieces[0][0], b"".join([text for _, text in self._pieces[:count]]))
             del self._pieces[:count]
             self._size = sum(len(text) for _, text in self._pieces)
 
+    def _chunk(self, at: bytes, data: bytes) -> LogChunk:
+        beheaded, self._beheaded = self._beheaded, False
+        return LogChunk(at.decode("ascii", "replace"), data, beheaded)
+
 
 class LogStream(Iterator[LogChunk]):
-    """A log being read. ``close`` may come from any thread: the reader then ends. ``done`` gives the client back."""
+    """A log being read. ``close`` may come from any thread: the reader then ends. ``done`` gives the client back.
+    ``is_beheaded`` is that of Frames."""
 
-    def __init__(self, response: requests.Response, endpoint: str, follow: bool, done: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        response: requests.Response,
+        endpoint: str,
+        follow: bool,
+        done: Callable[[], object],
+        is_beheaded: Callable[[str], bool] | None = None,
+    ) -> None:
+        self._frames = Frames(is_beheaded)
         self._response = response
         self._endpoint = endpoint
         self._follow = follow
@@ -122,6 +161,8 @@ class LogStream(Iterator[LogChunk]):
                 self.close()
                 raise StopIteration from None
             self.close()
+            if isinstance(error, RuntimeFault):
+                raise
             raise fault_of(error, self._endpoint) from error
 
     def close(self) -> None:
@@ -137,13 +178,20 @@ class LogStream(Iterator[LogChunk]):
         self._done()
 
     def _read(self) -> Iterator[LogChunk]:
-        frames = Frames()
+        frames = self._frames
         more_waiting = _waiting(self._socket)
         for data in self._response.raw.stream(CHUNK):
             yield from frames.feed(data)
             if self._follow and not more_waiting():
                 yield from frames.flush()
         yield from frames.flush()
+        if frames.in_a_frame:
+            raise EOFError("the log ended in the middle of a line")
+
+
+def _unreadable(said: bytes) -> RuntimeFault:
+    text = short(said.decode("utf-8", "replace"))
+    return RuntimeFault(f"The engine cannot read the log to its end: {text}", reason=FaultReason.REFUSED)
 
 
 def _waiting(connection: Any) -> Callable[[], bool]:

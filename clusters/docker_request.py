@@ -27,6 +27,10 @@ ALL_SENT = "."
 # What an engine says of a container that was lost with its host, which is tried again: so is a start whose secrets did
 # not arrive whole.
 NOT_ARRIVED = 255
+# What the first process writes to both streams before anything else. The engine throws the oldest file of a long log
+# away without a word: a log that does not begin so has lost its head.
+MARK = "-- Longshore: here the log begins --"
+LABEL_MARK = "longshore.log"
 HOLD_CHECK = 5  # seconds between two looks for the hold file
 # What root is left with: enough for package managers, servers, sshd. Docker's own default has NET_RAW beside it, which
 # on the host's network reads what others send, and MKNOD, SETFCAP and SETPCAP, which nothing in a job needs.
@@ -49,7 +53,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
         "command": [*_writing(handed, secrets), *request.argv],
         "stdin_open": bool(secrets),
         "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
-        "labels": dict(request.labels),
+        "labels": {**request.labels, **({LABEL_MARK: "marked"} if handed or secrets else {})},
         "healthcheck": _held_check(request.hold_file) if request.hold_file else None,
         "ports": [(port, "tcp") for port in request.ports] if bridge else None,
         "host_config": api.create_host_config(
@@ -114,11 +118,13 @@ def archive(files: Iterable[File]) -> IO[bytes]:
 
 
 def _writing(handed: Sequence[tuple[str, str]], secrets: Sequence[str]) -> list[str]:
-    """What comes before the container's own arguments: a shell that writes the files, forgets them and becomes it."""
+    """What comes before the container's own arguments: a shell that marks the beginning of the log, writes the files,
+    forgets them and becomes it."""
     if not (handed or secrets):
         return []
     names = [f"{HANDED}{at}" for at in range(len(handed))]
-    lines = [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
+    lines = [f"echo '{MARK}'", f"echo '{MARK}' >&2"]
+    lines += [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
     lines += [f"unset {' '.join(names)}"] if names else []
     lines += [_reading(secrets)] if secrets else []
     return ["/bin/sh", "-c", "\n".join([*lines, 'exec "$@" </dev/null']), "start"]

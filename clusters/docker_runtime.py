@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,9 +27,9 @@ from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
 from clusters.docker_pull import has_image, import_image, provide_image
 from clusters.docker_put import Sent
-from clusters.docker_request import FUSE, archive, archived_files, create_arguments
+from clusters.docker_request import FUSE, LABEL_MARK, archive, archived_files, create_arguments
 from clusters.docker_seen import Seen, due, has_news
-from clusters.docker_status import engine_info, inspected
+from clusters.docker_status import engine_info, inspected, moment
 from clusters.runtime import (
     LABEL_TASK,
     ContainerRequest,
@@ -145,7 +146,8 @@ class DockerRuntime:
                         timeout=(CONNECT, None if follow else SLOW),
                     )
                 )
-            return LogStream(response, self.endpoint, follow, stack.pop_all().close)
+            is_beheaded = None if since else lambda at: self._is_beheaded(name, at)
+            return LogStream(response, self.endpoint, follow, stack.pop_all().close, is_beheaded)
 
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
         with self._slow() as api:
@@ -199,6 +201,15 @@ class DockerRuntime:
                     return
             else:
                 seen[id] = Seen(inspected(answer), time.monotonic())
+
+    def _is_beheaded(self, name: str, first: str) -> bool:
+        """A log that does not begin with its mark; one without it from the start (the image has no shell) begins at
+        once."""
+        with self._quick() as api:
+            found, at = self._inspect(api, name), moment(first)
+        if found is None or at is None or found.started_at is None or LABEL_MARK not in found.labels:
+            return False
+        return at - found.started_at > timedelta(seconds=1)
 
     def _find(self, api: APIClient, request: ContainerRequest) -> ContainerStatus | None:
         found = self._inspect(api, request.name)

@@ -57,6 +57,9 @@ class FakeContainer:
     log: dict[Stream, list[LogChunk]] = field(default_factory=lambda: {"stdout": [], "stderr": []})
     missed: ContainerStatus | None = None  # what the engine's list goes on saying of it, its end having been missed ...
     missed_at: float = 0.0  # ... then
+    dropped: dict[Stream, int] = field(default_factory=dict)  # chunks of its log that the engine has thrown away
+    given_again: int = 0  # how often the engine gives its log once more to those who follow it
+    log_fault: RuntimeFault | None = None  # in place of the end of its log
 
 
 class FakeHost:
@@ -91,7 +94,7 @@ class FakeHost:
         self._breaks = 0  # how often the engine ended its streams
         self._events = self._events_seen = 0
         self._watched = False
-        self._stamp = self._ids = 0
+        self._stamp = self._ids = self._behind = 0
         self._due: list[tuple[float, int, FakeContainer]] = []  # heap of the ends to come
 
     def behave(self, behaviour: Behaviour, *, image: str = "", contains: str = "") -> None:
@@ -117,6 +120,30 @@ class FakeHost:
         with self._changed:
             self._write(self._containers[name], stream, data)
             self._changed.notify_all()
+
+    def turn_clock_back(self, seconds: float) -> None:
+        with self._changed:
+            self._behind += int(seconds * 10**9)
+            self._stamp = 0
+
+    def rotate(self, name: str) -> None:
+        """The engine throws away what the container wrote so far."""
+        with self._changed:
+            container = self._containers[name]
+            container.dropped = {stream: len(chunks) for stream, chunks in container.log.items()}
+
+    def give_log_again(self, name: str) -> None:
+        """To those who follow it now, as an engine may do that has just rotated it."""
+        with self._changed:
+            self._containers[name].given_again += 1
+            self._changed.notify_all()
+
+    def damage_log(self, name: str) -> None:
+        """The engine cannot read it to its end any more."""
+        with self._changed:
+            self._containers[name].log_fault = RuntimeFault(
+                "The engine cannot read the log to its end: invalid character", reason=FaultReason.REFUSED
+            )
 
     def cut(self) -> None:
         """The engine cannot be reached any more; its containers go on."""
@@ -242,7 +269,7 @@ class FakeHost:
         self._event()
 
     def _write(self, container: FakeContainer, stream: Stream, data: bytes) -> None:
-        self._stamp = max(time.time_ns(), self._stamp + 1)
+        self._stamp = max(time.time_ns() - self._behind, self._stamp + 1)
         at = f"{datetime.fromtimestamp(self._stamp // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{self._stamp % 10**9:09d}Z"
         for start in range(0, len(data), CHUNK):
             container.log[stream].append(LogChunk(at, data[start : start + CHUNK]))

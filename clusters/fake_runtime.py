@@ -185,25 +185,42 @@ class FakeLog(Iterator[LogChunk]):
     ) -> None:
         self._runtime = runtime
         self._container = container
-        self._log = container.log[stream]
+        self._stream = stream
+        self._since = since
         self._follow = follow
         self._breaks = runtime._breaks
-        self._next = next((i for i, chunk in enumerate(self._log) if chunk.at >= since), len(self._log))
+        self._next = container.dropped.get(stream, 0)
+        self._beheaded = bool(container.dropped) and not since
+        self._given_again = container.given_again
         self._closed = False
 
     def __next__(self) -> LogChunk:
         with self._runtime._changed:
             if self._follow:
-                self._runtime._await(lambda: self._closed or self._next < len(self._log) or self._over(), None)
-            if self._closed or self._next >= len(self._log):
+                self._runtime._await(lambda: self._closed or self._has_more() or self._over(), None)
+            if self._closed:
+                raise StopIteration
+            if not self._has_more():
+                if fault := self._container.log_fault:
+                    raise again(fault)
                 raise StopIteration
             self._next += 1
-            return self._log[self._next - 1]
+            beheaded, self._beheaded = self._beheaded, False
+            return replace(self._container.log[self._stream][self._next - 1], beheaded=beheaded)
 
     def close(self) -> None:
         with self._runtime._changed:
             self._closed = True
             self._runtime._changed.notify_all()
+
+    def _has_more(self) -> bool:
+        log = self._container.log[self._stream]
+        if self._follow and self._given_again != self._container.given_again:
+            self._given_again = self._container.given_again
+            self._next = self._container.dropped.get(self._stream, 0)
+        while self._next < len(log) and log[self._next].at < self._since:
+            self._next += 1
+        return self._next < len(log)
 
     def _over(self) -> bool:
         gone = self._runtime._containers.get(self._container.request.name) is not self._container

@@ -159,11 +159,13 @@ class EngineInfo:
 @dataclass(frozen=True, slots=True)
 class LogChunk:
     """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first
-    byte; later lines may be in it too. All parts of a line longer than 16 KiB carry one stamp, so a place in a log is
-    a stamp and the number of bytes taken since the first one that bears it: see ``resumed``."""
+    byte; later lines may be in it too, earlier stamped ones never: those begin a chunk. All parts of a line longer than
+    16 KiB carry one stamp, so a place in a log is a stamp and the number of bytes taken since the first one that bears
+    it: see ``resumed``. ``beheaded``: the engine has thrown away what was written before this chunk."""
 
     at: str
     data: bytes
+    beheaded: bool = False
 
 
 def resumed(chunks: Iterator[LogChunk], at: str, taken: int) -> Iterator[LogChunk]:
@@ -225,7 +227,9 @@ class ContainerRuntime(Protocol):
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
         """The stream's log from the chunk stamped ``since`` on (inclusive). With ``follow`` it ends when the container
-        does. Chunks are at most 64 KiB. Close the iterator to give the connection back."""
+        does. Chunks are at most 64 KiB. A log that the engine cannot read to its end raises REFUSED there. Engines may
+        give a part of a followed log twice when they rotate it; its stamps then go back, as they do when the node's
+        clock is set back. Close the iterator to give the connection back."""
         ...
 
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:

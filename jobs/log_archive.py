@@ -12,18 +12,25 @@ import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from clusters.engines import runtime_for
 from clusters.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
 from jobs.log_follow import spool_folder
 from jobs.log_lines import BLOCK, LineIndex
-from jobs.log_places import STREAMS, Place, find_archive, place_of
+from jobs.log_places import HEAD_GONE, STREAMS, Place, find_archive, place_of
 from jobs.models import Task
 from portal.store import open_store
 from portal.store.base import PathNotFound, Store
 
 LOST = "The container was gone before its log could be kept."
+# A log that the engine cannot read may be readable in a moment; its container, with all it holds on the disk, is not
+# kept for ever.
+UNREADABLE_FOR = timedelta(minutes=10)
 
 
 class _KeptByAnother(Exception):
@@ -32,16 +39,17 @@ class _KeptByAnother(Exception):
 
 def archive(task: Task) -> None:
     """Keep both streams of the task's container. Repeating is free; gone is no error (what a viewer has seen of it is
-    kept, with a note). Raises RuntimeFault (UNREACHABLE) and StoreUnavailable: try again later."""
+    kept, with a note). Raises RuntimeFault (not GONE) and StoreUnavailable: try again later."""
     place, store = place_of(task), open_store()
     if find_archive(place, store) is not None:
         return
     try:
         if not place.container or not place.node:
             raise RuntimeFault("No container was made.", reason=FaultReason.GONE, permanent=True)
-        runtime = runtime_for(place.node)
-        indexes = {stream: _keep(store, place, stream, _from_engine(runtime, place, stream)) for stream in STREAMS}
-        _finish(store, place, indexes, complete=True, reason="")
+        said = _Said(patient=task.finished_at is None or timezone.now() - task.finished_at < UNREADABLE_FOR)
+        chunks = {stream: _from_engine(runtime_for(place.node), place, stream, said) for stream in STREAMS}
+        indexes = {stream: _keep(store, place, stream, chunks[stream]) for stream in STREAMS}
+        _finish(store, place, indexes, complete=not said.missing, reason=said.missing)
     except _KeptByAnother:
         return
     except RuntimeFault as fault:
@@ -83,10 +91,25 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _from_engine(runtime: ContainerRuntime, place: Place, stream: Stream) -> Iterator[bytes]:
-    with closing(runtime.logs(place.container, stream)) as chunks:  # type: ignore[type-var]
-        for chunk in chunks:
-            yield chunk.data
+@dataclass(slots=True)
+class _Said:
+    """What the engine could not give. ``patient``: what it cannot read now is asked for again later."""
+
+    patient: bool
+    missing: str = ""
+
+
+def _from_engine(runtime: ContainerRuntime, place: Place, stream: Stream, said: _Said) -> Iterator[bytes]:
+    try:
+        with closing(runtime.logs(place.container, stream)) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                if chunk.beheaded:
+                    said.missing = HEAD_GONE
+                yield chunk.data
+    except RuntimeFault as fault:
+        if fault.reason is not FaultReason.REFUSED or said.patient:
+            raise
+        said.missing = fault.sentence
 
 
 def _left_over(store: Store, place: Place, stream: Stream) -> Iterator[bytes]:

@@ -22,10 +22,11 @@ from clusters.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
 from clusters.runtime import Phase as ContainerPhase
 from jobs.log_lines import LogView
 from jobs.log_places import Phase, Place, current_place, find_archive
-from jobs.log_spool import Spool, SpoolState, sweep
+from jobs.log_spool import Anchor, Spool, SpoolState, sweep
 from portal.errors import LongshoreError, NoLog
 
 MOST = 64
+REREAD = 1.0  # seconds until a log that was read anew from its beginning is followed again
 LINGER = 60.0  # seconds a follower outlives its last viewer: page loads and polls find it again
 
 _LOST = "The container is gone and its log was not kept."
@@ -124,36 +125,52 @@ class Follower:
         runtime = runtime_for(place.node)
         connections.close_all()  # what follows may take days
         if not self._spool.state().caught_up:
-            self._copy(runtime, place, follow=False)
+            self._catch_up(runtime, place, self._spool.state().anchor)
             self._spool.mark(caught_up=True, problem="")
             self._wake()
-        self._copy(runtime, place, follow=True)
+        if self._copy(runtime, place, self._spool.state().anchor, follow=True):
+            # What comes may be new (the node's clock was set back) or old (the engine gives a file again that it has
+            # just rotated). Read from its beginning, the log tells it by the count of its bytes.
+            self._catch_up(runtime, place, Anchor("", self._spool.size()))
+            return REREAD
         if not self._stop.is_set() and _is_over(runtime, place):
-            self._copy(runtime, place, follow=False)
+            self._catch_up(runtime, place, self._spool.state().anchor)
             self._spool.mark(ended=True, problem="")
         return 0.1
 
-    def _copy(self, runtime: ContainerRuntime, place: Place, *, follow: bool) -> None:
-        """From the spool's anchor on; what is known already comes again first and is passed over."""
+    def _catch_up(self, runtime: ContainerRuntime, place: Place, start: Anchor) -> None:
+        """Copy what there is."""
         anchor = self._spool.state().anchor
-        known = anchor.bytes
-        first = True
-        self._reading = reading = runtime.logs(place.container, self.stream, since=anchor.at, follow=follow)
+        if self._copy(runtime, place, start):  # its beginning is gone: what is counted from there has no meaning
+            self._copy(runtime, place, Anchor(anchor.newest, anchor.bytes if anchor.at else 0))
+
+    def _copy(self, runtime: ContainerRuntime, place: Place, start: Anchor, *, follow: bool = False) -> bool:
+        """From ``start`` on; what is known already comes again first and is passed over. Ends early, with True, where
+        it is not certain any more what is known: a whole log does not begin as the copy does, or the stamps of a
+        followed one go back. (Of a clock set back behind ``start`` nothing is noticed; the archive has all.)"""
+        known, first = start.bytes, True
+        self._reading = reading = runtime.logs(place.container, self.stream, since=start.at, follow=follow)
         try:
             for chunk in reading:
+                anchor = self._spool.state().anchor
                 if self._stop.is_set():
-                    return
-                if first and anchor.at and chunk.at != anchor.at:
+                    return False
+                if first and start.at and chunk.at != start.at:
                     known = 0  # the engine has thrown that part of its log away
+                if first and not start.at and known and chunk.at != anchor.first:
+                    return True
                 first = False
                 skipped = min(known, len(chunk.data))
                 known -= skipped
+                if follow and not skipped and chunk.at < anchor.last:
+                    return True
                 if skipped < len(chunk.data):
                     self._spool.append(chunk, skipped)
                     self._wake()
         finally:
             self._reading = None
             reading.close()  # type: ignore[attr-defined]
+        return False
 
     def _after_fault(self, fault: RuntimeFault) -> float:
         if fault.reason is not FaultReason.GONE:

@@ -22,6 +22,7 @@ from portal.store import open_store
 from portal.store.base import PathNotFound, Store
 
 _LONGEST = 230  # characters of a name; jobs and roles may have more than the 255 bytes that a file system takes
+HEAD_GONE = "A node keeps the newest part of a log, about 500 MB: the beginning of this one is gone."
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
 
@@ -46,8 +47,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The index of an archived log. ``complete`` is False when the container was gone before all of it was read;
-    ``reason`` then says so. ``streams``: {"stdout": {"bytes", "newlines", "blocks"}, ...}."""
+    """The index of an archived log. ``complete`` is False when not all of it could be read; ``reason`` then says why.
+    ``streams``: {"stdout": {"bytes", "newlines", "blocks"}, ...}."""
 
     complete: bool
     reason: str

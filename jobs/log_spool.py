@@ -36,19 +36,24 @@ _SCAN = 1 << 20
 @dataclass(frozen=True, slots=True)
 class Anchor:
     """Where the copy is in the engine's log: ask for what is stamped ``at`` or later and pass over the first ``bytes``
-    of the answer. ``newest`` is the greatest stamp seen."""
+    of the answer. ``newest`` is the greatest stamp seen, ``first`` and ``last`` are those of the copy's ends."""
 
     at: str = ""
     bytes: int = 0
     newest: str = ""
+    first: str = ""
+    last: str = ""
 
     def after(self, chunk: LogChunk, skipped: int, size: int) -> Anchor:
         """The place behind ``chunk``, whose first ``skipped`` bytes were known; ``size`` is that of the copy before."""
+        taken, first = len(chunk.data) - skipped, self.first if size else chunk.at
         if chunk.at > self.newest:
-            return Anchor(chunk.at, len(chunk.data), chunk.at)
+            return Anchor(chunk.at, len(chunk.data), chunk.at, first, chunk.at)
+        if skipped:  # it holds the place, and may begin before it
+            return replace(self, bytes=self.bytes + taken)
         if chunk.at < self.newest:  # the node's clock was set back: only the whole log gives a place now
-            return Anchor("", size + len(chunk.data) - skipped, self.newest)
-        return replace(self, bytes=self.bytes + len(chunk.data) - skipped)
+            return Anchor("", size + taken, self.newest, first, chunk.at)
+        return replace(self, bytes=self.bytes + taken, last=chunk.at)
 
 
 @dataclass(frozen=True, slots=True)

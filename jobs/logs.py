@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clusters.runtime import Stream
 from jobs.log_follow import Follower, hub
 from jobs.log_lines import BLOCK, LogView
-from jobs.log_places import Phase, Place, current_place, find_archive, place_of
+from jobs.log_places import HEAD_GONE, Phase, Place, current_place, find_archive, place_of
 from jobs.log_text import Line
 from jobs.models import Attempt, Job, Task
 from portal.errors import NodeUnreachable, NoLog
@@ -100,7 +100,7 @@ def open_archive(place: Place, stream: Stream) -> Log | None:
     if archive is None:
         return None
     view = archive.view(place, stream)
-    if not archive.complete and view.size == 0:
+    if not archive.complete and view.size == 0 and archive.reason != HEAD_GONE:
         raise NoLog(archive.reason)
     return Log(view, ended=True, note=archive.reason)
 

@@ -7,11 +7,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from docker.types import LogConfig
 
-from clusters.runtime import ContainerStatus, FaultReason, Phase, RuntimeFault
+from clusters import docker_request
+from clusters.runtime import ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
+from jobs.log_places import STREAMS
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
-from tests.contract_runtime import found, request
+from tests.contract_runtime import Program, found, request, text
 from tests.helpers import until
 
 
@@ -108,3 +111,45 @@ def test_an_end_is_noticed_although_the_data_root_is_full(
         assert found(lab, names[0].name) is None
     finally:
         lab.clear()
+
+
+# --- logs ---
+
+SCRIPT = (File("/said/script", b"while [ $((n = n + 1)) -le 20000 ]; do echo line $n; done\nsleep 1000", handed=True),)
+
+
+def test_a_log_that_was_rotated_away_says_that_its_head_is_gone(
+    near: DockerLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    short = request(near, Program(exit_code=0), argv=("true",), files=(File("/said/a", b"", handed=True),))
+    near.runtime.ensure(short)
+    monkeypatch.setattr(docker_request, "LOG", LogConfig(config={"max-size": "100k", "max-file": "3"}))
+    asked = request(near, argv=("sh", "-c", "sleep 2; . /said/script"), files=SCRIPT)
+    near.runtime.ensure(asked)
+    until(lambda: b"line 20000\n" in text(near.runtime.logs(asked.name, "stdout")), 60)
+    chunks = list(near.runtime.logs(asked.name, "stdout"))
+    assert [chunk.beheaded for chunk in chunks] == [True] + [False] * (len(chunks) - 1)
+    assert b"line 1\n" not in text(iter(chunks))
+    assert not any(chunk.beheaded for stream in STREAMS for chunk in near.runtime.logs(short.name, stream))
+
+
+def test_a_whole_log_has_nothing_in_it_but_what_the_command_wrote(near: DockerLab) -> None:
+    asked = request(near, argv=("sh", "-c", ". /said/script"), files=SCRIPT)
+    near.runtime.ensure(asked)
+    whole = b"".join(b"line %d\n" % number for number in range(1, 20001))
+    until(lambda: text(near.runtime.logs(asked.name, "stdout")) == whole, 60)
+    assert list(near.runtime.logs(asked.name, "stderr")) == []
+    assert next(near.runtime.logs(asked.name, "stdout")).beheaded is False
+
+
+def test_a_damaged_log_does_not_pass_for_a_whole_one(near: DockerLab) -> None:
+    asked = request(near, argv=("sh", "-c", "echo one; echo two; sleep 1000"))
+    near.runtime.ensure(asked)
+    until(lambda: text(near.runtime.logs(asked.name, "stdout")) == b"one\ntwo\n")
+    path = near.sdk.api.inspect_container(asked.name)["LogPath"]
+    near.node.run("sh", "-c", f"""printf %s '{{"log":"half' >>{path}""")
+    got: list[LogChunk] = []
+    with pytest.raises(RuntimeFault) as raised:
+        got.extend(near.runtime.logs(asked.name, "stdout"))
+    assert text(iter(got)) == b"one\ntwo\n"
+    assert raised.value.reason is FaultReason.REFUSED and "cannot read the log" in raised.value.sentence

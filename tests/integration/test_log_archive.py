@@ -15,6 +15,7 @@ from clusters.models import Node
 from clusters.runtime import FaultReason, LogChunk, RuntimeFault
 from jobs import log_archive, logs, services
 from jobs.log_follow import hub, spool_folder
+from jobs.log_places import HEAD_GONE, find_archive, place_of
 from jobs.models import Task
 from portal.errors import NodeUnreachable, NoLog
 from portal.store import open_store
@@ -171,6 +172,30 @@ def test_a_silent_node_is_asked_again_later(cluster: Cluster, running: Task) -> 
     engine(cluster).heal()
     log_archive.archive(running)
     assert logs.tail(running, "stdout", lines=1) == b"patience\n"
+
+
+def test_a_log_whose_head_the_engine_has_thrown_away_says_so(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"old\n")
+    engine(cluster).rotate(running.container_name)
+    engine(cluster).print(running.container_name, b"new\n")
+    log = logs.open_log(end(cluster, running), "stdout")
+    assert (b"".join(log.pieces()), log.note) == (b"new\n", HEAD_GONE)
+    assert find_archive(place_of(running)).complete is False  # type: ignore[union-attr]
+
+
+def test_a_log_that_cannot_be_read_to_its_end_is_tried_again_and_then_kept_as_far_as_it_goes(
+    cluster: Cluster, running: Task
+) -> None:
+    engine(cluster).print(running.container_name, b"half\n")
+    engine(cluster).damage_log(running.container_name)
+    engine(cluster).finish(running.container_name)
+    cluster.settle()
+    assert not fresh(running).collected and find_archive(place_of(running)) is None
+    cluster.ahead(log_archive.UNREADABLE_FOR.total_seconds() + 1)
+    cluster.settle()
+    log = logs.open_log(fresh(running), "stdout")
+    assert b"".join(log.pieces()) == b"half\n" and "cannot read the log" in log.note
+    cluster.assert_clean()
 
 
 def test_a_live_log_is_read_before_and_after_more_is_written(cluster: Cluster, running: Task) -> None:

@@ -105,10 +105,11 @@ def test_a_partial_line_grows_under_its_number(engine: FakeRuntime, task: Task) 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_random_breaks_neither_lose_nor_double_a_line(
-    seed: int, cluster: Cluster, engine: FakeRuntime, task: Task
+    seed: int, cluster: Cluster, engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Viewers leave and come back, the node is cut and healed, the follower's process dies, the container ends and its
-    log moves to the store."""
+    """Viewers leave and come back, the node is cut and healed, its engine gives what it has just rotated once more, the
+    follower's process dies, the container ends and its log moves to the store."""
+    monkeypatch.setattr(log_follow, "REREAD", 0.01)
     dice = random.Random(seed)
     lines = [f"{n} " + "x" * dice.choice([0, 5, 200, 20_000]) for n in range(250)]
     data = "".join(f"{line}\n" for line in lines).encode()
@@ -126,6 +127,8 @@ def test_random_breaks_neither_lose_nor_double_a_line(
                 engine.heal()
             elif happens < 0.08 and (follower := hub._followers.pop((task.pk, "stdout"), None)):
                 follower.stop()
+            elif happens < 0.12:
+                engine.give_log_again(task.container_name)
             time.sleep(dice.choice([0, 0.001, 0.01]))
         engine.finish(task.container_name)
 
@@ -254,6 +257,55 @@ def test_a_silent_node_is_said_and_the_log_goes_on_when_it_is_back(engine: FakeR
     viewer = asyncio.run(watch())
     assert viewer.text() == ["one", "two"]
     assert "does not answer" in viewer.notes[0]
+
+
+@pytest.mark.parametrize("happens", ["the clock is set back", "a rotated file comes again"])
+def test_stamps_that_go_back_neither_lose_nor_double_a_line(
+    happens: str, engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_follow, "REREAD", 0.01)
+    follower = hub.attach(task.pk, "stdout")
+    until(lambda: follower.state().caught_up)
+    said: list[str] = []
+    for half in range(2):
+        if half and happens == "the clock is set back":
+            engine.turn_clock_back(100)
+        elif half:
+            engine.give_log_again(task.container_name)
+        for _ in range(3):
+            said.append(f"line {len(said)}")
+            engine.print(task.container_name, f"{said[-1]}\n".encode())
+            until(lambda: follower.view().newlines >= len(said))
+    assert [line.text for line in follower.view().lines(1, 99)] == said
+    hub.release(follower)
+
+
+def test_a_log_that_lost_its_head_is_not_given_again_when_the_clock_goes_back(
+    engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_follow, "REREAD", 0.01)
+    engine.print(task.container_name, b"old\n")
+    follower = hub.attach(task.pk, "stdout")
+    until(lambda: follower.state().caught_up and follower.size() == 4)
+    engine.rotate(task.container_name)
+    for text in (b"new\n", b"er\n"):
+        engine.print(task.container_name, text)
+    until(lambda: follower.size() == 11)
+    engine.give_log_again(task.container_name)
+    engine.print(task.container_name, b"more\n")
+    until(lambda: follower.view().newlines >= 4 and b"more" in follower.view().read(0, 99))
+    assert [line.text for line in follower.view().lines(1, 9)] == ["old", "new", "er", "more"]
+    hub.release(follower)
+
+
+def test_a_log_that_cannot_be_read_is_not_taken_for_ended(engine: FakeRuntime, task: Task) -> None:
+    engine.print(task.container_name, b"half\n")
+    engine.damage_log(task.container_name)
+    engine.finish(task.container_name)
+    follower = hub.attach(task.pk, "stdout")
+    until(lambda: "cannot read the log" in follower.state().problem)
+    assert follower.size() == 5 and not follower.state().ended
+    hub.release(follower)
 
 
 def test_no_more_logs_than_the_process_can_follow(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:

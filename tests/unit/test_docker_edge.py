@@ -25,7 +25,7 @@ from clusters.docker_connect import open_client, wanted_version
 from clusters.docker_errors import Step, fault_of, fault_of_text
 from clusters.docker_logs import CHUNK, Frames, unix_stamp
 from clusters.docker_pull import Layers
-from clusters.docker_request import archive, archived_files, create_arguments, secret_lines
+from clusters.docker_request import MARK, archive, archived_files, create_arguments, secret_lines
 from clusters.docker_runtime import connect
 from clusters.docker_seen import DOUBTED, MOST, Seen, due
 from clusters.docker_status import inspected, moment
@@ -262,6 +262,39 @@ def test_a_reader_resumes_at_any_chunk(entries: list[tuple[str, bytes]], cut: in
     later = chunks_of(frames([entry for entry in entries if entry[0] >= at]), cut_later, False)
     rest = b"".join(chunk.data for chunk in resumed(iter(later), at, taken))
     assert got + rest == b"".join(data for _, data in entries)
+
+
+def frame(text: bytes, at: str = "2026-01-01T00:00:05.000000000Z", stream: int = 1) -> bytes:
+    payload = (at.encode() + b" " if stream != 3 else b"") + text
+    return bytes([stream, 0, 0, 0]) + len(payload).to_bytes(4, "big") + payload
+
+
+def test_stamps_that_go_back_begin_a_chunk() -> None:
+    stamps = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z"]
+    chunks = chunks_of(b"".join(frame(b"a", at) for at in stamps), 10_000, False)
+    assert [(chunk.at, len(chunk.data)) for chunk in chunks if chunk.at < stamps[1]] == [(stamps[0], 2), (stamps[2], 1)]
+
+
+def test_a_log_that_the_engine_cannot_read_on_has_no_end() -> None:
+    reader, got = Frames(), list[LogChunk]()
+    with pytest.raises(RuntimeFault, match="invalid character") as raised:
+        for chunk in reader.feed(frame(b"one\n") + frame(b"Error grabbing logs: invalid character", stream=3)):
+            got.append(chunk)
+    assert raised.value.reason is R.REFUSED
+    assert b"".join(chunk.data for chunk in got) == b"one\n"
+
+
+@pytest.mark.parametrize("cut", [1, 7, 60, 1000])
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_log_without_its_mark_has_lost_its_head(marked: bool, cut: int) -> None:
+    asked: list[str] = []
+    reader = Frames(lambda at: bool(asked.append(at) or True))  # type: ignore[func-returns-value]
+    data = (frame(f"{MARK}\n".encode()) if marked else b"") + frame(b"a\n") + frame(b"b\n")
+    chunks = [chunk for start in range(0, len(data), cut) for chunk in reader.feed(data[start : start + cut])]
+    chunks += reader.flush()
+    assert b"".join(chunk.data for chunk in chunks) == b"a\nb\n"
+    assert [chunk.beheaded for chunk in chunks] == [not marked] + [False] * (len(chunks) - 1)
+    assert len(asked) == (0 if marked else 1)
 
 
 def test_a_reader_resumes_twice() -> None:

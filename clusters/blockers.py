@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from clusters.placement import Blocker, Demand, Free, NodeView, Room, copies, idle
+from clusters.placement import Blocker, Demand, Free, Mark, NodeView, Room, bars, copies, idle
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
@@ -13,6 +13,7 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
     if not offered:
         return [_no_node(nodes)]
     found = [blocker for shape in _shapes(demands) for blocker in _shape_blockers(offered, shape)]
+    found = list(dict.fromkeys(found))  # several roles wait for the same node
     if not found and Room(nodes).place(demands) is None:
         found = [_gang(offered, demands)]
     away = [node for node in nodes if not node.offered]
@@ -51,13 +52,32 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
     return _too_much_in_sum(idles, demands)
 
 
+def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> str:
+    """What is known of images that the gang, placed now, would wait for; empty when they are all there."""
+    images = {node.name: node.images for node in nodes}
+    places = Room(nodes).place(demands) or []
+    lacking = sorted(
+        {(d.image, p.node) for d, p in zip(demands, places, strict=False) if d.image not in images[p.node]}
+    )
+    if not lacking:
+        return ""
+    image, node = lacking[0]
+    where = f"node {node}" if len(lacking) == 1 else f"{len(lacking)} of its nodes"
+    return f"Its image {image} is not known to be on {where}, so it must first be pulled."
+
+
 def _shapes(demands: Sequence[Demand]) -> list[Demand]:
     return list({demand.role: demand for demand in demands}.values())
 
 
 def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
+    """A node that would do but for its mark is the whole reason; the others are told of when there is none."""
+    barred = [(free, mark) for free in frees if (mark := bars(free.node, shape))]
+    frees = [free for free in frees if not bars(free.node, shape)]
     if any(free.fits(shape) for free in frees):
         return []
+    if told := [_marked(free, mark) for free, mark in barred if free.fits(shape) or not frees]:
+        return told[:5]
     found = [blocker for check in (_gpus, _cpus, _memory, _ports) if (blocker := check(frees, shape))]
     return found or [
         Blocker(
@@ -66,6 +86,12 @@ def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
             need=_asked(shape),
         )
     ]
+
+
+def _marked(free: Free, mark: Mark) -> Blocker:
+    again = f" It is tried again at {mark.until.astimezone():%H:%M}." if mark.until else ""
+    until = mark.until.isoformat() if mark.until else ""
+    return Blocker("marked", f"{mark.sentence}{again}", node=free.node.name, until=until)
 
 
 def _gpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:

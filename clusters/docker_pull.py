@@ -12,7 +12,7 @@ from docker.auth import encode_header
 from docker.errors import ImageNotFound
 from docker.utils import parse_repository_tag
 
-from clusters.docker_connect import CONNECT, checked, url
+from clusters.docker_connect import CONNECT, ask, checked, url
 from clusters.docker_errors import fault_of_text, translated
 from clusters.runtime import ContainerRequest, FaultReason, Progress, RuntimeFault
 
@@ -42,6 +42,17 @@ def has_image(api: APIClient, endpoint: str, image: str) -> bool:
         except ImageNotFound:
             return False
     return True
+
+
+def image_names(api: APIClient) -> frozenset[str]:
+    """By tag and by digest. Those without either are nobody's to ask for."""
+    rows = ask(api, "/images/json").json()
+    return frozenset(
+        name
+        for row in rows
+        for name in (*(row.get("RepoTags") or ()), *(row.get("RepoDigests") or ()))
+        if "<none>" not in name
+    )
 
 
 def import_image(api: APIClient, endpoint: str, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:

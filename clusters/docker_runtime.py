@@ -25,7 +25,7 @@ from clusters.docker_connect import CONNECT, QUICK, SLOW, Ways, ask, checked, ur
 from clusters.docker_errors import translated
 from clusters.docker_events import EventWindows
 from clusters.docker_logs import LogStream, unix_stamp
-from clusters.docker_pull import has_image, import_image, provide_image
+from clusters.docker_pull import has_image, image_names, import_image, provide_image
 from clusters.docker_put import Sent
 from clusters.docker_request import FUSE, LABEL_MARK, archive, archived_files, create_arguments
 from clusters.docker_seen import Seen, due, has_news
@@ -156,6 +156,10 @@ class DockerRuntime:
     def has_image(self, image: str) -> bool:
         with self._quick() as api:
             return has_image(api, self.endpoint, image)
+
+    def image_names(self) -> frozenset[str]:
+        with self._quick() as api:
+            return image_names(api)
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:
         """Make an image of one layer from a root file system; ``changes`` are Dockerfile lines."""

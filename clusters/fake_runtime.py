@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import IO
 
 from clusters.fake_host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, FakeHost, again, unpacked
+from clusters.image_names import canonical
 from clusters.runtime import (
     LABEL_TASK,
     ContainerRequest,
@@ -125,6 +126,11 @@ class FakeRuntime(FakeHost):
         with self._changed:
             self._enter("import_image")
             self.images.add(image)
+
+    def image_names(self) -> frozenset[str]:
+        with self._changed:
+            self._enter("image_names")
+            return frozenset(map(canonical, self.images))
 
     def _pull(self, request: ContainerRequest, behaviour: Behaviour, on_progress: Callable[[Progress], None]) -> None:
         with self._changed:

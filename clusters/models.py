@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Node(models.Model):
-    """A Docker engine. Its health, totals and ``held`` are written by the scheduler from what it observes."""
+    """A Docker engine. Its health and ``held`` are written by the scheduler from what it observes."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -37,6 +37,11 @@ class Node(models.Model):
     unreachable_since = models.DateTimeField(null=True)
     # GPU ids and ports in the hands of containers that should not be there: {"gpus": ["0"], "ports": [30001]}
     held = models.JSONField(default=dict)
+    # What it has and what it refuses, written by whoever learns it (clusters/survey.py, clusters/refusals.py).
+    images = models.JSONField(default=list)  # ["ubuntu:22.04", ...], see clusters/image_names.py
+    images_at = models.DateTimeField(null=True)  # when ``images`` last changed
+    marks = models.JSONField(default=dict)  # see clusters/refusals.py
+    surveyed_at = models.DateTimeField(null=True)  # when it was last asked for its images; null: as soon as possible
     tls_dir = models.CharField(max_length=255, blank=True)  # 0700 folder with ca.pem, cert.pem, key.pem (0600)
     created_at = models.DateTimeField(auto_now_add=True)
     updated_at = models.DateTimeField(auto_now=True)

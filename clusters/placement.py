@@ -7,8 +7,11 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from clusters.image_names import registry_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,20 @@ class Demand:
     gpus: int
     gpu_type: str  # "" = any
     ports: tuple[PortDemand, ...] = ()
+    image: str = ""  # as image_names.canonical writes it
+
+
+MARK_LASTS = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a node was seen not to do. Tasks that need it are not placed there until the mark is lifted or lapses."""
+
+    kind: str  # gpus: hand out GPUs · pull: get images from the registry ``what`` · start: start any · portal: reach it
+    sentence: str
+    what: str = ""
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +68,8 @@ class NodeView:
     used_gpus: frozenset[str] = frozenset()
     used_ports: frozenset[int] = frozenset()
     held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # of quarantine, as last written down
+    images: frozenset[str] = frozenset()  # those it is known to have, in canonical names
+    marks: tuple[Mark, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +87,8 @@ class Place:
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
-    fits somewhere but not all at once), queue, vc_stopped, failed (an
-    earlier attempt), delay, never."""
+    fits somewhere but not all at once), marked (the node refused the like of it), queue, vc_stopped, failed (an earlier
+    attempt), delay, never."""
 
     kind: str
     sentence: str
@@ -180,16 +199,21 @@ class Room:
     def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
         self._shelves: dict[int, dict[Likeness, list[Free]]] = {}  # each group by name: no history shows
         self._effort = 0
-        for node in nodes:
-            if node.offered:
-                self._join(Free(node, empty=empty))
+        self._nodes = [node for node in nodes if node.offered]
+        self._marked = [node for node in self._nodes if node.marks]
+        self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
+        for node in self._nodes:
+            self._join(Free(node, empty=empty))
 
-    def place(self, demands: Sequence[Demand], salt: int = 0) -> list[Place] | None:
-        """Places for all demands, in their order, or None and nothing is taken."""
+    def place(
+        self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset()
+    ) -> list[Place] | None:
+        """Places for all demands, in their order, or None and nothing is taken. Nodes that have a task's image come
+        first, and those to ``avoid`` last."""
         if not self._could(demands):
             return None
         order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
-        found = self._search([demands[at] for at in order], salt)
+        found = self._search([demands[at] for at in order], salt, avoid)
         if found is None:
             return None
         by_order = dict(zip(order, found, strict=True))
@@ -215,7 +239,7 @@ class Room:
                         return True
         return False
 
-    def _search(self, demands: Sequence[Demand], salt: int) -> list[tuple[Free, Place]] | None:
+    def _search(self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]) -> list[tuple[Free, Place]] | None:
         """Depth first, tightest node first. The first way down is the usual best fit; going back finds the packings
         that it misses, within EFFORT."""
         done: list[tuple[Free, Place]] = []
@@ -223,7 +247,7 @@ class Room:
         self._effort = self.EFFORT + 10 * len(demands)
         while len(done) < len(demands):
             if len(choices) == len(done):  # a demand reached for the first time on this path
-                choices.append(self._candidates(demands[len(done)]))
+                choices.append(self._candidates(demands[len(done)], avoid))
             best = next(choices[-1], None)
             if best is not None:
                 done.append(self._put(best, demands[len(done)], salt))
@@ -236,19 +260,37 @@ class Room:
                 choices[-1] = iter(())
         return done
 
-    def _candidates(self, demand: Demand) -> Iterator[Free]:
+    def _candidates(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Free]:
         """One node of each group where it fits, the best first. Between two of them the room is as it was."""
-        for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
-            shelf = self._shelves[gpus]
-            self._effort -= len(shelf)
-            fitting = (
-                next((free for free in group if free.has_ports(demand.ports)), None)
-                for group in shelf.values()
-                if group[0].has_room(demand)
-            )
-            yield from sorted(filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name))[
-                ::-1
-            ]
+        for is_wanted in self._tiers(demand, avoid):
+            for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
+                shelf = self._shelves[gpus]
+                self._effort -= len(shelf)
+                fitting = (
+                    next((free for free in group if is_wanted(free.node.name) and free.has_ports(demand.ports)), None)
+                    for group in shelf.values()
+                    if group[0].has_room(demand)
+                )
+                yield from sorted(
+                    filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name)
+                )[::-1]
+
+    def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
+        """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
+        barred = {node.name for node in self._marked if bars(node, demand)}
+        last = avoid - barred
+        best = self._with_image(demand.image) - last - barred
+        if best:
+            yield best.__contains__
+        others = best | last | barred
+        yield (lambda name: name not in others) if others else _any
+        if last:
+            yield last.__contains__
+
+    def _with_image(self, image: str) -> frozenset[str]:
+        if image not in self._having:
+            self._having[image] = frozenset(node.name for node in self._nodes if image in node.images)
+        return self._having[image]
 
     def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Place]:
         self._leave(free)
@@ -273,13 +315,49 @@ class Room:
             del shelf[likeness]
 
 
+def bars(node: NodeView, demand: Demand) -> Mark | None:
+    """The mark that keeps the task off the node."""
+    return next((mark for mark in node.marks if _concerns(mark, node, demand)), None)
+
+
+def in_force(nodes: Iterable[NodeView], now: datetime) -> list[NodeView]:
+    """The nodes without the marks that have lapsed."""
+    return [
+        replace(node, marks=tuple(mark for mark in node.marks if counts(mark, now)))
+        if node.marks
+        else node
+        for node in nodes
+    ]
+
+
+def counts(mark: Mark, now: datetime) -> bool:
+    """Whether it has not lapsed. Should the clock have been set back, it counts no longer than it may last."""
+    return mark.until is None or now < mark.until <= now + MARK_LASTS
+
+
+def _concerns(mark: Mark, node: NodeView, demand: Demand) -> bool:
+    match mark.kind:
+        case "gpus":
+            return demand.gpus > 0
+        case "pull":
+            return demand.image not in node.images and registry_of(demand.image) == mark.what
+        case _:
+            return mark.kind == "start"
+
+
+def _any(_: str) -> bool:
+    return True
+
+
 def _name(free: Free) -> str:
     return free.node.name
 
 
 def idle(node: NodeView) -> NodeView:
-    """The node as if nothing ran on it and it were offered."""
-    return replace(node, offered=True, used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset())
+    """The node as if nothing ran on it, it were offered, and it refused nothing."""
+    return replace(
+        node, offered=True, marks=(), used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
+    )
 
 
 def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:

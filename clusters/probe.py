@@ -5,7 +5,9 @@ from __future__ import annotations
 import queue
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 from clusters import engines
@@ -13,6 +15,7 @@ from clusters.runtime import EngineInfo, FaultReason, RuntimeFault
 from portal.errors import BadRequest
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
+T = TypeVar("T")
 DEADLINE = 10.0  # seconds; a frozen host accepts the connection and then says nothing
 
 
@@ -48,25 +51,36 @@ def primary_address() -> str:
     return "127.0.0.1"
 
 
-def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
-    answers: queue.Queue[EngineInfo | Exception] = queue.Queue()
+def within(seconds: float, ask: Callable[[], T]) -> T:
+    """What ``ask`` returns or raises; TimeoutError when it takes longer."""
+    answers: queue.Queue[Callable[[], T]] = queue.Queue()
 
-    def ask() -> None:
+    def run() -> None:
         try:
-            answers.put(engines.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
+            answer = ask()
+            answers.put(lambda: answer)
         except Exception as error:  # handed to the caller, who knows which are faults and which are bugs
-            answers.put(error)
+            raised = error
+            answers.put(lambda: _raise(raised))
 
     # A daemon: when the deadline has passed nobody waits for it, and it ends with the runtime's own time-outs.
-    threading.Thread(target=ask, name="probe", daemon=True).start()
+    threading.Thread(target=run, name="probe", daemon=True).start()
     try:
-        answer = answers.get(timeout=DEADLINE)
+        return answers.get(timeout=seconds)()
     except queue.Empty:
-        sentence = f"The Docker engine at {endpoint} does not answer within {DEADLINE:g} s."
-        answer = RuntimeFault(sentence, reason=FaultReason.UNREACHABLE)
-    if isinstance(answer, RuntimeFault):
-        told = answer.reason is FaultReason.UNREACHABLE  # those sentences name the endpoint themselves
-        raise BadRequest(answer.sentence if told else f"The engine at {endpoint} cannot be used: {answer.sentence}")
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+        raise TimeoutError from None
+
+
+def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
+    try:
+        return within(DEADLINE, lambda: engines.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
+    except TimeoutError:
+        raise BadRequest(f"The Docker engine at {endpoint} does not answer within {DEADLINE:g} s.") from None
+    except RuntimeFault as fault:
+        told = fault.reason is FaultReason.UNREACHABLE  # those sentences name the endpoint themselves
+        said = fault.sentence if told else f"The engine at {endpoint} cannot be used: {fault.sentence}"
+        raise BadRequest(said) from None
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import replace
 
 from django.db import connection
@@ -9,17 +10,18 @@ from django.db.models import Count, Max, Sum
 from django.utils import timezone
 
 from clusters.models import Allocation, Node
-from clusters.placement import NodeView
+from clusters.placement import NodeView, in_force
+from clusters.refusals import marks_of
 
 
 def load_nodes() -> list[NodeView]:
-    """All nodes by name, with allocations and what quarantine holds counted as taken."""
-    return Ledger().nodes()
+    """All nodes by name, with allocations and what quarantine holds counted as taken, and the marks that count now."""
+    return in_force(Ledger().nodes(), timezone.now())
 
 
 def load_idle_nodes() -> list[NodeView]:
     """All nodes by name as if nothing ran on them: what a job could get at best. One query."""
-    return [_view(node, 0, 0, set(), set()) for node in Node.objects.order_by("name")]
+    return [_view(node, 0, 0, set(), set()) for node in Node.objects.only(*_NODE).order_by("name")]
 
 
 # What a NodeView is made of. The scheduler compares these as the database has them, 1,000 rows in a few milliseconds,
@@ -40,6 +42,8 @@ _NODE = (
     "health",
     "unreachable_since",
     "held",
+    "images_at",
+    "marks",
 )
 _RAW_NODES = f"SELECT {', '.join(_NODE)} FROM {Node._meta.db_table} ORDER BY name"  # noqa: S608 - names of our own
 
@@ -63,7 +67,7 @@ class Ledger:
             raw = {row[0]: row for row in cursor.fetchall()}
         changed = [id for id, row in raw.items() if self._raw.get(id) != row]
         for start in range(0, len(changed), 500):
-            for node in Node.objects.only(*_NODE).filter(id__in=changed[start : start + 500]):
+            for node in Node.objects.only(*_NODE, "images").filter(id__in=changed[start : start + 500]):
                 self._nodes[node.pk] = node
         for id in [*changed, *(self._raw.keys() - raw.keys())]:
             self._views.pop(id, None)
@@ -139,6 +143,8 @@ def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]
         used_gpus=frozenset(gpus),
         used_ports=frozenset(ports),
         held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
+        images=frozenset(map(sys.intern, node.images)),
+        marks=marks_of(node.marks),
     )
 
 

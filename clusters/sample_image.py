@@ -35,6 +35,10 @@ class ImageHolder(Protocol):
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...
 
+    def image_names(self) -> frozenset[str]:
+        """The names of all images, as in clusters.image_names."""
+        ...
+
 
 def ensure_sample_image(engine: ImageHolder) -> str:
     """One line of what was done, empty when the image was there. Raises RuntimeFault."""

@@ -11,9 +11,11 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
+from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from clusters.models import Allocation, Node
+from clusters.refusals import marks_now
 from portal.errors import BadRequest
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
@@ -220,6 +222,10 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, An
         "network": node.network,
         "labels": node.labels,
         "dockerVersion": node.docker_version,
+        "marks": [
+            {"kind": mark.kind, "sentence": mark.sentence, "until": _milliseconds(mark.until)}
+            for mark in marks_now(node.marks, timezone.now())
+        ],
     }
 
 

@@ -17,11 +17,11 @@ from django.db import IntegrityError, connection, transaction
 from django.db.models import ProtectedError, Q
 from django.utils import timezone
 
-from clusters import node_keys
+from clusters import engines, node_keys, refusals, survey
 from clusters.gpus import find_gpus
 from clusters.models import Node
-from clusters.probe import LOOPBACK, address_of, probe
-from clusters.runtime import EngineInfo
+from clusters.probe import LOOPBACK, address_of, probe, within
+from clusters.runtime import EngineInfo, RuntimeFault
 from clusters.serializers import NewNode, NodeChange, NodeStatus, check_endpoint, read
 from portal import wake
 from portal.env import text
@@ -47,6 +47,8 @@ def register_node(actor: Actor, data: object, ip: str | None = None) -> Node:
         _take_engine(node, info)
         node.cpus, node.memory_mb = info.cpus, info.memory_mb
         _take_body(node, body)
+        _refuse_known_engine(node)  # before anything is done there
+        _survey(node)
         return _create(node, who, ip)
     except BaseException:
         node_keys.forget(tls_dir)
@@ -62,7 +64,7 @@ def change_node(actor: Actor, name: str, data: object, ip: str | None = None) ->
     if body.name is not None and body.name != name:
         raise BadRequest("A node keeps its name, since jobs refer to it. Delete it and register it again.")
     if body.endpoint is None and body.tls is None:
-        return _change(node, body, None, node.tls_dir, who, ip)
+        return _surveyed(_change(node, body, None, node.tls_dir, who, ip), body)
     endpoint = body.endpoint or node.endpoint
     tls_dir = _keys(name, endpoint, body, node)
     try:
@@ -73,7 +75,7 @@ def change_node(actor: Actor, name: str, data: object, ip: str | None = None) ->
         raise
     if tls_dir != node.tls_dir:
         node_keys.forget(node.tls_dir)
-    return changed
+    return _surveyed(changed, body)
 
 
 def set_node_status(actor: Actor, name: str, data: object, ip: str | None = None) -> Node:
@@ -178,6 +180,32 @@ def _take_body(node: Node, body: NodeChange) -> None:
     for field, value in given.items():
         if value is not None:
             setattr(node, field, value)
+
+
+def _survey(node: Node) -> None:
+    """What the new node has, and whether it keeps its promises."""
+    if looked := _look_into(node):
+        now = timezone.now()
+        node.images, node.images_at, node.surveyed_at = sorted(looked[0]), now, now
+        node.marks = refusals.tried({}, looked[1], now)
+
+
+def _surveyed(node: Node, body: NodeChange) -> Node:
+    """The node after a trial of what was changed."""
+    if not body.model_fields_set & {"endpoint", "tls", "gpus", "gpuNumber", "network"}:
+        return node
+    if looked := _look_into(node):
+        survey.keep(node, *looked)
+    return find_node(node.name)
+
+
+def _look_into(node: Node) -> tuple[frozenset[str], dict[str, str]] | None:
+    """None when it cannot be done now: the scheduler has it done again."""
+    try:
+        runtime = engines.connect(node.endpoint, node.tls_dir or None)
+        return within(survey.PATIENCE, lambda: survey.look_into(node, runtime, with_trial=True))
+    except (RuntimeFault, TimeoutError):
+        return None
 
 
 def _create(node: Node, who: str, ip: str | None) -> Node:

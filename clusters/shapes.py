@@ -20,6 +20,12 @@ class NodeGpu(BaseModel):
     held: bool = Field(description="By a container that should not be there.")
 
 
+class NodeMark(BaseModel):
+    kind: Literal["gpus", "pull", "start", "portal"]
+    sentence: str = Field(description="What the node was seen not to do. Tasks that need it are not placed there.")
+    until: int | None = Field(description="When it is tried again, in milliseconds since 1970.")
+
+
 class NodeObject(BaseModel):
     name: str
     endpoint: str
@@ -35,6 +41,7 @@ class NodeObject(BaseModel):
     network: Literal["host", "bridge"]
     labels: dict[str, str]
     dockerVersion: str
+    marks: list[NodeMark]
 
 
 class NodeObjects(RootModel[list[NodeObject]]):

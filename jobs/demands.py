@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from clusters.image_names import canonical
 from clusters.placement import Demand, PortDemand
 from jobs.spec import JobSpec
 
@@ -9,6 +10,7 @@ from jobs.spec import JobSpec
 def demands(spec: JobSpec) -> tuple[Demand, ...]:
     """One Demand a task, in config order."""
     found = []
+    image = canonical(spec.image)
     for role in spec.task_roles:
         ports = tuple(PortDemand(port.label, port.begin_at, port.port_number) for port in role.all_ports)
         for index in range(role.task_number):
@@ -22,6 +24,7 @@ def demands(spec: JobSpec) -> tuple[Demand, ...]:
                     gpus=role.gpu_number,
                     gpu_type=spec.gpu_type,
                     ports=ports,
+                    image=image,
                 )
             )
     return tuple(found)

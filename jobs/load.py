@@ -15,11 +15,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from clusters.models import VirtualCluster
-from clusters.placement import Demand
+from clusters.placement import Demand, in_force
 from clusters.queries import Ledger
 from clusters.runtime import LABEL_TASK
 from jobs import exits, stamps
@@ -129,7 +129,7 @@ class Loader:
             self._picture, self._seen = self._read(jobs, tasks, leftovers, decided), seen
         return World(
             now=now,
-            nodes=self.ledger.nodes(with_held=False),
+            nodes=in_force(self.ledger.nodes(with_held=False), timezone.now()),
             observations=observations,
             live=self._picture.live,
             waiting=self._picture.waiting,
@@ -170,8 +170,11 @@ class Loader:
         changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
         self._read_specs(list(found))
         for some in _chunks(changed):
-            for row in Job.objects.filter(id__in=some).values(*_JOB):
-                self._jobs[row["id"]] = found[row["id"]], self._view(row, timezone.now(), clock.steady())
+            rows = list(Job.objects.filter(id__in=some).values(*_JOB))
+            refused = _refused([row["id"] for row in rows if row["attempt_number"] > 1])
+            for row in rows:
+                view = self._view(row, refused.get(row["id"], frozenset()), timezone.now(), clock.steady())
+                self._jobs[row["id"]] = found[row["id"]], view
         return [self._jobs[id][1] for id in found if id in self._jobs]
 
     def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
@@ -209,7 +212,9 @@ class Loader:
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
 
-    def _view(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> JobView:
+    def _view(
+        self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime
+    ) -> JobView:
         spec, shape = self._specs[row["id"]]
         return JobView(
             id=row["id"],
@@ -223,6 +228,7 @@ class Loader:
             stopping=row["execution"] == Job.Execution.STOP,
             stopped_by=row["stopped_by"],
             never=row["never"],
+            avoid=avoid,
             user_retries=row["user_retries"],
             platform_retries=row["platform_retries"],
             resource_retries=row["resource_retries"],
@@ -241,6 +247,17 @@ def _decided() -> dict[int, Exit]:
 def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
     """The end of a pause that is never longer than ``most``, whatever was done to the clock since it began."""
     return None if until is None else read_at + min(until - time_of_day, most)
+def _refused(ids: list[int]) -> dict[int, frozenset[str]]:
+    """The nodes that refused to start a task of the attempt before the current one, by job."""
+    if not ids:
+        return {}
+    last = Task.objects.filter(job__in=ids, attempt__number=F("job__attempt_number") - 1, fault__isnull=False)
+    found: dict[int, set[str]] = {}
+    for job, node in last.values_list("job_id", "node"):
+        found.setdefault(job, set()).add(node)
+    return {job: frozenset(nodes) for job, nodes in found.items()}
+
+
 
 
 def _purgeable(ended: list[int]) -> list[int]:

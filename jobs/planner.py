@@ -262,7 +262,7 @@ def _place_all(world: World, made: Plan) -> None:
 
 
 def _place(room: Room, job: JobView) -> JobPlan:
-    return JobPlan(job, places=room.place(job.demands, job.id))
+    return JobPlan(job, places=room.place(job.demands, job.id, job.avoid))
 
 
 def _end_waiting(job: JobView) -> JobPlan:

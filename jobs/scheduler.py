@@ -18,6 +18,7 @@ import structlog
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from clusters import survey
 from clusters.models import Node
 from clusters.watch import Look, Watch, Watched
 from jobs import discard, hold, invariants, publish
@@ -161,6 +162,7 @@ class Scheduler:
             with self.lease.writing():
                 publish.sweep()
                 discard.sweep()
+                survey.sweep(timezone.now())
             self.invariants.check(self.lease, timezone.now())
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY

@@ -131,6 +131,7 @@ def check_result(result: CheckResult) -> dict[str, Any]:
         ],
         "neverFits": None if result.never is None else blocker_item(result.never),
         "blockers": [blocker_item(each) for each in result.blockers],
+        "pull": result.pull,
     }
 
 

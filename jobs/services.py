@@ -67,12 +67,13 @@ def require_free_name(username: str, name: str) -> None:
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """``problems`` refuse a submission. Without any, ``never`` says why no set of registered nodes could run it (sent
-    anyway it fails at once) and ``blockers`` what keeps it from starting now."""
+    anyway it fails at once), ``blockers`` what keeps it from starting now, and ``pull`` what it then waits for."""
 
     problems: tuple[Problem, ...]
     spec: JobSpec | None = None
     never: Blocker | None = None
     blockers: tuple[Blocker, ...] = ()
+    pull: str = ""
 
     @property
     def is_valid(self) -> bool:
@@ -89,7 +90,8 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
     nodes, wanted = load_nodes(), demands(spec)
     never = blockers.never_fits(nodes, wanted)
     found = () if never else tuple(blockers.blockers(nodes, wanted))
-    return CheckResult((problem,) if problem else (), spec, never, found)
+    pull = "" if never or found else blockers.to_pull(nodes, wanted)
+    return CheckResult((problem,) if problem else (), spec, never, found, pull)
 
 
 def stop(actor: User, job: Job) -> bool:

@@ -8,9 +8,9 @@ Workers never change a state.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -19,8 +19,9 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
 
-from clusters import engines
-from clusters.runtime import FaultReason, Progress, RuntimeFault
+from clusters import engines, refusals
+from clusters import survey as surveying
+from clusters.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
 from jobs import code_tar, delivery, launching, log_archive
 from jobs import discard as discarding
 from jobs import publish as publishing
@@ -59,6 +60,12 @@ def discard(ids: Sequence[int]) -> None:
     _hands().submit(_files_in_thread, discarding.discard_all, list(ids))
 
 
+def survey(nodes: Sequence[tuple[str, bool]]) -> None:
+    """(node, thorough) each: what clusters/survey.py orders. Returns at once."""
+    for name, thorough in nodes:
+        _hands().submit(_survey_in_thread, name, thorough)
+
+
 def carry_out(kind: str, task: int, node: str, container: str) -> None:
     """One order, here and now. Doing it twice, or after it is no longer wanted, does nothing."""
     try:
@@ -85,6 +92,15 @@ def _files_in_thread(do: Callable[[list[int]], None], ids: list[int]) -> None:
     close_old_connections()
 
 
+def _survey_in_thread(name: str, thorough: bool) -> None:
+    close_old_connections()
+    try:
+        surveying.survey(name, thorough=thorough)
+    except Exception:
+        log.exception("a node could not be surveyed; it is tried again", node=name)
+    close_old_connections()
+
+
 def _start(id: int) -> None:
     claim = _claim(id, Q(state=TaskState.STARTING))
     if claim is None:
@@ -93,11 +109,7 @@ def _start(id: int) -> None:
         launch = launching.launch(id, epoch=claim)
         _publish_first(id)
         with _prepare(launch, id, claim) as delivered:
-            status = engines.runtime_for(launch.node_name).ensure(
-                request(launch, tars=delivered.tars, auth=delivered.auth),
-                on_progress=lambda progress: _progress(id, claim, progress),
-                still_wanted=lambda: _is_wanted(id, claim),
-            )
+            status = _ensure(launch, delivered, id, claim)
         _fact(id, claim, container_id=status.id, fault=None)
     except RuntimeFault as fault:
         _fact(id, claim, **_fault(fault))
@@ -110,6 +122,40 @@ def _start(id: int) -> None:
         log.exception("a start failed", task=id)
         sentence = f"Longshore could not start the container: {type(error).__name__}."
         _fact(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
+
+
+def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> ContainerStatus:
+    """Starts the container, and notes what the node thereby shows that it can or cannot do."""
+    pulled = False
+
+    def note(progress: Progress) -> None:
+        nonlocal pulled
+        pulled = True
+        _progress(id, claim, progress)
+
+    image = launch.spec.image
+    try:
+        status = engines.runtime_for(launch.node_name).ensure(
+            request(launch, tars=delivered.tars, auth=delivered.auth),
+            on_progress=note,
+            still_wanted=lambda: _is_wanted(id, claim),
+        )
+    except RuntimeFault as fault:
+        with _no_worse():
+            refusals.refused(launch.node_name, fault, image=image, attempt=launch.app_id)
+        raise
+    with _no_worse():
+        refusals.started(launch.node_name, image=image, pulled=pulled, gpus=bool(launch.gpu_ids))
+    return status
+
+
+@contextmanager
+def _no_worse() -> Iterator[None]:
+    """A start is no worse for a database that is away just then."""
+    try:
+        yield
+    except DatabaseError:
+        log.warning("what a start showed of its node could not be noted")
 
 
 def _publish_first(id: int) -> None:

@@ -68,6 +68,7 @@ class JobView:
     stopping: bool = False
     stopped_by: str = ""
     never: str = ""  # no registered node could ever run it: found when it was submitted
+    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
     user_retries: int = 0
     platform_retries: int = 0
     resource_retries: int = 0

@@ -13,3 +13,7 @@ first_start = Signal()
 # Sent with ``usernames`` (a tuple) when users are listed or one is deleted: each receiver returns how many live pieces
 # of work each of them has, {name: count}; names with none may be left out.
 work_of = Signal()
+
+# Sent with ``node`` (its name), ``kind`` (node.marked, node.unmarked) and ``reason`` (a sentence) when a node was seen
+# to refuse something, or to do it again: for the ledger of jobs.
+node_learnt = Signal()

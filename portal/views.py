@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib import auth, messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
@@ -78,7 +79,7 @@ def healthz(request: HttpRequest) -> HttpResponse:
     fine, report = health.report()
     if fine and request.get_preferred_type(["application/json", "text/plain"]) == "text/plain":
         return HttpResponse("Pylon ready.", content_type="text/plain")
-    return JsonResponse(report, status=200 if fine else 503)
+    return JsonResponse({**report, "instance": settings.INSTANCE}, status=200 if fine else 503)
 
 
 def _safe(request: HttpRequest, target: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 from django.utils import timezone
 
 from clusters.models import Allocation, Node, VirtualCluster
+from clusters.sample_image import SAMPLE_IMAGE
 from jobs import exits
 from jobs.lifecycle import TASK_LIVE
 from jobs.models import Attempt, Event, Job, Task
@@ -22,14 +23,20 @@ def make_config(name: str = "job", *, roles: int = 1, tasks: int = 1, gpus: int 
     """A config as a user would send it."""
     role = {"taskNumber": tasks, "cpuNumber": 1, "memoryMB": 1024, "gpuNumber": gpus, "command": "sleep 60"}
     named = [{"name": "worker" if at == 0 else f"role{at}", **role} for at in range(roles)]
-    return {"jobName": name, "image": "longshore/sample:1", "taskRoles": named, **more}
+    return {"jobName": name, "image": SAMPLE_IMAGE, "taskRoles": named, **more}
 
 
 def make_node(name: str = "node-1", *, cpus: int = 8, memory_mb: int = 16384, gpus: int = 0, **more: Any) -> Node:
-    """A node that takes tasks; ``gpus`` of type A100."""
+    """A node that takes tasks and has their image; ``gpus`` of type A100."""
     VirtualCluster.objects.get_or_create(name="default", defaults={"capacity": 100, "max_capacity": 100})
     ids = [{"id": str(at), "type": "A100"} for at in range(gpus)]
-    values = {"endpoint": "unix:///nowhere", "address": "10.0.0.1", "last_seen_at": timezone.now(), **more}
+    values = {
+        "endpoint": "unix:///nowhere",
+        "address": "10.0.0.1",
+        "last_seen_at": timezone.now(),
+        "images": [SAMPLE_IMAGE],
+        **more,
+    }
     return Node.objects.create(name=name, cpus=cpus, memory_mb=memory_mb, gpus=ids, **values)
 
 

@@ -176,6 +176,7 @@ class CheckResult(BaseModel):
     errors: list[ConfigProblem]
     neverFits: Blocker | None
     blockers: list[Blocker]
+    pull: str = Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
 
 
 class Released(BaseModel):

@@ -40,6 +40,8 @@ def plan_for(text: str, user: User) -> Plan:
         return Plan("FAILED", "Can never run here", says, asks=asks)
     if result.blockers:
         return Plan("WAITING", "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
+    if result.pull:
+        return Plan("RUNNING", "Starts once its image is pulled", (result.pull,), asks=asks)
     return Plan("RUNNING", "Starts now", asks=asks)
 
 

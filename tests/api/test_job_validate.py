@@ -14,16 +14,23 @@ from tests.submitting import config_text, submitted
 Api = Callable[[User | None], APIClient]
 URL = "/api/v1/jobs/validate"
 JSON = "application/json"
+IMAGE = "longshore/sample:latest"
 
 
 def test_it_says_yes_and_writes_nothing(api: Api, alice: User) -> None:
-    Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000)
+    Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000, images=[IMAGE])
     answer = api(alice).post(URL, config_text(), content_type=JSON)
     assert (answer.status_code, answer.json()) == (
         200,
-        {"valid": True, "errors": [], "neverFits": None, "blockers": []},
+        {"valid": True, "errors": [], "neverFits": None, "blockers": [], "pull": ""},
     )
     assert not Job.objects.exists()
+
+
+def test_it_says_that_an_image_must_first_be_pulled(api: Api, alice: User) -> None:
+    Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000, images=["other:1"])
+    body = api(alice).post(URL, config_text(), content_type=JSON).json()
+    assert body["pull"] == f"Its image {IMAGE} is not known to be on node n1, so it must first be pulled."
 
 
 def test_it_names_every_problem_with_line_column_and_path(api: Api, alice: User) -> None:

@@ -16,10 +16,11 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from clusters import engines, probe
-from clusters.fake_runtime import FakeRuntime
+from clusters import engines, probe, trial
+from clusters.fake_runtime import Behaviour, FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import FaultReason, RuntimeFault
+from clusters.sample_image import SAMPLE_IMAGE
 from portal import wake
 from portal.models import AuditEvent, User
 from tests.keys import make_keys
@@ -88,7 +89,67 @@ def test_it_registers_a_node_with_what_its_engine_reports(gpu01: Node, root: API
         "network": "host",
         "labels": {},
         "dockerVersion": "20.10-fake",
+        "marks": [],
     }
+
+
+def test_it_puts_the_sample_image_on_a_new_node_and_knows_its_images(hosts: Hosts, root: APIClient) -> None:
+    engine = hosts.add("ssh://gpu-02", images=frozenset({"ubuntu"}))
+    assert root.post(URL, {"name": "n", "endpoint": "ssh://gpu-02"}, format="json").status_code == 201
+    assert SAMPLE_IMAGE in engine.images
+    assert Node.objects.get().images == [SAMPLE_IMAGE, "ubuntu:latest"]
+
+
+def test_it_registers_a_node_without_the_gpus_it_promises_and_says_so(hosts: Hosts, root: APIClient) -> None:
+    engine = hosts.add("ssh://gpu-02", gpu_ids=frozenset("01"))
+    body = {"name": "gpu-02", "endpoint": "ssh://gpu-02", "gpuNumber": 8}
+    answer = root.post(URL, body, format="json")
+    said = "Node gpu-02 cannot hand out its 8 GPUs: The node has no GPU 2."
+    assert (answer.status_code, answer.json()["marks"]) == (
+        201,
+        [{"kind": "gpus", "sentence": said, "until": None}],
+    )
+    assert engine.list() == [], "the trial leaves nothing behind"
+    answer = root.put(f"{URL}/gpu-02", {"gpuNumber": 2}, format="json")
+    assert answer.json()["marks"] == []
+
+
+@pytest.mark.parametrize(
+    ("url", "stderr", "said"),
+    [
+        (
+            "http://127.0.0.1:9186",
+            b"wget: can't connect to remote host (127.0.0.1): Connection refused\n",
+            "Containers on node n cannot reach the portal at http://127.0.0.1:9186: can't connect to remote host"
+            " (127.0.0.1): Connection refused. Jobs there get no files. Set LONGSHORE_BIND to an address of this host"
+            " that the node reaches, or to 0.0.0.0:9186 for all of them and LONGSHORE_PUBLIC_URL to one of these, and"
+            " start Longshore again.",
+        ),
+        (
+            "http://portal:80",
+            b"",
+            "Containers on node n cannot reach the portal at http://portal:80: something else answers there. Jobs there"
+            " get no files. Set LONGSHORE_PUBLIC_URL to an address that the node reaches, or open the way.",
+        ),
+    ],
+)
+def test_it_registers_a_node_that_cannot_reach_the_portal_and_says_what_to_set(
+    hosts: Hosts, root: APIClient, settings: Any, monkeypatch: pytest.MonkeyPatch, url: str, stderr: bytes, said: str
+) -> None:
+    settings.PUBLIC_URL = url
+    monkeypatch.setattr(trial, "portal_answers", lambda: True)  # which needs a web server
+    engine = hosts.add("ssh://gpu-02")
+    engine.behave(Behaviour(exit_code=1, stderr=(stderr,) if stderr else ()), contains="wget")
+    answer = root.post(URL, {"name": "n", "endpoint": "ssh://gpu-02"}, format="json")
+    assert (answer.status_code, [mark["sentence"] for mark in answer.json()["marks"]]) == (201, [said])
+
+
+def test_it_registers_a_node_on_which_nothing_can_be_tried(hosts: Hosts, root: APIClient) -> None:
+    engine = hosts.add("ssh://gpu-02")
+    for operation in ("has_image", "image_names"):
+        engine.fail_next(operation, RuntimeFault("No.", reason=FaultReason.REFUSED))
+    assert root.post(URL, {"name": "n", "endpoint": "ssh://gpu-02"}, format="json").status_code == 201
+    assert Node.objects.get().surveyed_at is None, "the scheduler has it done soon"
 
 
 def test_it_takes_every_field_of_the_body(hosts: Hosts, root: APIClient) -> None:

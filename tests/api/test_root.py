@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import settings
 from django.test import Client
 
 pytestmark = pytest.mark.django_db
@@ -31,4 +32,5 @@ def test_it_reports_the_health_of_all_processes(client: Client) -> None:
         "database": True,
         "store": True,
         "secondsSinceSeen": {"scheduler": None, "workers": None},
+        "instance": settings.INSTANCE,
     }

@@ -6,6 +6,7 @@ import os
 import subprocess
 import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,16 +14,22 @@ import pytest
 from django.conf import settings
 from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
+from django.utils import timezone
+from django_q.models import OrmQ
+from django_q.signing import SignedPackage
 
-from clusters import engines, gpus, node_keys, probe, services
+from clusters import engines, gpus, node_keys, probe, services, survey, trial
 from clusters import first_start as node_start
-from clusters.fake_runtime import FakeRuntime
+from clusters.fake_runtime import Behaviour, FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import FaultReason, RuntimeFault
+from clusters.sample_image import SAMPLE_IMAGE
 from clusters.serializers import Tls
+from jobs.models import Event
 from portal.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
 from portal.models import AuditEvent, User
 from portal.signals import first_start
+from tests.builders import make_node
 from tests.keys import make_keys
 
 
@@ -33,6 +40,12 @@ def engine() -> Iterator[FakeRuntime]:
     engines.use(lambda endpoint, tls_dir: engine)
     yield engine
     engines.use(None)
+
+
+@pytest.fixture
+def web_is_up(engine: FakeRuntime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "portal_answers", lambda: True)
+    engine.behave(Behaviour(exit_code=0))
 
 
 @pytest.fixture
@@ -288,3 +301,58 @@ def test_it_goes_on_when_the_sample_image_cannot_be_built(
     told: list[str] = []
     first_start.send(sender=None, say=told.append)
     assert told[1] == "The image of the sample jobs could not be built: No space left."
+
+
+# --- surveys ----------------------------------------------------------------------------------------------------------
+
+
+def surveys() -> list[tuple[str, bool]]:
+    """What the queue has, which is empty then."""
+    found = [each for row in OrmQ.objects.order_by("id") for each in SignedPackage.loads(row.payload)["args"][0]]
+    OrmQ.objects.all().delete()
+    return [(name, thorough) for name, thorough in found]
+
+
+def test_a_node_is_surveyed_at_first_then_now_and_then_and_when_it_is_back(db: None) -> None:
+    now = timezone.now()
+    make_node("n1")
+    make_node("n2", health="unreachable")
+    survey.sweep(now)
+    assert surveys() == [("n1", True)]
+    survey.sweep(now)
+    assert surveys() == []
+    Node.objects.filter(name="n1").update(health="unreachable")
+    survey.sweep(now)
+    Node.objects.update(health="ready")
+    survey.sweep(now)
+    assert surveys() == [("n1", True), ("n2", True)]
+    survey.sweep(now + survey.EVERY + timedelta(seconds=1))
+    assert surveys() == [("n1", False), ("n2", False)]
+
+
+def test_a_node_that_came_back_without_the_sample_image_gets_it(db: None, engine: FakeRuntime) -> None:
+    make_node("n1")
+    survey.survey("n1", thorough=False)
+    assert SAMPLE_IMAGE in engine.images
+    assert Node.objects.get().images == [SAMPLE_IMAGE]
+
+
+def test_what_a_trial_found_is_tried_again_until_it_works(db: None, engine: FakeRuntime, web_is_up: None) -> None:
+    engine.gpu_ids = frozenset()
+    make_node("n1", gpus=2)
+    survey.survey("n1", thorough=True)
+    assert list(Node.objects.get().marks) == ["gpus"]
+    engine.gpu_ids = frozenset("01")
+    survey.survey("n1", thorough=False)
+    assert Node.objects.get().marks == {}
+    assert list(Event.objects.order_by("id").values_list("kind", "node")) == [
+        ("node.marked", "n1"),
+        ("node.unmarked", "n1"),
+    ]
+
+
+def test_a_node_that_does_not_answer_is_surveyed_another_time(db: None, engine: FakeRuntime) -> None:
+    make_node("n1")
+    engine.cut()
+    survey.survey("n1", thorough=False)
+    assert Node.objects.get().images_at is None

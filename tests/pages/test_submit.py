@@ -47,7 +47,8 @@ def test_it_tells_of_every_problem_beside_its_line_while_typing(tab: Callable[..
         == 6
     )
     page.fill("#config", BAD.replace('"many"', "1").replace("comand", "command"))
-    expect(page.locator("#plan")).to_contain_text("Starts now")
+    expect(page.locator("#plan")).to_contain_text("Starts once its image is pulled")
+    expect(page.locator("#plan")).to_contain_text("Its image x:latest is not known to be on node node-1")
     expect(page.locator("#submit")).to_be_enabled()
 
 

@@ -23,6 +23,7 @@ PURE = (
     "portal/store/base.py",
     "clusters/placement.py",
     "clusters/blockers.py",
+    "clusters/image_names.py",
     "clusters/runtime.py",
     "jobs/jsonc.py",
     "jobs/spec.py",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clusters.blockers import blockers, never_fits
-from clusters.placement import Demand, NodeView, Place, PortDemand, Room, idle
+from clusters.image_names import canonical, registry_of
+from clusters.placement import Demand, Mark, NodeView, Place, PortDemand, Room, bars, idle, in_force
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 
@@ -23,8 +26,8 @@ def node(name: str = "n1", cpus: int = 8, memory_mb: int = 16000, gpus: str = ""
 
 
 def gang(count: int = 1, cpus: int = 1, memory_mb: int = 100, gpus: int = 0, kind: str = "", role: str = "w",
-         ports: tuple[PortDemand, ...] = PORTS) -> list[Demand]:  # fmt: skip
-    return [Demand(f"{role}-{at}", role, at, cpus, memory_mb, gpus, kind, ports) for at in range(count)]
+         ports: tuple[PortDemand, ...] = PORTS, image: str = "") -> list[Demand]:  # fmt: skip
+    return [Demand(f"{role}-{at}", role, at, cpus, memory_mb, gpus, kind, ports, image) for at in range(count)]
 
 
 def where(places: list[Place] | None) -> list[str] | None:
@@ -56,6 +59,95 @@ CASES = {
 def test_it_places(case: str) -> None:
     nodes, demands, expected = CASES[case]
     assert where(Room(nodes).place(demands)) == expected
+
+
+HAS = {"images": frozenset({"lab/a:1"})}
+NO_GPUS, NO_PULL, NO_START = Mark("gpus", "No."), Mark("pull", "No.", "lab:5000"), Mark("start", "No.")
+
+PREFERENCES: dict[str, tuple[list[NodeView], list[Demand], str, list[str] | None]] = {
+    "a node with the image comes first, however roomy": (
+        [node("n1", cpus=2), node("n2", **HAS)],
+        gang(image="lab/a:1"),
+        "",
+        ["n2"],
+    ),
+    "of nodes with the image the tightest": (
+        [node("n1", **HAS), node("n2", cpus=4, **HAS)],
+        gang(image="lab/a:1"),
+        "",
+        ["n2"],
+    ),
+    "another tag is another image": ([node("n1", **HAS), node("n2", cpus=4)], gang(image="lab/a:2"), "", ["n2"]),
+    "where the image is but no room, another node pulls it": (
+        [node("n1", used_cpus=8, **HAS), node("n2")],
+        gang(image="lab/a:1"),
+        "",
+        ["n2"],
+    ),
+    "a gang takes the nodes with the image as far as they go": (
+        [node("n1"), node("n2", cpus=1, **HAS), node("n3", cpus=1, **HAS)],
+        gang(3, image="lab/a:1"),
+        "",
+        ["n2", "n3", "n1"],
+    ),
+    "a gang stays whole or nothing": ([node("n1", cpus=1, **HAS)], gang(2, image="lab/a:1"), "", None),
+    "the node that just refused comes last": ([node("n1", cpus=2), node("n2")], gang(), "n1", ["n2"]),
+    "it comes last although it has the image": ([node("n1", **HAS), node("n2")], gang(image="lab/a:1"), "n1", ["n2"]),
+    "with nothing else it is taken again": ([node("n1"), node("n2", cpus=1)], gang(cpus=2), "n1", ["n1"]),
+    "what is avoided need not be registered": ([node("n1")], gang(), "n7", ["n1"]),
+    "a node marked for GPUs gets no GPU task": ([node("n1", gpus="A", marks=(NO_GPUS,))], gang(gpus=1), "", None),
+    "a node marked for GPUs gets others": ([node("n1", gpus="A", marks=(NO_GPUS,))], gang(), "", ["n1"]),
+    "a node marked for a registry pulls nothing from it": (
+        [node("n1", marks=(NO_PULL,)), node("n2", cpus=64)],
+        gang(image="lab:5000/b:1"),
+        "",
+        ["n2"],
+    ),
+    "a node marked for a registry runs what it has of it": (
+        [node("n1", marks=(NO_PULL,), images=frozenset({"lab:5000/b:1"})), node("n2")],
+        gang(image="lab:5000/b:1"),
+        "",
+        ["n1"],
+    ),
+    "a node marked for a registry pulls from others": ([node("n1", marks=(NO_PULL,))], gang(image="b:1"), "", ["n1"]),
+    "a node marked for starts gets nothing": ([node("n1", marks=(NO_START,)), node("n2", cpus=64)], gang(), "", ["n2"]),
+    "a node that cannot reach the portal gets tasks": ([node(marks=(Mark("portal", ""),))], gang(), "", ["n1"]),
+    "a mark counts for a node to avoid too": ([node("n1", marks=(NO_START,))], gang(), "n1", None),
+}
+
+
+@pytest.mark.parametrize("case", PREFERENCES)
+def test_it_prefers(case: str) -> None:
+    nodes, demands, avoid, expected = PREFERENCES[case]
+    assert where(Room(nodes).place(demands, avoid=frozenset(avoid.split()))) == expected
+    assert where(Room(nodes[::-1]).place(demands, avoid=frozenset(avoid.split()))) == expected
+
+
+def test_marks_lapse() -> None:
+    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    lapsed, lasting, of_a_clock_set_back = (
+        Mark("start", "No.", until=now + timedelta(seconds=after)) for after in (0, 1, 86_400)
+    )
+    shown = in_force([node(marks=(lapsed, lasting, of_a_clock_set_back, NO_GPUS)), node("n2")], now)
+    assert [one.marks for one in shown] == [(lasting, NO_GPUS), ()]
+
+
+@pytest.mark.parametrize(
+    ("image", "listed", "registry"),
+    [
+        ("ubuntu", "ubuntu:latest", "docker.io"),
+        ("docker.io/library/ubuntu:22.04", "ubuntu:22.04", "docker.io"),
+        ("index.docker.io/lab/a", "lab/a:latest", "docker.io"),
+        ("lab/a:1", "lab/a:1", "docker.io"),
+        ("localhost/a", "localhost/a:latest", "localhost"),
+        ("lab:5000/x/a:1", "lab:5000/x/a:1", "lab:5000"),
+        ("lab:5000/a", "lab:5000/a:latest", "lab:5000"),
+        ("reg.lab/a:1@sha256:ab", "reg.lab/a@sha256:ab", "reg.lab"),
+        ("", ":latest", "docker.io"),
+    ],
+)
+def test_an_image_is_named_as_engines_list_it(image: str, listed: str, registry: str) -> None:
+    assert (canonical(image), registry_of(image)) == (listed, registry)
 
 
 def test_ports_come_from_the_node_s_range_and_are_never_shared() -> None:
@@ -114,6 +206,22 @@ def test_a_node_that_is_away_is_named_when_it_would_help() -> None:
     assert kinds(nodes, gang(gpus=2)) == ["gpus", "nodes"]
 
 
+def test_a_job_that_waits_for_a_marked_node_says_so() -> None:
+    until = datetime(2026, 11, 20, 12, 5, tzinfo=UTC)
+    refusing = Mark("gpus", "Node n1 cannot hand out GPUs: no driver.", until=until)
+    (blocker,) = blockers([node("n1", gpus="AA", marks=(refusing,)), node("n2")], gang(gpus=1))
+    assert blocker.sentence == (
+        f"Node n1 cannot hand out GPUs: no driver. It is tried again at {until.astimezone():%H:%M}."
+    )
+    assert (blocker.kind, blocker.node, blocker.until) == ("marked", "n1", until.isoformat())
+    assert never_fits([node("n1", gpus="A", marks=(refusing,))], gang(gpus=1)) is None, "a mark lapses"
+
+
+def test_a_marked_node_that_is_full_is_not_the_reason() -> None:
+    full = node("n1", gpus="A", used_gpus=frozenset({"0"}), marks=(NO_GPUS,))
+    assert kinds([full, node("n2", gpus="A", used_gpus=frozenset({"0"}))], gang(gpus=1)) == ["gpus"]
+
+
 def test_no_node_at_all() -> None:
     assert kinds([], gang()) == ["nodes"]
     assert never_fits([], gang()) is None, "the first node may come any minute"
@@ -142,31 +250,43 @@ def test_what_could_never_run_is_told_with_the_nearest_node(
 
 SOME_NODES = st.lists(
     st.builds(
-        lambda cpus, memory, gpus, used, offered: (cpus, memory * 100, gpus, used, offered),
+        lambda *row: row,
         st.integers(1, 6),
         st.integers(1, 8),
         st.text("AV", max_size=4),
         st.sets(st.integers(0, 3)),
         st.booleans(),
+        st.sets(st.sampled_from(["lab/a:1", "lab:5000/b:1"])),
+        st.sets(st.sampled_from([NO_GPUS, NO_PULL, NO_START]), max_size=1),
     ),
     max_size=4,
 ).map(
     lambda rows: [
-        node(f"n{at}", cpus, memory, gpus, used_gpus=frozenset(map(str, used)), offered=offered or at == 0)
-        for at, (cpus, memory, gpus, used, offered) in enumerate(rows)
+        node(
+            f"n{at}",
+            cpus,
+            memory * 100,
+            gpus,
+            used_gpus=frozenset(map(str, used)),
+            offered=offered or at == 0,
+            images=frozenset(images),
+            marks=tuple(marks),
+        )
+        for at, (cpus, memory, gpus, used, offered, images, marks) in enumerate(rows)
     ]
 )
+SOME_NAMES = st.frozensets(st.sampled_from(["n0", "n1", "n2", "n3"]))
 SOME_PORTS = st.sampled_from([PORTS, (PortDemand("tb", 6006, 2), *PORTS), (PortDemand("many", 0, 40),)])
 SOME_GANG = st.lists(
     st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 4), st.integers(0, 2), SOME_PORTS),
     min_size=1,
     max_size=3,
 ).flatmap(
-    lambda roles: st.sampled_from(["", "A"]).map(
-        lambda kind: [
+    lambda roles: st.tuples(st.sampled_from(["", "A"]), st.sampled_from(["lab/a:1", "lab:5000/b:1"])).map(
+        lambda asked: [
             demand
             for at, (count, cpus, memory, gpus, ports) in enumerate(roles)
-            for demand in gang(count, cpus, memory * 100, gpus, kind if gpus else "", f"r{at}", ports)
+            for demand in gang(count, cpus, memory * 100, gpus, asked[0] if gpus else "", f"r{at}", ports, asked[1])
         ]
     )
 )
@@ -185,6 +305,7 @@ def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Pla
         assert len(set(ports)) == len(ports)
         assert not set(ports) & one.used_ports
         for demand, place in here:
+            assert bars(one, demand) is None
             assert len(place.gpu_ids) == demand.gpus
             types = {kind for id, kind in one.gpus if id in place.gpu_ids}
             assert not demand.gpu_type or types <= {demand.gpu_type}
@@ -193,13 +314,13 @@ def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Pla
             }
 
 
-@given(SOME_NODES, st.lists(SOME_GANG, max_size=6))
+@given(SOME_NODES, st.lists(SOME_GANG, max_size=6), SOME_NAMES)
 def test_nothing_is_ever_given_twice_and_no_gang_is_half_placed(
-    nodes: list[NodeView], gangs: list[list[Demand]]
+    nodes: list[NodeView], gangs: list[list[Demand]], avoid: frozenset[str]
 ) -> None:
     room, placed = Room(nodes), []
     for salt, demands in enumerate(gangs):
-        places = room.place(demands, salt)
+        places = room.place(demands, salt, avoid)
         if places is not None:
             assert [(place.role, place.index) for place in places] == [(d.role, d.index) for d in demands]
             placed += list(zip(demands, places, strict=True))
@@ -230,6 +351,14 @@ def test_it_finds_a_place_whenever_there_is_one(nodes: list[NodeView], demands: 
 
     possible = any(fits(choice) for choice in itertools.product(nodes, repeat=len(demands)))
     assert (Room(nodes).place(demands) is not None) == possible
+
+
+@given(SOME_NODES, SOME_GANG, SOME_NAMES)
+def test_what_is_preferred_never_decides_whether_it_fits(
+    nodes: list[NodeView], demands: list[Demand], avoid: frozenset[str]
+) -> None:
+    plain = [replace(one, images=frozenset() if not one.marks else one.images) for one in nodes]
+    assert (Room(nodes).place(demands, avoid=avoid) is None) == (Room(plain).place(demands) is None)
 
 
 @given(SOME_NODES, SOME_GANG)

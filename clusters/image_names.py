@@ -1,0 +1,33 @@
+"""Image references as engines write them. Pure.
+
+``ubuntu``, ``docker.io/library/ubuntu`` and ``ubuntu:latest`` are one image, which an engine lists as the last.
+"""
+
+from __future__ import annotations
+
+DOCKER_HUB = "docker.io"
+_HUB_NAMES = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
+
+
+def canonical(image: str) -> str:
+    """``repository:tag`` or ``repository@digest``, as in an engine's list of images."""
+    registry, rest = _split(image)
+    name, mark, digest = rest.partition("@")
+    repository, colon, tag = name.partition(":")
+    if registry == DOCKER_HUB:
+        repository = repository.removeprefix("library/")
+    else:
+        repository = f"{registry}/{repository}"
+    return f"{repository}@{digest}" if mark else f"{repository}:{tag if colon else 'latest'}"
+
+
+def registry_of(image: str) -> str:
+    """The host, and port if any, that the image comes from."""
+    return _split(image)[0]
+
+
+def _split(image: str) -> tuple[str, str]:
+    first, slash, rest = image.partition("/")
+    if slash and (first == "localhost" or "." in first or ":" in first):
+        return (DOCKER_HUB if first in _HUB_NAMES else first), rest
+    return DOCKER_HUB, image

@@ -1,0 +1,88 @@
+"""Registering real hosts: they get the sample image, and what they promise is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.acceptance.portal import Json, Portal, config, docker, remove_containers
+from tests.bed.docker_bed import Bed, BedNode
+
+pytestmark = pytest.mark.docker
+IMAGE = "longshore/sample:1"
+
+
+@pytest.fixture(scope="module")
+def hosts(bed: Bed, docker_engine: BedNode, docker_nodes: list[BedNode]) -> list[BedNode]:
+    """The first has no GPU."""
+    return [docker_engine, docker_nodes[0]]
+
+
+@contextmanager
+def portal_at(address: str, home: Path, bed: Bed, hosts: list[BedNode]) -> Iterator[Portal]:
+    """Without a node."""
+    one = Portal(home, f"unix://{home}/no-engine-here", address, HOME=str(bed.folder / "home"))
+    try:
+        one.start()
+        yield one
+    except BaseException:
+        print(one.text()[-8000:])
+        raise
+    finally:
+        one.close()
+        for host in hosts:
+            remove_containers(host, one)
+
+
+@pytest.fixture
+def portal(bed: Bed, hosts: list[BedNode], tmp_path: Path) -> Iterator[Portal]:
+    """Its address is the default one, which no other host reaches."""
+    with portal_at("127.0.0.1", tmp_path, bed, hosts) as one:
+        yield one
+
+
+def register(portal: Portal, host: BedNode, **more: object) -> Json:
+    body = {"name": host.name, "endpoint": host.ssh, "cpuNumber": 4, **more}
+    answer = portal.http.post("/nodes", json=body, timeout=60)
+    assert answer.status_code == 201, answer.text
+    made: Json = answer.json()
+    return made
+
+
+def test_hello_world_runs_on_every_node_that_was_registered(portal: Portal, hosts: list[BedNode]) -> None:
+    for host in hosts:
+        docker(host, "image", "rm", "--force", IMAGE)
+        register(portal, host)
+    name = portal.submit(config("hello", "echo hello", taskNumber=8, minSucceededTaskCount=8))
+    assert portal.wait_state(name, timeout=90)["state"] == "SUCCEEDED", portal.events(name)
+    nodes = {portal.task(name, index=index)["nodeName"] for index in range(8)}
+    assert (nodes, len(portal.attempts(name))) == ({host.name for host in hosts}, 1)
+
+
+def test_a_host_without_the_gpus_it_promises_is_told_and_spared(portal: Portal, hosts: list[BedNode]) -> None:
+    made = register(portal, hosts[0], gpuNumber=8, gpuType="A100")
+    (mark,) = [mark for mark in made["marks"] if mark["kind"] == "gpus"]
+    assert mark["sentence"].startswith(f"Node {hosts[0].name} cannot hand out its 8 GPUs: ")
+    waits = portal.submit(config("gpu", gpuNumber=1))
+    runs = portal.submit(config("cpu"))
+    assert portal.wait_state(runs, timeout=60)["state"] == "SUCCEEDED"
+    reason = portal.job(waits)["jobStatus"]["waitingReason"]
+    assert (reason["summary"], reason["blockers"][0]["kind"]) == (mark["sentence"], "marked")
+    assert len(portal.attempts(waits)) == 1
+    register(portal, hosts[1], gpuNumber=4)
+    assert portal.wait_state(waits, timeout=60)["state"] == "SUCCEEDED"
+
+
+def test_a_host_that_does_not_reach_the_portal_is_told_what_to_set(portal: Portal, hosts: list[BedNode]) -> None:
+    made = register(portal, hosts[0])
+    assert [mark["kind"] for mark in made["marks"]] == ["portal"]
+    assert "Connection refused. Jobs there get no files. Set LONGSHORE_BIND" in made["marks"][0]["sentence"]
+    assert portal.wait_state(portal.submit(config("still-runs")), timeout=60)["state"] == "SUCCEEDED"
+
+
+def test_a_host_that_reaches_the_portal_has_no_mark(bed: Bed, hosts: list[BedNode], tmp_path: Path) -> None:
+    with portal_at(f"{bed.network}.1", tmp_path, bed, hosts) as portal:  # the bed's bridge is an address of this host
+        assert register(portal, hosts[0])["marks"] == []

@@ -1,0 +1,159 @@
+"""A node that refuses starts: the job goes elsewhere, the node is marked, and jobs that wait for it say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from clusters import refusals
+from clusters.fake_runtime import Behaviour, FakeRuntime
+from clusters.models import Node
+from clusters.placement import MARK_LASTS
+from clusters.queries import load_nodes
+from clusters.runtime import FaultReason, RuntimeFault
+from jobs.explain import waiting_reason
+from jobs.models import Event, Task
+from tests.cluster import IMAGE, Cluster, config
+
+NO_GPUS = RuntimeFault("Its driver is not there.", reason=FaultReason.GPU_MISSING)
+REGISTRY_AWAY = RuntimeFault("The registry does not answer.", reason=FaultReason.REGISTRY_UNREACHABLE)
+REFUSED = RuntimeFault("Docker refused: no mount.", reason=FaultReason.REFUSED)
+
+
+def refuse(engine: FakeRuntime, fault: RuntimeFault, times: int = 1) -> None:
+    for _ in range(times):
+        engine.fail_next("ensure", fault)
+
+
+def refused(image: str, reason: FaultReason, sentence: str, attempt: str) -> None:
+    refusals.refused("n1", RuntimeFault(sentence, reason=reason), image=image, attempt=attempt)
+
+
+def marks(name: str = "n1") -> list[str]:
+    (node,) = [view for view in load_nodes() if view.name == name]
+    return [mark.sentence for mark in node.marks]
+
+
+def events(kind: str) -> list[tuple[str, str]]:
+    return list(Event.objects.filter(kind=kind).values_list("node", "reason"))
+
+
+def test_a_job_leaves_the_node_that_just_refused_it(cluster: Cluster) -> None:
+    first, _ = cluster.add_node("n1"), cluster.add_node("n2")
+    refuse(first, REFUSED)
+    job = cluster.submit()
+    cluster.settle()
+    assert list(Task.objects.filter(job=job).order_by("id").values_list("node", flat=True)) == ["n1", "n2"]
+
+
+def test_a_job_goes_where_its_image_is(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    cluster.add_node("n2", cpus=64)
+    refusals.write_images("n2", [IMAGE])
+    job = cluster.submit()
+    cluster.settle()
+    assert cluster.task(job).node == "n2"
+
+
+def test_a_start_makes_its_image_known(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    refusals.write_images("n1", ["other:1"])
+    cluster.submit()
+    cluster.settle()
+    assert Node.objects.get().images == [IMAGE, "other:1"]
+
+
+def test_three_refusals_in_a_row_mark_the_node_for_that_kind(cluster: Cluster) -> None:
+    engine = cluster.add_node("n1", gpus=2)
+    refuse(engine, NO_GPUS, 3)
+    job = cluster.submit(config("g", roles=[{"gpuNumber": 1}]))
+    while cluster.job(job).attempt_number < 3:
+        assert marks() == []
+        cluster.settle(rounds=1)
+        cluster.ahead(600)
+    cluster.settle()
+    assert marks() == ["Node n1 cannot hand out GPUs: Its driver is not there."]
+    assert events("node.marked") == [("n1", marks()[0])]
+    assert cluster.job(job).state == "WAITING"
+    other = cluster.submit(config("c"))
+    cluster.settle()
+    assert cluster.job(other).state == "RUNNING", "tasks without GPUs start there"
+
+
+def test_a_waiting_job_names_the_mark_and_starts_when_it_lapses(cluster: Cluster) -> None:
+    engine = cluster.add_node("n1", gpus=2)
+    for attempt in "abc":
+        refused(IMAGE, FaultReason.GPU_MISSING, "No driver.", attempt=attempt)
+    job = cluster.submit(config("g", roles=[{"gpuNumber": 1}]))
+    cluster.settle()
+    assert engine.calls["ensure"] == 0
+    reason = waiting_reason(cluster.job(job))
+    assert reason is not None
+    assert reason["summary"].startswith("Node n1 cannot hand out GPUs: No driver. It is tried again at ")
+    assert [(each["kind"], each["node"]) for each in reason["blockers"]] == [("marked", "n1")]
+    cluster.ahead(MARK_LASTS.total_seconds() + 1)
+    cluster.settle()
+    assert cluster.job(job).state == "RUNNING"
+    assert Node.objects.get().marks == {}, "a start that succeeds lifts it"
+    assert events("node.unmarked")[0][0] == "n1"
+
+
+def test_one_more_refusal_after_the_mark_lapsed_sets_it_again(cluster: Cluster) -> None:
+    cluster.add_node("n1", gpus=2)
+    for attempt in "abc":
+        refused(IMAGE, FaultReason.GPU_MISSING, "No driver.", attempt=attempt)
+    cluster.ahead(MARK_LASTS.total_seconds() + 1)
+    assert marks() == []
+    refused(IMAGE, FaultReason.GPU_MISSING, "No driver.", attempt="d")
+    assert len(marks()) == 1
+
+
+def test_a_registry_that_does_not_exist_marks_the_node_for_that_registry_alone(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    for attempt in "abc":
+        refused("typo:5000/a:1", FaultReason.REGISTRY_UNREACHABLE, "Away.", attempt=attempt)
+    assert marks() == ["Node n1 cannot pull from typo:5000: Away."]
+    waits, runs = cluster.submit(config("w", image="typo:5000/b:1")), cluster.submit(config("r"))
+    cluster.settle()
+    assert (cluster.job(waits).state, cluster.job(runs).state) == ("WAITING", "RUNNING")
+
+
+@pytest.mark.parametrize(("images", "marked"), [(["a", "a", "a", "a"], False), (["a", "b", "a"], True)])
+def test_one_broken_image_does_not_keep_a_node_from_the_others(
+    cluster: Cluster, images: list[str], marked: bool
+) -> None:
+    cluster.add_node("n1")
+    for number, image in enumerate(images):
+        refused(image, FaultReason.REFUSED, "Docker refused: x", attempt=str(number))
+    assert bool(marks()) == marked
+
+
+def test_the_tasks_of_one_gang_are_one_refusal(cluster: Cluster) -> None:
+    engine = cluster.add_node("n1", gpus=8)
+    refuse(engine, NO_GPUS, 4)
+    cluster.submit(config("g", roles=[{"gpuNumber": 1, "taskNumber": 4}]))
+    cluster.tick()
+    assert cluster.work() == 4
+    assert len(Node.objects.get().marks["gpus"]["attempts"]) == 1
+    assert marks() == []
+
+
+@pytest.mark.parametrize("reason", [FaultReason.IMAGE_MISSING, FaultReason.IMAGE_DENIED, FaultReason.COMMAND_MISSING])
+def test_what_is_wrong_with_the_job_is_not_held_against_the_node(cluster: Cluster, reason: FaultReason) -> None:
+    engine = cluster.add_node("n1")
+    engine.behave(Behaviour(pull_fault=RuntimeFault("No.", reason=reason, permanent=True)), image="lab/none:1")
+    for name in "abcd":
+        cluster.submit(config(name, image="lab/none:1"))
+    cluster.settle()
+    assert Node.objects.get().marks == {}
+
+
+def test_a_start_that_pulled_lifts_the_registry_s_mark_and_a_cached_one_does_not(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    for attempt in "ab":
+        refused("lab/x:1", FaultReason.PULL_FAILED, "Away.", attempt=attempt)
+    cluster.submit(config("cached"))
+    cluster.settle()
+    assert list(Node.objects.get().marks) == ["pull docker.io"]
+    refusals.started("n1", image="lab/y:1", pulled=True, gpus=False)
+    assert not events("node.unmarked"), "it was only counting"
+    assert Node.objects.get().marks == {}

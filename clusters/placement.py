@@ -323,9 +323,7 @@ def bars(node: NodeView, demand: Demand) -> Mark | None:
 def in_force(nodes: Iterable[NodeView], now: datetime) -> list[NodeView]:
     """The nodes without the marks that have lapsed."""
     return [
-        replace(node, marks=tuple(mark for mark in node.marks if counts(mark, now)))
-        if node.marks
-        else node
+        replace(node, marks=tuple(mark for mark in node.marks if counts(mark, now))) if node.marks else node
         for node in nodes
     ]
 

@@ -212,9 +212,7 @@ class Loader:
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
 
-    def _view(
-        self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime
-    ) -> JobView:
+    def _view(self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime) -> JobView:
         spec, shape = self._specs[row["id"]]
         return JobView(
             id=row["id"],
@@ -247,6 +245,8 @@ def _decided() -> dict[int, Exit]:
 def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
     """The end of a pause that is never longer than ``most``, whatever was done to the clock since it began."""
     return None if until is None else read_at + min(until - time_of_day, most)
+
+
 def _refused(ids: list[int]) -> dict[int, frozenset[str]]:
     """The nodes that refused to start a task of the attempt before the current one, by job."""
     if not ids:
@@ -256,8 +256,6 @@ def _refused(ids: list[int]) -> dict[int, frozenset[str]]:
     for job, node in last.values_list("job_id", "node"):
         found.setdefault(job, set()).add(node)
     return {job: frozenset(nodes) for job, nodes in found.items()}
-
-
 
 
 def _purgeable(ended: list[int]) -> list[int]:

@@ -12,6 +12,7 @@ urlpatterns: list[URLPattern] = [
     *log_api_patterns,
     path("jobs", v2.JobList.as_view()),
     path("jobs/protocolversion/config", v2.ProtocolProbe.as_view()),
+    path("jobs/<str:job>/config", v2.JobConfig.as_view()),
     *job_routes("jobs"),
     path("user/<str:username>/jobs", lists.JobList.as_view()),
     *job_routes("user/<str:username>/jobs"),

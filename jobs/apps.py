@@ -12,10 +12,13 @@ class JobsConfig(AppConfig):
         from jobs.node_events import note
         from jobs.owners import live_jobs
         from jobs.queries import is_attempt_live, live_by_vc
+        from jobs.ssh import key_path_of
         from portal.signals import node_learnt, work_of
         from portal.store.delegation import attempts_alive_with
+        from portal.webhdfs.operations import older_paths_with
 
         work_of.connect(live_jobs, dispatch_uid="jobs.live_jobs")
         node_learnt.connect(note, dispatch_uid="jobs.node_events")
         count_with(live_by_vc)
         attempts_alive_with(is_attempt_live)
+        older_paths_with(key_path_of)

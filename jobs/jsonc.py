@@ -32,6 +32,10 @@ _LINE_END = re.compile(r"\r\n?|\n")
 _UNKEEPABLE = re.compile("[\x00\ud800-\udfff]")
 _ODD_ESCAPE = re.compile(r"\\u(?:0000|[dD][89a-fA-F])")
 
+_ONE_LINE = (
+    " All of it is one line, so a // comment hides the rest. curl -d @file takes the line ends out of a file;"
+    " --data-binary @file keeps them."
+)
 _WORDS = {
     "Expecting value": "A value is missing here.",
     "Expecting property name enclosed in double quotes": "A key in double quotes must stand here.",
@@ -104,6 +108,7 @@ def parse(text: str) -> Document:
     text = text.removeprefix("\ufeff")
     if found := _UNKEEPABLE.search(text):
         _refuse(text, found.start(), f"This text contains {unkeepable(found[0])}.")
+    hint = _ONE_LINE if _is_cut_by_comment(text) else ""
     text = blank(text)
     seen = _Seen()
     try:
@@ -111,7 +116,7 @@ def parse(text: str) -> Document:
         if _depth_over(value, MAX_DEPTH):
             raise RecursionError
     except json.JSONDecodeError as error:
-        _refuse(text, error.pos, _words(error))
+        _refuse(text, error.pos, _words(error), hint)
     except RecursionError:
         _refuse_depth(text)
     if seen.has_constant:
@@ -270,8 +275,8 @@ def _words(error: json.JSONDecodeError) -> str:
     return _WORDS.get(error.msg, f"This is not JSON: {error.msg}.")
 
 
-def _refuse(text: str, at: int, message: str) -> NoReturn:
-    """``v1`` is what V8 said, by what stands at the offset."""
+def _refuse(text: str, at: int, message: str, hint: str = "") -> NoReturn:
+    """``v1`` is what V8 said, by what stands at the offset; ``hint`` is added to both."""
     found = text[at : at + 1]
     if not text[at:].strip() or (found == '"' and message == _WORDS["Unterminated string starting at"]):
         v1 = "Unexpected end of JSON input"
@@ -280,7 +285,12 @@ def _refuse(text: str, at: int, message: str) -> NoReturn:
         v1 = f"Unexpected {kind} in JSON at position {at}"
     else:
         v1 = f"Unexpected token {found if not _UNKEEPABLE.match(found) else '?'} in JSON at position {at}"
-    raise NotJson(message, v1, *line_column(text, at))
+    raise NotJson(message + hint, v1 + hint, *line_column(text, at))
+
+
+def _is_cut_by_comment(text: str) -> bool:
+    comments = (match["comment"] or "" for match in _COMMENT.finditer(text))
+    return not _LINE_END.search(text.strip()) and any(comment.startswith("//") for comment in comments)
 
 
 def _refuse_depth(text: str) -> NoReturn:

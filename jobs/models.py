@@ -24,6 +24,7 @@ class Job(models.Model):
     platform_retries = models.PositiveIntegerField(default=0)
     resource_retries = models.PositiveIntegerField(default=0)
     exit_code = models.IntegerField(null=True)
+    is_legacy = models.BooleanField(default=False)  # made where v1's addresses named no user
     total_tasks = models.PositiveIntegerField()
     total_roles = models.PositiveIntegerField()
     total_gpus = models.PositiveIntegerField()

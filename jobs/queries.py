@@ -32,6 +32,7 @@ LIST_FIELDS = (
     "platform_retries",
     "resource_retries",
     "exit_code",
+    "is_legacy",
     "total_tasks",
     "total_roles",
     "total_gpus",
@@ -122,7 +123,8 @@ def live_by_vc() -> dict[str, LiveJobs]:
 def get_job(username: str, name: str, *, mine: str = "") -> Job:
     """The visible job of that user, also as ``user~job``; raises NoJob.
 
-    Without ``username`` (v1's ``/jobs/:name``) it is the job of ``mine`` with that name, else the only one.
+    Without ``username`` (v1's ``/jobs/:name``) it is the job of ``mine`` with that name, else the only one, made there
+    or at all.
     """
     if "~" in name and not username:
         username, _, name = name.partition("~")
@@ -190,5 +192,6 @@ def _by_name_alone(name: str, mine: str) -> Job | None:
     own = visible_jobs().filter(username=mine, name=name).first() if mine else None
     if own is not None:
         return own
-    found = visible_jobs().filter(name=name)[:2]
-    return found[0] if len(found) == 1 else None
+    found = list(visible_jobs().filter(name=name).order_by("-is_legacy", "id")[:2])
+    alone = len(found) == 1 or (found and found[0].is_legacy > found[1].is_legacy)
+    return found[0] if alone else None

@@ -55,6 +55,7 @@ def list_item(row: Mapping[str, Any]) -> dict[str, Any]:
         "totalGpuNumber": row["total_gpus"],
         "totalTaskNumber": row["total_tasks"],
         "totalTaskRoleNumber": row["total_roles"],
+        **({"legacy": True} if row["is_legacy"] else {}),
     }
 
 

@@ -30,15 +30,18 @@ from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluste
 from portal.models import AuditEvent, User
 
 
-def submit(user: User, config: Any, *, name_from_url: str | None = None, username: str | None = None) -> Job:
+def submit(
+    user: User, config: Any, *, name_from_url: str | None = None, username: str | None = None, legacy: bool = False
+) -> Job:
     """Accept a job. ``config`` is its text, kept exactly as sent, or an already decoded body (a form).
 
-    ``name_from_url`` wins over the config's jobName; ``username`` is the one in the URL.
+    ``name_from_url`` wins over the config's jobName; ``username`` is the one in the URL; ``legacy``: it
+    named none, and the job is told by its name alone.
     Raises InvalidConfig, TooLarge, ConflictJob, NoVirtualCluster, Forbidden: in this order, as v1 does.
     """
     text, spec = read(config, name_from_url, user.username)
     require_room_for(user, spec, username)
-    return _insert(user, text, spec)
+    return _insert(user, text, spec, legacy)
 
 
 def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
@@ -156,7 +159,7 @@ def _require_grant(user: User, vc: str) -> None:
         raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")
 
 
-def _insert(user: User, text: str, spec: JobSpec) -> Job:
+def _insert(user: User, text: str, spec: JobSpec, legacy: bool) -> Job:
     now = timezone.now()
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
     job = Job(
@@ -165,6 +168,7 @@ def _insert(user: User, text: str, spec: JobSpec) -> Job:
         vc=spec.effective_virtual_cluster,
         config=text,
         spec=spec.to_json(),
+        is_legacy=legacy,
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,

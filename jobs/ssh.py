@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -21,6 +22,11 @@ _ALTOGETHER = 2.0
 _AT_ONCE = 64
 _REMEMBERED = 3600  # seconds a container that answered is not asked again
 LINK_SECONDS = 3600
+
+
+_OLDER_KEY = re.compile(
+    r"/Container/(?P<user>[^/]+)/(?P<job>[^/]+)/ssh/(?P<app>application_\d+_\d+)/\.ssh/(?P=app)(?P<end>(?:\.pub)?)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +61,25 @@ def logins(job: Job, attempt: Attempt) -> list[Login]:
 
 
 def key_link(job: Job, base_url: str, *, signed: bool) -> str:
-    """An address of the private key that plain wget can open while it is ``signed``: for LINK_SECONDS."""
+    """An address of the private key that plain wget can open while it is ``signed``: for LINK_SECONDS. It has one
+    parameter only: pasted without quotes, as old pages print it, a shell would cut it at the ``&``."""
     path = publish.key_path(job.username, job.full_name)
-    link = f"{base_url}/webhdfs/v1{path}?op=OPEN"
+    link = f"{base_url}/webhdfs/v1{path}"
     if not signed:
-        return link
-    return f"{link}&delegation={delegation.issue(job.username, seconds=LINK_SECONDS, path=path, ops=['OPEN'])}"
+        return f"{link}?op=OPEN"
+    token = delegation.issue(job.username, seconds=LINK_SECONDS, path=path, ops=["OPEN"])
+    return f"{link}?delegation={token}"
+
+
+def key_path_of(path: str) -> str:
+    """Where the key is that the first releases had at ``path``: in a folder of the attempt, below the plain name of the
+    job (v1 contract, 5.6). Any other path as it is."""
+    named = _OLDER_KEY.fullmatch(path)
+    if named is None:
+        return path
+    name = named["job"].rpartition("~")[2]
+    job = Job.objects.filter(username=named["user"], name=name, deleted_at=None, attempts__app_id=named["app"]).first()
+    return publish.key_path(job.username, job.full_name) + named["end"] if job else path
 
 
 def key_folder(job: Job) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import structlog
@@ -13,6 +14,7 @@ from rest_framework.response import Response
 
 from portal import errors
 
+_API = re.compile(r"/+(?:api|rest-server)/", re.IGNORECASE)
 _log = structlog.get_logger("portal.api")
 _OURS: tuple[tuple[type[Exception], type[errors.LongshoreError]], ...] = (
     (exceptions.NotAuthenticated, errors.Unauthorized),
@@ -23,7 +25,7 @@ _OURS: tuple[tuple[type[Exception], type[errors.LongshoreError]], ...] = (
 
 
 def is_api(request: HttpRequest) -> bool:
-    return request.path_info.startswith(("/api/", "/rest-server/"))
+    return _API.match(request.path_info) is not None
 
 
 def error_body(error: errors.LongshoreError) -> dict[str, Any]:

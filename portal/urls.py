@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal import api_docs, key_views, pages, theme, token_views, views
+from portal import api_docs, api_paths, key_views, pages, theme, token_views, views
 
 _V1 = [
     path("", include("portal.api_urls")),
@@ -28,7 +28,8 @@ urlpatterns = [
     path("account/keys", key_views.keys, name="keys"),
     path("account/keys/<int:key_id>/remove", key_views.remove, name="key-remove"),
     path("theme", theme.theme, name="theme"),
-    re_path(r"^(?:rest-server/)?api/v1$", views.api_root),
+    path("api/v1", views.api_root),
+    path("rest-server/api/v1", views.api_root),
     path("rest-server/api/v1/", include((_V1, "rest-server"))),
     path("api/v1/", include(_V1)),
     path("rest-server/api/v2/", include((_V2, "rest-server-v2"))),
@@ -37,7 +38,7 @@ urlpatterns = [
     path("api/docs", api_docs.docs, name="api-docs"),
     path("rest-server/api/", include(("jobs.early_urls", "rest-server-early"))),
     path("api/", include("jobs.early_urls")),
-    re_path(r"^(?:rest-server/)?api/", pages.not_found),
+    re_path(rf"^{api_paths.PREFIX}", api_paths.other_spelling),
     path("", include("portal.files.urls")),
     path("", include("portal.old_addresses")),
     path("", include("clusters.urls")),

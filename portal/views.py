@@ -73,6 +73,7 @@ def api_root(request: HttpRequest) -> HttpResponse:
 
 
 @never_cache
+@csrf_exempt
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 when this process and the database answer; the body also tells how long ago the others were seen. Who asks
     for text gets the line that v1's front server had there."""

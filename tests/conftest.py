@@ -12,14 +12,13 @@ from django.apps import AppConfig
 from django.core.cache import cache
 from django.db import connection
 from django.db.models.signals import post_migrate
-from django.test import Client
 from hypothesis import HealthCheck, settings
-from rest_framework.test import APIClient
 
 from clusters.models import VirtualCluster
 from portal import health, tokens
 from portal.models import User
 from tests.helpers import need
+from tests.http import ApiClient, Browser, Client
 
 # A busy machine is no failure. Under CI Hypothesis takes its own profile: the same, and the same examples each time.
 if not os.environ.get("CI"):
@@ -77,11 +76,11 @@ def bob(db: None) -> User:
 
 
 @pytest.fixture
-def api(db: None) -> Callable[[User | None], APIClient]:
+def api(db: None) -> Callable[[User | None], ApiClient]:
     """``api(alice).get("/api/v1/jobs")`` with her bearer token; ``api(None)`` is a guest."""
 
-    def client_of(user: User | None = None) -> APIClient:
-        client = APIClient()
+    def client_of(user: User | None = None) -> ApiClient:
+        client = ApiClient()
         if user is not None:
             client.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(user, 3600)}")
         return client
@@ -90,11 +89,17 @@ def api(db: None) -> Callable[[User | None], APIClient]:
 
 
 @pytest.fixture
+def client() -> Client:
+    """In place of pytest-django's, which checks no form."""
+    return Client()
+
+
+@pytest.fixture
 def browse(db: None) -> Callable[[User | None], Client]:
     """``browse(alice).get("/jobs")`` signed in as on the pages; ``browse(None)`` is a guest."""
 
     def client_of(user: User | None = None) -> Client:
-        client = Client()
+        client = Browser()
         if user is not None:
             client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
         return client

@@ -53,6 +53,11 @@ def body(request: Request) -> Any:
     return request.data
 
 
+def is_legacy(request: Request, username: str) -> bool:
+    """Whether the address is one of v1's that name no user; those of v2 put the user into the name."""
+    return not username and "/api/v2/" not in request.path_info
+
+
 def query_text(request: Request, name: str) -> str:
     value = str(request.query_params.get(name, ""))
     if "\x00" in value:

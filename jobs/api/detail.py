@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import quote
 
 import yaml
 from django.http import HttpResponse, HttpResponseBase
@@ -12,7 +13,7 @@ from rest_framework.response import Response
 
 from jobs import access, hold, jsonc, marks, queries, serializers, services, ssh
 from jobs.api import shapes
-from jobs.api.base import CONFIG, JobApi, body, find_job, viewer
+from jobs.api.base import CONFIG, JobApi, body, find_job, is_legacy, viewer
 from jobs.explain import waiting_reason
 from jobs.lifecycle import JobState
 from jobs.models import Attempt, Job
@@ -44,7 +45,9 @@ class JobDetail(JobApi):
         if owner and access.may_read_jobs(viewer(request)):
             services.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
         user = require_user(request)
-        return created(request, services.submit(user, body(request), name_from_url=job, username=username or None))
+        legacy = is_legacy(request, username)
+        made = services.submit(user, body(request), name_from_url=job, username=username or None, legacy=legacy)
+        return created(request, made, quote(request.path_info, "/~"))
 
     @extend_schema(summary="Delete a job", responses={202: Message})
     def delete(self, request: Request, job: str, username: str = "") -> Response:
@@ -74,11 +77,14 @@ class JobConfig(JobApi):
             raise Unauthorized
         if not found.config:
             raise NoJobConfig(f"Config of job {found.name} is not found.")
-        value = jsonc.parse(found.config).value
+        value = self.value_of(found)
         if request._request.get_preferred_type(["application/json", *_YAML]) in _YAML:
             text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
             return HttpResponse(text, content_type="text/yaml; charset=utf-8")
         return Response(value)
+
+    def value_of(self, job: Job) -> Any:
+        return jsonc.parse(job.config).value
 
 
 class Release(JobApi):

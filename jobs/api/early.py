@@ -111,7 +111,7 @@ class OneJob(EarlyView):
         name = getattr(viewer(request), "username", "")
         if name and queries.visible_jobs().filter(username=name, name=job).exists():
             raise EarlyError(500, "DuplicateJobSubmission", "duplicate job submission")
-        services.submit(require_user(request), body(request), name_from_url=job)
+        services.submit(require_user(request), body(request), name_from_url=job, legacy=True)
         return Response({"message": f"update job {job} successfully"})
 
     def delete(self, request: Request, job: str) -> Response:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator
 from itertools import chain, islice
 from typing import Any
+from urllib.parse import quote
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -14,7 +15,7 @@ from rest_framework.response import Response
 
 from jobs import marks, queries, serializers, services
 from jobs.api import shapes
-from jobs.api.base import CONFIG, JobApi, body, query_number, query_text, require_reader
+from jobs.api.base import CONFIG, JobApi, body, is_legacy, query_number, query_text, require_reader
 from jobs.api.detail import JobDetail, job_answer
 from jobs.lifecycle import JobState
 from jobs.models import Job
@@ -51,7 +52,8 @@ class JobList(JobApi):
     @extend_schema(summary="Submit a job", request=CONFIG, responses={201: shapes.JobDetail, **errors(404, 409)})
     def post(self, request: Request, username: str = "") -> Response:
         user = require_user(request)
-        return created(request, services.submit(user, body(request), username=username or None))
+        job = services.submit(user, body(request), username=username or None, legacy=is_legacy(request, username))
+        return created(request, job, f"{request.path_info}/{quote(job.name)}")
 
     def _answer(self, request: Request, which: JobFilter) -> HttpResponseBase:
         if "limit" in request.query_params or "offset" in request.query_params:
@@ -79,9 +81,9 @@ class Validate(JobDetail):
         return Response(serializers.check_result(services.check(body(request), user)))
 
 
-def created(request: Request, job: Job) -> Response:
-    """201 with the detail, where it is, and v1's warning."""
-    headers = {"Location": f"{request.scheme}://{request.get_host()}/api/v1{serializers.job_path(job)}"}
+def created(request: Request, job: Job, path: str) -> Response:
+    """201 with the detail, where it is by the route that was used, and v1's warning."""
+    headers = {"Location": f"{request.scheme}://{request.get_host()}{path}"}
     if job.spec.get("killAllOnCompletedTaskNumber") is not None:
         headers["X-Warning"] = _WARNING
     return Response(job_answer(request, job, job.name, explain=False), status=201, headers=headers)

@@ -32,6 +32,7 @@ class JobItem(BaseModel):
     totalGpuNumber: int
     totalTaskNumber: int
     totalTaskRoleNumber: int
+    legacy: Literal[True] = Field(True, description="Only of a job made at an address without a user.")
 
 
 class JobItems(RootModel[list[JobItem]]):

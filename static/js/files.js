@@ -1,6 +1,11 @@
 // The page of a folder: uploads by the WebHDFS gateway, several at once, with progress. Without it the form uploads.
 "use strict";
 (() => {
+  // The NameNode's own page of files named the folder after a #.
+  if (location.hash.startsWith("#/")) {
+    location.replace(`/files${location.hash.slice(1).replace(/\/+$/, "")}`);
+    return;
+  }
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const AT_ONCE = 3;

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from django.test import Client
 
 from portal.models import User
 from tests.conftest import PASSWORD
+from tests.http import Client
 
 ROOTS = ["/api/v1", "/rest-server/api/v1", "/api/v2", "/rest-server/api/v2"]
 

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
 from rest_framework.test import APIClient
 
 from jobs.models import Job
 from portal.models import User
 from tests.conftest import PASSWORD
+from tests.http import Client
 from tests.submitting import config, submitted
 
 Api = Callable[[User | None], APIClient]

@@ -7,12 +7,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.utils import timezone
 
 from portal import guessing
 from portal.models import User
 from tests.conftest import PASSWORD
+from tests.http import Client
 
 pytestmark = pytest.mark.django_db
 

@@ -13,10 +13,13 @@ import pytest
 from django.core.cache import cache
 from rest_framework.test import APIClient
 
-from jobs import ssh
+from jobs import publish, queries, ssh
 from jobs.models import Job, Task
+from portal import tokens
 from portal.models import User
-from portal.store import delegation
+from portal.store import delegation, open_store
+from portal.webhdfs.messages import Request, params_in
+from portal.webhdfs.operations import respond
 from tests.builders import make_job
 
 pytestmark = pytest.mark.django_db
@@ -76,9 +79,28 @@ def test_the_link_opens_the_key_and_nothing_else(api: Api, alice: User, job: Job
     assert parts.path == f"/webhdfs/v1{path}"
     query = parse_qs(parts.query)
     found = delegation.read(query["delegation"][0])
-    assert query["op"] == ["OPEN"] and found is not None and found.user == alice
+    assert "&" not in link and found is not None and found.user == alice
     assert found.allows("OPEN", path) and not found.allows("OPEN", path + ".pub")
     assert found.expires_at is not None
+
+
+def test_the_link_is_enough_as_it_stands_and_the_key_is_where_the_first_releases_had_it(
+    api: Api, alice: User, bob: User, job: Job, settings: Any, tmp_path: Path
+) -> None:
+    settings.HOME = tmp_path
+    for end in ("", ".pub"):
+        open_store().write(publish.key_path("alice", "alice~train") + end, [b"KEY"])
+    link = api(alice).get("/api/v1/user/alice/jobs/train/ssh").json()["keyPair"]["privateKeyDirectDownloadLink"]
+    parts = urlsplit(link)
+    key = respond(Request("GET", parts.path.removeprefix("/webhdfs/v1"), params_in(parts.query.encode())))
+    assert key.status == 200 and b"".join(key.body) == b"KEY"
+    app = queries.current_attempt(job).app_id
+    asked = [(alice, "train", 200), (alice, "alice~train", 200), (alice, "other", 404), (bob, "train", 403)]
+    for user, name, status in asked:
+        headers = {"authorization": f"Bearer {tokens.issue(user, 60)}"}
+        for end in ("", ".pub"):
+            path = f"/Container/alice/{name}/ssh/{app}/.ssh/{app}{end}"
+            assert respond(Request("GET", path, {"op": "OPEN"}, headers)).status == status, (user, path)
 
 
 def test_others_see_where_but_get_no_token_for_the_key(api: Api, bob: User, admin: User, job: Job) -> None:

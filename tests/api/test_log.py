@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from django.core.asgi import get_asgi_application
-from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters import engines
@@ -17,6 +16,7 @@ from jobs.log_follow import hub
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Clock, Cluster
+from tests.http import Client
 from tests.logs import Viewer
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from django.test import Client
 
 from portal.models import User
+from tests.http import Client
 from tests.submitting import submitted
 
 Browse = Callable[[User | None], Client]
@@ -51,6 +51,7 @@ Browse = Callable[[User | None], Client]
         ("/cluster-view/hardware/detail.html?instance=10.0.0.1:9100", "/nodes"),
         ("/cluster-view/k8s.html", "/nodes"),
         ("/docs.html", "/api/docs"),
+        ("/webhdfs/explorer.html", "/files"),
     ],
 )
 def test_it_leads_from_the_old_page_to_the_new_one(db: None, old: str, new: str) -> None:

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from django.core.management import call_command
-from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
 from portal import openapi
 from portal.models import User
+from tests.http import Client
 
 APPS = ("portal", "clusters", "jobs")
 

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 from django.conf import settings
-from django.test import Client
+
+from tests.http import Client
 
 pytestmark = pytest.mark.django_db
 

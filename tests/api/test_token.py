@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import jwt
 import pytest
 from django.conf import settings
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.utils import timezone
 from rest_framework.test import APIClient, APIRequestFactory
 
@@ -20,6 +20,7 @@ from portal.auth import BearerAuthentication, require_admin, require_user
 from portal.errors import Forbidden, Unauthorized
 from portal.models import ApiToken, AuditEvent, User
 from tests.conftest import PASSWORD
+from tests.http import Browser, Client
 
 pytestmark = pytest.mark.django_db
 
@@ -180,7 +181,7 @@ def test_it_locks_out_after_repeated_failures_without_hashing(alice: User, monke
         "code": "TooManyAttemptsError",
         "message": "Too many wrong passwords. Try again in a few minutes.",
     }
-    assert Client().post("/login", {"username": "alice", "password": PASSWORD}).status_code == 429
+    assert Browser().post("/login", {"username": "alice", "password": PASSWORD}).status_code == 429
 
 
 def test_the_error_of_the_unexpected_tells_nothing_of_our_inside(

@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters.models import VcGrant, VirtualCluster
 from portal import tokens
 from portal.models import AuditEvent, User
 from tests.conftest import PASSWORD
+from tests.http import Client
 from tests.submitting import submitted
 
 Api = Callable[[User | None], APIClient]

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters.models import VirtualCluster
 from portal import tokens
 from portal.models import User
 from tests.conftest import PASSWORD
+from tests.http import Client
 
 Api = Callable[[User | None], APIClient]
 URL = "/api/v2/user"

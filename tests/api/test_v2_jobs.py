@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
+import yaml
 from rest_framework.test import APIClient
 
 from portal.models import User
@@ -39,6 +40,31 @@ def test_it_has_every_job_route_of_v1(api: Api, alice: User) -> None:
     stopped = api(alice).put("/api/v2/user/alice/jobs/one/executionType", '{"value":"STOP"}', content_type="text/plain")
     assert stopped.status_code == 202
     assert api(alice).delete("/api/v2/user/alice/jobs/one").status_code == 202
+
+
+def test_by_its_full_name_a_config_is_in_the_form_of_the_protocol(api: Api, alice: User) -> None:
+    role = {"name": "w", "command": "a\nb", "taskNumber": 2, "portList": [{"label": "tb", "portNumber": 3}]}
+    more = {"codeDir": "/users/alice/code", "jobEnvs": {"lr": 1}, "retryCount": 2, "taskRoles": [role]}
+    submitted(alice, "one", **more)
+    shown = api(alice).get("/api/v2/jobs/alice~one/config").json()
+    assert (shown["protocolVersion"], shown["name"], shown["type"], shown["jobRetryCount"]) == (2, "one", "job", 2)
+    assert {(each["type"], each["name"]) for each in shown["prerequisites"]} == {
+        ("dockerimage", "default"),
+        ("script", "default"),
+    }
+    assert shown["taskRoles"]["w"] == {
+        "instances": 2,
+        "completion": {"minFailedInstances": 1, "minSucceededInstances": None},
+        "dockerImage": "default",
+        "script": "default",
+        "extraContainerOptions": {"shmMB": 64},
+        "resourcePerInstance": {"cpu": 1, "memoryMB": 100, "gpu": 0, "ports": {"tb": 3}},
+        "commands": ["a", "b"],
+    }
+    assert (shown["parameters"], shown["defaults"]) == ({"lr": 1}, {"virtualCluster": "default"})
+    as_yaml = api(alice).get("/api/v2/jobs/alice~one/config", HTTP_ACCEPT="text/yaml")
+    assert yaml.safe_load(as_yaml.content) == shown
+    assert "protocolVersion" not in api(alice).get("/api/v2/user/alice/jobs/one/config").json()
 
 
 def test_it_tells_the_vs_code_extension_to_use_v1_jobs(api: Api, db: None) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,6 +26,7 @@ from portal.webhdfs import checksum
 from portal.webhdfs.messages import Answer, Request, params_in, path_in
 from portal.webhdfs.operations import _OPS, respond
 from portal.webhdfs.operations import refused as refusal
+from tests.http import Client
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db

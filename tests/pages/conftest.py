@@ -17,6 +17,7 @@ from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from portal.models import Heartbeat, User
+from tests import http
 from tests.conftest import PASSWORD
 from tests.helpers import chromium, until
 
@@ -110,10 +111,14 @@ def tab(browser: Browser, site: str) -> Iterator[Callable[..., Tab]]:
         context.close()
 
 
-def session_of(user: User) -> str:
-    from django.test import Client
+@pytest.fixture
+def client() -> http.Client:
+    """A guest's browser."""
+    return http.Browser()
 
-    client = Client()
+
+def session_of(user: User) -> str:
+    client = http.Client()
     client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     return client.cookies["longshore"].value
 

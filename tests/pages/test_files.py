@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
 from playwright.sync_api import expect
 
 from portal.files import queries, tars
@@ -18,6 +17,7 @@ from portal.files.who import Who
 from portal.models import AuditEvent, User
 from portal.store import open_store, rules
 from portal.store.base import PathNotFound, StoreUnavailable
+from tests.http import Client
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
@@ -217,7 +217,7 @@ class TestChanging:
 
     def test_a_form_of_another_site_does_nothing(self, alice: User) -> None:
         put("/user/alice/a")
-        client = Client(enforce_csrf_checks=True)
+        client = Client()
         client.force_login(alice, backend="django.contrib.auth.backends.ModelBackend")
         for do in ("upload", "check", "folder", "rename", "delete"):
             assert client.post(f"{HOME}/a?do={do}", {"name": "b"}).status_code == 403
@@ -452,3 +452,9 @@ def names_in_store(folder: str) -> list[str]:
         return [entry.name for entry in open_store().list(folder)]
     except PathNotFound:
         return []
+
+    def test_the_namenode_s_address_of_a_folder_leads_to_it(self, tab: Callable[..., Tab], alice: User) -> None:
+        put("/user/alice/sub/one.txt", b"x")
+        page = tab(alice).open("/webhdfs/explorer.html#/user/alice/sub/")
+        expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible(timeout=20_000)
+        assert page.url.endswith("/files/user/alice/sub")

@@ -1,0 +1,83 @@
+"""Every route of the API with every method, by a client that hides nothing: no redirect, no page, no expired form."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from portal.api_paths import routes
+from portal.models import User
+from tests.http import ApiClient
+from tests.submitting import submitted
+
+Api = Callable[[User | None], ApiClient]
+METHODS = ("get", "head", "post", "put", "delete", "patch")
+NAMES = {"username": "alice", "job": "one", "vc": "default", "index": "0", "attempt": "1", "stream": "stdout"}
+PAGES = ("/api/docs",)
+EARLY = [route for route in routes() if "/api/job" in route or "/api/auth" in route]  # whose errors were 500
+pytestmark = pytest.mark.django_db
+
+
+def address(route: str) -> str:
+    parts = [part.strip("<>").rpartition(":")[2] if "<" in part else "" for part in route.split("/")]
+    pairs = zip(parts, route.split("/"), strict=True)
+    return "/".join(NAMES.get(name, "x") if name else part for name, part in pairs)
+
+
+def test_it_knows_all_routes() -> None:
+    assert {"/api/v1", "/rest-server/api/v2/jobs", "/api/job/<str:job>", "/api/schema"} <= set(routes())
+    assert len(routes()) > 150
+
+
+@pytest.mark.parametrize("who", ["guest", "alice"])
+def test_it_answers_in_its_own_words(api: Api, alice: User, who: str) -> None:
+    submitted(alice, "one")
+    client = api({"guest": None, "alice": alice}[who])
+    for route in (*routes(), "/healthz", "/api/nothing", "/api/v1/nothing/at/all", "/rest-server/api/v2/no"):
+        for method in ("post",) if route.startswith("/rest-server") else METHODS:
+            answer = getattr(client, method)(address(route))
+            seen = (method, route, answer.status_code, answer.content[:200] if not answer.streaming else b"")
+            assert answer.status_code < 300 or 400 <= answer.status_code < 500 or route in EARLY, seen
+            assert b"form has expired" not in seen[3], seen
+            assert b"<html" not in seen[3] or route in PAGES, seen
+
+
+@pytest.mark.parametrize("method", ["post", "put", "delete", "patch"])
+@pytest.mark.parametrize("path", ["/api/v1/nothing", "/rest-server/api/v1/jobs/a/b/c/d", "/api/no", "/api/v2/jobs/a/b"])
+def test_it_answers_an_unknown_route_alike_for_every_method(api: Api, method: str, path: str) -> None:
+    answer = getattr(api(None), method)(path, {"a": 1}, format="json")
+    assert (answer.status_code, answer.json()) == (404, {"code": "NoApiError", "message": f"API {path} is not found."})
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "//api//v1/user/alice//jobs/One",
+        "/api/v1//jobs/alice~One/",
+        "/API/V1/User/alice/Jobs/One",
+        "/Rest-Server/Api/v1/JOBS/alice~One",
+        "//rest-server//api/v2/user/alice/jobs/One",
+        "/api/v1/user/alice/jobs/One/CONFIG",
+        "/api/V1/user/alice/jobs/One/attempts/1",
+    ],
+)
+def test_it_minds_neither_doubled_slashes_nor_the_case_of_its_own_words(api: Api, alice: User, path: str) -> None:
+    submitted(alice, "One")
+    answer = api(alice).get("/", PATH_INFO=path)  # a path of its own: the client takes //api for a host
+    assert answer.status_code == 200, answer.content
+    assert answer["Access-Control-Allow-Origin"] == "*"
+    assert api(alice).get("/", PATH_INFO=path.replace("One", "one")).json()["code"] == "NoJobError"
+    assert "alice" not in path or api(alice).get("/", PATH_INFO=path.replace("alice", "Alice")).status_code == 404
+
+
+def test_it_takes_a_job_at_an_address_of_another_spelling(api: Api, alice: User) -> None:
+    config = {"jobName": "two", "image": "i", "taskRoles": [{"name": "w", "command": "true"}]}
+    assert api(alice).post("/", config, format="json", PATH_INFO="//API//v1/Jobs").status_code == 201
+    assert api(alice).put("/api/v1/jobs/alice~two/ExecutionType", {"value": "STOP"}, format="json").status_code == 202
+
+
+def test_every_test_of_the_api_uses_these_clients() -> None:
+    django = "from django.test import " + "Client"
+    assert [path.name for path in Path(__file__).parent.glob("*.py") if django in path.read_text()] == []

@@ -1,0 +1,32 @@
+"""Clients that hide nothing: Django's own lets every form pass unless it is told to look, and so would every test.
+
+``Client`` brings no form token, as programs do. ``Browser`` sends with each form the one its page had.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.test import client
+from rest_framework import test
+
+_TOKEN = "formtoken" * 3 + "formt"
+
+
+class Client(client.Client):
+    def __init__(self, **more: Any) -> None:
+        super().__init__(enforce_csrf_checks=True, **more)
+
+
+class ApiClient(test.APIClient):
+    def __init__(self, **more: Any) -> None:
+        super().__init__(enforce_csrf_checks=True, **more)
+
+
+class Browser(Client):
+    def request(self, **request: Any) -> Any:
+        name = settings.CSRF_COOKIE_NAME
+        if name not in self.cookies:
+            self.cookies[name] = _TOKEN
+        return super().request(**{settings.CSRF_HEADER_NAME: self.cookies[name].value, **request})

@@ -149,6 +149,6 @@ def _locked(node: str) -> Node | None:
 
 
 def _write(row: Node, marks: Marks) -> None:
-    Node.objects.filter(pk=row.pk).update(marks=marks)
+    Node.objects.filter(pk=row.pk).update(marks=marks, updated_at=timezone.now())
     wake.notify("scheduler")
     wake.notify("pages")

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from clusters.pages import node_lines
+from clusters.pages import nodes_page, nodes_version
 
 
 @require_safe
 @login_required
 def nodes(request: HttpRequest) -> HttpResponse:
-    return render(request, "clusters/nodes.html", {"nav": "nodes", "nodes": node_lines()})
+    stream = f"/stream/page?{urlencode({'page': 'nodes', 'v': nodes_version()})}"  # before the reads
+    return render(request, "clusters/nodes.html", {"nav": "nodes", "stream": stream, **nodes_page()})

@@ -40,7 +40,7 @@ _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
 
 @require_safe
 async def page(request: HttpRequest) -> HttpResponseBase:
-    """Query: page (home, jobs, job), v, and what the page's own address has."""
+    """Query: page (home, jobs, job, nodes), v, and what the page's own address has."""
     try:
         shown = await _in_thread(_opened, request)
     except LongshoreError as error:

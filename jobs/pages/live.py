@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from django.http import HttpRequest, QueryDict
 from django.template.loader import render_to_string
 
+from clusters.pages import nodes_page, nodes_version
 from jobs import access, queries
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
@@ -29,7 +30,7 @@ def open_page(request: HttpRequest) -> LivePage:
     """Raises Unauthorized, NoJob, NotFound."""
     if not access.may_read_jobs(request.user):
         raise Unauthorized
-    kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob}
+    kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob, "nodes": Nodes}
     kind = kinds.get(request.GET.get("page", ""))
     if kind is None:
         raise NotFound("There is no such page.")
@@ -79,6 +80,19 @@ class Jobs:
         if new:
             return f"{words.count(new, 'new job')}{'' if new < 100 else ' or more'}."
         return "The list has changed." if self._changed else ""
+
+
+class Nodes:
+    """For those who are signed in, as the page is."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        if not request.user.is_authenticated:
+            raise Unauthorized
+        self._request = _as_page(request)
+        self.version = nodes_version
+
+    def parts(self) -> dict[str, str]:
+        return {"nodes": render_to_string("clusters/_nodes.html", nodes_page(), self._request)}
 
 
 class OneJob:

@@ -45,7 +45,8 @@ def portal(bed: Bed, hosts: list[BedNode], tmp_path: Path) -> Iterator[Portal]:
 
 
 def register(portal: Portal, host: BedNode, **more: object) -> Json:
-    body = {"name": host.name, "endpoint": host.ssh, "cpuNumber": 4, **more}
+    keys = {key: (host.tls_dir / f"{key}.pem").read_text() for key in ("ca", "cert", "key")}
+    body = {"name": host.name, "endpoint": host.tls, "tls": keys, "cpuNumber": 4, **more}
     answer = portal.http.post("/nodes", json=body, timeout=60)
     assert answer.status_code == 201, answer.text
     made: Json = answer.json()

@@ -7,14 +7,17 @@ import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import httpx
 import pytest
 from django.contrib.sessions.models import Session
 from django.db import connection
+from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from clusters import refusals
 from jobs import services, stream
 from jobs.models import Job, Task
 from jobs.pages.versions import home_version
@@ -170,3 +173,26 @@ def test_a_hundred_streams_need_few_threads_and_leave_none_behind(site: str, ali
 
 
 _CONFIG = {"jobName": "new", "image": "x", "taskRoles": [{"name": "a", "command": "true"}]}
+
+
+@pytest.mark.browser
+def test_the_page_of_nodes_shows_a_silent_node_and_a_mark_without_a_reload(
+    tab: Callable[..., Tab], alice: User
+) -> None:
+    node = make_node("gpu-01", gpus=2)
+    page = tab(alice).open("/nodes")
+    expect(page.locator("[data-live]")).to_have_text("Live")
+    expect(page.locator("tbody tr")).to_contain_text("Active")
+    refusals.learnt("gpu-01", {"gpus": "Node gpu-01 cannot hand out its 2 GPUs: no driver."})
+    expect(page.locator("tbody tr")).to_contain_text("hands out no GPUs")
+    expect(page.locator("#nodes")).to_contain_text("Node gpu-01 cannot hand out its 2 GPUs: no driver.")
+    node.health, node.health_reason = "unreachable", "It does not answer."
+    node.save(update_fields=["health", "health_reason", "updated_at"])
+    wake.notify("pages")
+    expect(page.locator("tbody tr")).to_contain_text("It does not answer.")
+    expect(page.locator("tbody tr")).not_to_contain_text("Active")
+
+
+def test_the_stream_of_nodes_is_for_those_who_are_signed_in(db: None, client: Client, settings: Any) -> None:
+    settings.ANONYMOUS_READ = "all"
+    assert client.get("/stream/page?page=nodes").status_code == 401

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import IO, Any
 
 from docker import APIClient
-from docker.types import DeviceRequest, LogConfig
+from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
 from clusters.runtime import ContainerRequest, File
 
@@ -19,6 +19,8 @@ CPU_PERIOD = 100_000  # microseconds
 # Large files: while one is followed and rotated, Docker 20.10 may give all of it once more (seen once in many runs).
 LOG = LogConfig(type="json-file", config={"max-size": "128m", "max-file": "4"})
 FUSE = "/dev/fuse"
+INFINIBAND = "/dev/infiniband"  # a folder: all that is in it
+AZURE = ("/var/lib/hyperv", "/etc/dat.conf")  # where programs find out how to use it
 SPOOL = 8 << 20
 # Files that the container writes itself reach it as variables, of which none may have more than 128 kB on Linux.
 HANDED = "LONGSHORE_FILE_"
@@ -162,13 +164,15 @@ def _gpus(request: ContainerRequest) -> list[DeviceRequest] | None:
 def _security(request: ContainerRequest, fuse: bool) -> dict[str, Any]:
     """v1 contract, 5.4: users of the profile ``pai`` mount file systems from their command, and debuggers work where
     somebody is to look around. Only there is seccomp off: a job cannot weaken the default profile so far."""
-    debug = bool(request.hold_file)
-    given = [*CAPABILITIES, *(["SYS_PTRACE"] if debug else [])]
-    if request.security == "default":
-        return {"cap_drop": ["ALL"], "cap_add": given, "security_opt": ["no-new-privileges"]}
+    debug, mounting = bool(request.hold_file), request.security == "pai"
+    given = [*CAPABILITIES, *(["SYS_PTRACE"] if debug else []), *(["IPC_LOCK"] if request.rdma else [])]
+    devices = [*([FUSE] if mounting and fuse else []), *([INFINIBAND] if request.rdma else [])]
+    less = ["apparmor=unconfined", *(["seccomp=unconfined"] if debug else [])]
     return {
         "cap_drop": ["ALL"],
-        "cap_add": [*given, *MOUNTING],
-        "security_opt": ["apparmor=unconfined", *(["seccomp=unconfined"] if debug else [])],
-        "devices": [f"{FUSE}:{FUSE}:rwm"] if fuse else None,
+        "cap_add": [*given, *(MOUNTING if mounting else [])],
+        "security_opt": less if mounting else ["no-new-privileges"],
+        "devices": [f"{device}:{device}:rwm" for device in devices] or None,
+        "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if request.rdma else None,
+        "mounts": [Mount(path, path, "bind", read_only=True) for path in AZURE] if request.rdma else None,
     }

@@ -55,10 +55,17 @@ class VirtualCluster(models.Model):
         RUNNING = "RUNNING"
         STOPPED = "STOPPED"  # nothing new starts
 
+    class Profile(models.TextChoices):
+        DEFAULT = "default"
+        PAI = "pai"
+
     name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9_]+\Z")])
     capacity = models.FloatField(default=0)  # guaranteed percent of the cluster
     max_capacity = models.FloatField(default=0)  # most it may borrow up to, percent
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
+    # What its containers may do, see clusters.runtime: "pai" is in effect root on the node.
+    profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)
+    rdma = models.BooleanField(default=False)  # its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA)
 
     def __str__(self) -> str:
         return self.name

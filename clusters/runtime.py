@@ -120,7 +120,8 @@ class ContainerRequest:
     gpu_ids: tuple[str, ...] = ()
     network: Literal["host", "bridge"] = "host"
     ports: tuple[int, ...] = ()  # published with equal numbers when network is bridge
-    security: Literal["default", "pai"] = "default"  # CONTRACT 5.4
+    security: Literal["default", "pai"] = "default"  # v1 contract, 5.4
+    rdma: bool = False  # the node's InfiniBand: v1 contract, 5.9
     pull: Literal["absent", "always"] = "absent"
     auth: tuple[str, str] | None = None  # registry user and password, used for this pull only
 

@@ -24,6 +24,7 @@ from portal.v1 import V1View, fields, number_of, plain, refuse_others, text_of, 
 _TEXTS = {"description": "description", "externalName": "external_name"}
 _LONGEST = 255  # signs of a text
 _STATUSES = ("stopped", "running")
+_PROFILES = ("default", "pai")
 
 
 class VirtualCluster(BaseModel):
@@ -40,6 +41,8 @@ class VirtualCluster(BaseModel):
     status: str
     dedicated: bool
     nodeList: list[str]
+    profile: str
+    rdma: bool
 
 
 class VirtualClustersByName(RootModel[dict[str, VirtualCluster]]):
@@ -51,6 +54,8 @@ class VcRequest(BaseModel):
     vcMaxCapacity: float | None = Field(None, ge=0, le=100, description="At least vcCapacity, which is the default.")
     description: str = ""
     externalName: str = ""
+    profile: str | None = Field(None, pattern="^(default|pai)$", description="pai: containers may mount file systems.")
+    rdma: bool | None = Field(None, description="Its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA).")
 
 
 class VcStatusRequest(BaseModel):
@@ -82,8 +87,8 @@ class OneVirtualCluster(V1View):
     def put(self, request: Request, vc: str) -> Response:
         vc_services.require_name(vc)
         user = require_user(request)
-        capacity, most, texts = _new(fields(request))
-        _, created = vc_services.create_or_resize_vc(user, vc, capacity, most, **texts, ip=_ip(request))
+        capacity, most, more = _new(fields(request))
+        _, created = vc_services.create_or_resize_vc(user, vc, capacity, most, **more, ip=_ip(request))
         did = "create" if created else "update"
         return _done(f"{did} vc: {vc} to capacity: {plain(capacity)} successfully")
 
@@ -121,6 +126,8 @@ def vc_object(vc: VcView) -> dict[str, Any]:
         "status": vc.status,
         "dedicated": False,
         "nodeList": list(vc.nodes),
+        "profile": vc.profile,
+        "rdma": vc.rdma,
     }
 
 
@@ -128,12 +135,26 @@ def _amount(amount: Amount) -> dict[str, int]:
     return {"memory": amount.memory_mb, "vCores": amount.cpus, "GPUs": amount.gpus}
 
 
-def _new(data: dict[str, Any]) -> tuple[float, float | None, dict[str, str]]:
+def _new(data: dict[str, Any]) -> tuple[float, float | None, dict[str, Any]]:
     capacity = number_of(data, "vcCapacity", 0, 100)
     most = number_of(data, "vcMaxCapacity", capacity, 100) if "vcMaxCapacity" in data else None
     texts = {field: text_of(data, name, empty=True)[:_LONGEST] for name, field in _TEXTS.items() if name in data}
-    refuse_others(data, ("vcCapacity", "vcMaxCapacity", *_TEXTS))
-    return capacity, most, texts
+    refuse_others(data, ("vcCapacity", "vcMaxCapacity", *_TEXTS, "profile", "rdma"))
+    return capacity, most, {**texts, "profile": _profile(data), "rdma": _rdma(data)}
+
+
+def _profile(data: dict[str, Any]) -> str | None:
+    profile = text_of(data, "profile") if "profile" in data else None
+    if profile not in (None, *_PROFILES):
+        raise wrong("profile", f"must be one of [{', '.join(_PROFILES)}]")
+    return profile
+
+
+def _rdma(data: dict[str, Any]) -> bool | None:
+    rdma = data.get("rdma")
+    if "rdma" in data and not isinstance(rdma, bool):
+        raise wrong("rdma", "must be a boolean")
+    return rdma
 
 
 def _status(data: dict[str, Any]) -> str:

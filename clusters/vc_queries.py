@@ -40,6 +40,8 @@ class VcView:
     used_percent: float
     nodes: tuple[str, ...] = field(default=())
     jobs: LiveJobs = NONE
+    profile: str = VirtualCluster.Profile.DEFAULT
+    rdma: bool = False
 
 
 def load_vcs() -> list[VcView]:
@@ -74,7 +76,9 @@ def _used() -> dict[str, Amount]:
 
 def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...], jobs: LiveJobs) -> VcView:
     total = Amount(_part(whole.cpus, vc), _part(whole.memory_mb, vc), _part(whole.gpus, vc))
-    return VcView(vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, used.percent_of(whole), nodes, jobs)
+    percent = used.percent_of(whole)
+    shares = (vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, percent)
+    return VcView(*shares, nodes, jobs, vc.profile, vc.rdma)
 
 
 def _part(whole: int, vc: VirtualCluster) -> int:

@@ -54,11 +54,14 @@ def create_or_resize_vc(
     *,
     description: str = "",
     external_name: str = "",
+    profile: str | None = None,
+    rdma: bool | None = None,
     ip: str | None = None,
 ) -> tuple[VirtualCluster, bool]:
     """The row and whether it is new. ``capacity`` is percent of the cluster, taken from ``default``;
     ``max_capacity`` (as much as ``capacity`` when not given) is what it may borrow up to. The two texts describe the
-    group that a new one is; afterwards the group is changed instead.
+    group that a new one is; afterwards the group is changed instead. ``profile`` and ``rdma``: what its containers may
+    do, as it was when not given.
 
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota.
     """
@@ -72,14 +75,14 @@ def create_or_resize_vc(
             raise ConflictVc(f"Group name {name} already exists.")
         if round(available_for(name) - capacity, _DIGITS) < 0:
             raise NoEnoughQuota
-        before = VirtualCluster.objects.filter(name=name).values("capacity", "max_capacity").first()
-        vc, created = VirtualCluster.objects.update_or_create(
-            name=name, defaults={"capacity": capacity, "max_capacity": most}
-        )
+        wanted = {"capacity": capacity, "max_capacity": most, "profile": profile, "rdma": rdma}
+        given = {key: value for key, value in wanted.items() if value is not None}
+        before = VirtualCluster.objects.filter(name=name).values(*given).first()
+        vc, created = VirtualCluster.objects.update_or_create(name=name, defaults=given)
         if created and (description or external_name):
             Group.objects.create(name=name, vc=vc, description=description, external_name=external_name)
         _give_default_the_rest()
-        change = {"from": before, "to": {"capacity": capacity, "max_capacity": most}}
+        change = {"from": before, "to": given}
         _record(who, "virtual cluster created" if created else "virtual cluster resized", name, ip, change)
     return vc, created
 

@@ -37,7 +37,7 @@ _HASH_LENGTH = 8
 @dataclass(frozen=True, slots=True)
 class Launch:
     """One task's start, as plain values. ``places`` are all tasks of the attempt, this one too; ``task_id`` is the
-    task's row id; ``pull`` and ``network`` are ContainerRequest's."""
+    task's row id; ``pull``, ``network``, ``security`` and ``rdma`` are ContainerRequest's."""
 
     spec: JobSpec
     username: str
@@ -54,6 +54,8 @@ class Launch:
     network: Literal["host", "bridge"] = "host"
     pull: Literal["absent", "always"] = "absent"
     pids: int = 4096  # processes and threads it may have
+    security: Literal["default", "pai"] = "default"
+    rdma: bool = False
     epoch: str = ""  # the claim that orders this start
     shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
     files_url: str = ""  # where containers reach the store by WebHDFS
@@ -86,6 +88,8 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
         memory_mb=role.memory_mb,
         shm_mb=role.shm_mb,
         pids_limit=launch.pids,
+        security=launch.security,
+        rdma=launch.rdma,
         gpu_ids=tuple(launch.gpu_ids),
         network=launch.network,
         ports=ports,

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from django.conf import settings
 
-from clusters.models import Node
+from clusters.models import Node, VirtualCluster
 from jobs import environment, sshkeys
 from jobs.environment import TaskPlace
 from jobs.launch import Launch
@@ -29,6 +29,8 @@ class _Shared:
     places: tuple[TaskPlace, ...]
     topology: Mapping[str, str]
     files_token: str
+    profile: str
+    rdma: bool
     ssh_key: str
     ssh_authorized: str
 
@@ -54,6 +56,8 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         network="bridge" if node.network == "bridge" else "host",
         pull="always" if settings.PULL_POLICY == "always" else "absent",
         pids=settings.TASK_PIDS,
+        security="pai" if shared.profile == VirtualCluster.Profile.PAI else "default",
+        rdma=shared.rdma,
         epoch=epoch,
         shared=shared.topology,
         files_url=f"{settings.PUBLIC_URL}/webhdfs/v1",
@@ -73,6 +77,7 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
     topology = environment.topology(spec, places)
     job = attempt.job
     pair = sshkeys.key_of(job.pk, job.full_name)
+    vc = VirtualCluster.objects.filter(name=spec.effective_virtual_cluster).first() or VirtualCluster()
     own = UserKey.objects.filter(user__username=job.username).order_by("id").values_list("text", flat=True)
     return _Shared(
         spec=spec,
@@ -82,6 +87,8 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
         places=places,
         topology=topology,
         files_token=delegation.issue_for_attempt(job.username, app_id),
+        profile=vc.profile,
+        rdma=vc.rdma and spec.wants_rdma,
         ssh_key=pair.private,
         ssh_authorized="".join(f"{line}\n" for line in (pair.public, *own)),
     )

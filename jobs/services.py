@@ -58,6 +58,8 @@ def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> 
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT_VIRTUAL_CLUSTER:
         _require_grant(user, vc)
+    if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
+        raise NoRdma(vc)
     if username is not None and username != user.username:
         raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
 
@@ -65,6 +67,14 @@ def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> 
 def require_free_name(username: str, name: str) -> None:
     if queries.visible_jobs().filter(username=username, name=name).exists():
         raise ConflictJob(f"Job name {name} already exists")
+
+
+class NoRdma(Forbidden):
+    def __init__(self, vc: str) -> None:
+        super().__init__(
+            f"paiAzRDMA asks for InfiniBand, which jobs of virtual cluster {vc} may not have."
+            " An admin can give it to another virtual cluster than default: its rdma must be true."
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +150,8 @@ def delete(actor: User, job: Job) -> bool:
 def _refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     try:
         require_room_for(user, spec)
+    except NoRdma as error:
+        return _problem_at(text, "/jobEnvs/paiAzRDMA", error.message)
     except (NoVirtualCluster, Forbidden) as error:
         return _problem_at(text, "/virtualCluster", error.message)
     except ConflictJob as error:

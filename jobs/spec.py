@@ -133,6 +133,11 @@ class JobSpec(_Spec):
         return self.job_envs.get("isDebug") is True
 
     @property
+    def wants_rdma(self) -> bool:
+        """Whether its containers shall have InfiniBand (v1 contract, 5.9)."""
+        return self.job_envs.get("paiAzRDMA") is True
+
+    @property
     def kill_all_after(self) -> int:
         """Tasks of any role that must exit 0 for the job to succeed (v1 contract, 4.5); 0: the roles' own counts
         decide. A config that sets counts of its own is of the later generation, which ignored the old field."""
@@ -153,7 +158,7 @@ class JobSpec(_Spec):
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> JobSpec:
-        return cls.model_validate(data, by_alias=True, by_name=False)
+        return cls.model_validate(data, by_alias=True, by_name=False, context=coerce.STORED)
 
 
 def read_config(text: str, *, name_from_url: str | None = None, username: str = "") -> JobSpec:

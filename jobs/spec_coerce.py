@@ -10,10 +10,12 @@ import math
 import re
 from typing import Any
 
+from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from jobs import jsonc
 
+STORED = "stored"  # the context in which a spec is read that was accepted before
 SAFE_INTEGER = 2**53 - 1
 _NUMBER = re.compile(r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*")
 _WORD = re.compile(r"\w", re.ASCII)
@@ -58,9 +60,10 @@ def extra_name(name: str) -> str:
     return name
 
 
-def addressable(name: str) -> str:
-    """``.`` and ``..`` in an address are taken out by every client, and in the store they are no folders."""
-    if name in (".", ".."):
+def addressable(name: str, info: ValidationInfo) -> str:
+    """``.`` and ``..`` in an address are taken out by every client, and in the store they are no folders. The first
+    release took them: what is stored stays readable."""
+    if name in (".", "..") and info.context != STORED:
         raise PydanticCustomError("not_addressable", "not a name that an address can hold")
     return name
 

@@ -131,7 +131,7 @@ def look() -> dict[str, Any]:
         "status": status(),
         "raw": {name: told(lambda make=make: make().close()) for name, make in RAW.items()},  # type: ignore[misc]
         "heard": heard(),
-        "mount": told(lambda: called(libc.mount(b"none", b"/mnt", b"tmpfs", 0, None))),
+        "mount": told(lambda: called(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None))),
         "mknod": told(lambda: os.mknod("/disk", 0o600 | 0o60000, os.makedev(8, 0))),
         "user_namespace": told(lambda: called(libc.unshare(CLONE_NEWUSER))),
         "sysctl": told(lambda: Path("/proc/sys/kernel/hostname").write_text("mine")),

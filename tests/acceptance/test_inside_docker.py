@@ -77,7 +77,7 @@ def portal(bed: Bed, docker_engine: BedNode, tmp_path_factory: pytest.TempPathFa
 
 @pytest.fixture(scope="module")
 def seen(portal: Portal, docker_engine: BedNode) -> Json:
-    """What the probe found; what others find of it (``inspect``), and later on (``ended``, ``bridge``, ``debug``)."""
+    """What the probe found; what others find of it (``inspect``), and later on (``ended`` and what other jobs say)."""
     node, service = docker_engine, ("httpd", "-f", "-p", f"127.0.0.1:{PORT}")
     docker(node, "run", "-d", "--name", "service", "--network", "host", PYTHON_IMAGE, *service)
     portal.write("/user/admin/code/hello.txt", b"hello\n")
@@ -92,6 +92,11 @@ def seen(portal: Portal, docker_engine: BedNode) -> Json:
     found["ended"] = httpx.get(f"{portal.url}/webhdfs/v1/?op=LISTSTATUS&delegation={token}").status_code
     portal.submit(job("debug", "cat /proc/self/status", jobEnvs={"isDebug": True}))
     found["debug"] = _log_at_the_end(portal, "debug")
+    answer = portal.http.put("/virtual-clusters/mounts", json={"vcCapacity": 50, "profile": "pai"})
+    assert answer.status_code == 201, answer.text
+    mounts = "mount -t tmpfs none /tmp && echo mounted; cat /proc/self/status"
+    portal.submit(job("pai", mounts, virtualCluster="mounts"))
+    found["pai"] = _log_at_the_end(portal, "pai")
     portal.change_node(node.name, network="bridge")
     portal.submit(job("bridge", f"ls /sys/class/net; nc -w 5 127.0.0.1 {PORT} </dev/null || echo unreached"))
     found["bridge"] = _log_at_the_end(portal, "bridge").split()
@@ -228,5 +233,15 @@ def _(seen: Json) -> None:
 
 @says("isDebug")
 def _(seen: Json) -> None:
-    (mask,) = re.findall(r"^CapEff:\t(\w+)$", seen["debug"], re.M)
-    assert capabilities(mask) == {*CAPABILITIES, "SYS_PTRACE"}
+    assert _capabilities_in(seen["debug"]) == {*CAPABILITIES, "SYS_PTRACE"}
+
+
+@says("Profile `pai`")
+def _(seen: Json) -> None:
+    named = set(re.findall(r"`([A-Z_]+)`", lines_of_the_page()["Profile `pai`"]))
+    assert _capabilities_in(seen["pai"]) == {*CAPABILITIES, *named} and seen["pai"].startswith("mounted\n")
+
+
+def _capabilities_in(status: str) -> set[str]:
+    (mask,) = re.findall(r"^CapEff:\t(\w+)$", status, re.M)
+    return capabilities(mask)

@@ -92,7 +92,7 @@ taskRoles:
       echo hello
       echo again
 jobEnvs:
-  paiAzRDMA: true
+  isDebug: true
 """
 
 
@@ -100,7 +100,7 @@ def test_it_takes_a_v1_config_written_as_yaml(api: Api, alice: User) -> None:
     assert api(alice).post("/api/v2/jobs", V1_AS_YAML, content_type="text/yaml").status_code == 202
     config = api(alice).get("/api/v1/jobs/one/config").json()
     assert config["taskRoles"][0]["command"] == "echo hello\necho again"
-    assert config["jobEnvs"] == {"paiAzRDMA": True}
+    assert config["jobEnvs"] == {"isDebug": True}
 
 
 @pytest.mark.parametrize("text", ["a: &a [1, 2]\njobName: *a\n", "jobName: [\n", "- 1\n", "just words", "!!python/x y"])

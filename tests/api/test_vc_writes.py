@@ -46,6 +46,22 @@ def bad(message: str) -> tuple[int, Any]:
     return 400, {"code": "InvalidParametersError", "message": message}
 
 
+def test_an_admin_gives_its_containers_more_rights(api: Api, admin: User, alice: User) -> None:
+    more = {"vcCapacity": 30, "profile": "pai", "rdma": True}
+    assert put(api(alice), "vision", more) == NO_ADMIN
+    assert put(api(admin), "vision", more)[0] == 201
+    assert put(api(admin), "vision")[0] == 201, "what is not named stays"
+    seen = api(None).get(f"{URL}/vision").json()
+    assert (seen["profile"], seen["rdma"]) == ("pai", True)
+    assert AuditEvent.objects.filter(object="vision").first().data["to"]["profile"] == "pai"  # type: ignore[union-attr]
+    assert put(api(admin), "vision", {"vcCapacity": 30, "profile": "default", "rdma": False})[0] == 201
+    seen = api(None).get(f"{URL}/vision").json()
+    assert (seen["profile"], seen["rdma"]) == ("default", False)
+    for name, value, what in (("profile", "root", "must be one of [default, pai]"), ("rdma", 1, "must be a boolean")):
+        said = put(api(admin), "vision", {"vcCapacity": 30, name: value})
+        assert said == bad(f'child "{name}" fails because ["{name}" {what}]')
+
+
 def test_it_goes_through_the_life_of_a_virtual_cluster(api: Api, admin: User, alice: User) -> None:
     client = api(admin)
     assert put(client, "vision") == (201, {"message": "create vc: vision to capacity: 30 successfully"})

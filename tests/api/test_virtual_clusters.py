@@ -38,6 +38,8 @@ def test_it_shows_what_the_default_one_has_and_uses(api: Api, alice: User) -> No
             "resourcesTotal": {"memory": 8000, "vCores": 8, "GPUs": 4},
             "status": "RUNNING",
             "dedicated": False,
+            "profile": "default",
+            "rdma": False,
             "nodeList": ["n1"],
         }
     }

@@ -25,7 +25,7 @@ from clusters.docker_connect import open_client, wanted_version
 from clusters.docker_errors import Step, fault_of, fault_of_text
 from clusters.docker_logs import CHUNK, Frames, unix_stamp
 from clusters.docker_pull import Layers
-from clusters.docker_request import MARK, archive, archived_files, create_arguments, secret_lines
+from clusters.docker_request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
 from clusters.docker_runtime import connect
 from clusters.docker_seen import DOUBTED, MOST, Seen, due
 from clusters.docker_status import inspected, moment
@@ -157,6 +157,17 @@ def test_it_keeps_few_capabilities_and_debuggers_work_where_somebody_looks_aroun
     assert ("no-new-privileges" in made["host_config"]["SecurityOpt"]) is (security == "default")
     assert ("seccomp=unconfined" in made["host_config"]["SecurityOpt"]) is off
     assert bool(made["healthcheck"]) is bool(hold)
+
+
+def test_infiniband_comes_with_what_programs_need_to_use_it() -> None:
+    request = ContainerRequest("a", "b", ("c",), rdma=True)
+    host = create_arguments(docker.APIClient(version="1.41"), request, fuse=False)["host_config"]
+    assert set(host["CapAdd"]) == PLAIN | {"IPC_LOCK"} and host["SecurityOpt"] == ["no-new-privileges"]
+    assert [device["PathOnHost"] for device in host["Devices"]] == ["/dev/infiniband"]
+    assert host["Ulimits"] == [{"Name": "memlock", "Soft": -1, "Hard": -1}]
+    assert {mount["Target"]: mount["ReadOnly"] for mount in host["Mounts"]} == dict.fromkeys(AZURE, True)
+    plain = create_arguments(docker.APIClient(version="1.41"), ContainerRequest("a", "b", ("c",)), fuse=True)
+    assert not {"Devices", "Ulimits", "Mounts"} & set(plain["host_config"])
 
 
 @pytest.mark.parametrize(

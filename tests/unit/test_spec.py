@@ -55,6 +55,11 @@ def test_names_that_no_address_can_hold_are_refused_where_they_stand(name: str) 
     assert problems_of(lambda: read_config(json.dumps(GOOD), name_from_url=name))
 
 
+def test_a_job_that_was_accepted_under_such_a_name_can_be_read() -> None:
+    stored = {**GOOD, "jobName": "..", "taskRoles": [{**ROLE, "name": "."}]}
+    assert JobSpec.from_json(stored).job_name == ".."
+
+
 def test_names_with_dots_in_them_are_names() -> None:
     assert read(jobName="...").job_name == "..." and read_role(name=".w").name == ".w"
 

@@ -18,6 +18,8 @@ from jobs.log_api import TaskLog
 from jobs.log_html_api import ContainerLog, ContainerLogs
 from jobs.log_page import SHOWN_LINES, Choice
 from jobs.models import Job
+from jobs.welcome import while_welcome
+from portal import seats
 from portal.errors import BadRequest, LongshoreError, Unauthorized
 from portal.pages import error_answer
 
@@ -70,9 +72,15 @@ async def stream(request: HttpRequest, username: str, name: str) -> HttpResponse
         choice = await sync_to_async(_choice)(request, username, name)
         offset = _place(request)
         line = _number(request, "from")
+        if not request.user.is_authenticated:
+            seats.take(request.scope)  # type: ignore[attr-defined]
     except LongshoreError as error:
         return await sync_to_async(error_answer)(request, error)
-    events = log_live.events(choice.task.pk, choice.stream, line=line, offset=offset)
+    events = while_welcome(
+        request,
+        lambda user: _may_read(user, username, name),
+        log_live.events(choice.task.pk, choice.stream, line=line, offset=offset),
+    )
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
@@ -92,6 +100,10 @@ def _readable(request: HttpRequest, username: str, name: str) -> Job:
     if not access.may_read_logs(request.user, job):
         raise Unauthorized
     return job
+
+
+def _may_read(user: Any, username: str, name: str) -> bool:
+    return access.may_read_jobs(user) and access.may_read_logs(user, queries.get_job(username, name))
 
 
 def _search(choice: Choice, text: str, start: int) -> dict[str, Any]:

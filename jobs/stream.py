@@ -15,17 +15,18 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
-from django.contrib.auth import get_user
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from jobs import access
 from jobs.pages.live import LivePage, open_page
+from jobs.welcome import while_welcome
+from portal import seats
 from portal.errors import LongshoreError
 from portal.hub import hub
 
@@ -43,19 +44,22 @@ async def page(request: HttpRequest) -> HttpResponseBase:
     """Query: page (home, jobs, job, nodes), v, and what the page's own address has."""
     try:
         shown = await _in_thread(_opened, request)
+        if not request.user.is_authenticated:
+            seats.take(request.scope)  # type: ignore[attr-defined]
     except LongshoreError as error:
         return HttpResponse(error.message, status=error.status, content_type="text/plain")
-    response = StreamingHttpResponse(_events(request, shown), content_type="text/event-stream")
+    events = while_welcome(request, access.may_read_jobs, _events(request, shown))
+    response = StreamingHttpResponse(events, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
     return response
 
 
-async def _events(request: HttpRequest, shown: LivePage) -> AsyncIterator[str]:
+async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
     loop = asyncio.get_running_loop()
     woken = asyncio.Event()
     seen, sent = request.GET.get("v", ""), dict[str, str]()
-    checked = loop.time()
+    said = loop.time()
     hub.join(loop, woken)
     try:
         yield "retry: 3000\n\n"
@@ -66,10 +70,8 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncIterator[str]:
             if message:
                 yield message
             await _pause(woken, HEARTBEAT)
-            if loop.time() - checked > HEARTBEAT:
-                checked = loop.time()
-                if not await _in_thread(_still_welcome, request):
-                    return
+            if loop.time() - said > HEARTBEAT:
+                said = loop.time()
                 yield ": still here\n\n"
             await asyncio.sleep(max(0.0, began + INTERVAL - loop.time()))
     finally:
@@ -97,16 +99,6 @@ def _news(shown: LivePage, seen: str, sent: dict[str, str]) -> tuple[str, str]:
 def _opened(request: HttpRequest) -> LivePage:
     bool(request.user.is_authenticated)  # read from the session here, in a thread
     return open_page(request)
-
-
-def _still_welcome(request: HttpRequest) -> bool:
-    """The session may have ended, or the user been switched off, since the stream began."""
-    try:
-        request.session = type(request.session)(request.session.session_key)
-        user = get_user(request)
-    except DatabaseError:
-        return True
-    return user.pk == request.user.pk and access.may_read_jobs(user)
 
 
 async def _pause(woken: asyncio.Event, seconds: float) -> None:

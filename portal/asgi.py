@@ -19,9 +19,10 @@ from django.db import close_old_connections
 
 _wsgi: Any = get_wsgi_application()
 
-from portal import bodies
+from portal import bodies, seats
 from portal.bridge import Bridge
 from portal.connection import MANY, group
+from portal.errors import Crowded
 from portal.proxies import believing
 from portal.webhdfs import app as _files
 from portal.webhdfs import who
@@ -64,9 +65,7 @@ async def _counted(scope: Any, receive: Any, send: Any) -> None:
     """Of one address only so many requests at once, also when all come by the connections of one proxy."""
     address = group((scope.get("client") or ("",))[0])
     if _under_way[address] >= settings.CONNECTIONS_PER_ADDRESS:
-        head = [(b"content-type", b"text/plain"), (b"connection", b"close")]
-        await send({"type": "http.response.start", "status": 503, "headers": head})
-        await send({"type": "http.response.body", "body": MANY.encode()})
+        await _refuse(MANY, send)
         return
     _under_way[address] += 1
     try:
@@ -80,10 +79,32 @@ async def _counted(scope: Any, receive: Any, send: Any) -> None:
 async def _dispatch(scope: Any, receive: Any, send: Any) -> None:
     if _is_file(scope["path"]):
         await _files.application(scope, receive, send)
-    elif scope["path"].startswith("/stream/") and not bodies.has_body(scope):  # with one: a page that is not there
-        await _streams(scope, receive, send)
+    elif scope["path"].startswith("/stream/"):
+        await _stream(scope, receive, send)
     else:
         await _pages(scope, receive, send)
+
+
+async def _stream(scope: Any, receive: Any, send: Any) -> None:
+    """Django would read a body of any size for it."""
+    if bodies.has_body(scope):
+        await _refuse("A stream takes no body.", send, 413)
+        return
+    try:
+        seat = seats.seat_for(scope)
+    except Crowded as error:
+        await _refuse(error.message, send)
+        return
+    try:
+        await _streams(scope, receive, send)
+    finally:
+        seat.give_back()
+
+
+async def _refuse(words: str, send: Any, status: int = 503) -> None:
+    head = [(b"content-type", b"text/plain"), (b"connection", b"close")]
+    await send({"type": "http.response.start", "status": status, "headers": head})
+    await send({"type": "http.response.body", "body": words.encode()})
 
 
 async def _lifespan(receive: Any, send: Any) -> None:

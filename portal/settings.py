@@ -146,6 +146,7 @@ FILE_UPLOAD_TEMP_DIR = str(private.folder("LONGSHORE_HOME", HOME / "uploads"))
 # The portal and its clients: see portal.connection.
 PATIENCE = number("LONGSHORE_PATIENCE", 20, least=1)  # seconds a client may keep us waiting
 CONNECTIONS = number("LONGSHORE_CONNECTIONS", 4096, least=16)
+GUEST_STREAMS = number("LONGSHORE_GUEST_STREAMS", 50, least=0)  # pages and logs that guests watch live
 CONNECTIONS_PER_ADDRESS = number("LONGSHORE_CONNECTIONS_PER_ADDRESS", 256, least=8)
 
 STATIC_URL = "/static/"

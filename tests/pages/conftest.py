@@ -47,10 +47,13 @@ def browser() -> Iterator[Browser]:
 def site(transactional_db: None) -> Iterator[str]:
     """The address of the portal, served by uvicorn in a thread as in production: pages, API and streams."""
     from portal.asgi import application
+    from portal.connection import Connection
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(application, log_level="error", lifespan="off", timeout_graceful_shutdown=1)
+    config = uvicorn.Config(
+        application, http=Connection, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()

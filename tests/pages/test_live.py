@@ -18,7 +18,7 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from clusters import refusals
-from jobs import services, stream
+from jobs import services, stream, welcome
 from jobs.models import Job, Task
 from jobs.pages.versions import home_version
 from portal import hub as hubs
@@ -119,7 +119,7 @@ def test_it_answers_404_for_a_job_that_is_not_there(site: str) -> None:
 
 
 def test_it_ends_when_the_user_signs_out(site: str, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stream, "HEARTBEAT", 0.2)
+    monkeypatch.setattr(welcome, "EVERY", 0.2)
     key = session_of(alice)
     with httpx.stream("GET", f"{site}/stream/page?page=home", cookies={"longshore": key}, timeout=10) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
@@ -142,9 +142,11 @@ def test_it_sends_only_parts_that_changed(site: str, alice: User, monkeypatch: p
 
 
 def test_a_hundred_streams_need_few_threads_and_leave_none_behind(site: str, alice: User) -> None:
+    cookies = {"longshore": session_of(alice)}
+
     async def listen() -> int:
         limits = httpx.Limits(max_connections=200)
-        async with httpx.AsyncClient(timeout=20, limits=limits) as client:
+        async with httpx.AsyncClient(timeout=20, limits=limits, cookies=cookies) as client:
 
             async def one() -> None:
                 async with client.stream("GET", f"{site}/stream/page?page=home&v={version}") as answer:

@@ -1,0 +1,78 @@
+"""A live stream goes on while its reader may read: that is asked again every few seconds, whatever the stream does."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from django.contrib.auth import get_user
+from django.db import DatabaseError, close_old_connections
+from django.http import HttpRequest
+
+from portal.errors import LongshoreError
+
+EVERY = 3.0  # seconds between two questions
+_KNOWN = 1.0  # seconds that the answer for one session serves all its streams
+_pool = ThreadPoolExecutor(2, thread_name_prefix="welcome")
+_users: dict[str, tuple[float, Any]] = {}
+
+
+async def while_welcome(
+    request: HttpRequest, may: Callable[[Any], bool], events: AsyncGenerator[str]
+) -> AsyncIterator[str]:
+    """``may`` runs in a thread and looks at the user as he is now; an error of ours is a no."""
+    loop = asyncio.get_running_loop()
+    due, step = loop.time() + EVERY, _next(events)
+    try:
+        while True:
+            await asyncio.wait({step}, timeout=max(0.0, due - loop.time()))
+            if loop.time() >= due:
+                if not await loop.run_in_executor(_pool, _is_welcome, request, may):
+                    return
+                due = loop.time() + EVERY
+            if step.done():
+                try:
+                    event = step.result()
+                except StopAsyncIteration:
+                    return
+                yield event
+                step = _next(events)
+    finally:
+        step.cancel()
+        await asyncio.wait({step})
+        await events.aclose()
+
+
+def _next(events: AsyncGenerator[str]) -> asyncio.Future[str]:
+    return asyncio.ensure_future(anext(events))
+
+
+def _is_welcome(request: HttpRequest, may: Callable[[Any], bool]) -> bool:
+    """The session may have ended, the user been switched off, the right been taken. A database that is away ends
+    nothing: who could have changed it?"""
+    close_old_connections()
+    try:
+        user = _user_now(request)
+        return user.pk == request.user.pk and may(user)
+    except DatabaseError:
+        return True
+    except LongshoreError:
+        return False
+
+
+def _user_now(request: HttpRequest) -> Any:
+    key = request.session.session_key
+    if key is None:
+        return request.user  # a guest stays one
+    at, user = _users.get(key, (0.0, None))
+    if time.monotonic() - at > _KNOWN or user is None:
+        if len(_users) > 10_000:
+            _users.clear()
+        asked = HttpRequest()
+        asked.session = type(request.session)(key)
+        user = get_user(asked)
+        _users[key] = time.monotonic(), user
+    return user

@@ -1,0 +1,32 @@
+"""A stream is asked after its reader, whatever it does itself."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from types import SimpleNamespace
+
+import pytest
+
+from jobs import welcome
+
+
+@pytest.mark.parametrize("pause", [0.0, 3600.0])
+def test_it_ends_whether_much_comes_or_nothing(monkeypatch: pytest.MonkeyPatch, pause: float) -> None:
+    monkeypatch.setattr(welcome, "EVERY", 0.1)
+    ended = []
+
+    async def events() -> AsyncGenerator[str]:
+        try:
+            while True:
+                yield "x"
+                await asyncio.sleep(pause)
+        finally:
+            ended.append(True)
+
+    async def watch() -> int:
+        monkeypatch.setattr(welcome, "_is_welcome", lambda request, may: False)
+        return len([event async for event in welcome.while_welcome(SimpleNamespace(), bool, events())])  # type: ignore[arg-type]
+
+    assert asyncio.run(asyncio.wait_for(watch(), 20)) >= 1
+    assert ended == [True]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Q, QuerySet
+from django.utils import timezone
 
 from clusters.live_jobs import LiveJobs
 from jobs.lifecycle import JOB_ENDS, JobState
@@ -48,7 +51,8 @@ _V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "st
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What a list shows; empty means any. ``keyword`` looks in name, user and virtual cluster.
+    """What a list shows; empty means any. ``keyword`` looks in name, user and virtual cluster, ``since`` leaves out
+    what was submitted before.
 
     ``state`` is a JobState or STOPPING. WAITING and RUNNING hold jobs that are stopping too, as v1 has it, unless
     ``shown_as`` is set: then it is the state as a page shows it, and each job is in exactly one.
@@ -59,16 +63,44 @@ class JobFilter:
     state: str = ""
     keyword: str = ""
     shown_as: bool = False
+    since: datetime | None = None
 
 
 def visible_jobs() -> QuerySet[Job]:
     return Job.objects.filter(deleted_at__isnull=True)
 
 
-def list_jobs(which: JobFilter = JobFilter()) -> QuerySet[Job, dict[str, Any]]:
-    """Dicts of LIST_FIELDS, newest first. Slice it for a page, ``iterator()`` it for all, ``count()`` it."""
-    rows: QuerySet[Job, dict[str, Any]] = _filtered(which).order_by("-created_at", "-id").values(*LIST_FIELDS)
+SORTS = {"newest": "-created_at", "oldest": "created_at", "ended": "-completed_at"}  # each has an index
+
+
+def list_jobs(which: JobFilter = JobFilter(), sort: str = "newest") -> QuerySet[Job, dict[str, Any]]:
+    """Dicts of LIST_FIELDS in one of SORTS; by end it is of those that have ended. Slice it for a page, ``iterator()``
+    it for all, ``count()`` it."""
+    jobs = _filtered(which)
+    if sort == "ended":
+        jobs = jobs.filter(completed_at__isnull=False)
+    rows: QuerySet[Job, dict[str, Any]] = jobs.order_by(*order_of(sort)).values(*LIST_FIELDS)
     return rows
+
+
+def order_of(sort: str) -> tuple[str, str]:
+    field = SORTS[sort]
+    return field, "-id" if field.startswith("-") else "id"
+
+
+def read_since(text: str, now: datetime) -> datetime | None:
+    """``24h``, ``7d``, ``30m`` or ``2w`` before now, ``2026-11-20`` or a time in ISO 8601; None for anything else."""
+    if match := _SPAN.fullmatch(text.strip()):
+        return now - timedelta(minutes=int(match[1]) * _MINUTES[match[2]])
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return (moment if moment.tzinfo else timezone.make_aware(moment)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+_SPAN = re.compile(r"([0-9]{1,5})([mhdw])")
+_MINUTES = {"m": 1, "h": 60, "d": 1440, "w": 10080}
 
 
 def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
@@ -87,12 +119,7 @@ def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
 
 def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
     """How many jobs each state has as a page shows it, STOPPING apart; the filter's own state is left aside."""
-    rows = (
-        _filtered(JobFilter(username=which.username, vc=which.vc, keyword=which.keyword))
-        .order_by()
-        .values_list("state", "execution")
-        .annotate(number=Count("id"))
-    )
+    rows = _filtered(replace(which, state="")).order_by().values_list("state", "execution").annotate(number=Count("id"))
     counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0)
     for state, execution, number in rows:
         stopping = execution == Job.Execution.STOP and state in LIVE
@@ -182,6 +209,8 @@ def _filtered(which: JobFilter) -> QuerySet[Job]:
         jobs = jobs.filter(state=which.state)
         if which.shown_as and which.state in LIVE:
             jobs = jobs.filter(execution=Job.Execution.START)
+    if which.since:
+        jobs = jobs.filter(created_at__gte=which.since)
     if which.keyword:
         has = Q(name__icontains=which.keyword) | Q(username__icontains=which.keyword) | Q(vc__icontains=which.keyword)
         jobs = jobs.filter(has)

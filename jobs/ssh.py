@@ -82,6 +82,11 @@ def key_path_of(path: str) -> str:
     return publish.key_path(job.username, job.full_name) + named["end"] if job else path
 
 
+def key_file(job: Job) -> str:
+    """The name under which a browser saves the key: the gateway's."""
+    return publish.key_path(job.username, job.full_name).rpartition("/")[2]
+
+
 def key_folder(job: Job) -> str:
     return settings.DEFAULT_FS_URI + publish.key_path(job.username, job.full_name).rpartition("/")[0]
 

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from jobs import access
@@ -29,6 +30,7 @@ from jobs.welcome import while_welcome
 from portal import seats
 from portal.errors import LongshoreError
 from portal.hub import hub
+from portal.middleware import zone_of
 
 INTERVAL = 1.0  # seconds between two messages of one stream
 HEARTBEAT = 15.0
@@ -66,7 +68,7 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
         while True:
             woken.clear()
             began = loop.time()
-            seen, message = await _in_thread(_news, shown, seen, sent)
+            seen, message = await _in_thread(_news, request, shown, seen, sent)
             if message:
                 yield message
             await _pause(woken, HEARTBEAT)
@@ -78,13 +80,14 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
         hub.leave(woken)
 
 
-def _news(shown: LivePage, seen: str, sent: dict[str, str]) -> tuple[str, str]:
+def _news(request: HttpRequest, shown: LivePage, seen: str, sent: dict[str, str]) -> tuple[str, str]:
     """The version now, and the message for the browser or nothing. A database that is away is tried again later."""
     try:
         version = shown.version()
         if version == seen:
             return seen, ""
-        parts = shown.parts()
+        with timezone.override(zone_of(request)):
+            parts = shown.parts()
     except DatabaseError:
         return seen, ""
     changed = {}

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from datetime import tzinfo
+from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
+from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
 
 from portal.bridge import REFUSAL
@@ -34,6 +38,28 @@ class SecurityHeaders(MiddlewareMixin):
         if settings.IS_HTTPS and settings.HSTS and request.is_secure():
             response.headers.setdefault("Strict-Transport-Security", f"max-age={settings.HSTS}")
         return response
+
+
+class Zone(MiddlewareMixin):
+    """Times are written in the zone of whoever reads them: their browser names it in a cookie, else it is ours."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        timezone.activate(zone_of(request))
+
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+        timezone.deactivate()
+        return response
+
+
+def zone_of(request: HttpRequest) -> tzinfo:
+    name = request.COOKIES.get("zone", "")
+    try:
+        return ZoneInfo(name) if _ZONE.fullmatch(name) else timezone.get_default_timezone()
+    except (KeyError, ValueError, OSError):  # no such zone, or a folder of them
+        return timezone.get_default_timezone()
+
+
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,40}")
 
 
 class Errors(MiddlewareMixin):

@@ -61,8 +61,9 @@ def ago(seconds: float) -> str:
 
 def zone(moment: datetime) -> str:
     """``UTC+8`` of a moment in its own zone."""
-    hours = (moment.utcoffset() or timedelta(0)).total_seconds() / 3600
-    return f"UTC{hours:+g}" if hours else "UTC"
+    minutes = int((moment.utcoffset() or timedelta(0)).total_seconds() // 60)
+    hours, rest = divmod(abs(minutes), 60)
+    return f"UTC{'+' if minutes > 0 else '-'}{hours}{f':{rest:02}' if rest else ''}" if minutes else "UTC"
 
 
 def memory(megabytes: float) -> str:

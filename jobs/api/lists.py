@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import chain, islice
 from typing import Any
 from urllib.parse import quote
 
 from django.http import HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -32,6 +34,8 @@ _WARNING = (
 )
 _PARAMETERS = [
     *(OpenApiParameter(name, str) for name in ("username", "vc", "state", "keyword")),
+    OpenApiParameter("since", str, description="Submitted since: `24h`, `7d`, `2026-11-20` or a time in ISO 8601."),
+    OpenApiParameter("sort", str, enum=list(queries.SORTS), description="Then at most `limit` lines, 1,000 without."),
     *(OpenApiParameter(name, int) for name in ("offset", "limit")),
 ]
 
@@ -56,10 +60,11 @@ class JobList(JobApi):
         return created(request, job, f"{request.path_info}/{quote(job.name)}")
 
     def _answer(self, request: Request, which: JobFilter) -> HttpResponseBase:
-        if "limit" in request.query_params or "offset" in request.query_params:
+        sort = _sort(request)
+        if {"limit", "offset", "sort"} & request.query_params.keys():
             offset = query_number(request, "offset", 0)
             limit = query_number(request, "limit", AT_ONCE, most=100_000)
-            rows: Iterable[dict[str, Any]] = queries.list_jobs(which)[offset : offset + limit]
+            rows: Iterable[dict[str, Any]] = queries.list_jobs(which, sort)[offset : offset + limit]
             return Response([serializers.list_item(row) for row in rows])
         lines = (serializers.list_item(row) for row in queries.iterate_jobs(which, AT_ONCE))
         first = list(islice(lines, AT_ONCE))
@@ -107,4 +112,20 @@ def _filter(request: Request, username: str) -> JobFilter:
         vc=query_text(request, "vc"),
         state=state,
         keyword=query_text(request, "keyword"),
+        since=_since(request),
     )
+
+
+def _since(request: Request) -> datetime | None:
+    text = query_text(request, "since")
+    since = queries.read_since(text, timezone.now()) if text else None
+    if text and since is None:
+        raise BadRequest('child "since" fails because ["since" must be like 24h, 7d or 2026-11-20]')
+    return since
+
+
+def _sort(request: Request) -> str:
+    sort = query_text(request, "sort") or "newest"
+    if sort not in queries.SORTS:
+        raise BadRequest(f'child "sort" fails because ["sort" must be one of [{", ".join(queries.SORTS)}]]')
+    return sort

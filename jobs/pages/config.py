@@ -15,6 +15,7 @@ _TOKEN = re.compile(
     r"|(?P<n>-?\d[\d.eE+-]*|\b(?:true|false|null)\b)",
     re.DOTALL,
 )
+_WIDEST = 200  # characters of a line that can be read
 _OF_JOB = ("virtualCluster", "retryCount", "gpuType")
 _OF_ROLE = ("taskNumber", "cpuNumber", "memoryMB", "shmMB", "gpuNumber", "minFailedTaskCount")
 
@@ -29,6 +30,34 @@ def coloured(text: str) -> list[list[Piece]]:
         for other in others:
             lines.append([(css, other)] if other else [])
     return lines
+
+
+def is_packed(text: str) -> bool:
+    """Whether it was sent in so few lines that nobody can read it."""
+    return max(map(len, text.splitlines()), default=0) > _WIDEST and text.count("\n") < len(text) // _WIDEST
+
+
+def laid_out(text: str) -> str:
+    """The same config on many lines. Only the white space between its pieces changes: numbers, order, comments and
+    strings stay as they were sent. A text that is no JSON stays whole."""
+    try:
+        jsonc.parse(text)
+    except jsonc.NotJson:
+        return text
+    written: list[str] = []
+    depth, is_new = 0, False
+    for css, piece in _pieces(text):
+        for sign in [piece] if css else [sign for sign in piece if not sign.isspace()]:
+            closes = sign in ("}", "]")
+            if closes:
+                depth -= 1
+                is_new = not (written and written[-1] in ("{", "["))
+            if is_new:
+                written.append("\n" + "  " * depth)
+            written.append(": " if sign == ":" else sign)
+            is_new = sign in ("{", "[", ",") or sign.startswith("//")
+            depth += sign in ("{", "[")
+    return "".join(written) + "\n"
 
 
 def added(text: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:

@@ -6,21 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
-from clusters.models import VirtualCluster
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from clusters.models import Node, VirtualCluster
 from jobs import queries
 from jobs.access import Viewer
+from jobs.models import Job
 from jobs.pages.rows import Row, rows_of, with_gpu_type
 from jobs.queries import JobFilter
 
 SIZES = (20, 50, 100)
+SPANS = {"1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "last 30 days"}
+SORT_WORDS = {"newest": "Newest first", "oldest": "Oldest first", "ended": "Ended last"}
+_KNOWN = frozenset({"state", "username", "vc", "keyword", "since", "sort", "before", "after", "limit"})
+_Jobs = QuerySet[Job, dict[str, Any]]
 STATES = ("WAITING", "RUNNING", queries.STOPPING, "SUCCEEDED", "FAILED", "STOPPED")
 
 
 @dataclass(frozen=True, slots=True)
 class Cursor:
-    """A place in the list, newest first: when a job was submitted, and its id among those of the same moment."""
+    """A place in the list: the moment it is sorted by, and the job's id among those of the same moment."""
 
     at: datetime
     id: int
@@ -33,8 +41,8 @@ class Cursor:
         return cls(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(moment)), int(id))
 
     @classmethod
-    def of(cls, row: Row) -> Cursor:
-        return cls(row.created_at, row.id)
+    def of(cls, row: Row, sort: str) -> Cursor:
+        return cls((row.end if sort == "ended" else None) or row.created_at, row.id)
 
     def __str__(self) -> str:
         return f"{(self.at - datetime.fromtimestamp(0, UTC)) // timedelta(microseconds=1)}.{self.id}"
@@ -48,21 +56,42 @@ class ListQuery:
     before: Cursor | None = None
     after: Cursor | None = None
     limit: int = 50
+    since: str = ""  # as in the address
+    sort: str = "newest"
+    odd: tuple[str, ...] = ()  # parameters of the address that were not understood
 
     @classmethod
     def read(cls, params: Mapping[str, str]) -> ListQuery:
-        """Wrong values count as not given: an address that somebody kept must always show something."""
+        """Wrong values count as not given, for an address that somebody kept must always show something; the page
+        tells of them."""
         state = params.get("state", "").upper()
         limit = _number(params.get("limit"))
+        since, sort = params.get("since", "").strip(), params.get("sort", "") or "newest"
+        begin = queries.read_since(since, timezone.now()) if since else None
+        wrong = {
+            "state": bool(state) and state not in STATES,
+            "since": bool(since) and begin is None,
+            "sort": sort not in queries.SORTS,
+        }
         which = JobFilter(
             username=params.get("username", "").strip(),
             vc=params.get("vc", "").strip(),
             state=state if state in STATES else "",
             keyword=params.get("keyword", "").strip(),
             shown_as=True,
+            since=begin,
         )
         before, after = Cursor.read(params.get("before", "")), Cursor.read(params.get("after", ""))
-        return cls(which, before, None if before else after, limit if limit in SIZES else 50)
+        odd = tuple(name for name in params if name not in _KNOWN or wrong.get(name))
+        return cls(
+            which,
+            before,
+            None if before else after,
+            limit if limit in SIZES else 50,
+            since if begin else "",
+            sort if sort in queries.SORTS else "newest",
+            odd,
+        )
 
     def address(self, **changes: object) -> str:
         which = self.which
@@ -71,6 +100,8 @@ class ListQuery:
             "username": which.username,
             "vc": which.vc,
             "keyword": which.keyword,
+            "since": self.since,
+            "sort": self.sort if self.sort != "newest" else "",
             "limit": self.limit if self.limit != 50 else "",
             **changes,
         }
@@ -103,8 +134,11 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
         "query": query,
         "rows": rows,
         "facets": facets(query),
-        "newer": query.address(after=Cursor.of(rows[0])) if newer and rows else "",
-        "older": query.address(before=Cursor.of(rows[-1])) if older and rows else "",
+        "newer": query.address(after=Cursor.of(rows[0], query.sort)) if newer and rows else "",
+        "older": query.address(before=Cursor.of(rows[-1], query.sort)) if older and rows else "",
+        "back_on": ("Previous", "Next") if query.sort == "oldest" else ("Newer", "Older"),
+        "spans": SPANS,
+        "sorts": SORT_WORDS,
         "sizes": SIZES,
         "vcs": list(VirtualCluster.objects.order_by("name").values_list("name", flat=True)),
         "drops": _drops(query),
@@ -113,20 +147,30 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
 
 
 def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[Row], bool, bool]:
-    """The rows, newest first, and whether there are newer and older ones."""
-    jobs = with_gpu_type(queries.list_jobs(query.which))
+    """The rows in the order asked for, and whether there are some before and some behind them. ``before`` and ``after``
+    are as in the list of the newest: Older and Newer."""
+    jobs = with_gpu_type(queries.list_jobs(query.which, query.sort))
+    order = queries.order_of(query.sort)
     if cursor := query.after:
-        jobs = jobs.filter(created_at__gte=cursor.at).exclude(created_at=cursor.at, id__lte=cursor.id)
-        found = list(jobs.order_by("created_at", "id")[: query.limit + 1])
+        back = tuple(name.removeprefix("-") if name.startswith("-") else f"-{name}" for name in order)
+        found = list(_behind(jobs, cursor, back).order_by(*back)[: query.limit + 1])
         newer, older = len(found) > query.limit, True
         found = found[: query.limit][::-1]
     else:
         if cursor := query.before:
-            jobs = jobs.filter(created_at__lte=cursor.at).exclude(created_at=cursor.at, id__gte=cursor.id)
+            jobs = _behind(jobs, cursor, order)
         found = list(jobs[: query.limit + 1])
         newer, older = bool(query.before), len(found) > query.limit
         found = found[: query.limit]
     return rows_of(found, viewer), newer, older
+
+
+def _behind(jobs: _Jobs, cursor: Cursor, order: tuple[str, ...]) -> _Jobs:
+    """Those that come after the cursor in that order; the first condition is the one an index serves."""
+    field = order[0].removeprefix("-")
+    side = "lte" if order[0].startswith("-") else "gte"
+    passed = "gte" if side == "lte" else "lte"
+    return jobs.filter(**{f"{field}__{side}": cursor.at}).exclude(**{field: cursor.at, f"id__{passed}": cursor.id})
 
 
 def rows_by_id(ids: list[int], viewer: Viewer) -> list[Row]:
@@ -138,6 +182,13 @@ def rows_by_id(ids: list[int], viewer: Viewer) -> list[Row]:
 def newer_than(query: ListQuery, top: int) -> int:
     """How many jobs of this list were submitted after the one on top; counts to 100."""
     return len(queries.list_jobs(query.which).filter(id__gt=top).order_by()[:100])
+
+
+def place_named(name: str) -> str:
+    """The page of the node or virtual cluster of that name, or ""."""
+    if Node.objects.filter(name=name).exists():
+        return "/nodes"
+    return f"/vcs/{quote(name)}" if VirtualCluster.objects.filter(name=name).exists() else ""
 
 
 def facets(query: ListQuery) -> list[Facet]:
@@ -156,6 +207,7 @@ def _drops(query: ListQuery) -> list[Drop]:
         ("User", "username", which.username),
         ("VC", "vc", which.vc),
         ("Name contains", "keyword", which.keyword),
+        ("Submitted since", "since", query.since),
     )
     return [Drop(says, value, query.address(**{name: ""})) for says, name, value in given if value]
 

@@ -59,7 +59,7 @@ class Jobs:
         rows, newer, _ = page_of(self._query, request.user)
         self._top = _number(request.GET.get("top"))
         self._ids = [row.id for row in rows if row.id <= self._top]
-        self._is_first = not (newer or self._query.before or self._query.after)
+        self._is_first = self._query.sort == "newest" and not (newer or self._query.before or self._query.after)
         self._changed = len(self._ids) != _number(request.GET.get("shown"))
         self._selectable = bool(request.GET.get("sel"))
         self.version = list_version

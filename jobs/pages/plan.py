@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs import services
+from jobs import services, yaml_text
 from jobs.spec import JobSpec
 from portal import words
 from portal.errors import LongshoreError, Problem
@@ -33,7 +33,7 @@ def plan_for(text: str, user: User) -> Plan:
     except LongshoreError as error:
         return Plan("FAILED", "It would be refused", (error.message,), refuses=error.message)
     if result.problems:
-        return refused(result.problems)
+        return _yaml(text) or refused(result.problems)
     asks = _asks(result.spec) if result.spec else ()
     if result.never:
         says = (result.never.sentence, "Sent anyway, it fails at once.")
@@ -43,6 +43,18 @@ def plan_for(text: str, user: User) -> Plan:
     if result.pull:
         return Plan("RUNNING", "Starts once its image is pulled", (result.pull,), asks=asks)
     return Plan("RUNNING", "Starts now", asks=asks)
+
+
+def _yaml(text: str) -> Plan | None:
+    """A config in YAML gets no lesson about JSON, but its name and the way on."""
+    if text.lstrip()[:1] in ("{", "[", "/", '"') or ":" not in text or yaml_text.to_json(text) is None:
+        return None
+    says = (
+        "Longshore takes jobs as JSON. Lay out, above the text, turns this into JSON, without its comments.",
+        "Jobs of protocolVersion 2, with prerequisites and deployments, are not taken: write jobName, image and "
+        "taskRoles, or start from a sample.",
+    )
+    return Plan("FAILED", "This is YAML", says, refuses="Turn it into JSON first.")
 
 
 def refused(problems: Sequence[Problem]) -> Plan:

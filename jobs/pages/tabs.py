@@ -28,12 +28,15 @@ def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str
     elif tab == "attempts":
         found |= pages.attempts_tab(shown)
     elif tab == "config":
-        found |= _config(shown)
+        found |= _config(shown, is_original="original" in params)
     return found
 
 
-def _config(shown: pages.Detail) -> dict[str, Any]:
+def _config(shown: pages.Detail, *, is_original: bool) -> dict[str, Any]:
     if not shown.may_read_config:
         return {"lines": None}
     text = shown.job.config
-    return {"lines": config_page.coloured(text), "added": config_page.added(text, shown.job.spec)}
+    is_packed = config_page.is_packed(text)
+    lines = config_page.coloured(config_page.laid_out(text) if is_packed and not is_original else text)
+    added = config_page.added(text, shown.job.spec)
+    return {"lines": lines, "added": added, "is_packed": is_packed, "is_original": is_original}

@@ -22,6 +22,7 @@ class Ports:
     label: str
     shown: tuple[tuple[str, str], ...]
     copied: str
+    what: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +106,7 @@ def _ports(task: Task, label: str, ports: Sequence[int]) -> Ports:
     opens = task.state == "RUNNING" and label != "ssh"
     texts = [str(port) for port in ports] if len(ports) <= _MOST_PORTS else [words.ranges(ports)]
     links = [f"http://{host}:{port}" if opens else "" for port in ports]
-    return Ports(label, tuple(zip(texts, links, strict=False)), f"{host}:{ports[0]}")
+    return Ports(label, tuple(zip(texts, links, strict=False)), f"{host}:{ports[0]}", f"{task.label}, {label}")
 
 
 _PHRASES = {

@@ -49,7 +49,7 @@ def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBa
         "job": job,
         "url": job_url(username, name),
         "logins": logins.logins(job, queries.current_attempt(job)),
-        "file": f"{job.name}.key",
+        "file": logins.key_file(job),
         "link": logins.key_link(job, f"{request.scheme}://{request.get_host()}", signed=True) if may_have_key else "",
         "minutes": logins.LINK_SECONDS // 60,
     }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
@@ -10,7 +10,7 @@ from django.views.decorators.http import require_safe
 
 from jobs import queries
 from jobs.pages.home import home as home_page
-from jobs.pages.listing import ListQuery, listing
+from jobs.pages.listing import ListQuery, listing, place_named
 from jobs.pages.rows import job_url
 from jobs.pages.versions import address, home_version, list_version
 from jobs.views.guard import reader
@@ -31,7 +31,8 @@ def job_list(request: HttpRequest) -> HttpResponse:
     version = list_version()
     page = listing(query, request.user)
     rows = page["rows"]
-    kept = {"top": rows[0].id if rows else 0, "shown": len(rows), "sel": "1" if page["selectable"] else ""}
+    top = max((row.id for row in rows), default=0)
+    kept = {"top": top, "shown": len(rows), "sel": "1" if page["selectable"] else ""}
     stream = address("jobs", **{**request.GET.dict(), **kept, "v": version})
     return render(request, "jobs/list.html", {"stream": stream, **page})
 
@@ -39,12 +40,15 @@ def job_list(request: HttpRequest) -> HttpResponse:
 @require_safe
 @reader
 def jump(request: HttpRequest) -> HttpResponse:
-    """``user/job``, ``user~job`` or a name that only one job has opens it; anything else is looked for in the list."""
+    """A path opens the file; ``user/job``, ``user~job`` or a name that only one job has opens it; then come the names
+    of nodes and virtual clusters. Anything else is looked for in the list."""
     wanted = request.GET.get("q", "").strip()
+    if wanted.startswith(("/", "hdfs://")):
+        return redirect(f"/files{quote(wanted.removeprefix('hdfs:/'))}")
     username, slash, name = wanted.partition("/")
     try:
         mine = request.user.get_username()
         job = queries.get_job(username, name) if slash else queries.get_job("", wanted, mine=mine)
     except NoJob:
-        return redirect(f"/jobs?{urlencode({'keyword': wanted})}" if wanted else "/jobs")
+        return redirect(place_named(wanted) or (f"/jobs?{urlencode({'keyword': wanted})}" if wanted else "/jobs"))
     return redirect(job_url(job.username, job.name))

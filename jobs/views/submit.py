@@ -11,8 +11,8 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from jobs import access, queries, services
-from jobs.pages.config import coloured
+from jobs import access, queries, services, yaml_text
+from jobs.pages.config import coloured, is_packed, laid_out
 from jobs.pages.plan import Plan, plan_for, refused
 from jobs.pages.rows import job_url
 from jobs.samples import SAMPLES
@@ -28,12 +28,16 @@ _RECENT = 3
 @signed_in
 @require_http_methods(["GET", "POST"])
 def submit(request: HttpRequest) -> HttpResponseBase:
-    """GET ?template=<sample> or ?from=<user>/<job>. POST fields: config, file, action (load: show the file, check)."""
+    """GET ?template=<sample> or ?from=<user>/<job>. POST fields: config, file, action (load: show the file, check,
+    layout: put the config on many lines)."""
     if request.method == "GET":
         text, source = _start(request)
+        text = laid_out(text) if is_packed(text) else text
         return _page(request, text, _plan(request, text) if text else None, source=source)
     text = _sent(request)
-    if request.POST.get("action") in ("load", "check"):
+    if request.POST.get("action") == "layout":
+        text = laid_out(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
+    if request.POST.get("action") in ("load", "check", "layout"):
         return _page(request, text, _plan(request, text))
     return _submit(request, text)
 
@@ -59,7 +63,8 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         shown = plan if plan.refuses else Plan("FAILED", "It was refused", (error.message,), refuses=error.message)
         return _page(request, text, shown, status=error.status)
     url = job_url(job.username, job.name)
-    messages.success(request, format_html("Job <b>{}</b> was submitted.", job.name))
+    said = 'Job <b data-sent="draft:{}">{}</b> was submitted.'
+    messages.success(request, format_html(said, request.user.get_username(), job.name))
     return redirect(url)
 
 
@@ -76,6 +81,7 @@ def _page(
         "plan": plan,
         "lines": [(line, by_line.get(at, [])) for at, line in enumerate(coloured(text), 1)] if by_line else [],
         "source": source,
+        "is_fresh": request.method == "GET" and not text,
         "samples": SAMPLES,
         "recent": _recent(request),
         "anyway": anyway,

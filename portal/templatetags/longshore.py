@@ -34,6 +34,11 @@ def count(n: int, nouns: str) -> str:
     return words.count(n, one, many)
 
 
+@register.filter
+def item(found: Mapping[str, Any], name: str) -> Any:
+    return found.get(name, "")
+
+
 @register.simple_tag
 def icon(name: str, css: str = "") -> SafeString:
     return _icon(name, css, static("vendor/icons.svg"))
@@ -88,15 +93,14 @@ def bar_label(percent: float, label: str) -> SafeString:
 
 
 @register.simple_tag
-def copy_button(text: str, task: str, port: str) -> SafeString:
+def copy_button(text: str, what: str) -> SafeString:
     """The small button of components/_copy.html, for tables of many lines."""
     drawn = _icon("copy", "", static("vendor/icons.svg"))
     return format_html(
         '<button type="button" class="btn btn-ghost tiny ls-js" data-copy="{}"'
-        ' aria-label="Copy the {} address of {}">{}</button>',
+        ' aria-label="Copy address of {}">{}</button>',
         text,
-        port,
-        task,
+        what,
         drawn,
     )
 

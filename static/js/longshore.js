@@ -43,6 +43,17 @@
   };
   setInterval(tick, 1000);
 
+  // ---- the reader's zone: the server writes all times in it once it has been told. The first page of a browser is
+  // loaded again then, unless that would lose something or the cookie is refused. ----
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const told = () => document.cookie.split("; ").includes(`zone=${zone}`);
+  if (zone && !told()) {
+    document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax`;
+    const written = one("[data-offset]")?.dataset.offset;
+    const differs = written !== undefined && Number(written) !== -new Date().getTimezoneOffset();
+    if (told() && differs && !one("form[data-submit]")) location.reload();
+  }
+
   // ---- copy ----
   const announce = (text) => say(one("#said"), text);
   const copied = (button) => {
@@ -126,6 +137,19 @@
   document.addEventListener("reset", (event) => setTimeout(() => event.target.matches("[data-bulk]") && count(event.target)));
   document.addEventListener("ls:swapped", () => { const form = one("[data-bulk]"); if (form) count(form); });
 
+  const sent = one("[data-sent]");
+  if (sent) localStorage.removeItem(sent.dataset.sent);
+
+  // In a row that scrolls on a narrow screen, where one is must be in sight.
+  const inSight = () => {
+    for (const node of all("[data-in-sight] [aria-current]")) {
+      const row = node.closest("[data-in-sight]");
+      row.scrollLeft += node.getBoundingClientRect().right - row.getBoundingClientRect().right + 16;
+    }
+  };
+  inSight();
+  document.addEventListener("htmx:afterSettle", inSight);
+
   // The system may be dark while nobody has chosen: then the switch leads to light.
   const theme = one("button[name=theme]");
   if (theme && !document.documentElement.dataset.bsTheme && matchMedia("(prefers-color-scheme: dark)").matches) {
@@ -154,7 +178,7 @@
     k: () => step(-1),
     x: () => one("tr:focus-within input[type=checkbox]")?.click(),
   };
-  const after = { g: { h: "/", j: "/jobs", n: "/nodes", v: "/vcs", f: "/files" } };
+  const after = { g: { h: "/", j: "/jobs", n: "/nodes", v: "/vcs", f: "files" } };
   document.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       one("form[data-submit] #submit")?.click();
@@ -165,7 +189,8 @@
     const second = after[before]?.[event.key];
     before = event.key;
     const tab = /^[1-7]$/.test(event.key) && one(`[data-tab="${event.key}"]`);
-    if (second) go(second);
+    if (second === "files") go(one(".ls-nav a[href^='/files']")?.href ?? "/files");
+    else if (second) go(second);
     else if (tab) go(tab.href);
     else if (plain[event.key] && !(event.key === "j" && before === "g")) plain[event.key]();
     else return;

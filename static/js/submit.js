@@ -89,7 +89,41 @@
     }
     one("#plan").classList.remove("dim");
   };
+  // ---- what was typed and not sent is kept in this browser, by user ----
+  const draftKey = form.dataset.draft;
+  const note = one("#draft");
+  const given = "unsent" in form.dataset ? "" : area.value;  // what nobody has typed
+  let kept = true;
+  const store = (act) => { try { act(localStorage); return true; } catch { return false; } };
+  const draft = () => { let found = null; store((at) => { found = JSON.parse(at.getItem(draftKey)); }); return found; };
+  const keep = () => {
+    kept = area.value.trim() && area.value !== given
+      ? store((at) => at.setItem(draftKey, JSON.stringify({ text: area.value, at: Date.now() })))
+      : store((at) => at.removeItem(draftKey));
+  };
+  const offer = () => {
+    const old = draft();
+    if (!old?.text || old.text === given) return;
+    const at = new Date(old.at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+    one("span", note).textContent = "fresh" in form.dataset
+      ? `What you had typed is back. You left it on ${at}.` : `You left another text unsent on ${at}.`;
+    one("[data-restore]", note).hidden = "fresh" in form.dataset;
+    note.hidden = false;
+    if ("fresh" in form.dataset) { area.value = old.text; changed(); }
+  };
+  note.addEventListener("click", (event) => {
+    if (event.target.matches("[data-restore]")) { area.value = draft().text; changed(); }
+    else if (event.target.matches("[data-discard]")) {
+      if ("fresh" in form.dataset) { area.value = ""; changed(); }
+      store((at) => at.removeItem(draftKey));
+    } else return;
+    note.hidden = true;
+  });
+  form.addEventListener("submit", () => { kept = true; });  // it is forgotten once the portal has taken the job
+  addEventListener("beforeunload", (event) => { if (!kept) event.preventDefault(); });
+
   const changed = () => {
+    keep();
     one("#submit").removeAttribute("disabled");
     one("#refuses").textContent = "";
     draw();
@@ -117,6 +151,8 @@
     event.target.value = "";
     changed();
   });
+  if ("unsent" in form.dataset) keep();
+  else offer();
   read();
   if (area.value.trim() && !one("[data-plan] .ls-state")) check();
 })();

@@ -9,7 +9,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 
 from clusters.runtime import ContainerStatus, Phase
-from jobs import exits
+from jobs import exits, publish
 from jobs.models import Job
 from jobs.spec import JobSpec
 from portal.models import User
@@ -193,6 +193,12 @@ def test_ports_are_links_and_what_is_copied_has_the_port(browse: Browse, alice: 
     job.tasks.update(ports={"http": [30000], "ssh": [30001], "many": list(range(31000, 31009))}, address="fd00::1")
     shown = page(browse(alice))
     assert 'href="http://[fd00::1]:30000" target="_blank" rel="noopener noreferrer">30000</a>' in shown
-    assert 'data-copy="[fd00::1]:30001" aria-label="Copy the ssh address of worker-0"' in shown
+    assert 'data-copy="[fd00::1]:30001" aria-label="Copy address of worker-0, ssh"' in shown
     assert 'href="http://[fd00::1]:31000"' in shown and ">31000–31008</a>" in shown
     assert "http://[fd00::1]:30001" not in shown
+
+
+def test_the_key_is_saved_under_the_name_that_the_command_uses(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", state="RUNNING", node=make_node())
+    shown = browse(alice).get("/jobs/alice/train/ssh/logins").context
+    assert shown["file"] == publish.key_path("alice", job.full_name).rpartition("/")[2] == "alice~train"

@@ -93,6 +93,54 @@ def test_it_jumps_to_a_job_or_searches(browse: Browse, alice: User) -> None:
     assert client.get("/jump", {"q": "onl"}).headers["Location"] == "/jobs?keyword=onl"
 
 
+def test_it_jumps_to_nodes_virtual_clusters_and_files_too(browse: Browse, alice: User) -> None:
+    make_node("gpu-01")
+    client = browse(alice)
+    places = {
+        "gpu-01": "/nodes",
+        "default": "/vcs/default",
+        "/users/alice/a b": "/files/users/alice/a%20b",
+        "hdfs://users/alice": "/files/users/alice",
+    }
+    assert {wanted: client.get("/jump", {"q": wanted}).headers["Location"] for wanted in places} == places
+    make_job("bob", "gpu-01")
+    assert client.get("/jump", {"q": "gpu-01"}).headers["Location"] == "/jobs/bob/gpu-01"
+
+
+def test_it_filters_by_time_and_sorts_page_by_page(browse: Browse, count_queries: Count) -> None:
+    for hours in (1, 3, 30, 200):
+        make_job("alice", f"h{hours}", state="SUCCEEDED", age=3600 * hours)
+    make_job("alice", "now")
+    client = browse(None)
+    assert names(client, "/jobs?since=24h") == ["now", "h1", "h3"]
+    assert names(client, "/jobs?since=7d&sort=oldest") == ["h30", "h3", "h1", "now"]
+    assert names(client, "/jobs?sort=ended") == ["h1", "h3", "h30", "h200"]
+    assert {facet.state: facet.number for facet in client.get("/jobs?since=24h").context["facets"]}["SUCCEEDED"] == 2
+    for number in range(40):
+        make_job("alice", f"more-{number}", state="SUCCEEDED", age=1000 + number * 100)
+    for sort in ("oldest", "ended"):
+        first = client.get(f"/jobs?limit=20&sort={sort}")
+        whole = names(client, f"/jobs?limit=100&sort={sort}")
+        second = client.get(first.context["older"])
+        third = client.get(second.context["older"])
+        shown = [row.name for answer in (first, second, third) for row in answer.context["rows"]]
+        assert shown == whole, sort
+        assert names(client, third.context["newer"]) == [row.name for row in second.context["rows"]]
+        few = count_queries(lambda at=first.context["older"]: client.get(at))
+        assert few <= 9
+
+
+@pytest.mark.parametrize(
+    "odd", ["sinse=7d", "since=yesterday", "sort=size", "state=odd", "since=0001-01-01T00:00%2B12"]
+)
+def test_it_tells_of_a_parameter_that_it_does_not_understand(browse: Browse, odd: str) -> None:
+    make_job("alice", "job")
+    assert names(browse(None), f"/jobs?{odd}") == ["job"]
+    shown = browse(None).get(f"/jobs?{odd}").content.decode()
+    assert f"does not understand <b>{odd.replace('%2B', '+')}</b>, so it was left out." in shown
+    assert "not understand" not in browse(None).get("/jobs?since=7d&sort=ended&state=failed").content.decode()
+
+
 def test_it_closes_everything_to_guests_when_asked_to(browse: Browse, settings: object) -> None:
     settings.ANONYMOUS_READ = "none"  # type: ignore[attr-defined]
     make_job("alice", "job")

@@ -130,3 +130,57 @@ def test_it_refuses_a_file_that_is_no_config(browse: Browse, alice: User, conten
 
 def test_it_sends_a_guest_to_sign_in_and_back(browse: Browse) -> None:
     assert browse(None).get("/submit?template=fails").headers["Location"] == "/login?next=/submit%3Ftemplate%3Dfails"
+
+
+PACKED = (
+    '{"jobName":"train","image":"x","retryCount":1e1,"taskRoles":[{"name":"a","command":"'
+    + "echo {a:1}; " * 30
+    + '"}]}'
+)
+YAML = "# my job\njobName: train\nimage: x\ntaskRoles:\n  - name: a\n    command: 'true'\n"
+
+
+def test_a_config_on_one_line_is_shown_on_many_and_the_original_stays(browse: Browse, alice: User) -> None:
+    make_job("alice", "train", text=PACKED)
+    client = browse(alice)
+    shown = client.get("/jobs/alice/train/config").context["lines"]
+    assert len(shown) == 11 and "".join(text for _, text in shown[3]) == '  "retryCount": 1e1,'
+    assert len(client.get("/jobs/alice/train/config?original").context["lines"]) == 1
+    assert client.get("/jobs/alice/train/config?download=1").content.decode() == PACKED
+    cloned = client.get("/submit?from=alice/train").context["text"]
+    assert cloned.startswith('{\n  "jobName": "train-2",\n') and cloned.count("\n") == 11
+    assert client.post("/submit", {"config": PACKED, "action": "layout"}).context["text"].count("\n") == 11
+
+
+def test_yaml_is_called_yaml_and_can_be_turned_into_json(browse: Browse, alice: User) -> None:
+    make_node()
+    client = browse(alice)
+    shown = client.post("/submit/check", {"config": YAML}).content.decode()
+    assert "This is YAML" in shown and "Lay out, above the text, turns this into JSON" in shown
+    turned = client.post("/submit", {"config": YAML, "action": "layout"})
+    assert turned.context["text"].startswith('{\n  "jobName": "train"')
+    assert turned.context["plan"].title == "Starts now"
+    assert "YAML" not in client.post("/submit/check", {"config": "{ jobName: x }"}).content.decode()
+
+
+@pytest.mark.browser
+def test_what_was_typed_is_there_again_until_it_is_submitted(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    shown = tab(alice)
+    page = shown.open("/submit")
+    text = SAMPLES[0].config.replace("hello-world", "typed")
+    page.fill("#config", text)
+    page.goto(f"{shown.site}/jobs")
+    page.goto(f"{shown.site}/submit")
+    expect(page.locator("#config")).to_have_value(text)
+    expect(page.locator("#draft")).to_contain_text("What you had typed is back.")
+    shown.check("a draft that is back")
+    page.goto(f"{shown.site}/submit?template=fails")
+    expect(page.locator("#draft")).to_contain_text("You left another text unsent")
+    page.click("#draft [data-restore]")
+    expect(page.locator("#config")).to_have_value(text)
+    page.click("#submit")
+    expect(page.locator("h1")).to_have_text("typed")
+    page.goto(f"{shown.site}/submit")
+    expect(page.locator("#config")).to_have_value("")
+    expect(page.locator("#draft")).to_be_hidden()

@@ -12,7 +12,7 @@ from typing import IO, Any
 from docker import APIClient
 from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
-from clusters.runtime import ContainerRequest, File
+from clusters.runtime import LABEL_HOLD, ContainerRequest, File
 
 CPU_PERIOD = 100_000  # microseconds
 # A quota, not NanoCpus: the engine refuses NanoCpus above its own count of cores, a quota it does not.
@@ -55,8 +55,8 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
         "command": [*_writing(handed, secrets), *request.argv],
         "stdin_open": bool(secrets),
         "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
-        "labels": {**request.labels, **({LABEL_MARK: "marked"} if handed or secrets else {})},
-        "healthcheck": _held_check(request.hold_file) if request.hold_file else None,
+        "labels": _labels(request, marked=bool(handed or secrets)),
+        "healthcheck": _held_check(request.hold_file) if request.hold_file else {"test": ["NONE"]},
         "ports": [(port, "tcp") for port in request.ports] if bridge else None,
         "host_config": api.create_host_config(
             init=True,  # reaps zombies, which count into the pids limit, and makes TERM work for any program
@@ -74,6 +74,11 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             **_security(request, fuse),
         ),
     }
+
+
+def _labels(request: ContainerRequest, *, marked: bool) -> dict[str, str]:
+    """Images may have labels, also of these names, and health checks: what they say of themselves is not believed."""
+    return {LABEL_HOLD: "", **request.labels, LABEL_MARK: "marked" if marked else ""}
 
 
 def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:

@@ -211,7 +211,7 @@ class DockerRuntime:
         once."""
         with self._quick() as api:
             found, at = self._inspect(api, name), moment(first)
-        if found is None or at is None or found.started_at is None or LABEL_MARK not in found.labels:
+        if found is None or at is None or found.started_at is None or not found.labels.get(LABEL_MARK):
             return False
         return at - found.started_at > timedelta(seconds=1)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
@@ -37,9 +37,10 @@ class _KeptByAnother(Exception):
     """Another worker was quicker."""
 
 
-def archive(task: Task) -> None:
+def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
     """Keep both streams of the task's container. Repeating is free; gone is no error (what a viewer has seen of it is
-    kept, with a note). Raises RuntimeFault (not GONE) and StoreUnavailable: try again later."""
+    kept, with a note). Raises RuntimeFault (not GONE) and StoreUnavailable: try again later.
+    ``progress`` is called with every piece, and may raise too."""
     place, store = place_of(task), open_store()
     if find_archive(place, store) is not None:
         return
@@ -47,7 +48,8 @@ def archive(task: Task) -> None:
         if not place.container or not place.node:
             raise RuntimeFault("No container was made.", reason=FaultReason.GONE, permanent=True)
         said = _Said(patient=task.finished_at is None or timezone.now() - task.finished_at < UNREADABLE_FOR)
-        chunks = {stream: _from_engine(runtime_for(place.node), place, stream, said) for stream in STREAMS}
+        engine = runtime_for(place.node)
+        chunks = {stream: _told(_from_engine(engine, place, stream, said), progress) for stream in STREAMS}
         indexes = {stream: _keep(store, place, stream, chunks[stream]) for stream in STREAMS}
         _finish(store, place, indexes, complete=not said.missing, reason=said.missing)
     except _KeptByAnother:
@@ -89,6 +91,12 @@ def _indexed(store: Store, place: Place, chunks: Iterable[bytes], index: LineInd
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
+
+
+def _told(chunks: Iterator[bytes], progress: Callable[[], None]) -> Iterator[bytes]:
+    for chunk in chunks:
+        progress()
+        yield chunk
 
 
 @dataclass(slots=True)

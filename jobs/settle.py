@@ -109,7 +109,7 @@ def _came_back(task: TaskView, now: datetime) -> bool:
 
 def _running(task: TaskView, container: ContainerStatus | None) -> Settled:
     if container is None:
-        return Settled(TaskState.FAILED, exit=exits.container_lost(task.label), gone=True)
+        return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was seen of its log is kept
     return STAYS
 
 
@@ -117,7 +117,7 @@ def _stopping(task: TaskView, container: ContainerStatus | None, now: datetime) 
     if is_claimed(task, now):
         return STAYS  # a start is under way: it looks again before it creates, and gives up
     if container is None:
-        return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=True)
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
     if container.phase is Phase.CREATED:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # never ran: there is only a container to remove
     return Settled(order=Kind.STOP) if may_order(task, now) else STAYS

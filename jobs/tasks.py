@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from datetime import timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -38,6 +39,8 @@ log = structlog.get_logger()
 
 STOP_GRACE = 10  # seconds between TERM and KILL
 THREADS = 128  # orders at work in one worker process
+COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may say nothing in the middle of a log
+RENEW_EVERY = 10.0  # seconds
 FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away
 FACT_PAUSE = 0.5  # seconds between two tries
 
@@ -208,13 +211,13 @@ def _end_container(id: int, wanted: Q) -> None:
 
 def _collect(id: int) -> None:
     """The log is kept before the container goes. Whatever is not reachable now is ordered again later."""
-    claim = _claim(id, Q(state__in=sorted(TASK_ENDS), collected=False))
+    claim = _claim(id, Q(state__in=sorted(TASK_ENDS), collected=False), COLLECT_LEASE)
     if claim is None:
         return
     task = Task.objects.select_related("job", "attempt").get(id=id)
     done = False
     try:
-        log_archive.archive(task)
+        log_archive.archive(task, _renewing(id, claim))
         engines.runtime_for(task.node).remove(task.container_name)
         done = True
         code_tar.sweep()
@@ -238,12 +241,28 @@ _DO: dict[Kind, Callable[[int], None]] = {
 }
 
 
-def _claim(id: int, wanted: Q) -> str | None:
+def _claim(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
     """Compare-and-set on the task's row: of two that try, one gets it."""
     now, claim = timezone.now(), uuid4().hex
     free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
     rows = Task.objects.filter(wanted, free, id=id)
-    return claim if rows.update(claim=claim, claimed_until=now + LEASE) else None
+    return claim if rows.update(claim=claim, claimed_until=now + lease) else None
+
+
+def _renewing(id: int, claim: str) -> Callable[[], None]:
+    """Called all the time while a log is kept, so that nobody else begins with it. Raises WITHDRAWN when the claim is
+    another's by now."""
+    renewed = time.monotonic()
+
+    def renew() -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed < RENEW_EVERY:
+            return
+        renewed = time.monotonic()
+        if not Task.objects.filter(id=id, claim=claim).update(claimed_until=timezone.now() + COLLECT_LEASE):
+            raise RuntimeFault("Another worker keeps the log.", reason=FaultReason.WITHDRAWN)
+
+    return renew
 
 
 def _is_wanted(id: int, claim: str) -> bool:

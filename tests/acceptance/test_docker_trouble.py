@@ -10,7 +10,7 @@ import pytest
 from docker.types import LogConfig
 
 from clusters import docker_request
-from clusters.runtime import ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
+from clusters.runtime import LABEL_HOLD, ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
 from jobs.log_places import STREAMS
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
@@ -153,3 +153,19 @@ def test_a_damaged_log_does_not_pass_for_a_whole_one(near: DockerLab) -> None:
         got.extend(near.runtime.logs(asked.name, "stdout"))
     assert text(iter(got)) == b"one\ntwo\n"
     assert raised.value.reason is FaultReason.REFUSED and "cannot read the log" in raised.value.sentence
+
+
+# --- what an image says of itself ---
+
+
+def test_an_image_with_a_label_and_a_failing_health_check_is_not_held(near: DockerLab) -> None:
+    made = near.sdk.api.create_container(near.image, ["true"])
+    changes = [f"LABEL {LABEL_HOLD}=1", "HEALTHCHECK --interval=1s --retries=1 CMD echo 7; exit 1"]
+    near.sdk.api.commit(made["Id"], "longshore-test/liar", "1", changes="\n".join(changes))
+    asked = request(near, image="longshore-test/liar:1")
+    near.runtime.ensure(asked)
+    plain = near.sdk.containers.run("longshore-test/liar:1", ["sleep", "1000"], detach=True, network_mode="host")
+    until(lambda: near.sdk.api.inspect_container(plain.id)["State"]["Health"]["Status"] == "unhealthy", 30)
+    status = near.runtime.list(doubted=True)[0]
+    assert (status.held, status.labels[LABEL_HOLD]) == (False, "")
+    assert "Health" not in near.sdk.api.inspect_container(asked.name)["State"]

@@ -8,10 +8,21 @@ import pytest
 from django.db import OperationalError
 from django.db.models.query import QuerySet
 
+from clusters.fake_runtime import FakeLog
 from clusters.models import Node
 from clusters.placement import Room
-from clusters.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerRequest, FaultReason, Phase, Progress, RuntimeFault
-from jobs import services, tasks
+from clusters.runtime import (
+    LABEL_INSTANCE,
+    LABEL_TASK,
+    ContainerRequest,
+    FaultReason,
+    LogChunk,
+    Phase,
+    Progress,
+    RuntimeFault,
+)
+from jobs import log_archive, services, tasks
+from jobs.log_places import find_archive, place_of
 from jobs.models import Attempt, Event, Job, Task
 from jobs.settle import ORDER_LAPSE
 from portal.lease import Fenced, Lease
@@ -408,3 +419,63 @@ def test_a_refused_start_is_the_clusters_also_when_its_container_is_seen_going(c
     first = cluster.attempts(job)[0]
     assert (first.exit_code, first.exit["exit"]["blame"]) == (-7150, "the cluster")
     assert cluster.job(job).state != "FAILED"
+
+
+def test_a_log_that_takes_long_is_kept_by_one_worker(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    task = cluster.task(job)
+    for n in range(5):
+        engine.print(task.container_name, b"line %d\n" % n)
+    cluster.finish(job, 0)
+    monkeypatch.setattr(tasks, "RENEW_EVERY", 0.0)
+    asked = engine.calls["logs"]
+    slow = FakeLog.__next__
+
+    def next_chunk(self: FakeLog) -> LogChunk:
+        chunk = slow(self)
+        cluster.ahead(60)
+        cluster.tick()
+        cluster.work()
+        return chunk
+
+    monkeypatch.setattr(FakeLog, "__next__", next_chunk)
+    cluster.settle()
+    assert engine.calls["logs"] - asked == 2  # one for each stream
+    assert cluster.task(job).collected
+    cluster.assert_clean()
+
+
+def test_a_worker_that_lost_its_claim_stops_keeping_the_log(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    task = cluster.task(job)
+    engine.print(task.container_name, b"line\n")
+    cluster.finish(job, 0)
+    cluster.tick()
+    monkeypatch.setattr(tasks, "RENEW_EVERY", 0.0)
+    slow = FakeLog.__next__
+
+    def next_chunk(self: FakeLog) -> LogChunk:
+        Task.objects.filter(pk=task.pk).update(claim="another's")
+        return slow(self)
+
+    monkeypatch.setattr(FakeLog, "__next__", next_chunk)
+    cluster.work()
+    assert not cluster.task(job).collected and cluster.task(job).claim == "another's"
+    assert len(cluster.containers()) == 1
+
+
+def test_a_container_removed_by_hand_leaves_at_least_a_reason(cluster: Cluster) -> None:
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    task = cluster.task(job)
+    engine.vanish(task.container_name)
+    cluster.settle()
+    first = Task.objects.select_related("attempt", "job").get(pk=task.pk)
+    archive = find_archive(place_of(first))
+    assert archive is not None and archive.reason == log_archive.LOST and first.collected
+    assert cluster.job(job).attempt_number == 2

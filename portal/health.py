@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from portal.errors import LongshoreError
 from portal.models import Heartbeat
-from portal.store import open_store
+from portal.store import open_store, try_write
 from portal.store.watch import Watch
 
 Name = Literal["scheduler", "workers"]
@@ -22,6 +22,8 @@ EVERY = 5.0  # seconds between two beats
 LATE = 20.0  # seconds without a beat after which a process counts as down
 _MOST_NAMED = 20  # nodes or threads in one answer
 _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a process's life
+_WRITE_EVERY = 60.0  # seconds
+_wrote_at = -_WRITE_EVERY
 _last: dict[str, float] = {}
 _seen: tuple[float, dict[str, float | None]] = (0.0, {})
 
@@ -77,7 +79,8 @@ def is_store_up(wait: float = 0.0) -> bool | None:
 
 def forget() -> None:
     """For tests: as in a process that has just started."""
-    global _seen, _store
+    global _seen, _store, _wrote_at
+    _wrote_at = -_WRITE_EVERY
     _last.clear()
     _seen = (0.0, {})
     _store = Watch(_ask_store)
@@ -95,7 +98,8 @@ def report() -> tuple[bool, dict[str, Any]]:
     seen = all(age is not None and age < LATE for age in seconds.values())
     status = "ok" if store is not False and seen and not troubled else "degraded"
     rounded = {name: None if age is None else round(age, 1) for name, age in seconds.items()}
-    return True, {"status": status, "database": True, "store": store, "secondsSinceSeen": rounded, **scheduler}
+    told = {"storeReason": _store.told()} if store is False else {}
+    return True, {"status": status, "database": True, "store": store, **told, "secondsSinceSeen": rounded, **scheduler}
 
 
 def _rows() -> dict[str, Heartbeat]:
@@ -123,8 +127,14 @@ def _of_scheduler(row: Heartbeat | None, age: float) -> tuple[dict[str, Any], bo
 
 
 def _ask_store() -> str:
+    """Whether it answers, and now and then whether it takes a file."""
+    global _wrote_at
     try:
-        open_store().stat("/")
+        store = open_store()
+        store.stat("/")
+        if time.monotonic() - _wrote_at > _WRITE_EVERY:
+            try_write(store)
+            _wrote_at = time.monotonic()
     except LongshoreError as error:
         return error.message
     return ""

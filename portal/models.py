@@ -110,3 +110,13 @@ class Heartbeat(models.Model):
     name = models.CharField(max_length=20, primary_key=True)
     at = models.DateTimeField()
     report = models.JSONField(default=dict)  # what it says of its own parts, see portal/health.py
+
+
+class LocalFolder(models.Model):
+    """A folder of this host that was made to be the file store, and the id in its marker (portal/store/marker.py)."""
+
+    path = models.TextField(unique=True)
+    marker = models.CharField(max_length=32)
+
+    def __str__(self) -> str:
+        return self.path

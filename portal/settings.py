@@ -47,6 +47,7 @@ TRUSTED_PROXIES = networks("LONGSHORE_TRUSTED_PROXIES")
 HSTS = number("LONGSHORE_HSTS", 31_536_000, least=0)  # seconds a browser is told to come by https alone; 0: not told
 # Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.store).
 STORE_URL = store_url("LONGSHORE_STORE_URL")
+STORE_ID: str | None = None  # of a local store; None: what the database says (portal/store/marker.py)
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
 # Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.
 DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", fs_uri(STORE_URL, PUBLIC_URL))

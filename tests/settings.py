@@ -26,6 +26,7 @@ from portal.settings import DATABASES, STORAGES  # noqa: E402
 
 os.umask(0o022)  # what tests start, such as a PostgreSQL of another user, is no process of the portal
 
+STORE_ID = ""  # a store without a marker: most tests have no ``manage.py up`` before them
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: threads and processes of a test must see the same rows.

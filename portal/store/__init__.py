@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import uuid
 from functools import lru_cache
+from pathlib import Path
 
 from django.conf import settings
 
@@ -13,8 +15,24 @@ from portal.store.local import LocalStore
 def open_store() -> Store:
     """The store of this portal. Cheap: call it where it is needed."""
     if not settings.STORE_URL:
-        return LocalStore(settings.HOME / "store")
+        from portal.store import marker  # late: settings, without which it cannot be, needs this package
+
+        root = local_root()
+        return LocalStore(root, marker.expected(root))
     return _hdfs(settings.STORE_URL, settings.STORE_USER)
+
+
+def local_root() -> Path:
+    return Path(settings.HOME / "store")
+
+
+def try_write(store: Store) -> None:
+    """Raises StoreUnavailable when it takes no file, or gives none to another user."""
+    path = f"/.longshore-trial-{uuid.uuid4().hex[:12]}"
+    try:
+        store.write(path, [b"Longshore tries whether it can write."], owner="longshore-trial", mode=0o600)
+    finally:
+        store.delete(path)
 
 
 @lru_cache(maxsize=1)

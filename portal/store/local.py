@@ -34,11 +34,14 @@ from portal.store.base import (
 
 _OWNER, _MODE = "user.longshore.owner", "user.longshore.mode"
 _BLOCK = 1 << 20
+MARKER = ".longshore-store"  # a file in the root
 
 
 class LocalStore:
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, marker: str = "") -> None:
+        """``marker``: the id that the folder must have (portal/store/marker.py); without one it is made if missing."""
         self._root = root
+        self._marker = marker
 
     def open_read(self, path: str, offset: int = 0) -> BinaryIO:
         with _translated(path):
@@ -106,7 +109,7 @@ class LocalStore:
             for folder, below, names in os.walk(self._real(path)):
                 folders += len(below)
                 for name in names:
-                    if not name.endswith(PART):
+                    if not _is_ours(name):
                         files += 1
                         size += Path(folder, name).lstat().st_size
         return Usage(size, files, folders)
@@ -114,7 +117,7 @@ class LocalStore:
     def list(self, path: str) -> builtins.list[Entry]:
         folder = self._real(path)
         with _translated(path):
-            names = sorted(each.name for each in folder.iterdir() if not each.name.endswith(PART))
+            names = sorted(each.name for each in folder.iterdir() if not _is_ours(each.name))
         base = "/" + "/".join(names_of(path))
         found = []
         for name in names:
@@ -154,13 +157,26 @@ class LocalStore:
 
     def _real(self, path: str) -> Path:
         """The path on disk. A symbolic link on the way (nothing here makes one) may not lead outside."""
-        real = self._root.joinpath(*names_of(path))
-        if real == self._root:
+        names = names_of(path)
+        if names[:1] == [MARKER]:
+            raise BadPath(f"{path} is no path inside the store.")
+        real = self._root.joinpath(*names)
+        if self._marker:
+            self._check_marker()
+        elif real == self._root:
             with _translated(path):
                 real.mkdir(mode=0o700, parents=True, exist_ok=True)  # the root of a store is always there
         elif not real.parent.resolve().is_relative_to(self._root.resolve()):
             raise BadPath(f"{path} is no path inside the store.")
         return real
+
+    def _check_marker(self) -> None:
+        try:
+            found = (self._root / MARKER).read_bytes().decode(errors="replace").strip()
+        except OSError:
+            found = ""
+        if found != self._marker:
+            raise StoreUnavailable("The file store's folder is not the one that was made for it. Is its disk mounted?")
 
     def _make(self, folder: Path, owner: str, mode: int) -> None:
         missing = []
@@ -219,6 +235,11 @@ class _New(_Appended):
     def drop(self) -> None:
         super().drop()
         self._part.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    """Nobody's file."""
+    return name.endswith(PART) or name == MARKER
 
 
 def _entry(path: str, real: Path) -> Entry:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from portal.store import try_write
 from portal.store.base import PathNotFound, Store, StoreUnavailable
 from portal.store.hdfs import HdfsStore
 from tests.bed.hdfs_bed import HdfsBed
@@ -129,3 +130,10 @@ def _reads(store: Store, path: str) -> bool:
         return content(store, path) == b"x"
     except StoreUnavailable:
         return False
+
+
+def test_a_user_who_may_not_write_is_told_at_the_start(hdfs: HdfsBed, store: Store) -> None:
+    with pytest.raises(StoreUnavailable, match="LONGSHORE_STORE_USER"):
+        try_write(HdfsStore([hdfs.url], "somebody"))
+    try_write(store)
+    assert store.list("/") == []

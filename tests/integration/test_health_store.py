@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import socket
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
 from portal import health
-from portal.models import User
+from portal.models import LocalFolder, User
+from portal.store import local_root, marker, open_store
+from portal.store.base import StoreUnavailable
+from portal.store.first_start import try_store
 
 pytestmark = pytest.mark.django_db
 _SENTENCE = "The file store does not answer"
@@ -45,3 +51,57 @@ def test_a_store_that_answers_is_no_news(client: Client, admin: User) -> None:
     assert health.is_store_up(10) is True
     client.force_login(admin)
     assert _SENTENCE not in client.get("/account").content.decode()
+
+
+@pytest.fixture
+def guarded(settings: Any, tmp_path: Path) -> Iterator[Path]:
+    """A store made by ``manage.py up``, as a process that starts now finds it."""
+    settings.HOME, settings.STORE_ID = tmp_path, None
+    marker.prepare(local_root())
+    yield local_root()
+    marker.forget()
+
+
+def test_a_store_whose_disk_is_not_mounted_is_refused_and_not_made_anew(client: Client, guarded: Path) -> None:
+    open_store().write("/users/alice/file", [b"x"])
+    away = guarded.rename(guarded.with_name("away"))
+    answer = client.get("/healthz").json()
+    assert (answer["store"], answer["status"]) == (False, "degraded")
+    assert answer["storeReason"].endswith("Is its disk mounted?")
+    with pytest.raises(StoreUnavailable, match=f"run: echo [0-9a-f]{{32}} > {guarded}/.longshore-store"):
+        marker.prepare(guarded)
+    guarded.mkdir()
+    with pytest.raises(StoreUnavailable):
+        marker.prepare(guarded)
+    assert list(guarded.iterdir()) == []
+    guarded.rmdir()
+    away.rename(guarded)
+    marker.prepare(guarded)
+    assert open_store().list("/users/alice")
+
+
+def test_a_store_of_an_older_portal_gets_its_marker_at_the_start(settings: Any, tmp_path: Path) -> None:
+    (tmp_path / "store" / "users").mkdir(parents=True)
+    marker.prepare(tmp_path / "store")
+    marker.prepare(tmp_path / "store")
+    assert marker.read(tmp_path / "store") == LocalFolder.objects.get().marker
+
+
+def test_a_store_that_takes_no_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    said: list[str] = []
+    try_store(say=said.append)
+    assert said == [
+        "Files cannot be kept yet. The file store cannot do that: No space left on device."
+        " Jobs run, and their files are written later."
+    ]
+    assert health.is_store_up(10) is False
+
+
+def test_the_trial_of_a_write_leaves_nothing(settings: Any, tmp_path: Path) -> None:
+    settings.HOME = tmp_path
+    assert health.is_store_up(10) is True
+    assert open_store().list("/") == []

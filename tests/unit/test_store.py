@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from portal.errors import LongshoreError
-from portal.store.base import BadPath, Store
-from portal.store.local import LocalStore
+from portal.store.base import BadPath, Store, StoreUnavailable
+from portal.store.local import MARKER, LocalStore
 from portal.store.urls import namenodes
 from tests.contract_store import StoreContract, content
 
@@ -80,3 +80,27 @@ def test_the_address_of_an_hdfs_is_read_in_all_its_forms(url: str, found: list[s
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(ValueError):
         namenodes(url)
+
+
+def test_a_folder_without_its_marker_is_no_store_and_is_not_made_anew(tmp_path: Path) -> None:
+    root = tmp_path / "store"
+    guarded = LocalStore(root, "one")
+    for act in (guarded.stat, guarded.list, guarded.mkdirs, guarded.open_read, lambda path: guarded.write(path, [b""])):
+        with pytest.raises(StoreUnavailable, match="Is its disk mounted"):
+            act("/Container")
+    assert not root.exists()
+    root.mkdir()
+    (root / MARKER).write_text("another\n")
+    with pytest.raises(StoreUnavailable):
+        guarded.stat("/")
+    (root / MARKER).write_text("one\n")
+    guarded.write("/Container/file", [b"x"])
+    assert [entry.path for entry in guarded.list("/")] == ["/Container"]
+
+
+@pytest.mark.parametrize("path", [f"/{MARKER}", f"/{MARKER}/x"])
+def test_nobody_gets_at_the_marker(store: Store, path: str) -> None:
+    store.write("/file", [b"x"])
+    for act in (store.stat, store.delete, lambda path: store.rename("/file", path), lambda path: store.write(path, [])):
+        with pytest.raises(BadPath):
+            act(path)

@@ -17,6 +17,8 @@ from django.db.migrations.executor import MigrationExecutor
 
 from portal import first_start, static_files
 from portal.env import is_loopback
+from portal.store import local_root, marker
+from portal.store.base import StoreUnavailable
 
 
 class Command(BaseCommand):
@@ -29,6 +31,7 @@ class Command(BaseCommand):
             _migrate()
         except DatabaseError as error:
             raise CommandError(f"The database does not work: {str(error).strip()}") from error
+        _prepare_store()
         static_files.collect()
         if warning := plain_http():
             self.stderr.write(warning)
@@ -81,6 +84,16 @@ def _migrate() -> None:
     executor = MigrationExecutor(connection)
     if executor.migration_plan(executor.loader.graph.leaf_nodes()):
         call_command("migrate", interactive=False, verbosity=0)
+
+
+def _prepare_store() -> None:
+    """One on HDFS may be down, and nobody waits for it: firststart tries that."""
+    if settings.STORE_URL:
+        return
+    try:
+        marker.prepare(local_root())
+    except (StoreUnavailable, OSError) as error:
+        raise CommandError(str(error)) from error
 
 
 def _become_supervisor(lock: int, password_file: Path | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import OperationalError
@@ -22,9 +22,11 @@ from clusters.runtime import (
     RuntimeFault,
 )
 from jobs import log_archive, services, tasks
+from jobs.apply import apply
 from jobs.log_places import find_archive, place_of
 from jobs.models import Attempt, Event, Job, Task
 from jobs.settle import ORDER_LAPSE
+from jobs.world import Plan
 from portal.lease import Fenced, Lease
 from portal.models import User
 from tests.cluster import IMAGE, Cluster
@@ -305,6 +307,26 @@ def test_two_schedulers(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> No
     cluster.settle()
     assert cluster.job(job).state == "RUNNING"
     assert len(cluster.containers()) == 1
+
+
+def test_a_job_that_runs_again_is_not_ended_by_a_plan_of_its_last_attempt(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its state has come back, with another attempt."""
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    cluster.finish(job, 0)
+
+    def too_late(plan: Plan, now: datetime, lease: Lease) -> int:
+        assert [one.after for one in plan.jobs] == ["SUCCEEDED"]
+        Job.objects.filter(pk=job.pk).update(attempt_number=2)
+        return apply(plan, now, lease)
+
+    monkeypatch.setattr("jobs.scheduler.apply", too_late)
+    cluster.tick()
+    assert cluster.job(job).state == "RUNNING"
+    assert Task.objects.get(job=job).state == "RUNNING", "the plan of a job is applied whole or not at all"
 
 
 def _strange(labels: dict[str, str]) -> ContainerRequest:

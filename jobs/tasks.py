@@ -121,6 +121,10 @@ def _start(id: int) -> None:
     except StoreUnavailable as error:
         log.info("a start waits for the file store", task=id)
         _fact(id, claim, progress=f"waits for the file store: {error.message}"[:120])
+    except DatabaseError as error:  # not the start's fault: it is ordered again, and adopts what it has made
+        log.warning("a start lost the database", task=id, reason=str(error))
+        close_old_connections()
+        _fact(id, claim)
     except Exception as error:
         log.exception("a start failed", task=id)
         sentence = f"Longshore could not start the container: {type(error).__name__}."

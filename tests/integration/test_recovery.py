@@ -373,6 +373,32 @@ def test_the_database_is_away_for_a_moment_when_a_fact_is_written(
     assert cluster.task(job).state == "RUNNING"
 
 
+@pytest.mark.parametrize("at", [1, 2])  # right before create, right before start
+def test_the_database_is_away_for_a_moment_in_the_middle_of_a_start(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, at: int
+) -> None:
+    cluster.add_node()
+    job = cluster.submit()
+    cluster.tick()
+    is_wanted, asked = tasks._is_wanted, []
+
+    def away(id: int, claim: str) -> bool:
+        asked.append(id)
+        if len(asked) == at:
+            raise OperationalError("terminating connection due to administrator command")
+        return is_wanted(id, claim)
+
+    monkeypatch.setattr(tasks, "_is_wanted", away)
+    monkeypatch.setattr(tasks, "close_old_connections", lambda: None)
+    cluster.work()
+    assert cluster.task(job).fault is None, "the database is at fault, and no start"
+    cluster.tick()
+    cluster.ahead(4)
+    cluster.settle()
+    assert (cluster.task(job).state, cluster.job(job).attempt_number) == ("RUNNING", 1)
+    assert len(cluster.containers()) == 1
+
+
 def test_the_loop_goes_on_when_the_database_was_away(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     scheduler, calls = cluster.scheduler, []
 

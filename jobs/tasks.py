@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
 from typing import Any
 from uuid import uuid4
@@ -33,6 +33,7 @@ from jobs.models import Task
 from jobs.settle import LEASE
 from jobs.world import Kind
 from portal import wake
+from portal.store import open_store
 from portal.store.base import StoreUnavailable
 
 log = structlog.get_logger()
@@ -44,7 +45,10 @@ RENEW_EVERY = 10.0  # seconds
 FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away
 FACT_PAUSE = 0.5  # seconds between two tries
 
+SWEEP_EVERY = 3600.0  # seconds
+
 _pool: ThreadPoolExecutor | None = None
+_swept_at = -SWEEP_EVERY
 
 
 def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
@@ -225,12 +229,22 @@ def _collect(id: int) -> None:
         engines.runtime_for(task.node).remove(task.container_name)
         done = True
         code_tar.sweep()
+        _sweep_store()
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GONE:
             log.info("not collected yet", task=id, node=task.node, reason=str(fault.reason))
         done = fault.reason is FaultReason.GONE
     finally:
         _fact(id, claim, collected=done)
+
+
+def _sweep_store() -> None:
+    """Looks once in a while for what killed writers left in the store."""
+    global _swept_at
+    if time.monotonic() - _swept_at >= SWEEP_EVERY:
+        _swept_at = time.monotonic()
+        with suppress(StoreUnavailable):
+            open_store().sweep()
 
 
 def _remove(node: str, container: str) -> None:

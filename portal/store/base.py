@@ -15,6 +15,8 @@ from typing import BinaryIO, Protocol
 from portal.errors import BadRequest, Conflict, LongshoreError, NotFound
 
 PART = ".longshore-part"  # ending of a file being written; never listed, never readable by name
+PARTS = f"/{PART}"  # the folder of all of them: what a killed writer left is found in one look
+PART_AGE = 6 * 3600.0  # seconds nothing was added to a part until it counts as left behind
 _LONGEST_NAME = 255  # bytes
 
 
@@ -161,6 +163,11 @@ class Store(Protocol):
 
     def rename(self, source: str, target: str) -> None:
         """Raises PathExists when ``target`` is there; its folder must exist."""
+        ...
+
+    def sweep(self, age: float = PART_AGE) -> int:
+        """Delete what killed writers left behind: parts to which nothing was added for ``age`` seconds and which nobody
+        has open. How many there were."""
         ...
 
     def delete(self, path: str, *, recursive: bool = False) -> None:

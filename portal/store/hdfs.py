@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import io
 import json
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -24,6 +25,8 @@ from requests.adapters import HTTPAdapter
 from portal.errors import BadRequest, LongshoreError
 from portal.store.base import (
     PART,
+    PART_AGE,
+    PARTS,
     BadPath,
     Entry,
     PathExists,
@@ -42,6 +45,7 @@ from portal.store.reading import Reading
 NAMENODE = (3.0, 20.0)
 DATANODE = (SENDS, ANSWERS)
 REST = 2.0  # seconds a NameNode that did not answer is left alone
+TOUCH_EVERY = 600.0  # seconds
 _CONNECTIONS = 64
 _BLOCK = 1 << 18
 
@@ -106,7 +110,7 @@ class HdfsStore:
         folder = target.rpartition("/")[0]
         self._refuse(target, overwrite)
         self.mkdirs(folder or "/", owner=owner)
-        return _New(self, path, f"{folder}/.{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
+        return _New(self, path, f"{PARTS}/{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
         return fill(self.begin_append(path), chunks)
@@ -146,6 +150,19 @@ class HdfsStore:
             for folder in missing:
                 self._mark(folder, owner, mode)
 
+    def sweep(self, age: float = PART_AGE) -> int:
+        before = (time.time() - age) * 1000
+        try:
+            with self._translated(PARTS):
+                rows = self._client._list_status(PARTS).json()["FileStatuses"]["FileStatus"]
+        except PathNotFound:
+            return 0
+        old = [row["pathSuffix"] for row in rows if row["modificationTime"] <= before]
+        for name in old:
+            with self._translated(PARTS):
+                self._client.delete(f"{PARTS}/{name}")
+        return len(old)
+
     def list(self, path: str) -> builtins.list[Entry]:
         plain = _plain(path)
         with self._translated(path):
@@ -184,7 +201,7 @@ class HdfsStore:
         with self._translated(path):
             if append:
                 return Sending("POST", self._client._append(written).headers["location"])
-            return Sending("PUT", self._client._create(written, overwrite=True).headers["location"])
+            return Sending("PUT", self._client._create(written, overwrite=True, permission="600").headers["location"])
 
     def _stat(self, path: str) -> Entry:
         with self._translated(path):
@@ -289,7 +306,15 @@ class _New(_Appended):
     def __init__(self, store: HdfsStore, path: str, part: str, owner: str, mode: int, overwrite: bool) -> None:
         super().__init__(store, path, part, store._send(path, part), 0)
         self._owner, self._mode, self._overwrite = owner, mode, overwrite
-        self._kept = False
+        self._kept, self._touched = False, time.monotonic()
+
+    def add(self, piece: bytes) -> None:
+        """HDFS dates a file when it is opened and closed: one that is being written for long is dated anew."""
+        if time.monotonic() - self._touched >= TOUCH_EVERY:
+            self._touched = time.monotonic()
+            with suppress(LongshoreError), self._store._translated(self._written):
+                self._store._client.set_times(self._written, modification_time=int(time.time() * 1000))
+        super().add(piece)
 
     def keep(self) -> int:
         size = super().keep()

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import builtins
 import errno
+import fcntl
 import os
 import shutil
 import stat
+import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +23,8 @@ from portal.errors import BadRequest
 from portal.store import rules
 from portal.store.base import (
     PART,
+    PART_AGE,
+    PARTS,
     BadPath,
     Entry,
     PathExists,
@@ -62,7 +66,9 @@ class LocalStore:
                 raise IsADirectoryError
             if target.exists() and not overwrite:
                 raise FileExistsError
-        return _New(path, target, owner=owner, mode=mode, overwrite=overwrite)
+            part = self._root / PARTS.lstrip("/") / f"{uuid.uuid4().hex}{PART}"
+            part.parent.mkdir(mode=0o700, exist_ok=True)
+        return _New(path, target, part, owner=owner, mode=mode, overwrite=overwrite)
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
         return fill(self.begin_append(path), chunks)
@@ -107,6 +113,7 @@ class LocalStore:
         size, files, folders = 0, 0, 1
         with _translated(path):
             for folder, below, names in os.walk(self._real(path)):
+                below[:] = [name for name in below if not name.endswith(PART)]
                 folders += len(below)
                 for name in names:
                     if not _is_ours(name):
@@ -139,6 +146,17 @@ class LocalStore:
             if new.exists():
                 raise FileExistsError
             old.rename(new)
+
+    def sweep(self, age: float = PART_AGE) -> int:
+        folder, swept = self._root / PARTS.lstrip("/"), 0
+        with _translated(PARTS):
+            for part in folder.iterdir() if folder.is_dir() else ():
+                with suppress(FileNotFoundError, BlockingIOError), part.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if time.time() - os.fstat(file.fileno()).st_mtime >= age:
+                        part.unlink()
+                        swept += 1
+        return swept
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         real = self._real(path)
@@ -215,12 +233,14 @@ class _Appended:
 
 
 class _New(_Appended):
-    """Written beside its place, which it takes when it is kept."""
+    """Written elsewhere until it is kept and takes its place. Locked as long as its writer lives."""
 
-    def __init__(self, path: str, target: Path, *, owner: str, mode: int, overwrite: bool) -> None:
-        self._target, self._part = target, target.with_name(f".{uuid.uuid4().hex}{PART}")
+    def __init__(self, path: str, target: Path, part: Path, *, owner: str, mode: int, overwrite: bool) -> None:
+        self._target, self._part = target, part
         self._owner, self._mode, self._overwrite = owner, mode, overwrite
         super().__init__(path, self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with _translated(path):
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
     def keep(self) -> int:
         size = super().keep()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from portal.store import try_write
-from portal.store.base import PathNotFound, Store, StoreUnavailable
+from portal.store.base import PARTS, PathNotFound, Store, StoreUnavailable
 from portal.store.hdfs import HdfsStore
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content
@@ -56,6 +56,23 @@ def test_what_hdfs_did_not_keep_is_told(hdfs: HdfsBed, store: Store) -> None:
     with pytest.raises(StoreUnavailable):
         store.write("/small/file", [b"x" * (4 << 20)])
     assert store.list("/small") == []
+
+
+def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
+    hdfs: HdfsBed, store: HdfsStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.sweep(0)  # of the tests before
+    monkeypatch.setattr("portal.store.hdfs.TOUCH_EVERY", 0.0)
+    killed, late = store.begin("/killed"), store.begin("/late")
+    for writing in (killed, late):
+        writing.add(b"half")
+        store._client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
+    killed._sending.close()  # type: ignore[attr-defined]
+    late.add(b" and half")
+    assert store.sweep() == 1
+    assert (late.keep(), content(store, "/late")) == (13, b"half and half")
+    assert [entry.name for entry in store.list("/")] == ["late"]
+    assert killed._written.rpartition("/")[2] not in store._client.list(PARTS)  # type: ignore[attr-defined]
 
 
 def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,6 +24,24 @@ class TestLocalStore(StoreContract):
     pass
 
 
+def test_what_killed_writers_left_goes_and_what_is_being_written_stays(store: Store, tmp_path: Path) -> None:
+    killed, late, fresh = (store.begin(f"/user/{name}") for name in ("killed", "late", "fresh"))
+    for writing in (killed, late, fresh):
+        writing.add(b"half")
+    killed._file.close()  # type: ignore[attr-defined]  # the kernel does, when a process dies
+    parts = list((tmp_path / "store" / ".longshore-part").iterdir())
+    assert len(parts) == 3 and store.sweep() == 0
+    for part in parts:
+        os.utime(part, (0, 0))
+    assert store.sweep() == 1
+    late.add(b" and half")
+    assert late.keep() == 13
+    fresh.drop()
+    assert content(store, "/user/late") == b"half and half"
+    assert [entry.name for entry in store.list("/")] == ["user"]
+    assert not list((tmp_path / "store" / ".longshore-part").iterdir())
+
+
 def test_it_cuts_a_file(store: Store) -> None:
     store.write("/file", [b"12345"])
     store.truncate("/file", 2)

@@ -1,8 +1,14 @@
-"""Who may read and change which job. The only file that knows LONGSHORE_ANONYMOUS_READ.
+"""Who may read and change which job. The only file that knows LONGSHORE_ANONYMOUS_READ and LONGSHORE_JOB_PRIVACY.
 
-all    anybody reads everything, as v1 clusters did
-jobs   anybody reads the job list, details and virtual clusters; config, ssh and logs need a login
-none   everything needs a login
+What a guest reads:
+all    everything, as on v1 clusters
+jobs   the job list, details and virtual clusters; config, ssh and logs need a login
+none   nothing
+
+What a user reads of others' jobs:
+open   everything, as on v1 clusters
+owner  that there is a job: its name, state, owner, place and resources. Its config, ssh, logs and story (events, why it
+       failed, its image, addresses and ports) are for its owner and for admins; a guest then reads none of it either
 """
 
 from __future__ import annotations
@@ -23,24 +29,46 @@ class Viewer(Protocol):
 
 
 def may_read_jobs(viewer: Viewer) -> bool:
-    """The job list, details, attempts, events and virtual clusters."""
+    """The job list and virtual clusters, and of each job what everybody may know."""
     return viewer.is_authenticated or settings.ANONYMOUS_READ != "none"
+
+
+def may_read_story(viewer: Viewer, username: str) -> bool:
+    """Events, attempts, why it failed, image, addresses and ports of a job of that user."""
+    return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or _is_insider(viewer, username))
 
 
 def may_read_config(viewer: Viewer, job: Job) -> bool:
     """The config as it was sent (it may hold secrets in jobEnvs) and the ssh keys."""
-    return viewer.is_authenticated or settings.ANONYMOUS_READ == "all"
+    return may_read_logs(viewer, job)
 
 
 def may_read_logs(viewer: Viewer, job: Job) -> bool:
-    return viewer.is_authenticated or settings.ANONYMOUS_READ == "all"
+    is_known = viewer.is_authenticated or settings.ANONYMOUS_READ == "all"
+    return is_known and may_read_story(viewer, job.username)
+
+
+def require_story(viewer: Viewer, job: Job) -> None:
+    """Raise Unauthorized or Forbidden unless ``may_read_story``."""
+    if not may_read_story(viewer, job.username):
+        raise _refusal(viewer, job)
+
+
+def require_config(viewer: Viewer, job: Job) -> None:
+    """Raise Unauthorized or Forbidden unless ``may_read_config``."""
+    if not may_read_config(viewer, job):
+        raise _refusal(viewer, job)
+
+
+def require_logs(viewer: Viewer, job: Job) -> None:
+    """Raise Unauthorized or Forbidden unless ``may_read_logs``."""
+    if not may_read_logs(viewer, job):
+        raise _refusal(viewer, job)
 
 
 def may_write(viewer: Viewer, job: Job) -> bool:
     """Stop and delete: its owner and admins."""
-    if not viewer.is_authenticated:
-        return False
-    return getattr(viewer, "username", "") == job.username or bool(getattr(viewer, "is_admin", False))
+    return _is_insider(viewer, job.username)
 
 
 def require_write(viewer: Viewer, job: Job, doing: str) -> None:
@@ -50,3 +78,15 @@ def require_write(viewer: Viewer, job: Job, doing: str) -> None:
     if not may_write(viewer, job):
         name = getattr(viewer, "username", "")
         raise Forbidden(f"User {name} is not allowed to {doing} job {job.name}.")
+
+
+def _is_insider(viewer: Viewer, username: str) -> bool:
+    if not viewer.is_authenticated:
+        return False
+    return getattr(viewer, "username", "") == username or bool(getattr(viewer, "is_admin", False))
+
+
+def _refusal(viewer: Viewer, job: Job) -> Unauthorized | Forbidden:
+    if not viewer.is_authenticated:
+        return Unauthorized()
+    return Forbidden(f"Of job {job.name} this is for {job.username} and for admins.")

@@ -6,6 +6,8 @@ and ``$VAR`` arrive as written.
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 
 from clusters.runtime import File
@@ -44,6 +46,12 @@ def key_files(private: str, authorized: str) -> tuple[File, ...]:
         File("/pai/secrets/ssh.key", private.encode(), 0o600, secret=True),
         File("/pai/bootstrap/ssh.authorized", authorized.encode(), handed=True),
     )
+
+
+def secrets_file(values: Mapping[str, str]) -> tuple[File, ...]:
+    """Read by the shell that becomes the command; who logs in by ssh can read it too."""
+    lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(values.items()))
+    return (File("/pai/secrets/job.sh", lines.encode(), 0o600, secret=True),) if values else ()
 
 
 def _command(command: str) -> bytes:

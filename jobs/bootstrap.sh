@@ -139,7 +139,11 @@ ls_stopping=
 trap ls_stopping=yes TERM
 trap : HUP INT QUIT USR1 USR2
 echo '[INFO] USER COMMAND START' >&2
-(exec "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-)
+(
+    # The secrets of the job are variables of its command alone, not of this script.
+    [ ! -r "$ls_pai/secrets/job.sh" ] || . "$ls_pai/secrets/job.sh"
+    exec "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
+)
 ls_code=$?
 if [ "$ls_code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
@@ -63,6 +63,7 @@ class Launch:
     hold_seconds: int = 0  # isDebug: how long a container whose command failed is kept
     ssh_key: str = ""  # the job's private key
     ssh_authorized: str = ""  # lines of authorized_keys
+    secrets: Mapping[str, str] = field(default_factory=dict)
 
 
 def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
@@ -83,6 +84,7 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
             *bootstrap.files(role.command),
             *bootstrap.token_file(launch.files_token),
             *bootstrap.key_files(launch.ssh_key, launch.ssh_authorized),
+            *bootstrap.secrets_file(launch.secrets),
         ),
         cpus=float(role.cpu_number),
         memory_mb=role.memory_mb,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from django.conf import settings
 
 from clusters.models import Node, VirtualCluster
-from jobs import environment, sshkeys
+from jobs import environment, secrets, sshkeys
 from jobs.environment import TaskPlace
 from jobs.launch import Launch
 from jobs.models import Attempt, Task
@@ -33,6 +33,7 @@ class _Shared:
     rdma: bool
     ssh_key: str
     ssh_authorized: str
+    secrets: Mapping[str, str]
 
 
 def launch(task_id: int, *, epoch: str) -> Launch:
@@ -65,6 +66,7 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         hold_seconds=settings.DEBUG_HOLD if shared.spec.is_debug else 0,
         ssh_key=shared.ssh_key,
         ssh_authorized=shared.ssh_authorized,
+        secrets=shared.secrets,
     )
 
 
@@ -91,4 +93,5 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
         rdma=vc.rdma and spec.wants_rdma,
         ssh_key=pair.private,
         ssh_authorized="".join(f"{line}\n" for line in (pair.public, *own)),
+        secrets=secrets.of(job.pk),
     )

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from clusters.runtime import Stream
 from jobs import access, logs
 from jobs.api.base import JobApi, find_job, query_number, viewer
-from portal.errors import BadRequest, NoLog, Unauthorized
+from portal.errors import BadRequest, NoLog
 from portal.openapi import errors
 
 _MOST = 9_999_999_999
@@ -48,8 +48,7 @@ class TaskLog(JobApi):
         self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0
     ) -> HttpResponseBase:
         found = find_job(request, username, job)
-        if not access.may_read_logs(viewer(request), found):
-            raise Unauthorized
+        access.require_logs(viewer(request), found)
         if stream not in STREAM_NAMES:
             raise NoLog(f"There is no log {stream}: it is stdout or stderr.")
         attempt = attempt or query_number(request, "attempt", 0)  # containerLog has it in the path

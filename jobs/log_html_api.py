@@ -20,7 +20,7 @@ from clusters.runtime import Stream
 from jobs import access, log_api, logs, serializers
 from jobs.api.base import JobApi, find_job, viewer
 from jobs.models import Job, Task
-from portal.errors import BadRequest, NoLog, Unauthorized
+from portal.errors import BadRequest, NoLog
 from portal.openapi import errors
 
 _SHOWN = 4096  # bytes
@@ -74,8 +74,7 @@ class ContainerLogs(JobApi):
 
 def _readable_task(request: Request, username: str, job: str, role: str, index: int, attempt: int) -> Task:
     found: Job = find_job(request, username, job)
-    if not access.may_read_logs(viewer(request), found):
-        raise Unauthorized
+    access.require_logs(viewer(request), found)
     return logs.find_task(found, role, index, attempt or None)
 
 

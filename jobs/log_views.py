@@ -97,8 +97,7 @@ def _readable(request: HttpRequest, username: str, name: str) -> Job:
     if not access.may_read_jobs(request.user):
         raise Unauthorized
     job = queries.get_job(username, name)
-    if not access.may_read_logs(request.user, job):
-        raise Unauthorized
+    access.require_logs(request.user, job)
     return job
 
 

@@ -90,6 +90,13 @@ class Job(models.Model):
         return f"{self.username}~{self.name}"
 
 
+class JobSecrets(models.Model):
+    """The values of ``extras.secrets`` (jobs/secrets.py); a row of its own, so that nobody reads them by the way."""
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="secrets")
+    sealed = models.TextField()
+
+
 class JobKey(models.Model):
     """The pair of keys by which the containers of a job, and its owner, log in to them. ``private`` is sealed."""
 

@@ -80,6 +80,22 @@ def detail(
     return {"name": name, "jobStatus": status, "taskRoles": task_roles(job, attempt, known, base_url)}
 
 
+def without_story(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A detail for who may know no more than that there is such a job (jobs.access). All keys stay."""
+    roles = {
+        name: {**role, "taskStatuses": [{**task, **_NO_STORY_OF_TASK} for task in role["taskStatuses"]]}
+        for name, role in answer["taskRoles"].items()
+    }
+    return {**answer, "jobStatus": {**answer["jobStatus"], **_NO_STORY}, "taskRoles": roles}
+
+
+_NO_STORY: dict[str, Any] = dict.fromkeys(("appExitDiagnostics", "appExitMessages", "appExitTriggerMessage"))
+_NO_STORY_OF_TASK: dict[str, Any] = {
+    **dict.fromkeys(("containerIp", "containerLog", "exitReason")),
+    "containerPorts": {},
+}
+
+
 def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str) -> dict[str, Any]:
     """``tasks`` in config order."""
     spec = JobSpec.from_json(job.spec)

@@ -7,7 +7,7 @@ These are intents and no more: the scheduler makes them so. Each is one transact
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,7 @@ from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
 from clusters.placement import Blocker
 from clusters.queries import load_idle_nodes, load_nodes
-from jobs import jsonc, queries
+from jobs import jsonc, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.demands import demands
@@ -40,8 +40,9 @@ def submit(
     Raises InvalidConfig, TooLarge, ConflictJob, NoVirtualCluster, Forbidden: in this order, as v1 does.
     """
     text, spec = read(config, name_from_url, user.username)
+    text, spec, values = secrets.split(text, spec)
     require_room_for(user, spec, username)
-    return _insert(user, text, spec, legacy)
+    return _insert(user, text, spec, values, legacy)
 
 
 def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
@@ -171,7 +172,7 @@ def _require_grant(user: User, vc: str) -> None:
         raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")
 
 
-def _insert(user: User, text: str, spec: JobSpec, legacy: bool) -> Job:
+def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool) -> Job:
     now = timezone.now()
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
     job = Job(
@@ -192,6 +193,7 @@ def _insert(user: User, text: str, spec: JobSpec, legacy: bool) -> Job:
     try:
         with transaction.atomic():
             job.save(force_insert=True)
+            secrets.keep(job, values)
             _hold_user(user)
             _hold_vc(job.vc)
             open_attempt(job, 1, now)

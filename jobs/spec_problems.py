@@ -7,6 +7,7 @@ shape of an error, which ``problems`` puts into plain English and into the order
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,9 @@ _PATTERNS = {
 }
 _SPACELESS = {r"^\S+$", r"^\S*$"}
 PORT_MAX = 65_535
+HIDDEN = "(secret)"  # what a kept config has in place of a secret's value
+MAX_SECRETS = 30_000  # bytes, of all of a job
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
@@ -96,7 +100,36 @@ def across(value: Any, *, max_tasks: int, max_gpus: int) -> Iterator[Error]:
         ports = _dicts(_field(role, "portList"))
         yield from _twice(ports, ("taskRoles", at, "portList"), "label", "port")
         yield from (error for i, port in ports for error in _port_range(port, ("taskRoles", at, "portList", i)))
+    yield from _secrets(value)
     yield from _totals([role for _, role in roles], max_tasks, max_gpus)
+
+
+def _secrets(value: Any) -> Iterator[Error]:
+    """``extras.secrets``: texts by names that a shell knows for variables. No sentence shows a value."""
+    extras = _field(value, "extras")
+    if not isinstance(extras, dict) or "secrets" not in extras:
+        return
+    secrets, loc = spec_coerce.container(extras["secrets"]), ("extras", "secrets")
+    if not isinstance(secrets, dict):
+        yield _secret(loc, "secrets must be an object of names and texts.", "must be an object")
+        return
+    if sum(len(text.encode(errors="replace")) for text in secrets.values() if isinstance(text, str)) > MAX_SECRETS:
+        yield _secret(loc, f"The secrets have more than {MAX_SECRETS:,} bytes.", "is too large")
+    for name, text in secrets.items():
+        if not _VARIABLE.fullmatch(name):
+            told = (
+                f"{jsonc.shown(name)} cannot be the name of a secret: letters, digits and underscores, no digit first."
+            )
+            yield _secret((*loc, name), told, "is not allowed")
+        elif not isinstance(text, str) or "\0" in text:
+            yield _secret((*loc, name), f"The secret {name} must be a text in double quotes.", "must be a string")
+        elif text == HIDDEN:
+            told = f"The value of the secret {name} is kept in no config; write it again."
+            yield _secret((*loc, name), told, "has no value: write it again")
+
+
+def _secret(loc: Loc, told: str, v1: str) -> Error:
+    return _error("secret", loc, None, sentence=told, v1=v1)
 
 
 def _twice(items: Sequence[tuple[int, Any]], loc: Loc, key: str, what: str) -> Iterator[Error]:

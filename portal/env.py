@@ -13,6 +13,8 @@ from django.core.exceptions import ImproperlyConfigured
 
 from portal.store.urls import namenodes
 
+# Addresses that nobody has on the Internet.
+PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7,fe80::/10"
 _WEB_ADDRESS = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -50,9 +52,10 @@ def bind(name: str, default: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def networks(name: str) -> tuple[Network, ...]:
-    """``10.0.0.0/8,192.168.1.7``; empty is none."""
-    value = text(name, "")
+def networks(name: str, default: str = "") -> tuple[Network, ...]:
+    """``10.0.0.0/8,192.168.1.7``; empty is the default, ``none`` is none."""
+    value = text(name, default)
+    value = "" if value == "none" else value
     try:
         return tuple(ipaddress.ip_network(each.strip()) for each in value.split(",") if each.strip())
     except ValueError:

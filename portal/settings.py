@@ -9,6 +9,7 @@ from pathlib import Path
 from portal import private
 from portal.database import configure
 from portal.env import (
+    PRIVATE,
     bind,
     choice,
     fs_uri,
@@ -35,7 +36,10 @@ TOKEN_KEY = secret_file("LONGSHORE_TOKEN_KEY", HOME / "secrets" / "token.key")
 # Which portal a container belongs to: two may share an engine. Not secret, the same on every host of one portal.
 INSTANCE = hashlib.sha256(f"longshore instance {SECRET_KEY}".encode()).hexdigest()[:12]
 ALLOWED_HOSTS = text("LONGSHORE_ALLOWED_HOSTS", "*").split(",")
-ANONYMOUS_READ = choice("LONGSHORE_ANONYMOUS_READ", "jobs", ("all", "jobs", "none"))
+# v0: whom the older clusters let in without a token. What is set by its own name wins.
+IS_V0 = choice("LONGSHORE_COMPATIBILITY", "none", ("none", "v0")) == "v0"
+ANONYMOUS_READ = choice("LONGSHORE_ANONYMOUS_READ", "all" if IS_V0 else "jobs", ("all", "jobs", "none"))
+JOB_PRIVACY = choice("LONGSHORE_JOB_PRIVACY", "open", ("open", "owner"))  # what it means is in jobs.access
 NODE_LOST_AFTER = number("LONGSHORE_NODE_LOST_AFTER", 60, least=1)
 PULL_POLICY = choice("LONGSHORE_PULL", "absent", ("absent", "always"))
 DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
@@ -51,7 +55,9 @@ STORE_ID: str | None = None  # of a local store; None: what the database says (p
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
 # Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.
 DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", fs_uri(STORE_URL, PUBLIC_URL))
-WEBHDFS_TRUST = networks("LONGSHORE_WEBHDFS_TRUST")  # from there the gateway believes user.name, as HDFS does
+WEBHDFS_TRUST = networks(
+    "LONGSHORE_WEBHDFS_TRUST", PRIVATE if IS_V0 else ""
+)  # from there the gateway believes user.name, as HDFS does
 WEBHDFS_TRUST_ADMINS = choice("LONGSHORE_WEBHDFS_TRUST_ADMINS", "no", ("no", "yes")) == "yes"  # also an admin's name
 CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
 SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))

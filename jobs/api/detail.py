@@ -19,7 +19,7 @@ from jobs.lifecycle import JobState
 from jobs.models import Attempt, Job
 from portal import etags
 from portal.auth import require_user
-from portal.errors import BadRequest, NoJobConfig, NoJobSshInfo, Unauthorized
+from portal.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from portal.openapi import Message, errors
 
 _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
@@ -32,7 +32,8 @@ class JobDetail(JobApi):
         attempt = queries.current_attempt(found)
         if found.state == JobState.WAITING:
             return Response(job_answer(request, found, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
-        etag = etags.mark(request.build_absolute_uri(), *marks.of_job(found, attempt))
+        whole = access.may_read_story(viewer(request), found.username)
+        etag = etags.mark(f"{request.build_absolute_uri()} {whole}", *marks.of_job(found, attempt))
         if etags.has(request, etag):
             return etags.not_modified(etag)
         return Response(job_answer(request, found, job, attempt=attempt), headers=etags.headers(etag))
@@ -73,8 +74,7 @@ class JobConfig(JobApi):
     @extend_schema(summary="The config as it was submitted", responses={200: {"type": "object"}})
     def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
         found = find_job(request, username, job)
-        if not access.may_read_config(viewer(request), found):
-            raise Unauthorized
+        access.require_config(viewer(request), found)
         if not found.config:
             raise NoJobConfig(f"Config of job {found.name} is not found.")
         value = self.value_of(found)
@@ -107,8 +107,7 @@ class JobSsh(JobApi):
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
-        if not access.may_read_config(viewer(request), found):
-            raise Unauthorized
+        access.require_config(viewer(request), found)
         answering = [login for login in ssh.logins(found, queries.current_attempt(found)) if login.answers]
         if not answering:
             raise NoJobSshInfo(f"SSH info of job {found.name} is not found.")
@@ -123,7 +122,7 @@ def job_answer(
     """The v1 job detail. ``name`` is repeated as it was asked for. ``attempt``: the current one, when it is at hand."""
     attempt = attempt or queries.current_attempt(job)
     waits = explain and job.state == JobState.WAITING
-    return serializers.detail(
+    answer = serializers.detail(
         job,
         attempt,
         queries.list_tasks(attempt),
@@ -131,6 +130,7 @@ def job_answer(
         base_url=f"{request.scheme}://{request.get_host()}",
         waiting_reason=waiting_reason(job) if waits else None,
     )
+    return answer if access.may_read_story(viewer(request), job.username) else serializers.without_story(answer)
 
 
 def _execution(data: Any) -> str:

@@ -6,9 +6,10 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import queries, serializers
+from jobs import access, queries, serializers
 from jobs.api import shapes
-from jobs.api.base import JobApi, find_job, query_number
+from jobs.api.base import JobApi, find_job, query_number, viewer
+from jobs.models import Job
 from portal.errors import NoJob
 
 _LIMIT, _MOST = 100, 1000
@@ -21,7 +22,7 @@ class Attempts(JobApi):
         responses=shapes.AttemptItems,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
+        found = _find(request, username, job)
         offset = query_number(request, "offset", 0)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
         attempts = queries.list_attempts(found)[offset : offset + limit]
@@ -31,7 +32,7 @@ class Attempts(JobApi):
 class OneAttempt(JobApi):
     @extend_schema(summary="One attempt with its tasks", responses=shapes.AttemptDetail)
     def get(self, request: Request, job: str, number: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
+        found = _find(request, username, job)
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
             raise NoJob(f"Attempt {number} of job {found.name} is not found.")
         attempt = queries.get_attempt(found, int(number))
@@ -47,10 +48,16 @@ class Events(JobApi):
         responses=shapes.EventItems,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
+        found = _find(request, username, job)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
         events = list(queries.list_events(found, after=query_number(request, "after", 0))[: limit + 1])
         more = len(events) > limit and limit > 0
         events = events[:limit]
         items = [serializers.event_item(event) for event in events]
         return Response({"events": items, "next": events[-1].pk if more else None})
+
+
+def _find(request: Request, username: str, job: str) -> Job:
+    found = find_job(request, username, job)
+    access.require_story(viewer(request), found)
+    return found

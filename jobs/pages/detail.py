@@ -16,7 +16,7 @@ from jobs.explain import place_in_queue, waiting_reason
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
-from jobs.pages.tasks import role_views
+from jobs.pages.tasks import role_views, without_story
 from jobs.spec import JobSpec
 from jobs.streak import Streak, streak
 from portal import words
@@ -65,6 +65,7 @@ class Detail:
     attempt_text: str
     held: Held | None
     may_write: bool
+    may_read_story: bool
     may_read_logs: bool
     may_read_config: bool
     now: datetime = field(default_factory=timezone.now)
@@ -79,8 +80,9 @@ def detail(job: Job, viewer: Viewer) -> Detail:
     attempts = list(queries.list_attempts(job)[:MOST_ATTEMPTS])
     counts = task_counts(attempts[0])
     state = shown_state(job.state, job.execution)
+    may_read_story = access.may_read_story(viewer, job.username)
     starts, nodes = _starts(attempts[0], counts)
-    before = _before(attempts, spec) if job.state in queries.LIVE else None
+    before = _before(attempts, spec) if may_read_story and job.state in queries.LIVE else None
     return Detail(
         job=job,
         spec=spec,
@@ -90,11 +92,12 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         counts=counts,
         steps=progress.steps(job, attempts, starts, state),
         strip=progress.strip(job, spec, counts, nodes, attempts, place_in_queue(job) if state == "WAITING" else 0),
-        cause=_cause(job, state, attempts[0], before),
+        cause=_cause(job, state, attempts[0], before) if may_read_story else None,
         before=before,
         attempt_text=progress.attempt_text(job, spec),
-        held=_held(job, spec),
+        held=_held(job, spec) if may_read_story else None,
         may_write=access.may_write(viewer, job),
+        may_read_story=may_read_story,
         may_read_logs=access.may_read_logs(viewer, job),
         may_read_config=access.may_read_config(viewer, job),
     )
@@ -119,7 +122,7 @@ def tabs(shown: Detail, current: str) -> list[Tab]:
             counted.get(key),
             key == current,
         )
-        for key in TABS
+        for key in (TABS if shown.may_read_story else TABS[:1])
     ]
 
 
@@ -138,6 +141,8 @@ def tasks_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
     chosen = next((attempt for attempt in shown.attempts if attempt.number == number), shown.attempts[0])
     counts = shown.counts if chosen is shown.attempts[0] else task_counts(chosen)
     roles = role_views(shown.spec, chosen, counts, params.get("role", ""), _number(params.get("start")))
+    if not shown.may_read_story:
+        roles = [without_story(role) for role in roles]
     return {"roles": roles, "chosen": chosen}
 
 

@@ -100,7 +100,9 @@ class OneJob:
         self._username, self._name = request.GET.get("user", ""), request.GET.get("name", "")
         self._tab = request.GET.get("tab", "")
         self._request = _as_page(request)
-        queries.get_job(self._username, self._name)
+        job = queries.get_job(self._username, self._name)
+        if self._tab != "tasks":
+            access.require_story(request.user, job)
 
     def version(self) -> str:
         try:

@@ -12,7 +12,7 @@ from django.db.models import Count, F, QuerySet
 from django.db.models.fields.json import KT
 from django.utils import timezone
 
-from jobs import queries
+from jobs import access, queries
 from jobs.access import Viewer
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
@@ -156,7 +156,7 @@ def _row(
         start=job["queued_at"] if waiting else job["started_at"],
         end=None if job["state"] in queries.LIVE else job["completed_at"],
         place=place,
-        happening=happening,
+        happening=happening if access.may_read_story(viewer, job["username"]) else "",
         next_try=_next_try(job) if state == "WAITING" else None,
         is_warned=state in queries.LIVE and before is not None and before.is_warned,
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobs import access
 from jobs.models import Job
 from jobs.pages import config as config_page
 from jobs.pages import detail as pages
@@ -12,6 +13,8 @@ from jobs.pages.evidence import tail_of
 
 def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str, Any]:
     """Everything a tab shows; the live stream asks for the same."""
+    if tab != "tasks":
+        access.require_story(viewer, job)
     shown = pages.detail(job, viewer)
     found: dict[str, Any] = {
         "nav": "jobs",

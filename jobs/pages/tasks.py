@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from jobs import hold
@@ -79,6 +79,12 @@ def role_views(
     for task in tasks:
         lines.setdefault(task.role, []).append(task_line(task))
     return [_role_view(role, counts.get(role.name, {}), lines.get(role.name, []), begin, size) for role in roles]
+
+
+def without_story(role: RoleView) -> RoleView:
+    """For who may know no more than that there is such a job (jobs.access)."""
+    lines = [replace(line, address="", ports=(), doing="", ended="") for line in role.lines]
+    return replace(role, lines=lines)
 
 
 def task_line(task: Task) -> TaskLine:

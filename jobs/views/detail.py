@@ -12,7 +12,7 @@ from jobs import ssh as logins
 from jobs.pages.rows import Row, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
 from jobs.pages.versions import address, job_version
-from jobs.views.guard import reader, sign_in
+from jobs.views.guard import reader
 from portal.errors import NoJob
 
 
@@ -29,8 +29,7 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     if "download" not in request.GET:
         return _tab(request, username, name, "config")
     job = queries.get_job(username, name)
-    if not access.may_read_config(request.user, job):
-        return sign_in(request)
+    access.require_config(request.user, job)
     answer = HttpResponse(job.config, content_type="application/json; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{job.name}.jsonc"'
     return answer
@@ -42,8 +41,7 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """The part of the tab that asks containers, fetched by it: the page itself waits for nobody."""
     job = queries.get_job(username, name)
-    if not access.may_read_config(request.user, job):
-        return sign_in(request)
+    access.require_config(request.user, job)
     may_have_key = access.may_write(request.user, job)
     found = {
         "job": job,

@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 
 from jobs import access
+from portal.errors import Unauthorized
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
@@ -21,7 +22,12 @@ def reader(view: View[P]) -> View[P]:
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        return view(request, *args, **kwargs) if access.may_read_jobs(request.user) else sign_in(request)
+        if not access.may_read_jobs(request.user):
+            return sign_in(request)
+        try:
+            return view(request, *args, **kwargs)
+        except Unauthorized:  # a part of it needs a login
+            return sign_in(request)
 
     return guarded
 

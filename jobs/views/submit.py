@@ -19,7 +19,7 @@ from jobs.samples import SAMPLES
 from jobs.spec import MAX_CONFIG_BYTES
 from jobs.views.guard import signed_in
 from portal.auth import require_user
-from portal.errors import BadRequest, InvalidConfig, LongshoreError, NoJob
+from portal.errors import BadRequest, InvalidConfig, LongshoreError
 
 _RECENT = 3
 
@@ -98,8 +98,7 @@ def _start(request: HttpRequest) -> tuple[str, str]:
     if full_name := request.GET.get("from", ""):
         username, _, name = full_name.partition("/")
         job = queries.get_job(username, name)
-        if not access.may_read_config(request.user, job):
-            raise NoJob(f"Job {name} is not found.")
+        access.require_config(request.user, job)
         return _renamed(request, job.config, job.name), full_name
     wanted = request.GET.get("template", "")
     sample = next((sample for sample in SAMPLES if sample.key == wanted), None)

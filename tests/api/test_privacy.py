@@ -1,0 +1,215 @@
+"""What a user sees of somebody else's job, by every way in: all of it, or with LONGSHORE_JOB_PRIVACY=owner no more
+than that there is one. MARK is in all that tells of the job's inside: config, log, events, reasons."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.http import HttpRequest
+from django.test import Client, RequestFactory
+from django.urls import URLResolver, get_resolver
+from rest_framework.test import APIClient
+
+from clusters import engines
+from jobs import exits
+from jobs.log_follow import hub
+from jobs.models import Job
+from jobs.pages.live import open_page
+from portal import tokens
+from portal.errors import LongshoreError
+from portal.models import User
+from portal.store import open_store
+from portal.webhdfs.messages import Request
+from portal.webhdfs.operations import respond
+from tests import builders
+from tests.cluster import Clock, Cluster
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Api = Callable[[User | None], APIClient]
+Browse = Callable[[User | None], Client]
+MARK = "MARK-of-alice"
+RUNS, FAILED = "hello", "ended"
+VALUES = {"username": "alice", "role": "worker", "index": "0", "stream": "stdout", "attempt": "1", "number": "1"}
+MORE = (
+    "/submit?from=alice/{job}",
+    "/jobs/alice/{job}/config?download=1",
+    "/jobs/alice/{job}/logs/lines?task=worker-0",
+    "/jobs/alice/{job}/logs?task=worker-0&attempt=1",
+    "/jobs/alice/{job}?attempt=1",
+    "/jobs?username=alice",
+)
+
+
+@pytest.fixture(autouse=True)
+def home(settings: Any, tmp_path: Path) -> Iterator[None]:
+    settings.HOME = tmp_path
+    yield
+    hub.close()
+
+
+@pytest.fixture
+def job(alice: User) -> Iterator[Job]:
+    """Runs on node n1; another one of alice's has failed."""
+    cluster = Cluster(alice, Clock())
+    cluster.add_node()
+    ports = [{"label": MARK.replace("-", "_"), "beginAt": 0, "portNumber": 1}]
+    job = cluster.submit(name=RUNS, jobEnvs={"TOKEN": MARK}, roles=[{"command": f"echo {MARK}", "portList": ports}])
+    cluster.settle()
+    cluster.engines["n1"].print(cluster.task(job).container_name, f"{MARK}\n".encode())
+    builders.add_event(job, "task.noted", MARK)
+    ended = {"state": "FAILED", "task_state": "FAILED", "exit_code": 255, "exit": exits.of(255, MARK)}
+    builders.make_job("alice", FAILED, text=f"// {MARK}\n{{}}", **ended)
+    yield job
+    engines.use(None)
+
+
+def routes(patterns: Any, prefix: str = "/") -> Iterator[str]:
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            yield from routes(each.url_patterns, prefix + str(each.pattern))
+        else:
+            yield prefix + str(each.pattern)
+
+
+def addresses() -> list[str]:
+    """Every route there is, with alice's jobs where it takes one. Streams, which do not end, are looked at below."""
+    found = [*routes(get_resolver().url_patterns), *MORE]
+    filled = []
+    for job in (RUNS, FAILED, f"alice~{RUNS}"):
+        values = {**VALUES, "job": job, "name": job}
+        filled += [_filled(each, values) for each in found if "^" not in each]
+    return [each for each in dict.fromkeys(filled) if not each.startswith("/stream/")]
+
+
+def _filled(route: str, values: dict[str, str]) -> str:
+    route = re.sub(r"<(?:\w+:)?(\w+)>", lambda m: values.get(m[1], "1"), route)
+    return route.replace("{job}", values["job"])
+
+
+def told(client: Client | APIClient) -> set[str]:
+    """The addresses whose answers show the mark."""
+    marks = (MARK.encode(), MARK.replace("-", "_").encode())
+    found = set()
+    for address in addresses():
+        answer = client.get(address)
+        body = b"".join(answer.streaming_content) if answer.streaming else answer.content  # type: ignore[attr-defined]
+        assert answer.status_code != 500, address
+        if any(mark in body for mark in marks):
+            found.add(address)
+    return found
+
+
+INSIDE = {
+    "/jobs/alice/hello",
+    "/jobs/alice/hello/config",
+    "/jobs/alice/hello/events",
+    "/jobs/alice/hello/logs",
+    "/jobs/alice/hello/logs/lines?task=worker-0",
+    "/jobs/alice/ended",
+    "/jobs/alice/ended/attempts",
+    "/jobs",
+    "/submit?from=alice/hello",
+    "/api/v1/user/alice/jobs/hello",
+    "/api/v1/user/alice/jobs/hello/config",
+    "/api/v1/user/alice/jobs/hello/events",
+    "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/stdout",
+    "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/1/stdout",
+    "/api/v1/jobs/ended/attempts",
+    "/api/v2/jobs/alice~hello/config",
+    "/api/job/ended",
+}
+
+
+@pytest.mark.parametrize("door", ["browse", "api"])
+def test_everybody_reads_everything_unless_that_is_set(
+    request: pytest.FixtureRequest, job: Job, bob: User, door: str
+) -> None:
+    found = told(request.getfixturevalue(door)(bob))
+    wanted = {each for each in INSIDE if ("/api/" in each) or door == "browse"}
+    assert wanted <= found, wanted - found
+
+
+@pytest.mark.parametrize("door", ["browse", "api"])
+@pytest.mark.parametrize("anonymous", ["all", "jobs"])
+def test_others_see_nothing_of_the_inside_when_jobs_are_their_owners(
+    request: pytest.FixtureRequest,
+    settings: Any,
+    job: Job,
+    bob: User,
+    admin: User,
+    alice: User,
+    door: str,
+    anonymous: str,
+) -> None:
+    settings.JOB_PRIVACY, settings.ANONYMOUS_READ = "owner", anonymous
+    client_of = request.getfixturevalue(door)
+    assert told(client_of(bob)) == set() and told(client_of(None)) == set()
+    wanted = {each for each in INSIDE if ("/api/" in each) or door == "browse"}
+    assert wanted <= told(client_of(alice)) and wanted <= told(client_of(admin))
+
+
+def test_others_still_see_name_state_and_resources(
+    settings: Any, api: Api, browse: Browse, job: Job, bob: User
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    status = api(bob).get("/api/v1/user/alice/jobs/hello").json()
+    (task,) = status["taskRoles"]["worker"]["taskStatuses"]
+    assert (status["jobStatus"]["state"], task["nodeName"], task["containerPorts"]) == ("RUNNING", "n1", {})
+    assert {each["name"] for each in api(bob).get("/api/v1/jobs").json()} == {RUNS, FAILED}
+    page = browse(bob).get("/jobs/alice/hello").content.decode()
+    assert "Running" in page and "The rest of it is for alice" in page and "/jobs/alice/hello/config" not in page
+
+
+@pytest.mark.parametrize("part", ["config", "ssh", "events", "attempts", "taskRoles/worker/0/logs/stdout"])
+def test_who_may_not_is_told_so(settings: Any, api: Api, job: Job, bob: User, part: str) -> None:
+    settings.JOB_PRIVACY = "owner"
+    answer = api(bob).get(f"/api/v1/user/alice/jobs/hello/{part}")
+    assert (answer.status_code, answer.json()["code"]) == (403, "ForbiddenUserError")
+    assert "alice" in answer.json()["message"]
+    assert api(None).get(f"/api/v1/user/alice/jobs/hello/{part}").status_code == 401
+
+
+def _live(viewer: User, **params: str) -> str:
+    request: HttpRequest = RequestFactory().get("/stream/page", params)
+    request.user = viewer
+    try:
+        return " ".join(open_page(request).parts().values())
+    except LongshoreError as error:
+        return str(error.status)
+
+
+def test_live_streams_have_the_same_rule(settings: Any, browse: Browse, job: Job, bob: User, alice: User) -> None:
+    pages = [{"page": "jobs", "top": "999"}, {"page": "home"}]
+    pages += [
+        {"page": "job", "user": "alice", "name": name, "tab": tab}
+        for name in (RUNS, FAILED)
+        for tab in ("tasks", "events")
+    ]
+    assert any(MARK in _live(bob, **each) for each in pages)
+    settings.JOB_PRIVACY = "owner"
+    assert not any(MARK in _live(bob, **each) or MARK.replace("-", "_") in _live(bob, **each) for each in pages)
+    assert _live(bob, page="job", user="alice", name=RUNS, tab="events") == "403"
+    assert MARK in _live(alice, page="job", user="alice", name=RUNS, tab="events")
+    assert browse(bob).get(f"/stream/logs/alice/{RUNS}?task=worker-0").status_code == 403
+
+
+def test_the_files_of_a_job_are_its_owner_s_by_their_place(job: Job, bob: User) -> None:
+    path = f"/Container/alice/alice~{RUNS}/JobConfig.json"
+    assert open_store().stat(path).size
+    for op, params in (("OPEN", {}), ("LISTSTATUS", {}), ("GETFILESTATUS", {})):
+        bearer = {"authorization": f"Bearer {tokens.issue(bob, 60)}"}
+        assert respond(Request("GET", path, {"op": op, **params}, bearer, "10.0.0.9", "http://x")).status == 403
+
+
+def test_an_answer_for_the_owner_is_not_taken_for_one_for_others(
+    settings: Any, api: Api, job: Job, bob: User, alice: User
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    address = f"/api/v1/user/alice/jobs/{FAILED}"
+    etag = api(alice).get(address)["ETag"]
+    assert api(bob).get(address, HTTP_IF_NONE_MATCH=etag).status_code == 200

@@ -86,7 +86,10 @@ def without_story(answer: Mapping[str, Any]) -> dict[str, Any]:
         name: {**role, "taskStatuses": [{**task, **_NO_STORY_OF_TASK} for task in role["taskStatuses"]]}
         for name, role in answer["taskRoles"].items()
     }
-    return {**answer, "jobStatus": {**answer["jobStatus"], **_NO_STORY}, "taskRoles": roles}
+    status = {**answer["jobStatus"], **_NO_STORY}
+    if "waitingReason" in status:
+        status["waitingReason"] = None  # it may tell how earlier attempts ended
+    return {**answer, "jobStatus": status, "taskRoles": roles}
 
 
 _NO_STORY: dict[str, Any] = dict.fromkeys(("appExitDiagnostics", "appExitMessages", "appExitTriggerMessage"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -82,6 +82,8 @@ def detail(job: Job, viewer: Viewer) -> Detail:
     state = shown_state(job.state, job.execution)
     may_read_story = access.may_read_story(viewer, job.username)
     starts, nodes = _starts(attempts[0], counts)
+    if not may_read_story:
+        starts = replace(starts, doing="")
     before = _before(attempts, spec) if may_read_story and job.state in queries.LIVE else None
     return Detail(
         job=job,
@@ -90,7 +92,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         url=job_url(job.username, job.name),
         attempts=attempts,
         counts=counts,
-        steps=progress.steps(job, attempts, starts, state),
+        steps=progress.steps(job, attempts if may_read_story else attempts[:1], starts, state),
         strip=progress.strip(job, spec, counts, nodes, attempts, place_in_queue(job) if state == "WAITING" else 0),
         cause=_cause(job, state, attempts[0], before) if may_read_story else None,
         before=before,

@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from clusters import engines
 from jobs import exits
 from jobs.log_follow import hub
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from jobs.pages.live import open_page
 from portal import tokens
 from portal.errors import LongshoreError
@@ -33,7 +33,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Api = Callable[[User | None], APIClient]
 Browse = Callable[[User | None], Client]
 MARK = "MARK-of-alice"
-RUNS, FAILED = "hello", "ended"
+RUNS, FAILED, RETRIED = "hello", "ended", "retried"
 VALUES = {"username": "alice", "role": "worker", "index": "0", "stream": "stdout", "attempt": "1", "number": "1"}
 MORE = (
     "/submit?from=alice/{job}",
@@ -54,7 +54,7 @@ def home(settings: Any, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def job(alice: User) -> Iterator[Job]:
-    """Runs on node n1; another one of alice's has failed."""
+    """Runs on node n1; another one of alice's has failed, a third one is tried again."""
     cluster = Cluster(alice, Clock())
     cluster.add_node()
     ports = [{"label": MARK.replace("-", "_"), "beginAt": 0, "portNumber": 1}]
@@ -64,6 +64,10 @@ def job(alice: User) -> Iterator[Job]:
     builders.add_event(job, "task.noted", MARK)
     ended = {"state": "FAILED", "task_state": "FAILED", "exit_code": 255, "exit": exits.of(255, MARK)}
     builders.make_job("alice", FAILED, text=f"// {MARK}\n{{}}", **ended)
+    again = builders.make_job("alice", RETRIED, attempt_number=2)
+    first = Attempt.objects.get(job__name=FAILED)
+    first.pk, first.job, first.number, first.app_id = None, again, 1, "application_0_0"
+    first.save(force_insert=True)
     yield job
     engines.use(None)
 
@@ -80,7 +84,7 @@ def addresses() -> list[str]:
     """Every route there is, with alice's jobs where it takes one. Streams, which do not end, are looked at below."""
     found = [*routes(get_resolver().url_patterns), *MORE]
     filled = []
-    for job in (RUNS, FAILED, f"alice~{RUNS}"):
+    for job in (RUNS, FAILED, RETRIED, f"alice~{RUNS}"):
         values = {**VALUES, "job": job, "name": job}
         filled += [_filled(each, values) for each in found if "^" not in each]
     return [each for each in dict.fromkeys(filled) if not each.startswith("/stream/")]
@@ -111,6 +115,8 @@ INSIDE = {
     "/jobs/alice/hello/logs",
     "/jobs/alice/hello/logs/lines?task=worker-0",
     "/jobs/alice/ended",
+    "/jobs/alice/retried",
+    "/api/v1/user/alice/jobs/retried",
     "/jobs/alice/ended/attempts",
     "/jobs",
     "/submit?from=alice/hello",
@@ -160,7 +166,7 @@ def test_others_still_see_name_state_and_resources(
     status = api(bob).get("/api/v1/user/alice/jobs/hello").json()
     (task,) = status["taskRoles"]["worker"]["taskStatuses"]
     assert (status["jobStatus"]["state"], task["nodeName"], task["containerPorts"]) == ("RUNNING", "n1", {})
-    assert {each["name"] for each in api(bob).get("/api/v1/jobs").json()} == {RUNS, FAILED}
+    assert {each["name"] for each in api(bob).get("/api/v1/jobs").json()} == {RUNS, FAILED, RETRIED}
     page = browse(bob).get("/jobs/alice/hello").content.decode()
     assert "Running" in page and "The rest of it is for alice" in page and "/jobs/alice/hello/config" not in page
 
@@ -187,7 +193,7 @@ def test_live_streams_have_the_same_rule(settings: Any, browse: Browse, job: Job
     pages = [{"page": "jobs", "top": "999"}, {"page": "home"}]
     pages += [
         {"page": "job", "user": "alice", "name": name, "tab": tab}
-        for name in (RUNS, FAILED)
+        for name in (RUNS, FAILED, RETRIED)
         for tab in ("tasks", "events")
     ]
     assert any(MARK in _live(bob, **each) for each in pages)

@@ -13,6 +13,7 @@ from tests.helpers import until
 
 pytestmark = pytest.mark.docker
 GPUS = 4
+ANY = [[1024, 65_535]]
 FOREVER = "echo ready; while :; do sleep 1; done"
 GANG = """
 mkdir /tmp/www
@@ -62,7 +63,8 @@ def nothing_left(portal: Portal) -> Iterator[None]:
 
 
 def register(portal: Portal, way: str, node: BedNode) -> None:
-    body: Json = {"name": way, "endpoint": getattr(node, way), "address": node.address, "gpuNumber": GPUS}
+    body: Json = {"name": way, "endpoint": getattr(node, way), "address": node.address}
+    body |= {"gpuNumber": GPUS, "fixedPorts": ANY}
     if way == "tls":
         body["tls"] = {key: (node.tls_dir / f"{key}.pem").read_text() for key in ("ca", "cert", "key")}
     answer = portal.http.post("/nodes", json={**body, "cpuNumber": 4}, timeout=20)

@@ -66,7 +66,7 @@ def judge(portal: Portal, nodes: list[BedNode], witness: Witness, names: list[st
         if name not in stuck:
             verdict.found["wrong"] += _wrong(portal, witness, name, faults)
     verdict.found["leaked"] += leftovers(portal, nodes, witness)
-    _count_runs(verdict, witness.runs, faults)
+    count_runs(verdict, witness.runs, faults)
     return verdict
 
 
@@ -130,7 +130,7 @@ def _was_full(run: Run, faults: Faults) -> bool:
     return any(node == run.node and begun <= ended and run.began <= over for node, begun, over in faults.filled)
 
 
-def _count_runs(verdict: Verdict, runs: list[Run], faults: Faults) -> None:
+def count_runs(verdict: Verdict, runs: list[Run], faults: Faults) -> None:
     lives: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in runs:
         lives[run.job, run.task].append(run)

@@ -1,17 +1,21 @@
 """Finds a text in a log of any size, a bounded time at once: an answer says where to go on.
 
 Pure but for the clock it is given. Plain text, not a regular expression: Python's may take for ever on a line a user
-chose, and nothing can stop it. Without a capital letter in it the text is looked for in any case.
+chose, and nothing can stop it. Without a capital letter in it the text is looked for in any case. What is coloured is
+found as it is read: codes of colours are passed over.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from jobs.log_lines import LogView
 
 _PIECE = 1 << 20
+_COLOUR = re.compile(rb"\x1b\[[0-9;:]{0,30}m")
+_CODES = 256  # bytes of them that a text across the cut of two pieces may hold
 MOST = 2000  # line numbers in one answer
 
 
@@ -36,11 +40,14 @@ def search(view: LogView, text: str, *, start: int, out_of_time: Callable[[], bo
         if not data:
             break
         last = offset + len(data) >= view.size
-        found += _in_piece(data.lower() if fold else data, needle, number, found[-1:], most - len(found))
+        coloured = b"\x1b" in data
+        read = _COLOUR.sub(b"", data) if coloured else data
+        found += _in_piece(read.lower() if fold else read, needle, number, found[-1:], most - len(found))
         if len(found) >= most:
             return Found(tuple(found), _or_none(view, view.start_of(found[-1] + 1)))
         # A text may lie across the cut: the next piece begins almost a text's length earlier.
-        taken = len(data) if last else max(1, len(data) - len(needle) + 1)
+        codes = _CODES if coloured else 0
+        taken = len(data) if last else max(1, len(data) - len(needle) - codes + 1)
         number += data.count(b"\n", 0, taken)
         offset += taken
         if out_of_time():
@@ -60,7 +67,7 @@ def _in_piece(data: bytes, needle: bytes, number: int, before: list[int], most: 
     while len(found) < most and (at := data.find(needle, at)) >= 0:
         number += data.count(b"\n", counted, at)
         counted = at
-        if number not in before:
+        if not before or number > before[-1]:
             found.append(number)
         at = data.find(b"\n", at)  # one match a line is enough
         if at < 0:

@@ -1,4 +1,4 @@
-"""A raw log line as people read it: folded progress bars, no terminal codes, never too long.
+"""A raw log line as people read it: folded progress bars, terminal codes as styles, never too long.
 
 Pure.
 """
@@ -9,13 +9,12 @@ import re
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
+from jobs.log_colours import Piece, pieces
+
 SHOWN = 16 * 1024  # bytes of one line that a page gets; the download has the rest
 
 Kind = Literal["", "err", "warn"]
 
-_TERMINAL = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-Z\\^_=>]|[\x00-\x08\x0b-\x1f\x7f]"
-)
 _ERROR = re.compile(r"\b(?:ERROR|FATAL|CRITICAL|Traceback|[A-Za-z]*(?:Error|Exception):)")
 _WARNING = re.compile(r"\b(?:WARN|WARNING|Warning:|[A-Za-z]+Warning:)")
 
@@ -32,6 +31,7 @@ class Line:
     partial: bool = False
     note: str = ""
     kind: Kind = ""
+    pieces: tuple[Piece, ...] = ()  # of the text, when it has colours or styles
 
     def as_json(self) -> dict[str, Any]:
         """Without what is empty, as sent to the page."""
@@ -46,8 +46,8 @@ def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial
     tail = tail.removesuffix(b"\r")  # a line of a text file from Windows
     if b"\r" in tail:
         raw, note = _last_state(tail, whole=size <= SHOWN)
-    text = _TERMINAL.sub("", raw.decode("utf-8", "replace"))
-    return Line(number, text, start, end, partial, note, _kind(text))
+    text, dressed = pieces(raw.decode("utf-8", "replace"))
+    return Line(number, text, start, end, partial, note, _kind(text), dressed)
 
 
 def _last_state(tail: bytes, *, whole: bool) -> tuple[bytes, str]:

@@ -20,6 +20,12 @@
 
   // --- lines ------------------------------------------------------------------------------------------------------
 
+  // One of 16 million colours: its class is the nearest of 256.
+  function tint(span, colour, background) {
+    if (colour) span.style.color = colour;
+    if (background) span.style.backgroundColor = background;
+  }
+
   function row(line) {
     const item = document.createElement("li");
     item.id = `L${line.number}`;
@@ -28,7 +34,14 @@
     link.href = `#L${line.number}`;
     link.textContent = line.number;
     const code = document.createElement("code");
-    code.textContent = line.text;
+    for (const [text, css, colour, background] of line.pieces ?? [[line.text, ""]]) {
+      if (!css) { code.append(text); continue; }
+      const span = document.createElement("span");
+      span.className = css;
+      span.textContent = text;
+      tint(span, colour, background);
+      code.append(span);
+    }
     mark(code);
     if (line.note) {
       const note = document.createElement("i");
@@ -290,24 +303,34 @@
   function mark(code) {
     if (!found.text) return;
     const text = code.textContent, inside = folded(text, found.text);
-    let from = 0, at = inside.indexOf(found.text);
-    if (at < 0 || inside.length !== text.length) return;
-    code.textContent = "";
-    while (at >= 0) {
-      const hit = document.createElement("mark");
-      hit.textContent = text.slice(at, at + found.text.length);
-      code.append(text.slice(from, at), hit);
-      from = at + found.text.length;
-      at = inside.indexOf(found.text, from);
+    const hits = [], length = found.text.length;
+    for (let at = inside.indexOf(found.text); at >= 0; at = inside.indexOf(found.text, at + length)) hits.push(at);
+    if (!hits.length || inside.length !== text.length) return;
+    const walker = document.createTreeWalker(code, NodeFilter.SHOW_TEXT), nodes = [];
+    while (walker.nextNode()) nodes.push(walker.currentNode);
+    let start = 0;
+    for (const node of nodes) {  // a match may lie across pieces of different colours
+      const end = start + node.length, parts = [];
+      let from = start;
+      for (const hit of hits) {
+        const first = Math.max(hit, start), last = Math.min(hit + length, end);
+        if (first >= last) continue;
+        const marked = document.createElement("mark");
+        marked.textContent = text.slice(first, last);
+        parts.push(text.slice(from, first), marked);
+        from = last;
+      }
+      if (parts.length) node.replaceWith(...parts, text.slice(from, end));
+      start = end;
     }
-    code.append(text.slice(from));
   }
 
   function remark() {
     for (const code of list.querySelectorAll("code")) {
       const note = code.querySelector("i");
       if (note) note.remove();
-      code.textContent = code.textContent;
+      for (const old of code.querySelectorAll("mark")) old.replaceWith(...old.childNodes);
+      code.normalize();
       mark(code);
       if (note) code.append(note);
     }
@@ -414,6 +437,8 @@
   addEventListener("pagehide", close);
   addEventListener("pageshow", open);
 
+  for (const span of list.querySelectorAll("[data-colour], [data-background]"))
+    tint(span, span.dataset.colour, span.dataset.background);
   wrapLabel.hidden = false;
   let wrapped = true;
   try { wrapped = localStorage.getItem("log-wrap") !== "0"; } catch { /* not allowed to look */ }

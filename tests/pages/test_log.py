@@ -65,10 +65,41 @@ def test_it_is_fit_for_everybody(
     tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job, width: int, dark: bool
 ) -> None:
     write(cluster, job, "ERROR it broke\nWARNING take care\n10 %\r100 %\n" + "x" * 20_000 + "\n")
+    write(cluster, job, COLOURS)
     opened = tab(alice, width=width, dark=dark)
     page = opened.open(URL)
     expect(page.locator("#log-state")).to_have_text("Live")
     opened.check(f"log at {width}", only_colours=dark)
+
+
+COLOURS = (
+    "".join(f"\x1b[38;5;{n}mtext\x1b[0m \x1b[48;5;{n}mground\x1b[0m " for n in range(0, 256, 15))
+    + "\x1b[2mdim\x1b[0m \x1b[7minverse\x1b[0m \x1b[38;2;255;254;200mpale\x1b[0m \x1b[1;4;48;2;9;99;9mdeep\x1b[0m\n"
+)
+
+
+def test_colours_come_with_the_page_and_live_and_are_searched_across(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    line = "loss \x1b[32m0.\x1b[1;4m25\x1b[0m \x1b[38;2;1;200;3mtrue\x1b[0m\n"
+    write(cluster, job, line)
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-state")).to_have_text("Live")
+    write(cluster, job, line)
+    for number in (2001, 2002):
+        expect(page.locator(f"#L{number} code")).to_have_text("loss 0.25 true")
+        look = "node => [getComputedStyle(node).color, getComputedStyle(node).textDecorationLine, node.style.color]"
+        green, under, true = [span.evaluate(look) for span in page.locator(f"#L{number} code span").all()]
+        assert green[0] not in ("rgb(23, 33, 45)", true[0]) and under[1] == "underline"
+        assert true[2].startswith("light-dark(")
+    page.fill("#log-search [name=q]", "s 0.25 t")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-found")).to_contain_text("1 of 2 in 2,002 lines")
+    assert page.locator("#L2001 mark").all_inner_texts() == ["s ", "0.", "25", " ", "t"]
+    page.fill("#log-search [name=q]", "")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-lines mark")).to_have_count(0)
+    assert page.locator("#L2001 code span").count() == 3
 
 
 def test_lines_are_in_the_fixed_font_and_not_underlined_under_the_pointer(

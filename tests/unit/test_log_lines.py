@@ -129,3 +129,12 @@ def test_terminal_codes_are_left_out_and_bad_bytes_shown() -> None:
 def test_lines_of_loggers_have_a_kind() -> None:
     kinds = [line.kind for line in view(b"ERROR no\nWARNING hm\nValueError: x\nno error\nall well\n").lines(1, 9)]
     assert kinds == ["err", "warn", "err", "", ""]
+
+
+def test_a_coloured_text_is_found_as_it_is_read_also_across_pieces_and_each_line_once() -> None:
+    code = b"\x1b[38;5;208m"
+    coloured = b"ne" + code + b"ed" + code + b"le\n"
+    lead = b"needle\n" * 3
+    for start in range(-40, 8, 3):
+        data = lead + b"x" * ((1 << 20) + start - len(lead) - 1) + b"\n" + b"needle\n" + coloured + b"end\n"
+        assert search(view(data), "needle", start=0, out_of_time=lambda: False).lines == (1, 2, 3, 5, 6), start

@@ -45,7 +45,9 @@ class JobList(JobApi):
     def get(self, request: Request, username: str = "") -> HttpResponseBase:
         require_reader(request)
         which = _filter(request, username)
-        etag = etags.mark(request.get_full_path(), *marks.of_list())
+        # A list of the last hours changes by itself.
+        since = which.since and which.since.replace(second=0, microsecond=0)
+        etag = etags.mark(request.get_full_path(), since, *marks.of_list())
         if etags.has(request, etag):
             return etags.not_modified(etag)
         answer = self._answer(request, which)

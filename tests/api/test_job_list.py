@@ -130,7 +130,22 @@ def test_it_filters_and_pages(api: Api, alice: User) -> None:
     assert names(get("/api/v1/jobs?keyword=zz")) == []
 
 
-@pytest.mark.parametrize("query", ["limit=-1", "limit=x", "offset=1e3", "limit=99999999999", "state=x", "keyword=%00"])
+def test_it_takes_those_of_a_time_and_sorts(api: Api, alice: User) -> None:
+    for hours, name in ((1, "new"), (30, "old"), (200, "older")):
+        submitted(alice, name)
+        at = timezone.now() - timedelta(hours=hours)
+        Job.objects.filter(name=name).update(created_at=at, completed_at=at + timedelta(minutes=5))
+    submitted(alice, "waits")
+    get = api(None).get
+    assert names(get("/api/v1/jobs?since=24h")) == ["waits", "new"]
+    assert names(get(f"/api/v1/jobs?since={timezone.now() - timedelta(days=7):%Y-%m-%d}")) == ["waits", "new", "old"]
+    assert names(get("/api/v1/jobs?sort=oldest")) == ["older", "old", "new", "waits"]
+    assert names(get("/api/v1/jobs?sort=ended&limit=2")) == ["new", "old"]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=-1", "limit=x", "offset=1e3", "limit=99999999999", "state=x", "keyword=%00", "since=x", "sort=x"]
+)
 def test_it_refuses_a_query_that_makes_no_sense(api: Api, query: str) -> None:
     answer = api(None).get(f"/api/v1/jobs?{query}")
     assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")

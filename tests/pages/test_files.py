@@ -458,3 +458,8 @@ def names_in_store(folder: str) -> list[str]:
         page = tab(alice).open("/webhdfs/explorer.html#/user/alice/sub/")
         expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible(timeout=20_000)
         assert page.url.endswith("/files/user/alice/sub")
+
+
+def test_the_navigation_leads_to_a_folder_where_one_can_upload(browse: Browse, alice: User) -> None:
+    assert '<a href="/files/users/alice"' in browse(alice).get("/jobs").content.decode()
+    assert browse(alice).get("/files/users/alice").context["may_put"]

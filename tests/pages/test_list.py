@@ -206,3 +206,16 @@ def test_long_names_push_no_column_off_and_what_is_happening_is_the_widest(tab: 
     assert max(zip(across, names, strict=True))[1] == "What is happening"
     wide, room = page.evaluate("(node => [node.scrollWidth, node.clientWidth])(document.querySelector('.ls-scroll'))")
     assert wide <= room
+
+
+@pytest.mark.browser
+def test_a_narrow_screen_has_the_jump_box_and_the_current_tab(tab: Callable[..., Tab], admin: User) -> None:
+    make_job("alice", "train", state="RUNNING", node=make_node("gpu-01"))
+    shown = tab(admin, width=390)
+    page = shown.open("/jobs/alice/train/ssh")
+    expect(page.locator("#tab-ssh")).to_be_in_viewport(ratio=0.9)
+    page.fill(".ls-jump input", "gpu-01")
+    page.press(".ls-jump input", "Enter")
+    expect(page.locator("h1")).to_have_text("Nodes")
+    shown.open("/users")
+    expect(page.locator(".ls-nav [aria-current]")).to_be_in_viewport(ratio=0.9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
-from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -17,10 +16,11 @@ from clusters.shapes import NodeObject, NodeObjects
 from portal.auth import require_user
 from portal.errors import BadRequest
 from portal.openapi import Message, errors
+from portal.parsers import Json
 
 
 class NodeView(APIView):
-    parser_classes = [JSONParser]
+    parser_classes = [Json]
 
 
 class NodeList(NodeView):

@@ -73,7 +73,7 @@ async def stream(request: HttpRequest, username: str, name: str) -> HttpResponse
         offset = _place(request)
         line = _number(request, "from")
         if not request.user.is_authenticated:
-            seats.take(request.scope)  # type: ignore[attr-defined]
+            seats.take(request)
     except LongshoreError as error:
         return await sync_to_async(error_answer)(request, error)
     events = while_welcome(

@@ -47,7 +47,7 @@ async def page(request: HttpRequest) -> HttpResponseBase:
     try:
         shown = await _in_thread(_opened, request)
         if not request.user.is_authenticated:
-            seats.take(request.scope)  # type: ignore[attr-defined]
+            seats.take(request)
     except LongshoreError as error:
         return HttpResponse(error.message, status=error.status, content_type="text/plain")
     events = while_welcome(request, access.may_read_jobs, _events(request, shown))

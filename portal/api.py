@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import structlog
-from django.core.exceptions import PermissionDenied, RequestDataTooBig
+from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.db import DataError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions
@@ -54,6 +54,8 @@ def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError 
         return no_api(request)
     if isinstance(error, (PermissionDenied, exceptions.PermissionDenied)):
         return errors.Forbidden(str(error) or "This is not allowed.")
+    if isinstance(error, SuspiciousOperation):  # too many parameters, among others
+        return errors.BadRequest("The request holds something that is not read here, such as too many parameters.")
     if isinstance(error, DataError):  # a NUL, or a number larger than a column: sent by no honest client
         return errors.BadRequest("The request holds a value that cannot be stored.")
     if isinstance(error, exceptions.ParseError):

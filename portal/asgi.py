@@ -24,6 +24,7 @@ from portal.bridge import Bridge
 from portal.connection import MANY, group
 from portal.errors import Crowded
 from portal.proxies import believing
+from portal.requests import PageRequest, StreamRequest
 from portal.webhdfs import app as _files
 from portal.webhdfs import who
 from portal.webhdfs.messages import is_ours as _is_file
@@ -37,6 +38,7 @@ def _limit(environ: dict[str, Any]) -> int:
     return bodies.UPLOAD if environ["PATH_INFO"].startswith("/files") else bodies.SIGNED_IN
 
 
+_wsgi.request_class = PageRequest
 _pages = Bridge(_wsgi, _limit)
 _under_way: Counter[str] = Counter()  # requests of each address
 
@@ -44,6 +46,8 @@ _under_way: Counter[str] = Counter()  # requests of each address
 class _Streams(ASGIHandler):
     """Django gives each request a thread for its middleware, and keeps it, with its database connection, until the
     response ends. A stream may stay open for hours: here they all share one."""
+
+    request_class = StreamRequest
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         await self.handle(scope, receive, send)

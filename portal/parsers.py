@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import IO, Any
 from urllib.parse import parse_qsl
 
-from rest_framework.parsers import BaseParser
+from rest_framework.parsers import BaseParser, JSONParser
 
 from portal.errors import BadRequest, TooLarge
 
@@ -17,6 +17,18 @@ MAX_BODY = 100 * 1024  # bytes, v1's
 MAX_DEPTH = 20  # of brackets in a form's key
 MAX_FIELDS = 5000
 _INDEX_DIGITS = 4  # a longer number in brackets is a name, not a place in a list
+
+
+class Json(JSONParser):
+    """Gives values. Depth, which the library does not foresee, is a mistake of the sender too."""
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise BadRequest("The body is nested too deep.") from None
 
 
 class JsonText(BaseParser):

@@ -10,6 +10,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 
 from django.conf import settings
+from django.http import HttpRequest
 
 from portal.errors import Crowded
 
@@ -47,9 +48,9 @@ def seat_for(scope: Any) -> Seat:
     return seat
 
 
-def take(scope: Any) -> None:
-    """For a request that has turned out to be a guest's. Raises Crowded."""
-    seat = scope.get("state", {}).get(_SEAT)
+def take(request: HttpRequest) -> None:
+    """For one that has turned out to be a guest's. Raises Crowded."""
+    seat = getattr(request, "scope", {}).get("state", {}).get(_SEAT)
     if seat is not None:
         seat.take()
 

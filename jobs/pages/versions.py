@@ -10,9 +10,11 @@ from django.db.models import Max
 from jobs.models import Event, Job, Task
 
 
-def address(page: str, **params: object) -> str:
-    """Where a page listens; ``v`` is the version it was drawn from."""
-    return f"/stream/page?{urlencode({'page': page, **{k: v for k, v in params.items() if v not in (None, '')}})}"
+def address(page: str, /, **params: object) -> str:
+    """Where a page listens; ``v`` is the version it was drawn from. A ``page`` among the page's own parameters is not
+    passed on."""
+    given = {name: value for name, value in params.items() if name != "page" and value not in (None, "")}
+    return f"/stream/page?{urlencode({'page': page, **given})}"
 
 
 def home_version() -> str:

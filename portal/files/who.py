@@ -60,8 +60,7 @@ class Who:
         try:
             return self.store.stat(path)
         except PathNotFound:
-            mine = {f"/{top}/{self.name}" for top in rules.PERSONAL} | {f"/{self.name}"}
-            if path in mine | {f"/{top}" for top in rules.OPEN}:
+            if rules.is_place(path, self.name) or path == f"/{self.name}":
                 return None
             raise PathNotFound(f"There is no {path}.") from None
 

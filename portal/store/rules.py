@@ -37,6 +37,13 @@ def owner_of(path: str, accounts: Accounts) -> str:
     return names[0] if accounts.among({names[0]}) else ""
 
 
+def is_place(path: str, username: str) -> bool:
+    """Whether it is a folder that is there for the user before anybody made it: the roots of personal trees, and those
+    that everyone writes."""
+    names = names_of(path)
+    return (len(names) == 2 and names[0] in PERSONAL and names[1] == username) or (len(names) == 1 and names[0] in OPEN)
+
+
 def owner_by_name(path: str) -> str:
     """The same, as far as it is told without knowing the accounts."""
     names = names_of(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import Any, BinaryIO
 from urllib.parse import quote
 
@@ -12,13 +13,14 @@ from portal.errors import BadRequest, Forbidden, LongshoreError, NotFound
 from portal.models import User
 from portal.store import delegation, open_store, rules
 from portal.store.accounts import Accounts
-from portal.store.base import Entry, PathExists, PathNotFound, Store, find, names_of
+from portal.store.base import BadPath, Entry, PathExists, PathNotFound, Store, find, names_of
 from portal.store.delegation import Delegation
 from portal.webhdfs import checksum, shapes, who
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 
 PIECE = 1 << 18  # bytes of a download that wait for their client in memory
 _path_of: Callable[[str], str] = lambda path: path  # noqa: E731 - replaced by the app of jobs
+_NEVER = datetime.fromtimestamp(0, UTC)
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",
@@ -76,6 +78,21 @@ class Call:
         """Whose a new file is: in somebody's own tree theirs, whoever writes it."""
         return rules.owner_of(self.path, self.accounts) or self.user.username
 
+    def stat(self, path: str) -> Entry:
+        """Also of a folder that is the user's before anybody made it; whoever copies into it must find a folder."""
+        try:
+            return self.store.stat(path)
+        except PathNotFound:
+            if not rules.is_place(path, self.user.username):
+                raise
+            return Entry(path, is_dir=True, size=0, modified_at=_NEVER)
+
+    def find(self, path: str) -> Entry | None:
+        try:
+            return self.stat(path)
+        except (PathNotFound, BadPath):
+            return None
+
     def shown(self, entry: Entry, suffix: str = "") -> dict[str, Any]:
         return shapes.file_status(rules.shown(entry, self.accounts), suffix)
 
@@ -117,14 +134,15 @@ def _completed(request: Request) -> Request:
 
 def _status(call: Call) -> Answer:
     call.may_read(call.path)
-    return told({"FileStatus": call.shown(call.store.stat(call.path))})
+    return told({"FileStatus": call.shown(call.stat(call.path))})
 
 
 def _list(call: Call) -> Answer:
     call.may_read(call.path)
-    entry = call.store.stat(call.path)
+    entry = call.stat(call.path)
     if entry.is_dir:
-        found = rules.visible(call.store.list(call.path), call.user.username, call.rights.is_admin, call.accounts)
+        inside = call.store.list(call.path) if entry.modified_at != _NEVER else []
+        found = rules.visible(inside, call.user.username, call.rights.is_admin, call.accounts)
         rows = [call.shown(each, each.name) for each in found]
     else:
         rows = [call.shown(entry)]
@@ -204,7 +222,7 @@ def _check_access(call: Call) -> Answer:
     call.may_read(call.path)  # before the store is asked: whether others' paths exist is not told
     if "w" in call.request.params.get("fsaction", "r--"):
         call.may_write(call.path)
-    call.store.stat(call.path)
+    call.stat(call.path)
     return Answer()
 
 
@@ -239,7 +257,7 @@ def _owner_of_tokens(call: Call) -> User:
 def _create(call: Call) -> Answer:
     call.may_write(call.path)
     overwrite, mode = call.request.flag("overwrite"), call.request.mode(0o644)
-    there = find(call.store, call.path)
+    there = call.find(call.path)
     if there and there.is_dir:
         raise PathExists(f"{call.path} already exists as a directory.")
     if there and not overwrite:
@@ -281,10 +299,12 @@ def _rename(call: Call) -> Answer:
     target = _path(call.request.params.get("destination", ""), "destination")
     call.may_remove(call.path)
     call.may_read(target)  # before the store is asked
-    there = find(call.store, target)
+    there = call.find(target)
     if there and there.is_dir:
         target = f"{target.rstrip('/')}/{names_of(call.path)[-1]}"
     call.may_write(target)
+    if rules.is_place(folder := target.rpartition("/")[0], call.user.username):
+        call.store.mkdirs(folder, owner=rules.owner_by_name(folder))
     try:
         call.store.rename(call.path, target)
     except (NotFound, PathExists):

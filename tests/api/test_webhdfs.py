@@ -310,6 +310,20 @@ def test_setting_an_owner_answers_what_will_be(alice: User, admin: User) -> None
     assert "X-Warning" in ask(admin, "PUT", "/shared/a", "SETOWNER", group="team").headers
 
 
+@pytest.mark.parametrize("place", ["/users/alice", "/user/alice", "/Output/alice", "/shared"])
+def test_one_s_own_folders_are_there_before_anybody_made_them(alice: User, bob: User, place: str) -> None:
+    shown = value(ask(alice, "GET", place, "GETFILESTATUS"))["FileStatus"]
+    assert shown["type"] == "DIRECTORY"
+    assert value(ask(alice, "GET", place, "LISTSTATUS")) == {"FileStatuses": {"FileStatus": []}}
+    assert refused(ask(alice, "PUT", place, "CREATE", iter([b"x"])))[0] == 403
+    ask(alice, "PUT", "/tmp/x", "CREATE", iter([b"x"]))
+    assert value(ask(alice, "PUT", "/tmp/x", "RENAME", destination=place)) == {"boolean": True}
+    assert open_store().stat(f"{place}/x").size == 1
+    if place != "/shared":
+        assert ask(bob, "GET", place, "GETFILESTATUS").status == 403
+    assert ask(alice, "GET", "/users/alice/gone", "GETFILESTATUS").status == 404
+
+
 def test_the_root_of_a_tree_stays(alice: User) -> None:
     ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x"]))
     for path in ("/user/alice", "/user", "/", "/shared"):

@@ -3,7 +3,11 @@ the same file; and the gateway over a folder, beside the folder itself. With the
 
 from __future__ import annotations
 
+import json
+import os
 import shutil
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -15,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.report import Report
+from jobs import code_tar
 from portal.store.base import Store
 from portal.store.hdfs import HdfsStore
 from portal.store.local import LocalStore
@@ -23,6 +28,7 @@ from tests.bed.hdfs_bed import HdfsBed, missing
 
 MB = 100
 TURNS = 5
+SMALL = 1000  # files
 _BLOCK = bytes(range(256)) * 4096  # 1 MiB
 _BLOCKS = MB * 1_000_000 // len(_BLOCK)
 _SIZE = _BLOCKS * len(_BLOCK)
@@ -51,6 +57,30 @@ def _on_hdfs(report: Report, home: Path) -> None:
             "gateway": _by_http(portal.url, "", _signed_in(portal)),
         }
         _tell(report, f"Files of {MB} MB on HDFS ({TURNS} in turns)", ways, portal)
+        _small_files(report, HdfsStore([hdfs.url], hdfs.user), portal, home)
+
+
+def _small_files(report: Report, store: Store, portal: Portal, home: Path) -> None:
+    """As a user uploads a folder of code, and as a job's start reads it (jobs/code_tar.py)."""
+    folder = home / "small"
+    folder.mkdir()
+    for number in range(SMALL):
+        (folder / f"{number}.py").write_text("x" * 1000)
+    config = home / "pai-fs.json"
+    token = _signed_in(portal)["Authorization"].removeprefix("Bearer ")
+    where = urlsplit(portal.url)
+    config.write_text(json.dumps({"host": where.hostname, "port": where.port, "user": "admin", "token": token}))
+    command = [sys.executable, "-m", "portal.pai_fs.main", "-cp", "-r", str(folder), "hdfs://shared/small"]
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PAI_FS_CONFIG": str(config)})
+    uploaded = time.perf_counter()
+    entries = store.list("/shared/small")
+    for entry, content in code_tar.contents(store, entries):
+        assert len(content.read()) == entry.size
+    read = time.perf_counter()
+    report.title(f"{len(entries)} files of 1 KB on HDFS")
+    report.add("pai-fs -cp -r", f"{uploaded - began:.1f} s", f"{1000 * (uploaded - began) / SMALL:.0f} ms each")
+    report.add("read for a job's code", f"{read - uploaded:.1f} s", f"{1000 * (read - uploaded) / SMALL:.0f} ms each")
 
 
 def _on_a_folder(report: Report, home: Path) -> None:

@@ -115,7 +115,7 @@ def _write(store: Store, root: Entry, file: BinaryIO, report: Report, visible: V
         report(done, total)
 
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for entry, content in _contents(store, found):
+        for entry, content in contents(store, found):
             name = f"{INSIDE}/{base}{entry.path.removeprefix(root.path)}"
             with content:
                 tar.addfile(_header(name, entry), _Told(content, entry, told))
@@ -136,7 +136,7 @@ def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], Non
             todo.extend(visible(store.list(entry.path)))
 
 
-def _contents(store: Store, entries: Iterable[Entry]) -> Iterator[tuple[Entry, BinaryIO]]:
+def contents(store: Store, entries: Iterable[Entry]) -> Iterator[tuple[Entry, BinaryIO]]:
     """Each with its content, in order; small files are read ahead by several threads."""
     ahead: deque[tuple[Entry, Future[bytes] | None]] = deque()
     with ThreadPoolExecutor(_READERS, thread_name_prefix="code") as readers:
@@ -153,11 +153,11 @@ def _next(store: Store, ahead: deque[tuple[Entry, Future[bytes] | None]]) -> tup
     entry, read = ahead.popleft()
     if read is not None:
         return entry, io.BytesIO(read.result())
-    return entry, io.BytesIO() if entry.size == 0 else store.open_read(entry.path)
+    return entry, io.BytesIO() if entry.size == 0 else store.open_read(entry.path, known=entry)
 
 
 def _read(store: Store, entry: Entry) -> bytes:
-    with store.open_read(entry.path) as file:
+    with store.open_read(entry.path, known=entry) as file:
         return file.read(entry.size)
 
 

@@ -73,7 +73,7 @@ def _folder(who: Who, path: str, name: str) -> Iterator[bytes]:
 def _file(who: Who, entry: Entry, name: str) -> Iterator[bytes]:
     """A file that shrinks meanwhile breaks the download off, so that nobody takes half a file for a whole one."""
     try:
-        file = who.store.open_read(entry.path)
+        file = who.store.open_read(entry.path, known=entry)
     except PathNotFound:
         return
     with file:

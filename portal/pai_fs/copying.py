@@ -17,7 +17,7 @@ SMALL = 8 << 20  # a file up to this is written in one go
 ANEW = 512 << 20  # what is held by a dead writer is sent again up to this, and waited for beyond
 # In sum 127 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
 TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; anew when more has arrived
-THREADS = 4
+THREADS = 12  # HDFS may take 0.4 s to close a small file
 
 
 class Progress(Protocol):
@@ -90,8 +90,7 @@ def _work(jobs: list[_Job], worker: _Worker, target: Place, folders: list[str], 
     pool = ThreadPoolExecutor(THREADS)
     try:
         fresh = bool(folders) and target.is_dir() is None
-        for _ in pool.map(lambda job: _refuse(job, force or fresh), jobs):
-            pass
+        _refuse(jobs, force or fresh)
         for folder in folders:
             target.mkdir(folder)
         for done in [pool.submit(worker.copy, job) for job in jobs]:
@@ -107,11 +106,19 @@ def _work(jobs: list[_Job], worker: _Worker, target: Place, folders: list[str], 
     pool.shutdown()
 
 
-def _refuse(job: _Job, may_replace: bool) -> None:
-    if type(job.source) is type(job.target) and job.source.path_of(job.file.name) == job.target.path_of(job.name):
-        raise PaiFsError(f"{job.there} cannot be copied onto itself.")
-    if not may_replace and job.target.size(job.name) is not None:
-        raise PaiFsError(f"{job.there} exists already; -f replaces it.")
+def _refuse(jobs: list[_Job], may_replace: bool) -> None:
+    """What is there is listed once for each folder."""
+    listed: dict[str, set[str]] = {}
+    for job in jobs:
+        if type(job.source) is type(job.target) and job.source.path_of(job.file.name) == job.target.path_of(job.name):
+            raise PaiFsError(f"{job.there} cannot be copied onto itself.")
+        if may_replace:
+            continue
+        folder, _, name = job.name.rpartition("/")
+        if folder not in listed:
+            listed[folder] = job.target.names(folder)
+        if name in listed[folder]:
+            raise PaiFsError(f"{job.there} exists already; -f replaces it.")
 
 
 class _Stopped(Exception):
@@ -150,8 +157,9 @@ class _Worker:
     def _try(self, job: _Job) -> None:
         file, part = job.file, part_of(job.name, job.file.mark)
         if file.size <= SMALL:
-            job.target.put(job.name, part, self._pieces(job, 0, file.size, []))
-            _check(job, job.name)
+            sent: list[int] = []
+            job.target.put(job.name, part, self._pieces(job, 0, file.size, sent))
+            _check(job, sum(sent) if job.target.compares else job.target.size(job.name))
             return
         done = job.target.size(part)
         if done is None or done > file.size:
@@ -159,7 +167,7 @@ class _Worker:
             done = 0
         while done < file.size:
             done = self._add(job, part, done)
-        _check(job, part)
+        _check(job, job.target.size(part))
         job.target.rename(part, job.name)
 
     def _add(self, job: _Job, part: str, done: int) -> int:
@@ -191,7 +199,6 @@ class _Worker:
             self._progress.at(job.name, done)
 
 
-def _check(job: _Job, name: str) -> None:
-    found = job.target.size(name)
+def _check(job: _Job, found: int | None) -> None:
     if found != job.file.size:
         raise CheckFailed(f"{job.name} has {found} bytes there and {job.file.size} here. Did it change meanwhile?")

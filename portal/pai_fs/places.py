@@ -32,6 +32,15 @@ class Place(Protocol):
 
     path: str
 
+    @property
+    def compares(self) -> bool:
+        """Whether it takes a whole file or none, and compares its length itself."""
+        ...
+
+    def names(self, folder: str) -> set[str]:
+        """Files in the folder; none when it is not there."""
+        ...
+
     def is_dir(self) -> bool | None:
         """None when there is nothing."""
         ...
@@ -83,6 +92,8 @@ def place(text: str, remote: Remote) -> Place:
 
 
 class Near:
+    compares = False
+
     def __init__(self, path: str) -> None:
         self.path = path.rstrip("/") or "/"
 
@@ -108,6 +119,12 @@ class Near:
             return self._at(name).stat().st_size
         except FileNotFoundError:
             return None
+
+    def names(self, folder: str) -> set[str]:
+        try:
+            return {each.name for each in self._at(folder).iterdir() if not each.is_dir()}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
 
     def path_of(self, name: str) -> str:
         return str(self._at(name))
@@ -193,6 +210,16 @@ class Far:
         entry = self._remote.find(self._at(name))
         return entry.size if entry and not entry.is_dir else None
 
+    @property
+    def compares(self) -> bool:
+        return self._remote.is_portal
+
+    def names(self, folder: str) -> set[str]:
+        try:
+            return {entry.name for entry in self._remote.list(self._at(folder)) if not entry.is_dir}
+        except NotFound:
+            return set()
+
     def path_of(self, name: str) -> str:
         return self._at(name)
 
@@ -207,7 +234,7 @@ class Far:
 
     def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
         if self._remote.is_portal:  # which keeps nothing of a write that breaks off
-            return self._remote.create(self._at(name), pieces, overwrite=True)
+            return self._remote.create_at_once(self._at(name), pieces, overwrite=True)
         self._remote.create(self._at(part), pieces, overwrite=True)
         self.rename(part, name)
 

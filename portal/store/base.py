@@ -110,8 +110,9 @@ class Store(Protocol):
     """Every method may be called from several threads and raises only the errors above, and ``write`` what its
     ``chunks`` raise."""
 
-    def open_read(self, path: str, offset: int = 0) -> BinaryIO:
-        """The file from byte ``offset`` on; beyond its end it reads as empty. The caller closes it."""
+    def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
+        """The file from byte ``offset`` on; beyond its end it reads as empty. The caller closes it. ``known``: what it
+        was when the caller looked just now, which saves looking again."""
         ...
 
     def write(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import builtins
 import io
 import json
+import math
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
@@ -47,6 +48,7 @@ DATANODE = (SENDS, ANSWERS)
 REST = 2.0  # seconds a NameNode that did not answer is left alone
 TOUCH_EVERY = 600.0  # seconds
 _CONNECTIONS = 64
+_SEEN, _MOST_SEEN = 5.0, 10_000  # seconds that a folder is taken to be there, and how many of them
 _BLOCK = 1 << 18
 
 _KINDS: dict[str, type[LongshoreError]] = {
@@ -88,10 +90,11 @@ class HdfsStore:
         for scheme in ("http://", "https://"):
             session.mount(scheme, HTTPAdapter(pool_connections=8, pool_maxsize=_CONNECTIONS))
         self._client = _Client(";".join(urls), user=user, session=session)
+        self._seen: dict[str, float] = {}  # folders, and when they were last there
         self._breaker = Breaker(REST, patience=sum(NAMENODE))
 
-    def open_read(self, path: str, offset: int = 0) -> BinaryIO:
-        entry = self.stat(path)
+    def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
+        entry = known or self.stat(path)
         if entry.is_dir:
             raise BadPath(f"{path} is a folder.")
         if offset >= entry.size:
@@ -108,9 +111,34 @@ class HdfsStore:
     def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
         target = _plain(path)
         folder = target.rpartition("/")[0]
-        self._refuse(target, overwrite)
-        self.mkdirs(folder or "/", owner=owner)
+        if not overwrite:
+            self._refuse(target, overwrite)
+        self._make_seldom(folder or "/", owner)
         return _New(self, path, f"{PARTS}/{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
+
+    def _name(self, part: str, target: str, owner: str, overwrite: bool) -> None:
+        """Its folder may be gone since it was last seen."""
+        try:
+            self._take(part, target, overwrite)
+        except LongshoreError:
+            self._refuse(target, overwrite)  # says it better
+            self._seen.clear()
+            self.mkdirs(target.rpartition("/")[0] or "/", owner=owner)
+            self._take(part, target, overwrite)
+
+    def _take(self, part: str, target: str, overwrite: bool) -> None:
+        with self._translated(target):
+            self._client._rename(part, destination=target, renameoptions="OVERWRITE" if overwrite else "NONE")
+
+    def _make_seldom(self, folder: str, owner: str) -> None:
+        """Of many files in one folder the first sees to the folder."""
+        now = time.monotonic()
+        if now - self._seen.get(folder, -math.inf) < _SEEN:
+            return
+        self.mkdirs(folder, owner=owner)
+        if len(self._seen) > _MOST_SEEN:
+            self._seen.clear()
+        self._seen[folder] = now
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
         return fill(self.begin_append(path), chunks)
@@ -177,6 +205,7 @@ class HdfsStore:
         return self._stat(_plain(path))
 
     def rename(self, source: str, target: str) -> None:
+        self._seen.clear()
         self.stat(source)
         self._refuse(_plain(target), overwrite=False)
         with self._translated(target):
@@ -186,6 +215,7 @@ class HdfsStore:
         plain = _plain(path)
         if plain == "/":
             raise BadPath("The root of the store cannot be deleted.")
+        self._seen.clear()
         with self._translated(path):
             self._client.delete(plain, recursive=recursive)
 
@@ -292,7 +322,8 @@ class _Appended:
         with self._store._translated(self._path):
             if (said := self._sending.end()) is not None:
                 raise _refusal(said)
-        if self._store._stat(self._written).size != self._size:
+        self._found = self._store._stat(self._written)
+        if self._found.size != self._size:
             raise StoreUnavailable(f"The file store (HDFS) did not keep all of {self._path}: it has no room left.")
         return self._size
 
@@ -318,10 +349,9 @@ class _New(_Appended):
 
     def keep(self) -> int:
         size = super().keep()
-        self._store._mark(self._written, self._owner, self._mode)
-        how = "OVERWRITE" if self._overwrite else "NONE"
-        with self._store._translated(self._path):
-            self._store._client._rename(self._written, destination=_plain(self._path), renameoptions=how)
+        owner = self._owner if self._found.owner != self._owner else ""
+        self._store._mark(self._written, owner, self._mode if self._found.mode != self._mode else None)
+        self._store._name(self._written, _plain(self._path), self._owner, self._overwrite)
         self._kept = True
         return size
 

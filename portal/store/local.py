@@ -47,7 +47,7 @@ class LocalStore:
         self._root = root
         self._marker = marker
 
-    def open_read(self, path: str, offset: int = 0) -> BinaryIO:
+    def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
         with _translated(path):
             file = os.fdopen(os.open(self._real(path), os.O_RDONLY | os.O_NOFOLLOW), "rb")
             file.seek(offset)

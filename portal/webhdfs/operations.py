@@ -175,7 +175,7 @@ def _open(call: Call) -> Answer:
         headers["Content-Range"] = f"bytes {start}-{end - 1}/{entry.size}"
     if start == end or call.request.method == "HEAD":
         return Answer(206 if partial else 200, headers)
-    return Answer(206 if partial else 200, headers, _pieces(call.store.open_read(call.path, start), end - start))
+    return Answer(206 if partial else 200, headers, _pieces(call.store.open_read(call.path, start, entry), end - start))
 
 
 def _is_first_step(request: Request) -> bool:
@@ -193,7 +193,7 @@ def _checksum(call: Call) -> Answer:
         raise PathNotFound(f"{call.path} is a folder.")
     if _is_first_step(call.request):
         return _redirect(call.request)
-    with call.store.open_read(call.path) as file:
+    with call.store.open_read(call.path, known=entry) as file:
         return told({"FileChecksum": checksum.of_file(file, entry.size)})
 
 

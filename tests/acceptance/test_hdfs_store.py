@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -33,6 +34,28 @@ def test_it_finds_the_namenode_of_a_pair_that_answers(hdfs: HdfsBed, store: Stor
     pair = HdfsStore(["http://127.0.0.1:9", hdfs.url], hdfs.user)
     pair.write("/file", [b"x"])
     assert content(store, "/file") == b"x"
+
+
+def test_one_more_small_file_in_a_folder_takes_few_questions(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
+    store, asked = HdfsStore([hdfs.url], hdfs.user), list[str]()
+    send = store._client._session.request
+
+    def request(method: str, url: str, **more: Any) -> Any:
+        asked.append(f"{method} {more.get('params', {}).get('op')}")
+        return send(method, url, **more)
+
+    store.write("/many/one", [b"x"], owner="mira")
+    monkeypatch.setattr(store._client._session, "request", request)
+    store.write("/many/two", [b"x"], owner="mira")
+    assert len(asked) == 5, asked  # where to write, how long it is, whose it is, its mode, its name
+    assert (store.stat("/many/two").owner, store.stat("/many/two").mode) == ("mira", 0o644)
+    asked.clear()
+    with store.open_read("/many/two", known=store.stat("/many/two")) as file:
+        assert file.read() == b"x"
+    assert len([each for each in asked if "GETFILESTATUS" in each]) == 1, asked
+    HdfsStore([hdfs.url], hdfs.user).delete("/many", recursive=True)  # another process of the portal
+    store.write("/many/three", [b"x"], owner="mira")
+    assert store.stat("/many").owner == "mira"
 
 
 def test_in_safe_mode_it_reads_and_says_why_it_does_not_write(hdfs: HdfsBed, store: Store) -> None:

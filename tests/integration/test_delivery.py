@@ -20,7 +20,7 @@ from jobs import code_tar, delivery
 from jobs.models import Job
 from portal.models import User
 from portal.store import open_store
-from portal.store.base import Store, StoreUnavailable
+from portal.store.base import Entry, Store, StoreUnavailable
 from portal.store.local import LocalStore
 from tests.cluster import Cluster
 
@@ -41,7 +41,7 @@ class Flaky(LocalStore):
         super().__init__(root)
         self.healthy, self.read = healthy, 0
 
-    def open_read(self, path: str, offset: int = 0) -> BinaryIO:
+    def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
         self.read += 1
         if self.read > self.healthy:
             raise StoreUnavailable("The file store (HDFS) cannot be reached.")
@@ -147,7 +147,7 @@ def test_beyond_its_room_the_oldest_go_and_what_a_killed_worker_left(
 
 def test_code_that_changes_while_it_is_read_is_read_again(tmp_path: Path) -> None:
     class Shrinking(LocalStore):
-        def open_read(self, path: str, offset: int = 0) -> BinaryIO:
+        def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
             return io.BytesIO(b"x") if self.shrunk else super().open_read(path, offset)
 
         shrunk = True

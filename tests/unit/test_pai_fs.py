@@ -7,16 +7,17 @@ import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from portal.pai_fs import config, copying
 from portal.pai_fs.config import Config
 from portal.pai_fs.copying import copy
-from portal.pai_fs.errors import CheckFailed, GaveUp, PaiFsError, Unreachable
+from portal.pai_fs.errors import CheckFailed, GaveUp, NotFound, PaiFsError, Unreachable
 from portal.pai_fs.main import run
-from portal.pai_fs.places import File, Near, part_of, place
-from portal.pai_fs.remote import Remote
+from portal.pai_fs.places import Far, File, Near, part_of, place
+from portal.pai_fs.remote import Entry, Remote
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +185,47 @@ def test_folders_are_copied_as_cp_does(tmp_path: Path) -> None:
     with pytest.raises(PaiFsError, match="-f replaces"):
         take(source, Near(str(tmp_path / "third")), recursive=True, contents=True)
     take(source, Near(str(tmp_path / "third")), recursive=True, contents=True, force=True)
+
+
+class Asked:
+    """A portal that notes what it is asked, and keeps whatever it gets."""
+
+    is_portal = True
+
+    def __init__(self, there: dict[str, bool]) -> None:
+        self.there, self.calls = there, list[str]()
+
+    def find(self, path: str) -> Entry | None:
+        self.calls.append("find")
+        return Entry(path, self.there[path], 0, 0, "", "", 0, 0) if path in self.there else None
+
+    def list(self, path: str) -> list[Entry]:
+        self.calls.append("list")
+        if path not in self.there:
+            raise NotFound(path)
+        names = [name for name in self.there if name.rpartition("/")[0] == path]
+        return [Entry(name, self.there[name], 0, 0, "", "", 0, 0) for name in names]
+
+    def mkdirs(self, path: str) -> None:
+        self.calls.append("mkdirs")
+
+    def create_at_once(self, path: str, chunks: Iterator[bytes], *, overwrite: bool) -> None:
+        list(chunks)
+        self.calls.append("create")
+
+
+def test_each_small_file_takes_one_request(tmp_path: Path) -> None:
+    (tmp_path / "code").mkdir()
+    for number in range(20):
+        (tmp_path / "code" / f"{number}.py").write_text("x")
+    portal = Asked({"/users/mira": True})
+    far: Any = Far("/users/mira", cast(Remote, portal))
+    copy(Near(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
+    assert portal.calls.count("create") == 20 and len(portal.calls) <= 25, portal.calls
+    taken: Any = Far("/users/mira", cast(Remote, Asked({"/users/mira": True, "/users/mira/code": True,
+                                                          "/users/mira/code/7.py": False})))  # fmt: skip
+    with pytest.raises(PaiFsError, match=r"7\.py exists already"):
+        copy(Near(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
 
 
 def test_paths_in_the_store_have_no_host() -> None:

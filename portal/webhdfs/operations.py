@@ -15,11 +15,10 @@ from portal.store import delegation, open_store, rules
 from portal.store.accounts import Accounts
 from portal.store.base import BadPath, Entry, PathExists, PathNotFound, Store, find, names_of
 from portal.store.delegation import Delegation
-from portal.webhdfs import checksum, shapes, who
+from portal.webhdfs import addresses, checksum, shapes, who
 from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 
 PIECE = 1 << 18  # bytes of a download that wait for their client in memory
-_path_of: Callable[[str], str] = lambda path: path  # noqa: E731 - replaced by the app of jobs
 _NEVER = datetime.fromtimestamp(0, UTC)
 _RANGE = re.compile(r"bytes=(\d+)-(\d*)")
 _DOWNLOAD = {
@@ -101,7 +100,7 @@ class Call:
 
 
 def _respond(request: Request) -> Answer:
-    request = _completed(request)
+    request = addresses.completed(request)
     ops = _OPS.get(request.method)
     if ops is None or request.op not in ops:
         raise BadRequest(f"Invalid value for webhdfs parameter 'op': {request.op or 'none'} is no {request.method}.")
@@ -109,24 +108,6 @@ def _respond(request: Request) -> Answer:
     if not rights.allows(request.op, request.path):
         raise Forbidden("This token was made for something else.")
     return ops[request.op](Call(request, rights, open_store()))
-
-
-def older_paths_with(path_of: Callable[[str], str]) -> None:
-    """Called once, when the app of jobs is ready: it knows where a file is now that was elsewhere in older releases."""
-    global _path_of
-    _path_of = path_of
-
-
-def _completed(request: Request) -> Request:
-    """A token that is for one operation names it; so an address may have no more than the token."""
-    if request.method == "GET":
-        request = replace(request, path=_path_of(request.path))
-    if request.op or not (token := request.params.get("delegation")):
-        return request
-    found = delegation.read(token)
-    if found is None or len(found.ops) != 1:
-        return request
-    return replace(request, params={**request.params, "op": next(iter(found.ops))})
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------

@@ -8,8 +8,11 @@ session there and a stock sshd allows ten of them on one connection.
 from __future__ import annotations
 
 import os
+import re
 import socket
 import threading
+import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,9 +25,9 @@ from docker import APIClient
 from docker.errors import APIError, create_api_error_from_http_exception
 from docker.tls import TLSConfig
 from docker.transport import SSHHTTPAdapter
-from docker.transport.sshconn import SSHConnectionPool
+from docker.transport.sshconn import SSHConnection, SSHConnectionPool
 
-from clusters.docker_errors import FOREIGN
+from clusters.docker_errors import FOREIGN, short
 from clusters.runtime import FaultReason, RuntimeFault
 
 API_VERSION = "1.41"  # Docker 20.10, the oldest engine supported; asking for a fixed one costs no request
@@ -33,6 +36,10 @@ QUICK = 15.0
 SLOW = 120.0  # create and start take seconds on a busy host
 POOL = 64
 SSH_SESSIONS = 6  # below the 10 of a stock sshd
+DIAL = "docker system dial-stdio"
+_LOGINS = threading.BoundedSemaphore(4)
+_LOGIN_PAUSES = (0.3, 1.0, 2.0)  # seconds
+_DROPPED = re.compile(r"EOFError|ConnectionReset|protocol banner|Connection reset")
 KEEP_ALIVE = [
     (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
     (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
@@ -58,16 +65,23 @@ class Ways:
         self._process = os.getpid()
         self._lock = threading.Lock()
         self._kept: dict[str, APIClient] = {}
+        self._users: Counter[APIClient] = Counter()
+        self._retired: set[APIClient] = set()  # closed by the last who uses it
         self._version = ""
 
     @contextmanager
     def quick(self) -> Iterator[APIClient]:
+        client = self._keep("quick", self._timeout)
+        with self._lock:
+            self._users[client] += 1
         try:
-            yield self._keep("quick", self._timeout)
+            yield client
         except FOREIGN as error:
             if self._ssh and not isinstance(error, APIError):
-                self._forget()  # only a new connection gets through after one broke
+                self._retire("quick", client)  # only a new connection gets through after one broke
             raise
+        finally:
+            self._leave(client)
 
     @contextmanager
     def slow(self) -> Iterator[APIClient]:
@@ -94,10 +108,24 @@ class Ways:
             made.close()
         return kept
 
-    def _forget(self) -> None:
+    def _retire(self, purpose: str, client: APIClient) -> None:
+        """Nobody takes it any more. Who uses it just now is not cut off: one slow answer is no reason for the others
+        to fail."""
         with self._lock:
-            kept, self._kept = list(self._kept.values()), {}
-        for client in kept:
+            if self._kept.get(purpose) is client:
+                del self._kept[purpose]
+            self._retired.add(client)
+
+    def _leave(self, client: APIClient) -> None:
+        with self._lock:
+            self._users[client] -= 1
+            over = self._users[client] <= 0
+            if over:
+                del self._users[client]
+            closes = over and client in self._retired
+            if closes:
+                self._retired.discard(client)
+        if closes:
             client.close()
 
     def _client(self, timeout: float) -> APIClient:
@@ -106,6 +134,12 @@ class Ways:
             return client
         try:
             self._version = wanted_version(client)
+        except FOREIGN as error:
+            said = said_over_ssh(client) if self._ssh and not isinstance(error, APIError) else ""
+            client.close()
+            if said:
+                raise _unreachable(self._endpoint, said) from error
+            raise
         except BaseException:
             client.close()
             raise
@@ -128,6 +162,18 @@ def wanted_version(client: APIClient) -> str:
             permanent=True,
         )
     return oldest if _number(oldest) > _number(API_VERSION) else API_VERSION
+
+
+def said_over_ssh(client: APIClient) -> str:
+    """What the command says by which Docker is reached over SSH, once the login has worked; empty when nothing."""
+    try:
+        with _ssh_adapter(client).session() as channel:
+            channel.settimeout(CONNECT)
+            channel.exec_command(f"{DIAL} </dev/null")
+            words = short(channel.makefile_stderr("rb").read(2000).decode(errors="replace"))
+    except FOREIGN:
+        return ""
+    return f"the login works, but there {DIAL!r} says: {words}" if words else ""
 
 
 def url(api: APIClient, path: str) -> str:
@@ -200,12 +246,35 @@ class _TcpAdapter(requests.adapters.HTTPAdapter):
         super().init_poolmanager(*args, **kwargs, socket_options=KEEP_ALIVE)
 
 
+class _SSHConnection(SSHConnection):
+    def __init__(self, adapter: _SSHAdapter, timeout: float) -> None:
+        super().__init__(timeout=timeout, host="localhost")
+        self._adapter = adapter
+
+    def connect(self) -> None:
+        self.sock = self._adapter.session()
+        self.sock.settimeout(self.timeout)
+        self.sock.exec_command(DIAL)
+
+
+class _SSHPool(SSHConnectionPool):
+    def __init__(self, adapter: _SSHAdapter, timeout: float, size: int) -> None:
+        super().__init__(timeout=timeout, maxsize=size)
+        self._adapter = adapter
+
+    def _new_conn(self) -> _SSHConnection:
+        return _SSHConnection(self._adapter, self.timeout)
+
+
 class _SSHAdapter(SSHHTTPAdapter):
     """The library's adapter with deadlines, keep-alive, keys of the node's own and one pool (the library opens one for
     each URL, and every idle connection in it is a session of sshd)."""
 
     def __init__(self, endpoint: str, folder: Path | None, timeout: float) -> None:
         self._folder = folder
+        self._endpoint = endpoint
+        self._old: list[paramiko.SSHClient] = []
+        self._renewing = threading.Lock()
         super().__init__(endpoint, timeout=timeout, max_pool_size=SSH_SESSIONS)
         self._pool: SSHConnectionPool | None = None
 
@@ -222,19 +291,60 @@ class _SSHAdapter(SSHHTTPAdapter):
         self.ssh_params.update(timeout=CONNECT, banner_timeout=CONNECT, auth_timeout=CONNECT, channel_timeout=CONNECT)
 
     def _connect(self) -> None:
-        super()._connect()
+        """A stock sshd drops some of more than ten logins at once: few are begun, and a dropped one again."""
+        with _LOGINS:
+            for pause in (*_LOGIN_PAUSES, None):
+                try:
+                    super()._connect()
+                    break
+                except (EOFError, ConnectionResetError, paramiko.SSHException) as error:
+                    if pause is None or not _DROPPED.search(f"{type(error).__name__}: {error}"):
+                        raise
+                    time.sleep(pause)
         self.ssh_client.get_transport().set_keepalive(10)
+
+    def session(self) -> paramiko.Channel:
+        """A session of its own. sshd allows few on one connection, and counts those that a time-out left behind until
+        their command has ended: then on a new connection. Nothing was sent on a session that did not open."""
+        transport = self.ssh_client.get_transport()
+        try:
+            return transport.open_session(timeout=CONNECT)
+        except (paramiko.SSHException, EOFError):
+            self._connect_anew(transport)
+            return self.ssh_client.get_transport().open_session(timeout=CONNECT)
+
+    def _connect_anew(self, failed: paramiko.Transport) -> None:
+        with self._renewing:
+            if self.ssh_client.get_transport() is not failed:
+                return  # somebody was quicker
+            self._old.append(self.ssh_client)  # others still read from it
+            self._create_paramiko_client(self._endpoint)
+            self._connect()
+
+    def close(self) -> None:
+        super().close()
+        for client in self._old:
+            client.close()
 
     def get_connection(self, url: str, proxies: object = None) -> SSHConnectionPool:
         with self.pools.lock:
             if self._pool is None:
-                self._pool = SSHConnectionPool(self.ssh_client, self.timeout, SSH_SESSIONS, self.ssh_host)
+                self._pool = _SSHPool(self, self.timeout, SSH_SESSIONS)
                 self._pool.block = True
             return self._pool
 
 
 def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
+
+
+def _ssh_adapter(client: APIClient) -> _SSHAdapter:
+    adapter: _SSHAdapter = client.get_adapter(client.base_url)
+    return adapter
+
+
+def _unreachable(endpoint: str, why: str) -> RuntimeFault:
+    return RuntimeFault(f"The Docker engine at {endpoint} cannot be reached: {why}", reason=FaultReason.UNREACHABLE)
 
 
 def _bad_endpoint(sentence: str) -> RuntimeFault:

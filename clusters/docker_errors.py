@@ -15,6 +15,7 @@ import paramiko
 import requests
 import urllib3
 from docker.errors import APIError, DockerException
+from paramiko.ssh_exception import NoValidConnectionsError
 
 from clusters.runtime import FaultReason, RuntimeFault
 
@@ -88,7 +89,11 @@ WAY: tuple[tuple[str, bool, str], ...] = (
     (r"CERTIFICATE_VERIFY_FAILED", True, "its certificate is not from the CA of the node's TLS keys."),
     (r"(BAD|UNKNOWN|EXPIRED|REVOKED)_(CERTIFICATE|CA)|CERTIFICATE_REQUIRED", True, "it does not take our certificate."),
     (r"WRONG_VERSION_NUMBER|record layer failure", True, "it does not speak TLS."),
-    (r"AuthenticationException|Authentication failed|No authentication methods", True, "it does not take our SSH key."),
+    (
+        r"AuthenticationException|Authentication failed|No authentication methods",
+        True,
+        "it does not take our SSH key for that user.",
+    ),
     (r"not found in known_hosts|BadHostKey|does not match", True, "its SSH host key is not the known one."),
     (r"Connection refused", False, "nothing listens there."),
     (r"Name or service not known|getaddrinfo|name resolution", False, "its name is not known."),
@@ -148,5 +153,7 @@ def _chain(error: BaseException | None) -> str:
     parts: list[str] = []
     while error is not None and len(parts) < 6:
         parts.append(f"{type(error).__name__}: {error}")
+        if isinstance(error, NoValidConnectionsError):  # it has tried several addresses and tells of none
+            parts += [str(tried) for tried in error.errors.values()]
         error = error.__cause__ or error.__context__
     return " | ".join(parts)

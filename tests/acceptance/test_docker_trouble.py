@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from docker.types import LogConfig
+from paramiko import ChannelException
 
 from clusters import docker_request
 from clusters.runtime import LABEL_HOLD, ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
@@ -169,3 +170,18 @@ def test_an_image_with_a_label_and_a_failing_health_check_is_not_held(near: Dock
     status = near.runtime.list(doubted=True)[0]
     assert (status.held, status.labels[LABEL_HOLD]) == (False, "")
     assert "Health" not in near.sdk.api.inspect_container(asked.name)["State"]
+
+
+def test_sessions_that_sshd_has_no_more_of_cost_nobody_an_answer(docker_engine: BedNode, sample_image: str) -> None:
+    """sshd allows ten on one connection, and counts those that a time-out left behind."""
+    runtime = runtime_at(docker_engine, "ssh")
+    runtime.info()
+    with runtime._ways.quick() as api:
+        transport = api.get_adapter(api.base_url).ssh_client.get_transport()
+        left_behind = []
+        with pytest.raises(ChannelException):
+            for _ in range(11):
+                left_behind.append(transport.open_session())
+        assert runtime.list() == runtime.list()
+    for channel in left_behind:
+        channel.close()

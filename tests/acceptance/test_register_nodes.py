@@ -124,12 +124,25 @@ def test_it_says_which_part_of_the_way_is_wrong(host: OneHost, root: APIClient, 
         (tcp | {"tls": make_keys()}, "certificate"),
         (tcp | {"endpoint": f"tcp://{host.address}:2399"}, "nothing listens there"),
         ({"name": "x", "endpoint": f"unix://{tmp_path}/docker.sock"}, "there is no such socket"),
-        ({"name": "x", "endpoint": "ssh://root@127.0.0.1:9"}, "cannot be reached"),
+        ({"name": "x", "endpoint": "ssh://root@127.0.0.1:9"}, "nothing listens there"),
+        ({"name": "x", "endpoint": f"ssh://nobodyhere@{host.address}"}, "does not take our SSH key for that user"),
     ]
     for body, words in wrong:
         answer = root.post(URL, body, format="json")
         assert (answer.status_code, words in answer.json()["message"]) == (400, True), answer.json()
     assert not Node.objects.exists()
+
+
+def test_it_says_what_a_user_without_docker_is_told(host: OneHost, root: APIClient) -> None:
+    keys = host.folder / "nodes" / "n1" / "ssh" / "authorized_keys"
+    key = keys.read_text()
+    keys.write_text(f'command="echo permission denied while trying to connect to the socket >&2; exit 1" {key}')
+    try:
+        answer = root.post(URL, bodies(host)["ssh"], format="json")
+    finally:
+        keys.write_text(key)
+    said = "the login works, but there 'docker system dial-stdio' says: permission denied while trying to connect"
+    assert (answer.status_code, said in answer.json()["message"]) == (400, True), answer.json()
 
 
 def test_it_gives_up_on_a_frozen_host(host: OneHost, root: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,6 +166,7 @@ def test_it_refuses_a_host_of_a_swarm(host: OneHost, root: APIClient) -> None:
 
 def test_it_finds_the_engine_of_docker_host_at_the_first_start(host: OneHost, root: APIClient, settings: Any) -> None:
     settings.DOCKER_HOST = host.socket
+    host.docker("image", "rm", "--force", "longshore/sample:1")
     told: list[str] = []
     first_start.prepare(say=told.append)
     assert Node.objects.get().name == "local"

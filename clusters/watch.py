@@ -180,8 +180,8 @@ class Watch:
 
 
 def _is_ours(status: ContainerStatus) -> bool:
-    """Not another portal's that shares the engine."""
-    return status.labels.get(LABEL_INSTANCE, settings.INSTANCE) == settings.INSTANCE
+    """Not another portal's that shares the engine, nor one that only bears a label like ours."""
+    return status.labels.get(LABEL_INSTANCE) == settings.INSTANCE
 
 
 def _told(look: Look) -> tuple[object, ...]:

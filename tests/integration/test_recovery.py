@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.conf import settings
 
 from clusters.fake_runtime import FakeLog
 from clusters.models import Node
@@ -283,7 +284,7 @@ def _strange(labels: dict[str, str]) -> ContainerRequest:
 
 
 def test_a_stranger_with_our_label_is_removed_after_a_grace_period(cluster: Cluster) -> None:
-    cluster.add_node().ensure(_strange({LABEL_TASK: "4711"}))
+    cluster.add_node().ensure(_strange({LABEL_TASK: "4711", LABEL_INSTANCE: settings.INSTANCE}))
     cluster.settle()
     assert len(cluster.containers()) == 1
     assert Event.objects.filter(kind="container.stranger", node="n1").count() == 1
@@ -292,8 +293,9 @@ def test_a_stranger_with_our_label_is_removed_after_a_grace_period(cluster: Clus
     assert cluster.containers() == []
 
 
-def test_another_portal_s_container_is_never_touched(cluster: Cluster) -> None:
-    cluster.add_node().ensure(_strange({LABEL_TASK: "4711", LABEL_INSTANCE: "somebody else"}))
+@pytest.mark.parametrize("labels", [{LABEL_INSTANCE: "somebody else"}, {}])
+def test_a_container_that_is_not_this_portal_s_is_never_touched(cluster: Cluster, labels: dict[str, str]) -> None:
+    cluster.add_node().ensure(_strange({LABEL_TASK: "4711", **labels}))
     cluster.settle()
     cluster.ahead(3600)
     cluster.settle()

@@ -48,12 +48,15 @@ def cluster_job(cluster: Cluster) -> Any:
     return job
 
 
+@pytest.mark.parametrize("change", [{"is_active": False}, {"is_admin": True}])
 @pytest.mark.parametrize("path", ["/stream/page?page=home", "/stream/logs/alice/hello?task=worker-0"])
-def test_a_stream_ends_when_its_reader_is_switched_off(site: str, bob: User, job: Cluster, path: str) -> None:
+def test_a_stream_ends_when_its_reader_is_switched_off_or_becomes_somebody_else(
+    site: str, bob: User, job: Cluster, path: str, change: dict[str, bool]
+) -> None:
     with httpx.stream("GET", f"{site}{path}", cookies={"longshore": session_of(bob)}, timeout=20) as answer:
         lines = answer.iter_lines()
         next(lines)
-        User.objects.filter(pk=bob.pk).update(is_active=False)
+        User.objects.filter(pk=bob.pk).update(**change)
         for _ in lines:
             pass  # ends by itself
 

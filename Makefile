@@ -1,4 +1,4 @@
-.PHONY: help run test bench lint lock
+.PHONY: help run test chaos bench lint lock
 .DEFAULT_GOAL := help
 PYTHON = .venv/bin/python
 COMPILE = .venv/bin/uv pip compile --quiet --universal --generate-hashes --no-emit-index-url --no-header --python-version 3.11
@@ -13,6 +13,10 @@ run: ## start the portal; everything it needs is set up first
 test: ## lint and every test; parts the machine lacks are skipped, unless LONGSHORE_REQUIRE names them
 	@scripts/setup test
 	@exec $(PYTHON) -m tests.lanes $(ARGS)
+
+chaos: ## random jobs on three Docker nodes while everything is broken (ARGS="--jobs 300 --faults 60 --seed 7 --database postgres")
+	@scripts/setup test
+	@exec $(PYTHON) -m tests.chaos $(ARGS)
 
 bench: ## measure, and print the figures as ratios taken in one run
 	@scripts/setup test

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from clusters.placement import Blocker, Demand, Free, Mark, NodeView, Room, bars, copies, idle
+from clusters.placement import Blocker, Demand, Free, Mark, NodeView, PortDemand, Room, bars, copies, idle
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
@@ -141,15 +141,25 @@ def _ports(frees: Sequence[Free], shape: Demand) -> Blocker | None:
         return None
     fixed = [port for port in shape.ports if port.begin_at]
     if fixed:
-        wanted = ", ".join(
-            str(port.begin_at) if port.number == 1 else f"{port.begin_at}-{port.begin_at + port.number - 1}"
-            for port in fixed
-        )
+        wanted = _numbers(fixed)
+        if refused := [port for port in fixed if not any(free.node.gives(port) for free in frees)]:
+            return Blocker("ports", f"{_not_given(refused)}; {shape.role} asks for exactly that.", need=wanted)
         return Blocker(
             "ports", f"Port {wanted} is taken on every node; {shape.role} asks for exactly that.", need=wanted
         )
     number = sum(port.number for port in shape.ports)
     return Blocker("ports", f"No node has {number} free ports left for {shape.role}.", need=str(number))
+
+
+def _numbers(fixed: Sequence[PortDemand]) -> str:
+    return ", ".join(
+        str(port.begin_at) if port.number == 1 else f"{port.begin_at}-{port.begin_at + port.number - 1}"
+        for port in fixed
+    )
+
+
+def _not_given(refused: Sequence[PortDemand]) -> str:
+    return f"No node gives out port {_numbers(refused)}"
 
 
 def _gang(frees: Sequence[Free], demands: Sequence[Demand]) -> Blocker:
@@ -178,6 +188,9 @@ def _no_node(nodes: Sequence[NodeView]) -> Blocker:
 
 
 def _no_node_ever(idles: Sequence[Free], shape: Demand) -> Blocker:
+    fixed = [port for port in shape.ports if port.begin_at]
+    if refused := [port for port in fixed if not any(free.node.gives(port) for free in idles)]:
+        return Blocker("never", f"{_not_given(refused)}; {shape.role} asks for exactly that.", need=_numbers(fixed))
     nearest = min(idles, key=lambda free: (sum(short for short, _ in _lacks(free, shape)), free.node.name))
     lacks = " and ".join(text for _, text in _lacks(nearest, shape)) or "ports outside what it may give"
     return Blocker(

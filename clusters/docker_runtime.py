@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import IO, Any
@@ -31,7 +32,10 @@ from clusters.docker_request import FUSE, LABEL_MARK, archive, archived_files, c
 from clusters.docker_seen import Seen, due, has_news
 from clusters.docker_status import engine_info, inspected, moment
 from clusters.runtime import (
+    KILLED_FOR_MEMORY,
     LABEL_TASK,
+    OWN_255,
+    OWN_EXIT,
     ContainerRequest,
     ContainerStatus,
     EngineInfo,
@@ -188,7 +192,7 @@ class DockerRuntime:
                 found[id] = seen
                 continue
             with suppress(NotFound):
-                found[id] = Seen(inspected(api.inspect_container(id)), time.monotonic())
+                found[id] = Seen(_with_own_exit(api, inspected(api.inspect_container(id))), time.monotonic())
         return found
 
     def _look_closer(self, api: APIClient, seen: dict[str, Seen], *, doubted: bool) -> None:
@@ -204,7 +208,7 @@ class DockerRuntime:
                 if isinstance(silent, requests.Timeout):
                     return
             else:
-                seen[id] = Seen(inspected(answer), time.monotonic())
+                seen[id] = Seen(_with_own_exit(api, inspected(answer)), time.monotonic())
 
     def _is_beheaded(self, name: str, first: str) -> bool:
         """A log that does not begin with its mark; one without it from the start (the image has no shell) begins at
@@ -278,3 +282,12 @@ class DockerRuntime:
             except APIError as error:
                 if error.status_code != 409:  # its removal is already in progress
                     raise
+
+
+def _with_own_exit(api: APIClient, status: ContainerStatus) -> ContainerStatus:
+    """Asked in two of 256 cases."""
+    if status.exit_code not in (KILLED_FOR_MEMORY, OWN_255):
+        return status
+    path = url(api, f"/containers/{status.id}/archive")
+    answer = api.head(path, params={"path": OWN_EXIT}, timeout=(CONNECT, api.timeout))
+    return replace(status, own_exit=answer.status_code == 200)

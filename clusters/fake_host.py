@@ -103,9 +103,11 @@ class FakeHost:
         with self._changed:
             self._rules.insert(0, (image, contains, behaviour))
 
-    def finish(self, name: str, code: int = 0, *, oom: bool = False, error: str = "") -> None:
-        """The container's process ends now."""
+    def finish(self, name: str, code: int = 0, *, oom: bool = False, error: str = "", own: bool = False) -> None:
+        """The container's process ends now. ``own``: its start script has left OWN_EXIT."""
         with self._changed:
+            container = self._containers[name]
+            container.status = replace(container.status, own_exit=own)
             self._exit(self._containers[name], code, oom=oom, error=error)
 
     def hold(self, name: str, code: int = 1) -> None:

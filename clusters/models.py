@@ -28,6 +28,7 @@ class Node(models.Model):
     gpus = models.JSONField(default=list)  # [{"id": "0", "type": "A100"}]
     port_from = models.PositiveIntegerField(default=30000)
     port_to = models.PositiveIntegerField(default=39999)  # inclusive
+    fixed_ports = models.JSONField(default=list)  # [[6000, 6100]]: beside these, what a config may ask for by number
     network = models.CharField(max_length=8, default="host")  # host | bridge
     labels = models.JSONField(default=dict)
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)

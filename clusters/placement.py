@@ -61,6 +61,7 @@ class NodeView:
     port_from: int
     port_to: int
     network: str = "host"
+    fixed_ports: tuple[tuple[int, int], ...] = ()  # beside that range: what a config may ask for by number
     offered: bool = True
     why_not: str = ""  # "unreachable since 14:21" | "cordoned"
     used_cpus: int = 0
@@ -70,6 +71,11 @@ class NodeView:
     held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # of quarantine, as last written down
     images: frozenset[str] = frozenset()  # those it is known to have, in canonical names
     marks: tuple[Mark, ...] = ()
+
+    def gives(self, port: PortDemand) -> bool:
+        """Whether a config may ask for exactly these ports here."""
+        ranges = ((self.port_from, self.port_to), *self.fixed_ports)
+        return all(any(first <= number <= last for first, last in ranges) for number in ports_of(port))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +141,12 @@ class Free:
         return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus)
 
     def has_ports(self, ports: Iterable[PortDemand]) -> bool:
-        return all(not port.begin_at or self.ports.isdisjoint(_range(port)) for port in ports) and (
+        return all(not port.begin_at or self._has_exactly(port) for port in ports) and (
             self.free_port_count() >= sum(port.number for port in ports if not port.begin_at)
         )
+
+    def _has_exactly(self, port: PortDemand) -> bool:
+        return self.ports.isdisjoint(ports_of(port)) and self.node.gives(port)
 
     def free_port_count(self) -> int:
         return self.node.port_to - self.node.port_from + 1 - len(self.ports)  # at worst: all taken ones are in range
@@ -170,7 +179,7 @@ class Free:
         job does not get a port that the last one has just let go."""
         taken: dict[str, list[int]] = {}
         for demand in sorted(demands, key=lambda port: not port.begin_at):
-            taken[demand.label] = list(_range(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
+            taken[demand.label] = list(ports_of(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
             self.ports.update(taken[demand.label])
         return taken
 
@@ -368,7 +377,7 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
     return min(most, gpus // shape.gpus) if shape.gpus else most
 
 
-def _range(port: PortDemand) -> range:
+def ports_of(port: PortDemand) -> range:
     return range(port.begin_at, port.begin_at + port.number)
 
 

@@ -28,6 +28,9 @@ LABEL_PORTS = "longshore.ports"  # "30000,30001"
 LABEL_HOLD = "longshore.hold"  # "1": it tells when it is only kept, see ContainerRequest.hold_file
 
 
+# What a start script tells with an exit code, unless it left the file: then the command itself ended so.
+KILLED_FOR_MEMORY, OWN_255 = 222, 223
+OWN_EXIT = "/pai/log/own-exit"
 LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
 
 
@@ -136,6 +139,7 @@ class ContainerStatus:
     phase: Phase
     labels: Mapping[str, str]
     exit_code: int | None = None
+    own_exit: bool = False  # KILLED_FOR_MEMORY or OWN_255 is the command's own code
     oom_killed: bool = False
     error: str = ""
     started_at: datetime | None = None

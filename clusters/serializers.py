@@ -101,6 +101,8 @@ GpuType = Annotated[str, Field(max_length=256), AfterValidator(_no_space)]
 Pem = Annotated[str, Field(min_length=1, max_length=65_536)]
 LabelValue = Annotated[str, Field(max_length=256), AfterValidator(_printable)]
 Port = Annotated[int, Field(ge=1024, le=65_535)]
+AnyPort = Annotated[int, Field(ge=1, le=65_535)]
+FixedPorts = Annotated[list[AnyPort], Field(min_length=2, max_length=2), AfterValidator(_range)]
 
 
 class Body(BaseModel):
@@ -132,6 +134,7 @@ class NodeChange(Body):
     cpuNumber: int | None = Field(None, ge=1, le=65_536)
     memoryMB: int | None = Field(None, ge=64, le=2**31 - 1)
     portRange: Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(_range)] | None = None
+    fixedPorts: Annotated[list[FixedPorts], Field(max_length=64)] | None = None
     network: Literal["host", "bridge"] | None = None
     labels: Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)] | None = None
     tls: Tls | None = None
@@ -219,6 +222,7 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, An
         },
         "gpus": [{**gpu, "inUse": gpu["id"] in used, "held": gpu["id"] in held} for gpu in node.gpus],
         "portRange": [node.port_from, node.port_to],
+        "fixedPorts": node.fixed_ports,
         "network": node.network,
         "labels": node.labels,
         "dockerVersion": node.docker_version,

@@ -169,6 +169,8 @@ def _take_body(node: Node, body: NodeChange) -> None:
         gpus = [{"id": gpu["id"], "type": body.gpuType} for gpu in node.gpus]
     if body.portRange is not None:
         node.port_from, node.port_to = body.portRange
+    if body.fixedPorts is not None:
+        node.fixed_ports = body.fixedPorts
     given: dict[str, Any] = {
         "address": body.address,
         "cpus": body.cpuNumber,
@@ -221,7 +223,8 @@ def _create(node: Node, who: str, ip: str | None) -> Node:
 
 
 def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, who: str, ip: str | None) -> Node:
-    fields = ["address", "cpus", "memory_mb", "gpus", "port_from", "port_to", "network", "labels", "updated_at"]
+    fields = ["address", "cpus", "memory_mb", "gpus", "port_from", "port_to", "fixed_ports", "network", "labels"]
+    fields.append("updated_at")
     with transaction.atomic():
         _one_writer()
         node = find_node(old.name, lock=True)

@@ -38,6 +38,7 @@ class NodeObject(BaseModel):
     resourcesUsed: Resources
     gpus: list[NodeGpu]
     portRange: list[int]
+    fixedPorts: list[list[int]] = Field(description="Beside that range: ports that a config may ask for by number.")
     network: Literal["host", "bridge"]
     labels: dict[str, str]
     dockerVersion: str

@@ -192,8 +192,9 @@ fi
 while [ "$ls_stopping" ] && group_lives; do
     sleep 0.1 || sleep 1
 done
-# Two codes that nobody uses, read by exits.py. 255 is what an engine says of a container that was lost with its host;
+# Two codes for what exit codes cannot say, read by exits.py; a command's own are told apart by a file. 255 is what an engine says of a container that was lost with its host;
 # and of a container that ends at once it often misses that its command was killed for its memory.
+case $ls_code in 222 | 223) (: >"$ls_pai/log/own-exit") ;; esac
 [ "$ls_code" -ne 255 ] || ls_code=223
 [ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_code=222
 exit "$ls_code"

@@ -17,14 +17,14 @@ from django.utils import timezone
 
 from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
-from clusters.placement import Blocker
+from clusters.placement import Blocker, NodeView, PortDemand
 from clusters.queries import load_idle_nodes, load_nodes
 from jobs import jsonc, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.demands import demands
 from jobs.models import Event, Job
-from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, JobSpec, read_config, read_value
+from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, IsGiven, JobSpec, read_config, read_value
 from portal import wake
 from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import AuditEvent, User
@@ -48,9 +48,21 @@ def submit(
 def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
     """The text to keep and what it says. Raises InvalidConfig or TooLarge."""
     if isinstance(config, str):
-        return config, read_config(config, name_from_url=name_from_url, username=username)
-    spec = read_value(config, name_from_url=name_from_url, username=username)
+        return config, read_config(config, name_from_url=name_from_url, username=username, is_given=_given_ports())
+    spec = read_value(config, name_from_url=name_from_url, username=username, is_given=_given_ports())
     return json.dumps(config, indent=2, ensure_ascii=False), spec
+
+
+def _given_ports() -> IsGiven:
+    """Whether any node gives out fixed ports; without a node, who knows. Nodes are read when a config has some."""
+    found: list[Sequence[NodeView]] = []
+
+    def is_given(first: int, number: int) -> bool:
+        if not found:
+            found.append(load_idle_nodes())
+        return not found[0] or any(node.gives(PortDemand("", first, number)) for node in found[0])
+
+    return is_given
 
 
 def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, NoReturn
 
 from pydantic import (
@@ -37,6 +37,8 @@ MAX_TASKS = 500_000  # of all roles together
 INT_MAX = 2**31 - 1  # what the v1 launcher could hold
 DEFAULT_VIRTUAL_CLUSTER = "default"
 PORT_MAX = spec_problems.PORT_MAX
+
+IsGiven = Callable[[int, int], bool]
 
 Int = Annotated[int, BeforeValidator(coerce.integer)]
 Text = Annotated[str, Field(strict=True)]
@@ -161,10 +163,17 @@ class JobSpec(_Spec):
         return cls.model_validate(data, by_alias=True, by_name=False, context=coerce.STORED)
 
 
-def read_config(text: str, *, name_from_url: str | None = None, username: str = "") -> JobSpec:
+def _any_port(first: int, number: int) -> bool:
+    return True
+
+
+def read_config(
+    text: str, *, name_from_url: str | None = None, username: str = "", is_given: IsGiven = _any_port
+) -> JobSpec:
     """The job that ``text`` (JSON, comments and trailing commas allowed) asks for.
 
     ``name_from_url`` wins over the name in the text; with ``username`` the full name's length is checked too.
+    ``is_given``: whether any node gives out so many fixed ports from the first on.
     Raises TooLarge above MAX_CONFIG_BYTES, InvalidConfig with every problem otherwise; its code is None when the text
     is not JSON at all.
     """
@@ -177,10 +186,12 @@ def read_config(text: str, *, name_from_url: str | None = None, username: str = 
     except jsonc.NotJson as fault:
         problem = Problem(fault.line, fault.column, "", fault.message)
         raise InvalidConfig(fault.v1, [problem], code=None if fault.is_syntax else BadRequest.code) from None
-    return _read(document, name_from_url, username)
+    return _read(document, name_from_url, username, is_given)
 
 
-def read_value(value: object, *, name_from_url: str | None = None, username: str = "") -> JobSpec:
+def read_value(
+    value: object, *, name_from_url: str | None = None, username: str = "", is_given: IsGiven = _any_port
+) -> JobSpec:
     """The same for a body that is already decoded (a form); its problems have no line and column (0)."""
     try:
         text = json.dumps(value, ensure_ascii=False)  # escapes would count against the size limit
@@ -188,7 +199,7 @@ def read_value(value: object, *, name_from_url: str | None = None, username: str
         message = "The config must be made of texts, numbers, lists and objects."
         raise InvalidConfig('"value" must be an object', [Problem(0, 0, "", message)]) from None
     try:
-        return read_config(text, name_from_url=name_from_url, username=username)
+        return read_config(text, name_from_url=name_from_url, username=username, is_given=is_given)
     except InvalidConfig as invalid:
         placeless = [Problem(0, 0, problem.path, problem.message) for problem in invalid.problems]
         raise InvalidConfig(invalid.message, placeless) from None
@@ -215,7 +226,7 @@ _JOB_OR_USER = re.compile(r"\$PAI_(JOB_NAME|USER_NAME|USERNAME)(?!\w)", re.ASCII
 _LEVELS: dict[int, type[_Spec]] = {1: JobSpec, 3: RoleSpec, 5: PortSpec}  # by length of an unknown field's location
 
 
-def _read(document: jsonc.Document, name_from_url: str | None, username: str) -> JobSpec:
+def _read(document: jsonc.Document, name_from_url: str | None, username: str, is_given: IsGiven) -> JobSpec:
     errors: list[spec_v1.Error] = []
     try:
         spec = _validate(document.value)
@@ -224,7 +235,7 @@ def _read(document: jsonc.Document, name_from_url: str | None, username: str) ->
         errors += _name_length(spec.job_name, username)
     except ValidationError as invalid:
         errors += [_known_fields(error) for error in invalid.errors(include_url=False) if not _is_hollow(error)]
-    errors += spec_problems.across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX)
+    errors += spec_problems.across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX, is_given=is_given)
     if errors or document.faults:
         _refuse(errors, document)
     return spec

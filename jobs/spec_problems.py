@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs import jsonc, spec_coerce
@@ -22,6 +22,7 @@ _PATTERNS = {
 }
 _SPACELESS = {r"^\S+$", r"^\S*$"}
 PORT_MAX = 65_535
+MAX_PORTS = 100  # of one task, beside the http and ssh that it always has
 HIDDEN = "(secret)"  # what a kept config has in place of a secret's value
 MAX_SECRETS = 30_000  # bytes, of all of a job
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
@@ -90,9 +91,12 @@ _WANTED = {
 }
 
 
-def across(value: Any, *, max_tasks: int, max_gpus: int) -> Iterator[Error]:
+def across(
+    value: Any, *, max_tasks: int, max_gpus: int, is_given: Callable[[int, int], bool] = lambda first, number: True
+) -> Iterator[Error]:
     """What no single value shows: counts, names used twice, ports past the end, totals. ``value`` is the decoded
-    config, right or wrong; whatever has the wrong type is passed over, pydantic has told of it."""
+    config, right or wrong; whatever has the wrong type is passed over, pydantic has told of it. ``is_given``: whether
+    any node gives out so many ports from the first on."""
     roles = _dicts(_field(value, "taskRoles"))
     yield from _twice(roles, ("taskRoles",), "name", "role")
     for at, role in roles:
@@ -100,6 +104,8 @@ def across(value: Any, *, max_tasks: int, max_gpus: int) -> Iterator[Error]:
         ports = _dicts(_field(role, "portList"))
         yield from _twice(ports, ("taskRoles", at, "portList"), "label", "port")
         yield from (error for i, port in ports for error in _port_range(port, ("taskRoles", at, "portList", i)))
+        yield from _fixed_ports(ports, ("taskRoles", at, "portList"), is_given)
+        yield from _port_count(ports, ("taskRoles", at, "portList"))
     yield from _secrets(value)
     yield from _totals([role for _, role in roles], max_tasks, max_gpus)
 
@@ -156,6 +162,32 @@ def _port_range(port: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
         told = f"The ports {begin} to {begin + number - 1} do not exist: the highest port is {PORT_MAX}."
         v1 = f"must be less than or equal to {PORT_MAX - begin + 1}"
         yield _error("port_range", (*loc, "portNumber"), number, sentence=told, v1=v1)
+
+
+def _fixed_ports(
+    ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc, is_given: Callable[[int, int], bool]
+) -> Iterator[Error]:
+    for at, port in ports:
+        first, number = _integer(port, "beginAt", 0), _integer(port, "portNumber", 1)
+        if not first or not number or first < 0 or not 0 < number <= MAX_PORTS or first + number - 1 > PORT_MAX:
+            continue
+        if not is_given(first, number):
+            which = f"port {first}" if number == 1 else f"ports {first} to {first + number - 1}"
+            told = f"No node gives out {which}; use beginAt 0 for free ports, or ask an admin to allow these on a node."
+            v1 = "must be 0 or a port that a node gives out"
+            yield _error("fixed_port", (*loc, at, "beginAt"), first, sentence=told, v1=v1)
+
+
+def _port_count(ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc) -> Iterator[Error]:
+    total = 0
+    for at, port in ports:
+        number = max(_integer(port, "portNumber", 1) or 0, 0)
+        total += number
+        if number <= PORT_MAX and total > MAX_PORTS:
+            told = f"A task may have {MAX_PORTS} ports; with these it asks for {total}."
+            v1 = f"must be less than or equal to {max(MAX_PORTS - total + number, 0)}"
+            yield _error("port_count", (*loc, at, "portNumber"), number, sentence=told, v1=v1)
+            return
 
 
 def _totals(roles: Sequence[Mapping[str, Any]], max_tasks: int, max_gpus: int) -> Iterator[Error]:

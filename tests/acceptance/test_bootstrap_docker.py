@@ -92,6 +92,13 @@ def test_a_command_writes_to_two_streams_and_ends_with_its_own_code(task: Task) 
     assert task.log("stderr") == "err\n"
 
 
+@pytest.mark.parametrize("code", [exits.KILLED_FOR_MEMORY, exits.OWN_255, 255])
+def test_no_code_of_a_command_is_taken_for_ours(task: Task, code: int) -> None:
+    task.start(f"exit {code}")
+    exit_ = exits.classify(task.end(), 100)
+    assert (exit_.raw_code, exit_.blame, exit_.oom) == (code, "your job", False)
+
+
 def test_logins_find_the_variables_in_the_containers_environment_file(task: Task) -> None:
     task.start(". /etc/environment; echo $PAI_CONTAINER_HOST_PORT_LIST; cat /etc/environment")
     assert task.end().exit_code == 0

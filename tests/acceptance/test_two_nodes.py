@@ -9,10 +9,11 @@ import pytest
 from tests.acceptance.portal import ENDS, Json, Portal, config, container_of, containers, free_port, remove_containers
 from tests.acceptance.witness import times, witness
 from tests.bed.docker_bed import Bed, BedNode
-from tests.helpers import until
+from tests.helpers import patience, until
 
 pytestmark = pytest.mark.docker
 GPUS = 4
+ANY = [[1024, 65_535]]
 FOREVER = "echo ready; while :; do sleep 1; done"
 GANG = """
 mkdir /tmp/www
@@ -62,7 +63,8 @@ def nothing_left(portal: Portal) -> Iterator[None]:
 
 
 def register(portal: Portal, way: str, node: BedNode) -> None:
-    body: Json = {"name": way, "endpoint": getattr(node, way), "address": node.address, "gpuNumber": GPUS}
+    body: Json = {"name": way, "endpoint": getattr(node, way), "address": node.address}
+    body |= {"gpuNumber": GPUS, "fixedPorts": ANY}
     if way == "tls":
         body["tls"] = {key: (node.tls_dir / f"{key}.pem").read_text() for key in ("ca", "cert", "key")}
     answer = portal.http.post("/nodes", json={**body, "cpuNumber": 4}, timeout=20)
@@ -129,7 +131,7 @@ def test_jobs_come_to_their_right_ends_when_their_host_does_not(
     portal: Portal, nodes: dict[str, BedNode], fault: str, cure: str
 ) -> None:
     only(portal, "unix", "tls")
-    command = "echo begin; sleep 4; echo end; exit $((PAI_TASK_INDEX * 3))"
+    command = f"echo begin; sleep {4 * patience():.0f}; echo end; exit $((PAI_TASK_INDEX * 3))"  # all run at once
     good = [portal.submit(config(f"{fault}-{number}", command)) for number in range(4)]
     bad = portal.submit(config(f"{fault}-bad", command, taskNumber=2))
     for name in good:

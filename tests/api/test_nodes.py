@@ -86,6 +86,7 @@ def test_it_registers_a_node_with_what_its_engine_reports(gpu01: Node, root: API
         "resourcesUsed": {"vCores": 0, "memory": 0, "GPUs": 0},
         "gpus": [{"id": str(n), "type": "A100", "inUse": False, "held": False} for n in range(4)],
         "portRange": [30000, 39999],
+        "fixedPorts": [],
         "network": "host",
         "labels": {},
         "dockerVersion": "20.10-fake",
@@ -163,14 +164,15 @@ def test_it_takes_every_field_of_the_body(hosts: Hosts, root: APIClient) -> None
         "cpuNumber": 3,
         "memoryMB": 4096,
         "portRange": [20000, 20000],
+        "fixedPorts": [[80, 80], [6000, 6100]],
         "network": "bridge",
         "labels": {"rack": "b 2", "site/room": ""},
     }
     answer = root.post(URL, body, format="json").json()
     assert answer["resourcesTotal"] == {"vCores": 3, "memory": 4096, "GPUs": 2}
     assert [(gpu["id"], gpu["type"]) for gpu in answer["gpus"]] == [("GPU-5ad1", "V100"), ("7", "K80")]
-    assert {key: answer[key] for key in ("address", "portRange", "network", "labels")} == {
-        key: body[key] for key in ("address", "portRange", "network", "labels")
+    assert {key: answer[key] for key in ("address", "portRange", "fixedPorts", "network", "labels")} == {
+        key: body[key] for key in ("address", "portRange", "fixedPorts", "network", "labels")
     }
 
 
@@ -291,6 +293,9 @@ WRONG: list[tuple[Any, str]] = [
     (GOOD | {"portRange": [80, 30000]}, '"portRange.0" must be 1024 or more'),
     (GOOD | {"portRange": [30000, 70000]}, '"portRange.1" must be 65535 or less'),
     (GOOD | {"portRange": [30001, 30000]}, '"portRange" must go up'),
+    (GOOD | {"fixedPorts": [[80, 22]]}, '"fixedPorts.0" must go up'),
+    (GOOD | {"fixedPorts": [[0, 22]]}, '"fixedPorts.0.0" must be 1 or more'),
+    (GOOD | {"fixedPorts": [80]}, '"fixedPorts.0" must be a list'),
     (GOOD | {"network": "overlay"}, "\"network\" must be 'host' or 'bridge'"),
     (GOOD | {"labels": ["a"]}, '"labels" must be an object'),
     (GOOD | {"labels": {"a": 1}}, '"labels.a" must be a string'),

@@ -220,6 +220,8 @@ node_init() {
   mkdir -p /etc/docker; mount --bind "$d/etc-docker" /etc/docker
   # a hosts file with this node's own name (sudo, python's getfqdn, ...)
   { echo "127.0.0.1 localhost"; echo "$a $name"; } >"$d/hosts"; mount --bind "$d/hosts" /etc/hosts
+  # what this machine's root has his shell do at each login (pyenv waits a minute for a lock) is not the node's business
+  [ ! -e /root/.bashrc ] || mount --bind /dev/null /root/.bashrc
   echo "$pid" >"$d/init.pid.new"; mv "$d/init.pid.new" "$d/init.pid"
   local t; t=$(command -v tini || command -v docker-init)
   exec "$t" -- bash "$SELF" _main "$d" "$name" "$a" "$parent"
@@ -341,7 +343,10 @@ case "${1:-}" in
   boot) start_node "$2"; wait_node "$2";;
   freeze) fz "$2" FROZEN;;
   thaw) fz "$2" THAWED;;
-  fill) d=$(dir "$2")/data; mount -o "remount,size=$(df -k --output=used "$d" | tail -1 | tr -d ' ')k" "$d";;
+  fill) d=$(dir "$2")/data                     # whoever writes meanwhile needs more than was just counted
+        for k in 0 64 256 1024 4096 16384; do
+          mount -o "remount,size=$(($(df -k --output=used "$d" | tail -1) + k))k" "$d" 2>/dev/null && exit 0; done
+        die "node $2: its disk cannot be filled";;
   drain) mount -o remount,size=8g "$(dir "$2")/data";;
   _init) shift; node_init "$@";;
   _main) shift; node_main "$@";;

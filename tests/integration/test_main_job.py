@@ -214,11 +214,11 @@ def test_without_any_node_a_job_waits_and_says_so(cluster: Cluster) -> None:
 def test_fixed_ports_keep_two_tasks_off_one_node(cluster: Cluster) -> None:
     cluster.add_node("n1")
     cluster.add_node("n2")
-    ports = [{"label": "tb", "beginAt": 6006, "portNumber": 1}]
+    ports = [{"label": "tb", "beginAt": 36006, "portNumber": 1}]
     job = cluster.submit(roles=[{"taskNumber": 2, "portList": ports}])
     cluster.settle()
     assert {task.node for task in cluster.tasks(job)} == {"n1", "n2"}
-    assert all(task.ports["tb"] == [6006] for task in cluster.tasks(job))
+    assert all(task.ports["tb"] == [36006] for task in cluster.tasks(job))
     assert all(set(task.ports) == {"tb", "http", "ssh"} for task in cluster.tasks(job))
 
 

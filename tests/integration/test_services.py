@@ -16,6 +16,7 @@ from jobs.queries import JobFilter
 from portal import wake
 from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
 from portal.models import AuditEvent, User
+from tests.builders import make_node
 from tests.submitting import config, config_text, submitted
 
 pytestmark = pytest.mark.django_db
@@ -26,6 +27,22 @@ def wakes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     topics: list[str] = []
     monkeypatch.setattr(wake, "notify", topics.append)
     yield topics
+
+
+def test_a_fixed_port_must_be_one_that_some_node_gives_out(alice: User) -> None:
+    def sent(first: int) -> str:
+        role = {"name": "w", "command": "x", "portList": [{"label": "x", "beginAt": first}]}
+        return config_text(taskRoles=[role])
+
+    assert services.check(sent(22)).is_valid, "without a node, who knows"
+    make_node("n1")
+    make_node("n2", fixed_ports=[[80, 80]])
+    assert services.check(sent(80)).is_valid
+    assert services.check(sent(39_999)).is_valid
+    with pytest.raises(InvalidConfig):
+        services.submit(alice, sent(22))
+    [problem] = services.check(sent(22)).problems
+    assert (problem.path, problem.line > 0) == ("/taskRoles/0/portList/0/beginAt", True)
 
 
 def test_it_writes_a_job_its_attempt_its_tasks_and_an_event_at_once(alice: User, wakes: list[str]) -> None:

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from django.db import connection, transaction
@@ -132,3 +134,20 @@ def _take(broker: WakingBroker, taken: list[float]) -> None:
                 return
     finally:
         connection.close()
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="sockets are for one host; PostgreSQL carries its own")
+def test_what_else_is_there_stays(settings: Any) -> None:
+    """In a folder with a short path, where sockets lie beside other files of the portal."""
+    with TemporaryDirectory(prefix="ls-", dir="/tmp") as folder:
+        settings.HOME = Path(folder)
+        others = [settings.HOME / "run" / name for name in ("scheduler.lock", "scheduler.pid")]
+        others[0].parent.mkdir()
+        for path in others:
+            path.touch()
+        listener = wake.Listener("scheduler")
+        wake.notify("scheduler")
+        assert listener.wait(5)
+        assert all(path.exists() for path in others)
+        assert len(list(settings.HOME.rglob("scheduler.*"))) == 3, "the socket is where it was looked for"
+        listener.close()

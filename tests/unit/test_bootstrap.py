@@ -100,6 +100,13 @@ def test_a_255_of_the_command_is_told_from_that_of_an_engine_that_lost_it(contai
     assert container.run("exit 255")[0] == exits.OWN_255
 
 
+@pytest.mark.parametrize("code", [exits.KILLED_FOR_MEMORY, exits.OWN_255, 255, 1])
+def test_it_marks_a_code_of_the_command_that_would_be_read_as_ours(container: Container, code: int) -> None:
+    container.run(f"exit {code}")
+    marked = (container.root / "pai/log/own-exit").exists()
+    assert marked is (code in (exits.KILLED_FOR_MEMORY, exits.OWN_255))
+
+
 @pytest.mark.parametrize("file", ["memory/memory.oom_control", "memory.events"])
 @pytest.mark.parametrize(("kills", "code"), [(0, 137), (2, exits.KILLED_FOR_MEMORY)])
 def test_it_tells_a_kill_for_memory_from_another(container: Container, file: str, kills: int, code: int) -> None:

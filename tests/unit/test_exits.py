@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -107,6 +108,12 @@ def test_out_of_memory_is_certain_when_the_engine_killed_the_command() -> None:
 
 def test_out_of_memory_is_certain_when_only_the_start_script_noticed() -> None:
     assert exits.classify(ended(exits.KILLED_FOR_MEMORY), 100) == exits.classify(ended(137, oom=True), 100)
+
+
+@pytest.mark.parametrize("code", [exits.KILLED_FOR_MEMORY, exits.OWN_255])
+def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
+    exit_ = exits.classify(replace(ended(code), own_exit=True), 100)
+    assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)
 
 
 def test_out_of_memory_is_likely_when_a_child_was_killed_and_the_command_failed() -> None:

@@ -21,7 +21,7 @@ PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 def node(name: str = "n1", cpus: int = 8, memory_mb: int = 16000, gpus: str = "", **values: object) -> NodeView:
     """``gpus="AAV"``: two of type A, one of type V."""
     listed = tuple((str(at), kind) for at, kind in enumerate(gpus))
-    base = NodeView(name, f"10.0.0.{name[1:]}", cpus, memory_mb, listed, 30000, 30099)
+    base = NodeView(name, f"10.0.0.{name[1:]}", cpus, memory_mb, listed, 30000, 30099, fixed_ports=((6000, 6100),))
     return NodeView(**{**{field: getattr(base, field) for field in NodeView.__slots__}, **values})  # type: ignore[arg-type]
 
 
@@ -171,6 +171,24 @@ def test_fixed_ports_keep_tasks_apart() -> None:
     assert places is not None
     assert sorted(place.node for place in places) == ["n1", "n2"]
     assert all(place.ports == {"tb": [6006, 6007]} for place in places)
+
+
+@pytest.mark.parametrize(
+    ("begin", "number", "given"),
+    [(22, 1, False), (5999, 2, False), (6000, 101, True), (30000, 100, True), (30099, 2, False), (65535, 1, False)],
+)
+def test_fixed_ports_are_those_that_the_node_gives_out(begin: int, number: int, given: bool) -> None:
+    fixed = gang(ports=(PortDemand("x", begin, number),))
+    assert (where(Room([node()]).place(fixed)) is not None) == given
+    assert bool(blockers([node()], fixed)) != given
+    assert (never_fits([node()], fixed) is None) == given
+
+
+def test_a_fixed_port_that_no_node_gives_out_is_told_apart_from_a_taken_one() -> None:
+    [refused] = blockers([node()], gang(ports=(PortDemand("x", 22, 1),)))
+    assert (refused.kind, refused.sentence) == ("ports", "No node gives out port 22; w asks for exactly that.")
+    [taken] = blockers([node(used_ports=frozenset({6006}))], gang(ports=(PortDemand("x", 6006, 1),)))
+    assert taken.sentence == "Port 6006 is taken on every node; w asks for exactly that."
 
 
 def test_a_node_without_enough_free_ports_is_passed_over() -> None:

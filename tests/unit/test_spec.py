@@ -409,7 +409,7 @@ FREE = st.dictionaries(
     st.from_regex(r"[A-Za-z_]\w{0,9}", fullmatch=True), st.none() | st.integers() | st.text('aé/*"', max_size=9)
 )
 PORTS = st.fixed_dictionaries(
-    {"label": NAMES}, optional={"beginAt": st.integers(0, 60_000), "portNumber": st.integers(1, 5_000)}
+    {"label": NAMES}, optional={"beginAt": st.integers(0, 60_000), "portNumber": st.integers(1, 33)}
 )
 ROLES: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"name": NAMES, "command": st.text(min_size=1, max_size=30).map(lambda s: "x" + s.replace("\x00", ""))},

@@ -103,6 +103,7 @@ def test_it_lists_the_newest_first_and_the_jobs_of_one_user(api: Api, alice: Use
 
 
 def test_a_job_made_without_a_user_in_the_address_is_marked_legacy(api: Api, alice: User, bob: User) -> None:
+    submitted(bob, "a")
     made = {"/api/v1/jobs": "a", "/rest-server/api/v1/user/alice/jobs": "b"}
     for path, name in made.items():
         answer = api(alice).post(path, config(name), format="json")
@@ -110,9 +111,8 @@ def test_a_job_made_without_a_user_in_the_address_is_marked_legacy(api: Api, ali
     for path in ("/api/v1/jobs/c", "/api/v2/user/alice/jobs/d", "/api/v1/user/alice/jobs/e"):
         assert api(alice).put(path, config("x"), format="json")["Location"] == f"http://testserver{path}"
     api(alice).put("/api/job/f", config("x"), format="json")
-    listed = {job["name"]: job.get("legacy") for job in api(alice).get("/api/v1/jobs").json()}
+    listed = {job["name"]: job.get("legacy") for job in api(alice).get("/api/v1/user/alice/jobs").json()}
     assert listed == {"a": True, "b": None, "c": True, "d": None, "e": None, "f": True}
-    submitted(bob, "a")
     assert api(None).get("/api/v1/jobs/a").json()["jobStatus"]["username"] == "alice"
 
 

@@ -64,6 +64,8 @@ def test_by_its_full_name_a_config_is_in_the_form_of_the_protocol(api: Api, alic
     assert (shown["parameters"], shown["defaults"]) == ({"lr": 1}, {"virtualCluster": "default"})
     as_yaml = api(alice).get("/api/v2/jobs/alice~one/config", HTTP_ACCEPT="text/yaml")
     assert yaml.safe_load(as_yaml.content) == shown
+    submitted(alice, "two", extras={"secrets": {"KEY": "never shown"}})
+    assert b"never shown" not in api(alice).get("/api/v2/jobs/alice~two/config").content
     assert "protocolVersion" not in api(alice).get("/api/v2/user/alice/jobs/one/config").json()
 
 

@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import code, files, idle, pages, rates, serving, starts
+from benchmarks import code, files, idle, pages, rates, serving, slow, starts
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
-NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files", "code")
+NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files", "code", "slow")
 
 
 def main() -> int:
@@ -33,7 +33,9 @@ def main() -> int:
         _passes(report)
     if "files" in wanted:
         files.measure(report)
-    if set(wanted) - {"passes", "files"}:
+    if "slow" in wanted:
+        slow.measure(report)
+    if set(wanted) - {"passes", "files", "slow"}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0
@@ -41,7 +43,7 @@ def main() -> int:
 
 def _on_an_engine(report: Report, wanted: list[str]) -> None:
     if reason := missing():
-        print(f"\nNo engine of our own ({reason}): only passes and files are measured.")
+        print(f"\nNo engine of our own ({reason}): only passes, files and slow are measured.")
         return
     folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), Bed()
     try:

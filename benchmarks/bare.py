@@ -10,8 +10,6 @@ from django.core.wsgi import get_wsgi_application
 from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
-from portal.bridge import Bridge
-
 PATH = "/constant"
 _LIMITS: Any = {"PATIENCE": 20, "CONNECTIONS": 4096, "CONNECTIONS_PER_ADDRESS": 256, "TRUSTED_PROXIES": ()}
 
@@ -23,4 +21,7 @@ def constant(request: HttpRequest) -> HttpResponse:
 urlpatterns = [path(PATH[1:], constant)]
 
 settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="none", USE_TZ=True, **_LIMITS)
+
+from portal.bridge import Bridge
+
 application: Any = Bridge(get_wsgi_application(), lambda environ: 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 
@@ -15,14 +16,15 @@ if __name__ == "__main__":
     from jobs.log_places import place_of
     from jobs.models import Task
     from portal.store import open_store
-    from tests.builders import make_job
+    from tests import builders
 
     block = b"0123456789 " * 90 + b"\n"
     index, store = LineIndex(), open_store()
     pieces = [block * 1000] * (int(sys.argv[1]) * 1_000_000 // (1000 * len(block)))
     for piece in pieces:
         index.extend(piece)
-    job = make_job("user9", "long-log", state="SUCCEEDED", age=60)
+    builders._number = itertools.count(1_000_000)  # beside what benchmarks.fill has made
+    job = builders.make_job("user9", "long-log", state="SUCCEEDED", age=60)
     place = place_of(Task.objects.select_related("attempt", "job").get(job=job))
     store.write(f"{place.folder}/stdout", pieces)
     told = {"bytes": index.size, "newlines": index.newlines, "blocks": list(index.blocks)}

@@ -58,7 +58,7 @@ _streams = _Streams()
 
 async def _application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
-        await _lifespan(receive, send)
+        await _pages(scope, receive, send)
     elif scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1000})
     else:
@@ -109,12 +109,6 @@ async def _refuse(words: str, send: Any, status: int = 503) -> None:
     head = [(b"content-type", b"text/plain"), (b"connection", b"close")]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": words.encode()})
-
-
-async def _lifespan(receive: Any, send: Any) -> None:
-    while (await receive())["type"] == "lifespan.startup":
-        await send({"type": "lifespan.startup.complete"})
-    await send({"type": "lifespan.shutdown.complete"})
 
 
 application = believing(_application)

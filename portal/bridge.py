@@ -32,6 +32,12 @@ class Bridge:
         self._health = ThreadPoolExecutor(2, thread_name_prefix="health")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            await _live(receive, send)
+        else:
+            await self._serve(scope, receive, send)
+
+    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         loop = asyncio.get_running_loop()
         pool = self._health if scope["path"].startswith(_HEALTH) else self._pages
         environ = environ_of(scope)
@@ -54,6 +60,7 @@ class Bridge:
                     await send({"type": "http.response.body", "body": piece})
                 else:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
+                    del piece  # the client may take long
                     await send_pieces(lambda: loop.run_in_executor(pool, exchange.piece), receive, send)
             finally:
                 if not exchange.ended:
@@ -123,6 +130,12 @@ async def send_pieces(more: Callable[[], Awaitable[bytes]], receive: Any, send: 
             await send({"type": "http.response.body", "body": b""})
     finally:
         gone.cancel()
+
+
+async def _live(receive: Any, send: Any) -> None:
+    while (await receive())["type"] == "lifespan.startup":
+        await send({"type": "lifespan.startup.complete"})
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _disconnected(receive: Any) -> None:

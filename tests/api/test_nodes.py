@@ -71,6 +71,11 @@ def take(node: Node, owner: str, **what: Any) -> None:
 # --- registering ------------------------------------------------------------------------------------------------------
 
 
+def test_a_body_nested_too_deep_is_told(api: Callable[..., APIClient], admin: User) -> None:
+    answer = api(admin).post(URL, "[" * 49_000, content_type="application/json")
+    assert (answer.status_code, answer.json()["message"]) == (400, "The body is nested too deep.")
+
+
 def test_it_registers_a_node_with_what_its_engine_reports(gpu01: Node, root: APIClient) -> None:
     answer = root.get(f"{URL}/gpu-01").json()
     seen = answer.pop("lastSeen")

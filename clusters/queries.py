@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import Count, Max, Sum
 from django.utils import timezone
@@ -137,7 +138,7 @@ def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]
         port_from=node.port_from,
         port_to=node.port_to,
         network=node.network,
-        fixed_ports=tuple((first, last) for first, last in node.fixed_ports),
+        fixed_ports=(*((first, last) for first, last in node.fixed_ports), *settings.FIXED_PORTS),
         offered=not why_not,
         why_not=why_not,
         used_cpus=cpus,

@@ -39,6 +39,8 @@ ALLOWED_HOSTS = text("LONGSHORE_ALLOWED_HOSTS", "*").split(",")
 # v0: whom the older clusters let in without a token. What is set by its own name wins.
 IS_V0 = choice("LONGSHORE_COMPATIBILITY", "none", ("none", "v0")) == "v0"
 ANONYMOUS_READ = choice("LONGSHORE_ANONYMOUS_READ", "all" if IS_V0 else "jobs", ("all", "jobs", "none"))
+# Beside those of a node: ports that a config may ask for by number. The older clusters looked at none.
+FIXED_PORTS = ((1024, 65535),) if IS_V0 else ()
 JOB_PRIVACY = choice("LONGSHORE_JOB_PRIVACY", "open", ("open", "owner"))  # what it means is in jobs.access
 NODE_LOST_AFTER = number("LONGSHORE_NODE_LOST_AFTER", 60, least=1)
 PULL_POLICY = choice("LONGSHORE_PULL", "absent", ("absent", "always"))

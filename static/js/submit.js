@@ -96,9 +96,10 @@
   let kept = true;
   const store = (act) => { try { act(localStorage); return true; } catch { return false; } };
   const draft = () => { let found = null; store((at) => { found = JSON.parse(at.getItem(draftKey)); }); return found; };
+  const isSecret = (text) => /["']?secrets["']?\s*:/.test(text);  // whoever uses this browser next could read it
   const keep = () => {
     kept = area.value.trim() && area.value !== given
-      ? store((at) => at.setItem(draftKey, JSON.stringify({ text: area.value, at: Date.now() })))
+      ? !isSecret(area.value) && store((at) => at.setItem(draftKey, JSON.stringify({ text: area.value, at: Date.now() })))
       : store((at) => at.removeItem(draftKey));
   };
   const offer = () => {

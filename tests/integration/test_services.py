@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -43,6 +44,16 @@ def test_a_fixed_port_must_be_one_that_some_node_gives_out(alice: User) -> None:
         services.submit(alice, sent(22))
     [problem] = services.check(sent(22)).problems
     assert (problem.path, problem.line > 0) == ("/taskRoles/0/portList/0/beginAt", True)
+
+
+def test_older_configs_may_name_any_unprivileged_port_where_v0_is_set(settings: Any) -> None:
+    make_node("n1")
+    role = {"name": "w", "command": "x", "portList": [{"label": "x", "beginAt": 8080}]}
+    assert not services.check(config_text(taskRoles=[role])).is_valid
+    settings.FIXED_PORTS = ((1024, 65535),)
+    assert services.check(config_text(taskRoles=[role])).is_valid
+    role["portList"][0]["beginAt"] = 1000  # type: ignore[index]
+    assert not services.check(config_text(taskRoles=[role])).is_valid
 
 
 def test_it_writes_a_job_its_attempt_its_tasks_and_an_event_at_once(alice: User, wakes: list[str]) -> None:

@@ -164,6 +164,18 @@ def test_yaml_is_called_yaml_and_can_be_turned_into_json(browse: Browse, alice: 
 
 
 @pytest.mark.browser
+def test_what_has_secrets_is_not_kept_in_the_browser(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    shown = tab(alice)
+    page = shown.open("/submit")
+    page.fill("#config", SAMPLES[0].config)
+    page.wait_for_function("Object.values(localStorage).some((kept) => kept.includes('hello-world'))")
+    page.once("dialog", lambda asked: asked.accept())  # it asks before it leaves what it could not keep
+    page.fill("#config", SAMPLES[0].config.replace("{", '{"extras": {"secrets": {"KEY": "opensesame"}},', 1))
+    page.goto(f"{shown.site}/jobs")
+    assert "opensesame" not in page.evaluate("JSON.stringify(localStorage)")
+
+
 def test_what_was_typed_is_there_again_until_it_is_submitted(tab: Callable[..., Tab], alice: User) -> None:
     make_node()
     shown = tab(alice)

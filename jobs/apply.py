@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import structlog
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, connection, transaction
 
 from clusters.models import Node
 from jobs import discard, orders
@@ -70,6 +70,11 @@ def _write_one(job_plan: JobPlan, writing: Writing) -> bool:
             _write([job_plan], own)
     except Stale as stale:
         log.info("left to the next pass", job=job_plan.job.name, reason=str(stale))
+        return False
+    except (OperationalError, InterfaceError) as error:  # the database's trouble, which no job must pay for
+        if connection.needs_rollback:
+            raise
+        log.warning("left to the next pass", job=job_plan.job.name, reason=str(error).strip())
         return False
     except Exception as error:
         log.exception("parked", job=job_plan.job.name)

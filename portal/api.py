@@ -7,7 +7,7 @@ from typing import Any
 
 import structlog
 from django.core.exceptions import PermissionDenied, RequestDataTooBig, SuspiciousOperation
-from django.db import DataError
+from django.db import DataError, InterfaceError, OperationalError
 from django.http import Http404, HttpRequest
 from rest_framework import exceptions
 from rest_framework.response import Response
@@ -36,6 +36,12 @@ def no_api(request: HttpRequest) -> errors.NoApi:
     return errors.NoApi(f"API {_raw_url(request)} is not found.")
 
 
+def database_away(error: Exception, path: str = "") -> errors.DatabaseUnavailable:
+    """It is restarted, full or locked: whoever looks after it needs its words, and no traceback for each request."""
+    _log.error("the database does not take a request", path=path, reason=str(error).strip())
+    return errors.DatabaseUnavailable()
+
+
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     known = _translate(error, context["request"])
     if known is None:
@@ -47,6 +53,8 @@ def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
 def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError | None:
     if isinstance(error, errors.LongshoreError):
         return error
+    if isinstance(error, (OperationalError, InterfaceError)):
+        return database_away(error, request.path)
     for kind, ours in _OURS:
         if isinstance(error, kind):
             return ours()

@@ -20,6 +20,8 @@ from portal.errors import LongshoreError
 REFUSAL = "longshore.refusal"  # in the environ: the error to answer with instead of the page (portal.middleware)
 PIECE = 128 * 1024  # bytes of an answer that wait for its client in memory
 _THREADS = 16  # each keeps its database connection
+SILENT = 5.0  # seconds without an answer after which the database counts as down
+_DOWN = b'{"status": "down", "database": false}'
 _HEALTH = ("/healthz", "/metrics")  # answered also when all threads of pages are busy
 
 
@@ -53,6 +55,9 @@ class Bridge:
         with body:
             environ |= {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
             exchange = _Exchange(self._wsgi, environ)
+            if pool is self._health:
+                await self._tell_health(exchange, send)
+                return
             try:
                 piece = await loop.run_in_executor(pool, exchange.piece)
                 await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
@@ -65,6 +70,18 @@ class Bridge:
             finally:
                 if not exchange.ended:
                     await loop.run_in_executor(pool, exchange.close)
+
+    async def _tell_health(self, exchange: _Exchange, send: Any) -> None:
+        """A database that takes a question and never answers is down too, and whoever asks must not wait for it. A
+        thread that waits comes back with the database; a question that no thread has taken yet is dropped."""
+        asked = asyncio.get_running_loop().run_in_executor(self._health, exchange.piece)
+        try:
+            piece = await asyncio.wait_for(asked, SILENT)
+            status, headers = exchange.status, exchange.headers
+        except TimeoutError:
+            status, headers, piece = 503, [(b"content-type", b"application/json")], _DOWN
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": piece})
 
 
 class _Exchange:

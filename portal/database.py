@@ -21,6 +21,16 @@ _SQLITE = {
     ),
 }
 
+# A host that is gone says nothing: without these limits the kernel waits for it for a quarter of an hour, or for two
+# hours once it has taken a query. A server that is only slow still answers for its connections.
+_POSTGRESQL = {
+    "connect_timeout": 10,  # seconds
+    "tcp_user_timeout": 20_000,  # milliseconds
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+
 
 def configure(url: str) -> dict[str, Any]:
     try:
@@ -40,6 +50,8 @@ def configure(url: str) -> dict[str, Any]:
             private.file("DATABASE_URL", each)
     elif not engine.endswith("postgresql"):
         raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
+    else:
+        settings["OPTIONS"] = _POSTGRESQL | settings.get("OPTIONS", {})
     settings["CONN_MAX_AGE"] = None  # threads live long and keep their connection
     settings["CONN_HEALTH_CHECKS"] = True
     return settings

@@ -20,7 +20,8 @@
     │   └─ MissingUser                     404 NoUserError
     ├─ Conflict                            409
     │   ├─ ConflictJob  ConflictNode  ConflictUser  ConflictGroup  ConflictVc
-    └─ NodeUnreachable                     503 NodeUnreachableError
+    ├─ NodeUnreachable                     503 NodeUnreachableError
+    └─ DatabaseUnavailable                 503 DatabaseUnavailableError
 
 Pure: the API and the pages turn these into answers in one place each (portal.api.exception_handler, portal.middleware).
 """
@@ -200,3 +201,9 @@ class ConflictVc(Conflict):
 
 class NodeUnreachable(LongshoreError):
     code, status = "NodeUnreachableError", 503
+
+
+class DatabaseUnavailable(LongshoreError):
+    """The database cannot be read or written now. Nothing was changed. Try again in a moment."""
+
+    code, status = "DatabaseUnavailableError", 503

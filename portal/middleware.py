@@ -9,10 +9,12 @@ from zoneinfo import ZoneInfo
 
 import structlog
 from django.conf import settings
+from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
 
+from portal.api import database_away
 from portal.bridge import REFUSAL
 from portal.errors import LongshoreError
 from portal.pages import error_answer
@@ -71,4 +73,6 @@ class Errors(MiddlewareMixin):
         return error_answer(request, error) if isinstance(error, LongshoreError) else None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
+        if isinstance(error, (OperationalError, InterfaceError)):
+            error = database_away(error, request.path)
         return error_answer(request, error) if isinstance(error, LongshoreError) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
@@ -12,6 +13,8 @@ from portal.errors import LongshoreError, NotFound
 def error_answer(request: HttpRequest, error: LongshoreError) -> HttpResponse:
     if is_api(request):
         return JsonResponse(error_body(error), status=error.status)
+    if error.status >= 500:
+        _as_guest(request)
     return render(request, "error.html", {"status": error.status, "message": error.message}, status=error.status)
 
 
@@ -35,3 +38,9 @@ def forbidden(request: HttpRequest, exception: Exception | None = None, reason: 
 
 def server_error(request: HttpRequest) -> HttpResponse:
     return error_answer(request, LongshoreError("Something went wrong here. The log of the portal has the cause."))
+
+
+def _as_guest(request: HttpRequest) -> None:
+    """The page must not ask the database, which may be what has just failed, who reads it and what they are told."""
+    request.user = AnonymousUser()
+    vars(request).pop("_messages", None)

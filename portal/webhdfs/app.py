@@ -12,8 +12,9 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 import structlog
-from django.db import close_old_connections
+from django.db import InterfaceError, OperationalError, close_old_connections
 
+from portal.api import database_away
 from portal.bodies import Body, Gone, has_body
 from portal.bridge import send_pieces
 from portal.connection import be_patient
@@ -67,6 +68,8 @@ def _answer(scope: Any, act: Callable[[], Answer]) -> Answer:
         return act()
     except LongshoreError as error:
         return refused(error)
+    except (OperationalError, InterfaceError) as error:
+        return refused(database_away(error, scope["path"]))
     except Exception as error:
         log.exception("an operation on files failed", method=scope["method"])
         return refused(LongshoreError(f"The portal failed: {type(error).__name__}."))

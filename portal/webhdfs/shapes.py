@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from portal.errors import BadRequest, Conflict, Forbidden, LongshoreError, NotFound, Unauthorized
+from portal.errors import BadRequest, Conflict, DatabaseUnavailable, Forbidden, LongshoreError, NotFound, Unauthorized
 from portal.store.base import BadPath, Entry, PathExists, StoreUnavailable, Usage
 
 BLOCK_SIZE = 128 << 20
@@ -21,6 +21,7 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
     (Conflict, f"{_IO}IOException", 403),
     (BadRequest, "java.lang.IllegalArgumentException", 400),
     (StoreUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
+    (DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
 )
 
 

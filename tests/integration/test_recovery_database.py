@@ -62,6 +62,22 @@ def test_a_job_that_runs_again_is_not_ended_by_a_plan_of_its_last_attempt(
     assert Task.objects.get(job=job).state == "RUNNING", "the plan of a job is applied whole or not at all"
 
 
+def test_a_full_database_parks_no_job(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What failed is written by the next pass, and nobody is asked to report the job."""
+    cluster.add_node()
+    job = cluster.submit()
+
+    def full(*_: object) -> None:
+        raise OperationalError("could not extend file: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("jobs.apply.write", full)
+        cluster.tick()
+    assert (cluster.job(job).state, cluster.job(job).parked_until) == ("WAITING", None)
+    cluster.settle()
+    assert cluster.job(job).state == "RUNNING"
+
+
 def test_the_database_is_away_for_a_moment_when_a_fact_is_written(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:

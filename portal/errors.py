@@ -204,6 +204,6 @@ class NodeUnreachable(LongshoreError):
 
 
 class DatabaseUnavailable(LongshoreError):
-    """The database cannot be read or written now. Nothing was changed. Try again in a moment."""
+    """The database cannot be read or written now. Try again in a moment."""
 
     code, status = "DatabaseUnavailableError", 503

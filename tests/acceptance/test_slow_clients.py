@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from benchmarks import long_log
+from portal.store.base import PARTS
 from tests.acceptance.portal import ROOT, Portal
 from tests.acceptance.slow import Slow, slow_clients
 from tests.helpers import until
@@ -75,6 +76,8 @@ def status(portal: Portal, name: str) -> int:
 @pytest.mark.parametrize("kind", ["half_heads", "half_bodies", "idle"])
 def test_it_answers_beside_hundreds_that_send_no_more_and_closes_them(portal: Portal, slow: Slow, kind: str) -> None:
     getattr(slow, kind)(MANY)
+    if kind == "idle":
+        until(lambda: slow.begun() == MANY, 120, 0.2, "all have had their answer")
     all_answers(portal)
     until(lambda: slow.closed() == MANY, 4 * PATIENCE, 0.5, f"the end of all {kind}")
 
@@ -92,12 +95,14 @@ def test_it_answers_beside_hundreds_that_stall_in_an_upload_and_keeps_nothing_of
     portal: Portal, slow: Slow
 ) -> None:
     slow.stalled_uploads(MANY, lambda at: f"/webhdfs/v1/users/admin/f{at}?op=CREATE&data=true", token(portal))
-    parts = portal.home / "store" / "users" / "admin"
-    until(lambda: parts.is_dir() and len(list(parts.glob(".*part"))) == MANY, 60, 0.2, "all uploads have begun")
+    store = portal.home / "store"
+    parts = store / PARTS.lstrip("/")
+    until(lambda: parts.is_dir() and len(list(parts.iterdir())) == MANY, 60, 0.2, "all uploads have begun")
     all_answers(portal)
     assert status(portal, "Threads") < 100
     slow.close()
-    until(lambda: [each.name for each in parts.iterdir()] == ["quick"], 60, 0.2, "no part of them is left")
+    until(lambda: not list(parts.iterdir()), 60, 0.2, "no part of them is left")
+    assert [each.name for each in (store / "users" / "admin").iterdir()] == ["quick"]
 
 
 def test_forms_without_a_login_put_nothing_on_the_disk(portal: Portal, slow: Slow) -> None:

@@ -94,7 +94,13 @@ WAY: tuple[tuple[str, bool, str], ...] = (
         True,
         "it does not take our SSH key for that user.",
     ),
-    (r"not found in known_hosts|BadHostKey|does not match", True, "its SSH host key is not the known one."),
+    (
+        r"not found in known_hosts",
+        True,
+        "its SSH host key is not known here. As the user Longshore runs as, log in there once with ssh, and compare and"
+        " accept the key.",
+    ),
+    (r"BadHostKey|does not match", True, "its SSH host key is not the one in ~/.ssh/known_hosts."),
     (r"Connection refused", False, "nothing listens there."),
     (r"Name or service not known|getaddrinfo|name resolution", False, "its name is not known."),
     (r"timed? ?out", False, "it did not answer in time."),

@@ -112,7 +112,8 @@ def _advice(host: str) -> str:
     if host in LOOPBACK:
         return (
             "Jobs there get no files. Set LONGSHORE_BIND to an address of this host that the node reaches, or to"
-            " 0.0.0.0:9186 for all of them and LONGSHORE_PUBLIC_URL to one of these, and start Longshore again."
+            f" 0.0.0.0:{settings.BIND_PORT} for all of them and LONGSHORE_PUBLIC_URL to one of these, and start"
+            " Longshore again."
         )
     return "Jobs there get no files. Set LONGSHORE_PUBLIC_URL to an address that the node reaches, or open the way."
 

@@ -301,7 +301,8 @@ def _task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
 def _placed_event(plan: JobPlan, places: Sequence[Place], now: datetime) -> Event:
     nodes = sorted({place.node for place in places})
     others = " and others" if len(nodes) > 5 else ""
-    reason = f"All {len(places)} tasks placed on {', '.join(nodes[:5])}{others}."
+    tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"
+    reason = f"{tasks} placed on {', '.join(nodes[:5])}{others}."
     return job_event(plan, now, "job.placed", JobState.RUNNING, reason, nodes=nodes[:100])
 
 

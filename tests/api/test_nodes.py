@@ -124,11 +124,11 @@ def test_it_registers_a_node_without_the_gpus_it_promises_and_says_so(hosts: Hos
     ("url", "stderr", "said"),
     [
         (
-            "http://127.0.0.1:9186",
+            "http://127.0.0.1:8080",
             b"wget: can't connect to remote host (127.0.0.1): Connection refused\n",
-            "Containers on node n cannot reach the portal at http://127.0.0.1:9186: can't connect to remote host"
+            "Containers on node n cannot reach the portal at http://127.0.0.1:8080: can't connect to remote host"
             " (127.0.0.1): Connection refused. Jobs there get no files. Set LONGSHORE_BIND to an address of this host"
-            " that the node reaches, or to 0.0.0.0:9186 for all of them and LONGSHORE_PUBLIC_URL to one of these, and"
+            " that the node reaches, or to 0.0.0.0:8080 for all of them and LONGSHORE_PUBLIC_URL to one of these, and"
             " start Longshore again.",
         ),
         (
@@ -142,7 +142,7 @@ def test_it_registers_a_node_without_the_gpus_it_promises_and_says_so(hosts: Hos
 def test_it_registers_a_node_that_cannot_reach_the_portal_and_says_what_to_set(
     hosts: Hosts, root: APIClient, settings: Any, monkeypatch: pytest.MonkeyPatch, url: str, stderr: bytes, said: str
 ) -> None:
-    settings.PUBLIC_URL = url
+    settings.PUBLIC_URL, settings.BIND_PORT = url, 8080
     monkeypatch.setattr(trial, "portal_answers", lambda: True)  # which needs a web server
     engine = hosts.add("ssh://gpu-02")
     engine.behave(Behaviour(exit_code=1, stderr=(stderr,) if stderr else ()), contains="wget")

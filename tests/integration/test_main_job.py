@@ -7,10 +7,11 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from clusters.models import Node
 from clusters.runtime import Phase
 from jobs import services
 from jobs.explain import explain, waiting_reason
-from jobs.models import Job
+from jobs.models import Event, Job
 from portal.models import User
 from tests.cluster import Cluster
 
@@ -33,6 +34,7 @@ def test_it_runs_a_job_and_leaves_nothing_behind(cluster: Cluster) -> None:
     assert done.completed_at is not None
     cluster.assert_clean()
     assert cluster.kinds(job)[:2] == ["job.submitted", "job.placed"]
+    assert Event.objects.get(kind="job.placed").reason == f"The task was placed on {Node.objects.get().name}."
 
 
 def test_it_settles_a_container_that_began_and_ended_between_two_passes(cluster: Cluster) -> None:

@@ -177,7 +177,7 @@ def test_those_ahead_in_the_queue_are_named_and_linked(browse: Browse, alice: Us
         make_job("bob", f"first-{number}")
     make_job("alice", "train")
     shown = page(browse(alice))
-    assert 'Next is <a href="/jobs/bob/first-0">bob/first-0</a>, <a href="/jobs/bob/first-1">' in shown
+    assert 'Next are <a href="/jobs/bob/first-0">bob/first-0</a>, <a href="/jobs/bob/first-1">' in shown
     assert "and 2 more jobs." in shown and "first-5" not in shown
 
 

@@ -20,6 +20,7 @@ import requests
 from docker.errors import APIError
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from paramiko import BadHostKeyException, PKey, SSHException
 
 from clusters.docker_connect import open_client, wanted_version
 from clusters.docker_errors import Step, fault_of, fault_of_text
@@ -97,6 +98,8 @@ def test_it_shows_no_password_of_an_address() -> None:
         (requests.ReadTimeout("Read timed out. (read timeout=15)"), "did not answer in time"),
         (requests.exceptions.SSLError("CERTIFICATE_VERIFY_FAILED"), "not from the CA"),
         (ConnectionRefusedError(111, "Connection refused"), "nothing listens"),
+        (SSHException("Server 'gpu-01' not found in known_hosts"), "log in there once with ssh"),
+        (BadHostKeyException("gpu-01", PKey(), PKey()), "not the one in ~/.ssh/known_hosts"),
         (EOFError(), "the connection broke"),
     ],
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -56,6 +57,7 @@ class Lane:
     polite: bool = False
     lacks: str = ""
     output: list[str] = field(default_factory=list)
+    cpu: float = 0.0
     process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
@@ -86,9 +88,12 @@ class Lane:
                 print(f"{self.name:>9}  {line}", end="", flush=True)
 
     def ended(self) -> bool:
+        """``cpu``: seconds of CPU of everything that it waited for itself."""
         assert self.process is not None
+        before = _cpu()
         if self.process.poll() is None:
             return False
+        self.cpu = self.cpu or _cpu() - before
         self._reader.join(5)
         return True
 
@@ -177,7 +182,13 @@ def run(chosen: list[Lane]) -> int:
 
 
 def _last(lane: Lane) -> str:
-    return f"ended with {lane.code}: {lane.output[-1].strip(' =') if lane.output else 'it said nothing'}"
+    said = lane.output[-1].strip(" =\n") if lane.output else "it said nothing"
+    return f"ended with {lane.code}: {said} ({lane.cpu:.0f} s of CPU)"
+
+
+def _cpu() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def _interrupt(*_: object) -> None:

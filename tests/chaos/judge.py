@@ -11,6 +11,7 @@ from itertools import combinations
 
 import httpx
 
+from portal.store.base import PART
 from tests.acceptance.portal import ENDS, Portal, containers
 from tests.bed.docker_bed import BedNode
 from tests.chaos.faults import Faults
@@ -46,7 +47,8 @@ def leftovers(portal: Portal, nodes: list[BedNode], witness: Witness) -> Iterato
         yield from (f"container {name} on {node.name}" for name in containers(node, portal))
     for what, query in LEFTOVERS.items():
         yield from (f"{what}: {row}" for row in portal.rows(query))
-    yield from (f"{part} in the store" for part in portal.home.rglob("*longshore-part*"))
+    parts = (path for path in (portal.home / "store").rglob("*") if PART in str(path))
+    yield from (f"{path} in the store" for path in parts if path.is_file())
     yield from (f"running, says the witness: {run}" for run in list(witness.runs) if run.ended is None)
 
 

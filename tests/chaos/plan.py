@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass
-from itertools import cycle
+from itertools import cycle, islice
 
 from tests.chaos.jobs import KINDS, kind_of
 
@@ -51,7 +51,7 @@ def throw(
     """In the order of time. ``pace``: seconds between two submissions. ``haste``: how much sooner faults are healed."""
     dice = random.Random(f"{seed} {jobs} {faults} {database}")
     deeds = _faults(dice, faults, database, nodes, jobs * pace, haste)
-    longest = max([jobs * pace, *(deed.at for deed in deeds)])  # jobs come as long as faults do
+    longest = max([jobs * pace, *(deed.at + 10 for deed in deeds)])  # jobs come longer than faults do
     kinds = dice.choices(list(KINDS), [kind.weight for kind in KINDS.values()], k=jobs)
     for number, kind in enumerate(kinds):
         name = f"{kind}-{number}"
@@ -63,13 +63,15 @@ def throw(
 
 
 def _faults(dice: random.Random, number: int, database: str, nodes: int, span: float, haste: float) -> list[Deed]:
-    """Every kind in turn, in an order of the dice, each as soon as its place is whole again and the dice like."""
+    """Every kind in turn, in an order of the dice, each as soon as its place is whole again and the dice like. The last
+    is the database's: a process that it blinds is not saved by its death."""
     kinds = [*NODE_FAULTS, *PORTAL_FAULTS, *DATABASE_FAULTS[database], RM, RM]
     dice.shuffle(kinds)
+    order = [*islice(cycle(kinds), number - 1), dice.choice(list(DATABASE_FAULTS[database]))]
     deeds: list[Deed] = []
     whole = {**{str(nth): 2.0 for nth in range(1, nodes + 1)}, "portal": 2.0}
     at, mean = 2.0, span / max(1, number)
-    for _, what in zip(range(number), cycle(kinds), strict=False):
+    for what in order:
         at += dice.expovariate(1 / mean) / 2
         if what in NODE_FAULTS:
             where = min(dice.sample(list(whole)[:-1], nodes), key=lambda place: whole[place] > at)

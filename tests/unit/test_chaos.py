@@ -32,6 +32,8 @@ def test_a_place_is_whole_again_before_its_next_fault_and_every_kind_comes(datab
         assert all(one.at + one.lasts < two.at for one, two in pairwise(mine)), place
     kinds = {*plan.NODE_FAULTS, *plan.PORTAL_FAULTS, *plan.DATABASE_FAULTS[database], plan.RM}
     assert kinds <= {deed.what for deed in deeds}
+    faults = [deed.what for deed in deeds if deed.where == "" and deed.what != plan.RM]
+    assert faults[-1] in plan.DATABASE_FAULTS[database]
 
 
 def run(app: str, node: str, began: float, ended: float | None, **more: Any) -> Run:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from django.http import HttpRequest
-from django.test import Client, RequestFactory
+from django.test import RequestFactory
 from django.urls import URLResolver, get_resolver
 from rest_framework.test import APIClient
 
@@ -27,6 +27,7 @@ from portal.webhdfs.messages import Request
 from portal.webhdfs.operations import respond
 from tests import builders
 from tests.cluster import Clock, Cluster
+from tests.http import Client
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

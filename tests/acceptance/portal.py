@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 import time
+import uuid
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -88,6 +91,10 @@ class Portal:
         """Whatever state it is in, nothing of it runs afterwards."""
         self.http.close()
         until(self._killed, 20, 0.05, what="the end of all its processes")
+        sockets = uuid.uuid5(uuid.NAMESPACE_URL, str(self.home / "run" / "wake")).hex[
+            :12
+        ]  # of a long path: see portal.wake
+        shutil.rmtree(Path(tempfile.gettempdir(), f"longshore-{os.getuid()}-{sockets}"), ignore_errors=True)
 
     def _killed(self) -> bool:
         """Kills what runs. What it had begun meanwhile, and what takes a moment to die, is for the next call."""

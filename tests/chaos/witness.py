@@ -20,12 +20,11 @@ PORT = 7
 _CLONE_NEWNET = 0x40000000
 # ``tries``: in how many earlier attempts this task said another code than 0. ``leave``: says its code, and ends.
 PREAMBLE = f"""
-mkfifo /tmp/say; nc 127.0.0.1 {PORT} < /tmp/say > /tmp/heard & exec 3> /tmp/say
+mkfifo /tmp/say /tmp/heard; nc 127.0.0.1 {PORT} < /tmp/say > /tmp/heard & exec 3> /tmp/say 4< /tmp/heard
 gpus=$(cd /dev; echo nvidia[0-9]*)
 echo "begin $APP_ID $PAI_JOB_NAME $PAI_TASK_ROLE_NAME-$PAI_TASK_INDEX $gpus" >&3
-until grep -q tries /tmp/heard; do sleep 0.1; done
-tries=$(sed -n 's/tries //p' /tmp/heard)
-leave() {{ echo "end $1" >&3; until grep -q bye /tmp/heard; do sleep 0.1; done; echo "end $1"; exit $1; }}
+read -r _ tries <&4
+leave() {{ echo "end $1" >&3; read -r _ <&4; echo "end $1"; exit $1; }}
 echo begin
 """
 

@@ -224,6 +224,7 @@ def substitute_paths(spec: JobSpec, *, fs_uri: str, username: str) -> dict[str, 
 _EMPTY = 'child "jobName" fails because ["jobName" is required]'
 _JOB_OR_USER = re.compile(r"\$PAI_(JOB_NAME|USER_NAME|USERNAME)(?!\w)", re.ASCII)
 _LEVELS: dict[int, type[_Spec]] = {1: JobSpec, 3: RoleSpec, 5: PortSpec}  # by length of an unknown field's location
+_NAMES = {level: [_v1_name(name) for name in level.model_fields] for level in _LEVELS.values()}
 
 
 def _read(document: jsonc.Document, name_from_url: str | None, username: str, is_given: IsGiven) -> JobSpec:
@@ -261,7 +262,7 @@ def _known_fields(error: spec_v1.Error) -> spec_v1.Error:
     level = _LEVELS.get(len(error["loc"]))
     if error["type"] != "extra_forbidden" or level is None:
         return error
-    return {**error, "ctx": {"known": [_v1_name(name) for name in level.model_fields]}}
+    return {**error, "ctx": {"known": _NAMES[level]}}
 
 
 def _is_hollow(error: spec_v1.Error) -> bool:

@@ -22,6 +22,7 @@ _PATTERNS = {
 }
 _SPACELESS = {r"^\S+$", r"^\S*$"}
 PORT_MAX = 65_535
+MOST_TOLD = 200  # problems of one config
 MAX_PORTS = 100  # of one task, beside the http and ssh that it always has
 HIDDEN = "(secret)"  # what a kept config has in place of a secret's value
 MAX_SECRETS = 30_000  # bytes, of all of a job
@@ -29,18 +30,26 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
-    """In document order; without a document line and column are 0 and the order is that of ``errors``."""
+    """In document order; without a document line and column are 0 and the order is that of ``errors``. The first
+    MOST_TOLD of them and how many there are: to word and to place one takes a while, and a config has room for
+    thousands."""
     if document is None:
         return [Problem(0, 0, pointer(location(e)), sentence(e)) for e in errors]
     faults = {fault.path for fault in document.faults if fault.at == document.offset(fault.path)}
-    found = [(fault.at, fault.path, fault.message) for fault in document.faults]
+    found: list[tuple[int, str, str | Error]] = [(fault.at, fault.path, fault.message) for fault in document.faults]
     for error in errors:
         path = pointer(location(error))
         if path not in faults:
-            at = document.offset(path, of_key=error["type"] in _KEY_ERRORS)
-            found.append((at, path, sentence(error)))
+            found.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
     found.sort(key=lambda item: item[0])
-    return [Problem(*document.line_column(at), path, message) for at, path, message in found]
+    told = [
+        Problem(*document.line_column(at), path, what if isinstance(what, str) else sentence(what))
+        for at, path, what in found[:MOST_TOLD]
+    ]
+    if len(found) > MOST_TOLD:
+        rest = f"There are {len(found):,} problems; these are the first {MOST_TOLD}."
+        told.append(Problem(*document.line_column(found[MOST_TOLD][0]), "", rest))
+    return told
 
 
 def pointer(loc: Loc) -> str:

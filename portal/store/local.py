@@ -124,6 +124,8 @@ class LocalStore:
     def list(self, path: str) -> builtins.list[Entry]:
         folder = self._real(path)
         with _translated(path):
+            if folder.is_symlink():
+                raise NotADirectoryError
             names = sorted(each.name for each in folder.iterdir() if not _is_ours(each.name))
         base = "/" + "/".join(names_of(path))
         found = []
@@ -184,7 +186,7 @@ class LocalStore:
         elif real == self._root:
             with _translated(path):
                 real.mkdir(mode=0o700, parents=True, exist_ok=True)  # the root of a store is always there
-        elif not real.parent.resolve().is_relative_to(self._root.resolve()):
+        if real != self._root and not real.parent.resolve().is_relative_to(self._root.resolve()):
             raise BadPath(f"{path} is no path inside the store.")
         return real
 

@@ -20,7 +20,7 @@ from portal.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 
 PIECE = 1 << 18  # bytes of a download that wait for their client in memory
 _NEVER = datetime.fromtimestamp(0, UTC)
-_RANGE = re.compile(r"bytes=(\d+)-(\d*)")
+_RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",
     "X-Content-Type-Options": "nosniff",

@@ -48,8 +48,11 @@ def test_it_cuts_a_file(store: Store) -> None:
     assert content(store, "/file") == b"12"
 
 
-def test_it_refuses_a_link_that_leads_outside(store: Store, tmp_path: Path) -> None:
-    store.mkdirs("/")
+@pytest.mark.parametrize("id_of_folder", ["", "one"])
+def test_it_refuses_a_link_that_leads_outside(id_of_folder: str, tmp_path: Path) -> None:
+    store = LocalStore(tmp_path / "store", id_of_folder)
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / MARKER).write_text(id_of_folder)
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret" / "key").write_bytes(b"key")
     (tmp_path / "store" / "link").symlink_to(tmp_path / "secret")
@@ -60,6 +63,8 @@ def test_it_refuses_a_link_that_leads_outside(store: Store, tmp_path: Path) -> N
         store.open_read("/key")
     with pytest.raises(BadPath):
         store.write("/link/key", [b"x"])
+    with pytest.raises(BadPath):
+        store.list("/link")
 
 
 def test_a_folder_that_cannot_be_made_is_a_store_that_cannot_be_reached(tmp_path: Path) -> None:

@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from jobs import yaml_text
+from jobs.jsonc import MAX_DEPTH
+from jobs.spec import MAX_CONFIG_BYTES
+
+
+@pytest.mark.parametrize("opening", ["[", "{", "a: [[a, "])
+def test_brackets_are_read_no_deeper_than_a_config_may_be(opening: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of them take the library minutes: it must not be asked for the rest."""
+    began: list[object] = []
+    parse = yaml.parse
+
+    def counted(text: str, Loader: type[yaml.SafeLoader]) -> Iterator[object]:
+        for event in parse(text, Loader=Loader):
+            began.append(event)
+            yield event
+
+    monkeypatch.setattr(yaml, "parse", counted)
+    assert yaml_text.to_json(opening * 2000) is None
+    assert len(began) < 4 * MAX_DEPTH
+
+
+def test_what_is_too_long_for_a_config_is_not_read() -> None:
+    assert yaml_text.to_json("a: " + "x" * MAX_CONFIG_BYTES) is None
+    assert yaml_text.to_json("a: [[b]]") == '{\n  "a": [\n    [\n      "b"\n    ]\n  ]\n}'

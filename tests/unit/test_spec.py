@@ -491,13 +491,3 @@ def test_any_value_anywhere_is_read_or_refused_with_its_place(
                 assert all(problem.message.encode() for problem in refused.problems)
         else:
             assert JobSpec.from_json(spec.to_json()) == spec
-
-
-def test_of_thousands_of_problems_the_first_are_told_and_how_many_there_are() -> None:
-    """Each takes about a millisecond to word and to place: thousands would keep everybody waiting."""
-    unknown = {f"taskNmber{number}": 1 for number in range(1000)}
-    with pytest.raises(InvalidConfig) as refused:
-        read(**unknown)
-    *told, rest = refused.value.problems
-    assert [problem.path for problem in told] == [f"/{name}" for name in list(unknown)[:200]]
-    assert rest.message == "There are 1,000 problems; these are the first 200."

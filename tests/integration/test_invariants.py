@@ -26,6 +26,11 @@ def running(cluster: Cluster, **values: Any) -> Job:
     return job
 
 
+def held() -> list[tuple[Any, ...]]:
+    rows = Allocation.objects.order_by("owner")
+    return [(row.owner, row.node_id, row.cpus, row.memory_mb, row.gpu_ids, sorted(row.ports)) for row in rows]
+
+
 def test_there_is_nothing_to_find(cluster: Cluster) -> None:
     cluster.add_node(gpus=4)
     running(cluster)
@@ -87,11 +92,10 @@ def test_a_job_that_waits_with_an_attempt_that_has_begun_gets_a_new_one(cluster:
 def test_what_a_live_task_uses_is_held_again(cluster: Cluster) -> None:
     cluster.add_node(gpus=2)
     running(cluster)
-    before = list(Allocation.objects.order_by("owner").values("owner", "node", "cpus", "memory_mb", "gpu_ids", "ports"))
+    before = held()
     Allocation.objects.all().delete()
     assert [breach.healed for breach in check(cluster)] == [True, True]
-    after = Allocation.objects.order_by("owner").values("owner", "node", "cpus", "memory_mb", "gpu_ids", "ports")
-    assert list(after) == before
+    assert held() == before
 
 
 def test_what_somebody_else_has_by_now_is_told_once_and_counted(cluster: Cluster) -> None:

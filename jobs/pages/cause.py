@@ -178,7 +178,7 @@ def _ahead(blocker: Mapping[str, Any], reason: Mapping[str, Any]) -> Hindrance:
 def _measure(blocker: Mapping[str, Any]) -> str:
     need, have = str(blocker.get("need") or ""), str(blocker.get("have") or "")
     said = [f"needs {need}" if need else "", f"has {have}" if have else ""]
-    return ", ".join(filter(None, said)) or str(blocker.get("until") or "")
+    return ", ".join(filter(None, said))
 
 
 _NUMBERS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}

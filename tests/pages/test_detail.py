@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from django.conf import settings as django_settings
 from django.test import Client
+from django.utils import timezone
 
 from clusters.runtime import ContainerStatus, Phase
 from jobs import exits, publish
@@ -156,6 +158,16 @@ def test_a_job_between_retries_says_first_why_it_failed_and_when_it_is_tried_aga
     shown = answer.content.decode()
     assert "The next try is <b><time data-until=" in shown and "+00:00</span>" not in shown
     assert [step.state for step in answer.context["shown"].steps[:2]] == ["done", "FAILED"]
+
+
+def test_a_mark_that_keeps_a_job_waiting_shows_no_time_that_only_programs_read(browse: Browse, alice: User) -> None:
+    until = (timezone.now() + timedelta(minutes=5)).isoformat()
+    mark = {"since": timezone.now().isoformat(), "until": until, "sentence": "it pulls nothing", "count": 3}
+    make_node(marks={"start": mark})
+    make_job("alice", "train")
+    answer = browse(alice).get("/jobs/alice/train")
+    assert answer.context["shown"].cause.hindrances
+    assert until[:19] not in answer.content.decode()
 
 
 def test_after_the_third_failure_of_one_kind_pages_warn(browse: Browse, alice: User) -> None:

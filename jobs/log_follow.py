@@ -205,7 +205,7 @@ class Hub:
         key = (task_id, stream)
         with self._lock:
             if not self._swept:
-                sweep(settings.HOME / "spool")
+                sweep(_spools())
                 self._swept = True
             if timer := self._timers.pop(key, None):
                 timer.cancel()
@@ -261,7 +261,12 @@ hub = Hub()
 
 
 def spool_folder(task_id: int, stream: Stream) -> Path:
-    return Path(settings.HOME) / "spool" / f"{task_id}-{stream}"
+    return _spools() / f"{task_id}-{stream}"
+
+
+def _spools() -> Path:
+    """A folder of their own: whatever is in it and open to nobody is deleted."""
+    return Path(settings.HOME) / "spool" / "logs"
 
 
 def _is_over(runtime: ContainerRuntime, place: Place) -> bool:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from django.test import Client
 from django.urls import URLPattern, URLResolver, get_resolver
 
 from clusters import engines
@@ -20,6 +19,7 @@ from portal import tokens
 from portal.models import User
 from portal.requests import PageRequest
 from tests.builders import make_job, make_node
+from tests.http import Browser, Client
 
 WRITES = ("POST", "PUT", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 NAMES = {
@@ -115,7 +115,7 @@ def people(
     monkeypatch.setattr("django.test.client.WSGIRequest", PageRequest)  # as portal.asgi has it
     engines.use(lambda node: Nowhere())  # type: ignore[arg-type, return-value]
     make_job("alice", "hello", state="RUNNING", node=make_node("hello"))
-    guest, as_alice, as_admin = (Client(raise_request_exception=False) for _ in range(3))
+    guest, as_alice, as_admin = (Browser(raise_request_exception=False) for _ in range(3))
     with_token = Client(raise_request_exception=False, HTTP_AUTHORIZATION=f"Bearer {tokens.issue(admin, 3600)}")
     for client, user in ((as_alice, alice), (as_admin, admin)):
         client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")

@@ -338,3 +338,17 @@ def test_a_log_can_be_watched_before_its_task_starts(cluster: Cluster) -> None:
         connections.close_all()
 
     assert asyncio.run(watch()).text() == ["hello"]
+
+
+def test_the_first_reader_of_a_log_deletes_old_spools_and_nothing_else(settings: Any, tmp_path: Path) -> None:
+    settings.HOME = tmp_path
+    code, old = tmp_path / "spool" / "code" / "attempt.tar", log_follow.spool_folder(1, "stdout") / "data"
+    for file in (code, old):
+        file.parent.mkdir(parents=True)
+        file.touch()
+    readers = log_follow.Hub()
+    try:
+        readers.attach(2, "stdout")
+        assert code.exists() and not old.exists()
+    finally:
+        readers.close()

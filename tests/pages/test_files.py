@@ -416,6 +416,12 @@ class TestInTheBrowser:
         settings.STORE_URL = ""
         expect(page.get_by_role("link", name="a.txt", exact=True)).to_be_visible(timeout=20_000)
 
+    def test_the_namenode_s_address_of_a_folder_leads_to_it(self, tab: Callable[..., Tab], alice: User) -> None:
+        put("/user/alice/sub/one.txt", b"x")
+        page = tab(alice).open("/webhdfs/explorer.html#/user/alice/sub/")
+        expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible(timeout=20_000)
+        assert page.url.endswith("/files/user/alice/sub")
+
     @pytest.mark.parametrize("width", [1280, 390])
     def test_it_is_accessible_and_fits(
         self, tab: Callable[..., Tab], alice: User, monkeypatch: pytest.MonkeyPatch, width: int
@@ -452,12 +458,6 @@ def names_in_store(folder: str) -> list[str]:
         return [entry.name for entry in open_store().list(folder)]
     except PathNotFound:
         return []
-
-    def test_the_namenode_s_address_of_a_folder_leads_to_it(self, tab: Callable[..., Tab], alice: User) -> None:
-        put("/user/alice/sub/one.txt", b"x")
-        page = tab(alice).open("/webhdfs/explorer.html#/user/alice/sub/")
-        expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible(timeout=20_000)
-        assert page.url.endswith("/files/user/alice/sub")
 
 
 def test_the_navigation_leads_to_a_folder_where_one_can_upload(browse: Browse, alice: User) -> None:

@@ -11,6 +11,7 @@
   const AT_ONCE = 3;
   const SPRITE = one("svg.icon use")?.getAttribute("href").replace(/#.*/, "");
   const form = one("#upload");
+  if (!form) return;  // this folder can only be read
   const input = one("#upload-files");
   const card = one("#uploads");
   const list = one("ul", card);

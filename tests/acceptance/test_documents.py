@@ -152,7 +152,7 @@ def run(page: Path) -> list[Block]:
 
 def test_what_is_not_run_is_still_there() -> None:
     there = {block.first for page in PAGES for block in blocks(page.read_text())}
-    assert NOT_RUN.keys() <= there
+    assert all(any(first.startswith(known) for first in there) for known in NOT_RUN)
 
 
 def test_it_finds_both_kinds_of_blocks() -> None:

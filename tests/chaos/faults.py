@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import suppress
+from dataclasses import dataclass
 
 from tests.acceptance.portal import ROOT, Portal, containers
 from tests.bed.docker_bed import BedNode
@@ -28,6 +29,16 @@ CURES = {
 }
 
 
+@dataclass(frozen=True)
+class Past:
+    """What a node has been through; times are of time.monotonic()."""
+
+    what: str
+    node: str
+    began: float
+    over: float
+
+
 class Faults:
     """One at a time for each node, one at a time for the portal with its database: see plan."""
 
@@ -36,7 +47,7 @@ class Faults:
         self.nodes = {str(number): node for number, node in enumerate(nodes, 1)}
         self.done: Counter[str] = Counter()
         self.removed: set[str] = set()  # names of containers that were removed by hand
-        self.filled: list[tuple[str, float, float]] = []  # which node's disk was full, from when to when
+        self.past: list[Past] = []
         self._dice = random.Random(seed)
         self._stopped: list[int] = []
         self._second: subprocess.Popen[bytes] | None = None
@@ -69,8 +80,7 @@ class Faults:
             time.sleep(deed.lasts)
         finally:
             node.fault(CURES[deed.what])
-        if deed.what == "fill":
-            self.filled.append((node.name, began, time.monotonic()))
+        self.past.append(Past(deed.what, node.name, began, time.monotonic()))
 
     def _remove(self, node: BedNode) -> None:
         """As somebody does who cleans up on a node, if there is anything."""

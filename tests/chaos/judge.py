@@ -12,12 +12,14 @@ from itertools import combinations
 import httpx
 
 from portal.store.base import PART
+from portal.store.local import LocalStore
 from tests.acceptance.portal import ENDS, Portal, containers
 from tests.bed.docker_bed import BedNode
 from tests.chaos.faults import Faults
 from tests.chaos.jobs import kind_of
 from tests.chaos.witness import Run, Witness
 
+NO_ENGINE = ("kill-dockerd", "stop-dockerd", "crash")
 KINDS = ("wrong", "stuck", "leaked", "doubled")
 # Of each, what is left over, or None where the table is empty.
 LEFTOVERS = {
@@ -47,8 +49,6 @@ def leftovers(portal: Portal, nodes: list[BedNode], witness: Witness) -> Iterato
         yield from (f"container {name} on {node.name}" for name in containers(node, portal))
     for what, query in LEFTOVERS.items():
         yield from (f"{what}: {row}" for row in portal.rows(query))
-    parts = (path for path in (portal.home / "store").rglob("*") if PART in str(path))
-    yield from (f"{path} in the store" for path in parts if path.is_file())
     yield from (f"running, says the witness: {run}" for run in list(witness.runs) if run.ended is None)
 
 
@@ -68,6 +68,9 @@ def judge(portal: Portal, nodes: list[BedNode], witness: Witness, names: list[st
         if name not in stuck:
             verdict.found["wrong"] += _wrong(portal, witness, name, faults)
     verdict.found["leaked"] += leftovers(portal, nodes, witness)
+    store = portal.home / "store"
+    LocalStore(store).sweep(age=0)  # parts of killed writers; the portal does so when they are some hours old
+    verdict.found["leaked"] += [f"{path} in the store" for path in store.rglob(f"*{PART}") if path.is_file()]
     count_runs(verdict, witness.runs, faults)
     return verdict
 
@@ -114,7 +117,7 @@ def _unseen(portal: Portal, witness: Witness, name: str, state: str, faults: Fau
     if state == "FAILED" and kind_of(name).end[1] == 255 and not any(said):
         yield f"{name} FAILED in attempt {number}, but no task said a code"
     for run in runs:
-        if run.said is not None and not _was_removed(run, faults) and not _was_full(run, faults):
+        if run.said is not None and not _was_removed(run, faults) and not _lost_lines(run, faults):
             role, _, index = run.task.rpartition("-")
             log = portal.log(name, role, int(index))
             if log != f"begin\nend {run.said}\n":
@@ -126,10 +129,11 @@ def _was_removed(run: Run, faults: Faults) -> bool:
     return any(container.startswith(f"longshore-admin-{run.job}-") for container in faults.removed)
 
 
-def _was_full(run: Run, faults: Faults) -> bool:
-    """The disk that has its log."""
+def _lost_lines(run: Run, faults: Faults) -> bool:
+    """Its engine may have: the disk was full, or it ended while there was no engine that took what it wrote last."""
     ended = run.ended or math.inf
-    return any(node == run.node and begun <= ended and run.began <= over for node, begun, over in faults.filled)
+    mine = [past for past in faults.past if past.node == run.node and past.began <= ended and run.began <= past.over]
+    return any(past.what == "fill" or (past.what in NO_ENGINE and ended <= past.over) for past in mine)
 
 
 def count_runs(verdict: Verdict, runs: list[Run], faults: Faults) -> None:

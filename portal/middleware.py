@@ -16,7 +16,7 @@ from django.utils.deprecation import MiddlewareMixin
 
 from portal.api import database_away
 from portal.bridge import REFUSAL
-from portal.errors import LongshoreError
+from portal.errors import BadRequest, LongshoreError
 from portal.pages import error_answer
 
 _CSP = (
@@ -70,6 +70,8 @@ class Errors(MiddlewareMixin):
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
         error = request.META.get(REFUSAL)
+        if error is None and "%00" in request.META.get("QUERY_STRING", ""):  # PostgreSQL refuses to look for it
+            error = BadRequest("The query of the address holds a NUL character (%00), which no name or text can have.")
         return error_answer(request, error) if isinstance(error, LongshoreError) else None
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:

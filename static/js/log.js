@@ -99,13 +99,19 @@
     return answer.json();
   }
 
-  async function load(work) {
-    if (view.loading) return;
+  // Loads follow each other. Scrolling asks again and again, so it waits for nothing; where the reader asked to go, the
+  // page goes, also while something else is on its way.
+  let queue = Promise.resolve();
+  function load(work) {
     view.loading = true;
-    try { await work(); } catch (error) { say(error.message); } finally { view.loading = false; }
+    const mine = queue = queue.then(work).catch((error) => say(error.message)).finally(() => {
+      if (queue === mine) view.loading = false;
+    });
+    return mine;
   }
+  const loadUnlessBusy = (work) => (view.loading ? Promise.resolve() : load(work));
 
-  const loadOlder = () => load(async () => {
+  const loadOlder = () => loadUnlessBusy(async () => {
     if (view.first <= 1) return;
     const from = Math.max(1, view.first - PAGE);
     const got = await ask(root.dataset.lines, { from, count: view.first - from });
@@ -118,7 +124,7 @@
     trim("bottom");
   });
 
-  const loadNewer = () => load(async () => {
+  const loadNewer = () => loadUnlessBusy(async () => {
     if (view.atEnd) return;
     const got = await ask(root.dataset.lines, { from: view.last + 1, count: PAGE });
     const lines = got.lines.filter((line) => line.number > view.last);

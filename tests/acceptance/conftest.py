@@ -43,9 +43,9 @@ def sample_image(docker_engine: BedNode) -> str:
 
 
 @pytest.fixture(scope="session")
-def docker_nodes(bed: Bed) -> list[BedNode]:
+def docker_nodes(bed: Bed, docker_engine: BedNode) -> list[BedNode]:
     """Three more hosts with four pretended GPUs each and the sample image, to cut, crash and freeze: whoever does that
-    heals them."""
+    heals them. ``docker_engine`` comes first, since it has no GPUs."""
     nodes = bed.up(4, BED_GPU="4")[1:]
     for node in nodes:
         ensure_sample_image(connect(node.unix))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -89,6 +90,7 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
     killed, late = store.begin("/killed"), store.begin("/late")
     for writing in (killed, late):
         writing.add(b"half")
+        until(partial(store._client.status, writing._written, strict=False), what="made by the DataNode")  # type: ignore[attr-defined]
         store._client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
     killed._sending.close()  # type: ignore[attr-defined]
     late.add(b" and half")

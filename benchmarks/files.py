@@ -19,7 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from benchmarks.report import Report
-from jobs import code_tar
+from jobs.containers import code_tar
 from portal.store.base import Store
 from portal.store.hdfs import HdfsStore
 from portal.store.local import LocalStore
@@ -61,7 +61,7 @@ def _on_hdfs(report: Report, home: Path) -> None:
 
 
 def _small_files(report: Report, store: Store, portal: Portal, home: Path) -> None:
-    """As a user uploads a folder of code, and as a job's start reads it (jobs/code_tar.py)."""
+    """As a user uploads a folder of code, and as a job's start reads it (jobs/containers/code_tar.py)."""
     folder = home / "small"
     folder.mkdir()
     for number in range(SMALL):

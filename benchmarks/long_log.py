@@ -12,8 +12,8 @@ PATH = "/api/v1/user/user9/jobs/long-log/taskRoles/worker/0/logs/stdout"
 
 if __name__ == "__main__":
     django.setup()
-    from jobs.log_lines import LineIndex
-    from jobs.log_places import place_of
+    from jobs.logs.lines import LineIndex
+    from jobs.logs.places import place_of
     from jobs.models import Task
     from portal.store import open_store
     from tests import builders

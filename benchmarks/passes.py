@@ -36,7 +36,7 @@ class Simulation:
 
     def __init__(self) -> None:
         from clusters.models import Node
-        from jobs.scheduler import GARBAGE, Scheduler
+        from jobs.scheduling.loop import GARBAGE, Scheduler
 
         gc.set_threshold(*GARBAGE)
         self.scheduler = Scheduler()

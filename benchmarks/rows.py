@@ -9,8 +9,8 @@ from django.db import connection, models, transaction
 from django.utils import timezone
 
 from clusters.models import Node
+from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
-from jobs.spec import JobSpec
 from portal.bulk import insert_rows
 from tests.builders import make_config, make_job
 

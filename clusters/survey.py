@@ -35,7 +35,7 @@ def sweep(now: datetime) -> None:
         Node.objects.filter(name__in=gone).update(surveyed_at=None)
     if here:
         Node.objects.filter(name__in=[name for name, _ in here]).update(surveyed_at=now)
-        async_task("jobs.tasks.survey", here)
+        async_task("jobs.containers.tasks.survey", here)
 
 
 def survey(name: str, *, thorough: bool) -> None:

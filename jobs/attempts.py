@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db import connection
 
-from jobs.launch import app_id
+from jobs.containers.launch import app_id
 from jobs.models import Attempt, Job, Task
 
 

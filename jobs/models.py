@@ -37,7 +37,7 @@ class Job(models.Model):
     completed_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)  # hidden, its name is free again; purged once nothing of it runs
     changed_at = models.DateTimeField()  # last change of state or execution
-    published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/publish.py)
+    published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/containers/publish.py)
 
     class Meta:
         constraints = [
@@ -64,7 +64,7 @@ class Job(models.Model):
                 condition=Q(deleted_at__isnull=True),
                 name="job_by_end",
             ),
-            # See jobs/stamps.py, whose queries read nothing but this and the next ones.
+            # See jobs/scheduling/stamps.py, whose queries read nothing but this and the next ones.
             models.Index(
                 fields=[
                     "id",
@@ -173,7 +173,7 @@ class Task(models.Model):
                 condition=Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
                 name="task_leftover",
             ),
-            models.Index(  # see jobs/invariants.py
+            models.Index(  # see jobs/scheduling/invariants.py
                 fields=["id"], condition=Q(state__in=["STARTING", "RUNNING", "STOPPING"]), name="task_live"
             ),
         ]
@@ -184,7 +184,7 @@ class Task(models.Model):
 
 
 class Discarded(models.Model):
-    """A purged job whose files are still to be removed from the store (jobs/discard.py)."""
+    """A purged job whose files are still to be removed from the store (jobs/containers/discard.py)."""
 
     username = models.CharField(max_length=64)
     name = models.CharField(max_length=255)

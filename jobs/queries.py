@@ -12,9 +12,9 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from clusters.live_jobs import LiveJobs
-from jobs.lifecycle import JOB_ENDS, JobState
 from jobs.models import Attempt, Event, Job, Task
-from jobs.streak import End
+from jobs.planning.lifecycle import JOB_ENDS, JobState
+from jobs.planning.streak import End
 from portal.errors import NoJob
 
 STOPPING = "STOPPING"  # not a state: asked to stop, not yet stopped

@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Mapping
 
-from jobs import jsonc
+from jobs.config import jsonc
+from jobs.config.problems import HIDDEN
+from jobs.config.spec import JobSpec
 from jobs.models import Job, JobSecrets
-from jobs.spec import JobSpec
-from jobs.spec_problems import HIDDEN
 from portal.errors import InvalidConfig, Problem
 from portal.sealed import opened, seal
 

@@ -19,12 +19,13 @@ from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
 from clusters.placement import Blocker, NodeView, PortDemand
 from clusters.queries import load_idle_nodes, load_nodes
-from jobs import jsonc, queries, secrets
+from jobs import queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
-from jobs.demands import demands
+from jobs.config import jsonc
+from jobs.config.demands import demands
+from jobs.config.spec import DEFAULT_VIRTUAL_CLUSTER, IsGiven, JobSpec, read_config, read_value
 from jobs.models import Event, Job
-from jobs.spec import DEFAULT_VIRTUAL_CLUSTER, IsGiven, JobSpec, read_config, read_value
 from portal import wake
 from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import AuditEvent, User

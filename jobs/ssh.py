@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.core.cache import cache
 
-from jobs import launch, publish
-from jobs.lifecycle import TaskState
+from jobs.config.spec import JobSpec
+from jobs.containers import launch, publish
 from jobs.models import Attempt, Job, Task
-from jobs.spec import JobSpec
+from jobs.planning.lifecycle import TaskState
 from portal.store import delegation
 
 PATIENCE = 1.0  # seconds one container gets to say that it is an sshd

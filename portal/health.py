@@ -31,7 +31,7 @@ _seen: tuple[float, dict[str, float | None]] = (0.0, {})
 @dataclass(frozen=True, slots=True)
 class Report:
     """How the parts of a process are: its threads, how old what it knows of the nodes is (seconds), and what its
-    checker of invariants (jobs/invariants.py) put right or could not."""
+    checker of invariants (jobs/scheduling/invariants.py) put right or could not."""
 
     threads: int = 0
     late_threads: Sequence[str] = ()  # neither working nor made anew yet, or failing again and again

@@ -192,8 +192,9 @@ SPECTACULAR_SETTINGS = {
     "SORT_OPERATIONS": False,
 }
 
-# At least once, never lost: an order is a row of the same transaction as the state it follows from (jobs/orders.py).
-# Orders return at once (their work goes to threads of the worker), so a few processes and a long retry are enough.
+# At least once, never lost: an order is a row of the same transaction as the state it follows from
+# (jobs/scheduling/orders.py). Orders return at once (their work goes to threads of the worker), so a few processes and
+# a long retry are enough.
 Q_CLUSTER = {
     "name": "longshore",
     "broker_class": "portal.broker.WakingBroker",

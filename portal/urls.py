@@ -10,12 +10,12 @@ from portal import api_docs, api_paths, key_views, pages, theme, token_views, vi
 _V1 = [
     path("", include("portal.api_urls")),
     path("", include("clusters.api_urls")),
-    path("", include("jobs.api_urls")),
+    path("", include("jobs.api.urls")),
 ]
 _V2 = [
     path("", include("portal.api_urls")),
     path("", include("clusters.api_v2_urls")),
-    path("", include("jobs.api_v2_urls")),
+    path("", include("jobs.api.v2_urls")),
 ]
 
 urlpatterns = [
@@ -36,13 +36,13 @@ urlpatterns = [
     path("api/v2/", include((_V2, "v2"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
     path("api/docs", api_docs.docs, name="api-docs"),
-    path("rest-server/api/", include(("jobs.early_urls", "rest-server-early"))),
-    path("api/", include("jobs.early_urls")),
+    path("rest-server/api/", include(("jobs.api.early_urls", "rest-server-early"))),
+    path("api/", include("jobs.api.early_urls")),
     re_path(rf"^{api_paths.PREFIX}", api_paths.other_spelling),
     path("", include("portal.files.urls")),
     path("", include("portal.old_addresses")),
     path("", include("clusters.urls")),
-    path("", include("jobs.urls")),
+    path("", include("jobs.views.urls")),
 ]
 handler400 = pages.bad_request
 handler403 = pages.forbidden

@@ -11,10 +11,10 @@ from django.utils import timezone
 
 from clusters.models import Allocation, Node, VirtualCluster
 from clusters.sample_image import SAMPLE_IMAGE
-from jobs import exits
-from jobs.lifecycle import TASK_LIVE
+from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
-from jobs.spec import JobSpec
+from jobs.planning import exits
+from jobs.planning.lifecycle import TASK_LIVE
 
 _number = itertools.count(1)
 

@@ -20,9 +20,10 @@ from clusters.fake_runtime import Behaviour, FakeRuntime
 from clusters.models import Allocation, Node
 from clusters.runtime import ContainerStatus, Phase, RuntimeFault
 from clusters.watch import Watched, Watcher
-from jobs import services, tasks
+from jobs import services
+from jobs.containers import tasks
 from jobs.models import Attempt, Event, Job, Task
-from jobs.scheduler import Scheduler
+from jobs.scheduling.loop import Scheduler
 from portal.lease import Lease
 from portal.models import User
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from clusters.runtime import Stream
-from jobs import log_live
+from jobs.logs import live as log_live
 
 
 class Viewer:

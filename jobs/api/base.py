@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.views import APIView
 
 from jobs import access, queries
+from jobs.config.spec import JobSpec
 from jobs.models import Job
-from jobs.spec import JobSpec
 from portal.auth import user_or_none
 from portal.errors import BadRequest, TooLarge, Unauthorized
 from portal.models import User

@@ -11,12 +11,14 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, hold, jsonc, marks, queries, serializers, services, ssh
-from jobs.api import shapes
+from jobs import access, marks, queries, services, ssh
+from jobs.api import serializers, shapes
 from jobs.api.base import CONFIG, JobApi, body, find_job, is_legacy, viewer
-from jobs.explain import waiting_reason
-from jobs.lifecycle import JobState
+from jobs.config import jsonc
+from jobs.containers import hold
 from jobs.models import Attempt, Job
+from jobs.planning.lifecycle import JobState
+from jobs.scheduling.explain import waiting_reason
 from portal import etags
 from portal.auth import require_user
 from portal.errors import BadRequest, NoJobConfig, NoJobSshInfo

@@ -16,11 +16,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters import users
-from jobs import access, exit_report, queries, serializers, services
+from jobs import access, queries, services
+from jobs.api import exit_report, serializers
 from jobs.api.base import find_job, viewer
 from jobs.api.detail import job_answer
 from jobs.api.lists import AT_ONCE, json_list
-from jobs.lifecycle import JobState, v1_sub_state
+from jobs.planning.lifecycle import JobState, v1_sub_state
 from jobs.queries import JobFilter
 from portal import token_api
 from portal.api import exception_handler

@@ -6,8 +6,8 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, queries, serializers
-from jobs.api import shapes
+from jobs import access, queries
+from jobs.api import serializers, shapes
 from jobs.api.base import JobApi, find_job, query_number, viewer
 from jobs.models import Job
 from portal.errors import NoJob

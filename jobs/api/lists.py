@@ -15,12 +15,12 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import marks, queries, serializers, services
-from jobs.api import shapes
+from jobs import marks, queries, services
+from jobs.api import serializers, shapes
 from jobs.api.base import CONFIG, JobApi, body, is_legacy, query_number, query_text, require_reader
 from jobs.api.detail import JobDetail, job_answer
-from jobs.lifecycle import JobState
 from jobs.models import Job
+from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
 from portal import etags
 from portal.auth import require_user

@@ -1,4 +1,4 @@
-"""What the job routes answer, for the API's document. ``jobs.serializers`` makes it; the tests compare the two."""
+"""What the job routes answer, for the API's document. ``jobs.api.serializers`` makes it; the tests compare the two."""
 
 from __future__ import annotations
 

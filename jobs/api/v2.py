@@ -9,12 +9,13 @@ from pydantic import BaseModel
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import jsonc, protocol, services, yaml_text
+from jobs import services
 from jobs.api.base import CONFIG, JobApi, body
 from jobs.api.detail import JobConfig as ConfigOfV1
 from jobs.api.lists import JobList as ListOfV1
+from jobs.config import jsonc, protocol_v2, yaml_text
+from jobs.config.spec import JobSpec
 from jobs.models import Job
-from jobs.spec import JobSpec
 from portal.api import no_api
 from portal.auth import require_user
 from portal.errors import ConflictJob, InvalidProtocol
@@ -44,7 +45,7 @@ class JobConfig(ConfigOfV1):
     """By the full name it is in the protocol's form; below ``/user`` it stays v1's, which v0.14's pages clone from."""
 
     def value_of(self, job: Job) -> Any:
-        return protocol.of_v1(JobSpec.from_json(job.spec), job.username)
+        return protocol_v2.of_v1(JobSpec.from_json(job.spec), job.username)
 
 
 class ProtocolProbe(JobApi):

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs import exits
 from jobs.models import Attempt, Job
 from jobs.pages.rows import job_url
-from jobs.streak import Streak, read_exit
+from jobs.planning import exits
+from jobs.planning.streak import Streak, read_exit
 from portal import words
 
 
@@ -59,8 +59,8 @@ _BLAME = {
 
 
 def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: datetime | None = None) -> Cause:
-    """From ``jobs.explain.waiting_reason``: {"summary", "blockers": [{"kind", "sentence", "need", "have", ...}]}. When
-    an attempt failed before, why it did stands above all else."""
+    """``reason``: of ``jobs.scheduling.explain.waiting_reason``, {"summary", "blockers": [{"kind", "sentence", "need",
+    "have", ...}]}. When an attempt failed before, why it did stands above all else."""
     blockers: Sequence[Mapping[str, Any]] = reason.get("blockers") or ()
     said_else = ("failed", "delay") if before else ()
     shown = tuple(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs import jsonc
+from jobs.config import jsonc
 
 Piece = tuple[str, str]  # (class: k key, s string, n number or word, c comment, "" other; text)
 

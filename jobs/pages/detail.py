@@ -10,15 +10,16 @@ from typing import Any
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from jobs import access, hold, queries
+from jobs import access, queries
 from jobs.access import Viewer
-from jobs.explain import place_in_queue, waiting_reason
+from jobs.config.spec import JobSpec
+from jobs.containers import hold
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views, without_story
-from jobs.spec import JobSpec
-from jobs.streak import Streak, streak
+from jobs.planning.streak import Streak, streak
+from jobs.scheduling.explain import place_in_queue, waiting_reason
 from portal import words
 
 TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from jobs.log_places import place_of
-from jobs.logs import find_task, last_lines, open_archive
+from jobs.logs.places import place_of
+from jobs.logs.read import find_task, last_lines, open_archive
 from jobs.models import Job
 from jobs.pages.cause import Cause
 from portal.errors import LongshoreError

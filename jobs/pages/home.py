@@ -13,9 +13,9 @@ from django.utils import timezone
 from clusters.models import Allocation, Node
 from jobs import queries
 from jobs.access import Viewer
-from jobs.lifecycle import TASK_LIVE
 from jobs.models import Job, Task
 from jobs.pages.rows import rows_of, with_gpu_type
+from jobs.planning.lifecycle import TASK_LIVE
 from jobs.queries import JobFilter
 from portal import words
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from jobs import services, yaml_text
-from jobs.spec import JobSpec
+from jobs import services
+from jobs.config import yaml_text
+from jobs.config.spec import JobSpec
 from portal import words
 from portal.errors import LongshoreError, Problem
 from portal.models import User

@@ -10,9 +10,9 @@ from typing import Any
 from django.utils import timezone
 
 from jobs import queries
-from jobs.lifecycle import TASK_LIVE
+from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Job
-from jobs.spec import JobSpec
+from jobs.planning.lifecycle import TASK_LIVE
 from portal import words
 
 

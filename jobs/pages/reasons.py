@@ -1,4 +1,4 @@
-"""Why several jobs wait, in one sentence each, for lists. jobs.explain says it in full for one job."""
+"""Why several jobs wait, in one sentence each, for lists. jobs.scheduling.explain says it in full for one job."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from clusters.blockers import blockers, never_fits
 from clusters.placement import Demand, NodeView
 from clusters.queries import load_nodes
-from jobs.demands import demands
+from jobs.config.demands import demands
+from jobs.config.spec import JobSpec
 from jobs.models import Job
-from jobs.spec import JobSpec
 from portal import words
 
 _MOST_AHEAD = 1000  # beyond this a place in the queue says nothing anyway

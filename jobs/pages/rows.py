@@ -16,7 +16,7 @@ from jobs import access, queries
 from jobs.access import Viewer
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
-from jobs.streak import MANY, End, Streak, streak
+from jobs.planning.streak import MANY, End, Streak, streak
 from portal import words
 
 

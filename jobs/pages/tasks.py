@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from jobs import hold
+from jobs.config.spec import JobSpec, RoleSpec
+from jobs.containers import hold
 from jobs.models import Attempt, Task
-from jobs.spec import JobSpec, RoleSpec
 from portal import words
 
 MOST_TASKS = 200  # lines on one page, over all roles

@@ -14,7 +14,7 @@ from django.utils import timezone
 from clusters.models import VcGrant
 from clusters.user_queries import DEFAULT_VC, in_order, load_user, vc_names
 from jobs import queries
-from jobs.lifecycle import JobState
+from jobs.planning.lifecycle import JobState
 from portal.errors import MissingUser
 from portal.models import ApiToken, User
 

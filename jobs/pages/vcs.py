@@ -13,7 +13,7 @@ from clusters.models import Node, VcGrant
 from clusters.vc_queries import DEFAULT, VcView, load_vcs
 from jobs import queries
 from jobs.access import Viewer
-from jobs.lifecycle import JobState
+from jobs.planning.lifecycle import JobState
 from portal import words
 from portal.errors import NoVirtualCluster
 

@@ -14,10 +14,11 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from jobs import access, hold, queries, services
-from jobs.lifecycle import TASK_LIVE
+from jobs import access, queries, services
+from jobs.containers import hold
 from jobs.models import Job, Task
 from jobs.pages.rows import job_url, shown_state
+from jobs.planning.lifecycle import TASK_LIVE
 from jobs.views.guard import signed_in
 from portal import words
 from portal.auth import require_user

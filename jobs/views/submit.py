@@ -11,12 +11,13 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
-from jobs import access, queries, services, yaml_text
+from jobs import access, queries, services
+from jobs.config import yaml_text
+from jobs.config.samples import SAMPLES
+from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.pages.config import coloured, is_packed, laid_out
 from jobs.pages.plan import Plan, plan_for, refused
 from jobs.pages.rows import job_url
-from jobs.samples import SAMPLES
-from jobs.spec import MAX_CONFIG_BYTES
 from jobs.views.guard import signed_in
 from portal.auth import require_user
 from portal.errors import BadRequest, InvalidConfig, LongshoreError

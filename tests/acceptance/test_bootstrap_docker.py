@@ -17,10 +17,11 @@ import pytest
 
 from clusters.docker_runtime import DockerRuntime, connect
 from clusters.runtime import ContainerStatus, Phase, Stream
-from jobs import exits, launch
-from jobs.environment import TaskPlace
-from jobs.launch import Launch
-from jobs.spec import read_config
+from jobs.config.spec import read_config
+from jobs.containers import launch
+from jobs.containers.environment import TaskPlace
+from jobs.containers.launch import Launch
+from jobs.planning import exits
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until
 

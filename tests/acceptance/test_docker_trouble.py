@@ -12,7 +12,7 @@ from paramiko import ChannelException
 
 from clusters import docker_request
 from clusters.runtime import LABEL_HOLD, ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
-from jobs.log_places import STREAMS
+from jobs.logs.places import STREAMS
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.contract_runtime import Program, found, request, text

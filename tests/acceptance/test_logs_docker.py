@@ -15,8 +15,9 @@ import pytest
 from clusters.docker_runtime import DockerRuntime, connect
 from clusters.models import Node
 from clusters.runtime import LABEL_TASK, ContainerRequest, Phase
-from jobs import log_archive, logs
-from jobs.log_follow import hub
+from jobs.logs import archive
+from jobs.logs import read as logs
+from jobs.logs.follow import hub
 from jobs.models import Task
 from tests.bed.docker_bed import BedNode
 from tests.builders import make_job, make_node
@@ -58,7 +59,7 @@ class Running:
     def end(self, task: Task) -> Task:
         """Wait for its end, keep its log, remove it."""
         until(lambda: self._phase(task) is Phase.EXITED, 60, what="the container ended")
-        log_archive.archive(task)
+        archive.archive(task)
         self.engine.remove(task.container_name)
         Task.objects.filter(pk=task.pk).update(state="SUCCEEDED", collected=True)
         return Task.objects.select_related("attempt", "job").get(pk=task.pk)

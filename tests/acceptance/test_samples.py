@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from jobs.samples import SAMPLES
+from jobs.config.samples import SAMPLES
 from tests.acceptance.portal import Portal, portal_on
 from tests.bed.docker_bed import BedNode
 

@@ -13,9 +13,10 @@ from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
 from clusters.models import Node
-from jobs import exits, services
+from jobs import services
 from jobs.attempts import open_attempt
 from jobs.models import Attempt, Event, Job, Task
+from jobs.planning import exits
 from portal.models import User
 from tests.submitting import MARK_QUERIES, submitted
 

@@ -13,7 +13,8 @@ import pytest
 from django.core.cache import cache
 from rest_framework.test import APIClient
 
-from jobs import publish, queries, ssh
+from jobs import queries, ssh
+from jobs.containers import publish
 from jobs.models import Job, Task
 from portal import tokens
 from portal.models import User

@@ -12,7 +12,7 @@ from django.core.asgi import get_asgi_application
 from rest_framework.test import APIClient
 
 from clusters import engines
-from jobs.log_follow import hub
+from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Clock, Cluster

@@ -11,7 +11,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from clusters import engines
-from jobs.log_follow import hub
+from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Clock, Cluster

@@ -15,10 +15,10 @@ from django.urls import URLResolver, get_resolver
 from rest_framework.test import APIClient
 
 from clusters import engines
-from jobs import exits
-from jobs.log_follow import hub
+from jobs.logs.follow import hub
 from jobs.models import Attempt, Job
 from jobs.pages.live import open_page
+from jobs.planning import exits
 from portal import tokens
 from portal.errors import LongshoreError
 from portal.models import User

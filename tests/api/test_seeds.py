@@ -10,7 +10,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from clusters.models import VirtualCluster
-from jobs import jsonc
+from jobs.config import jsonc
 from portal.models import User
 
 Api = Callable[[User | None], APIClient]

@@ -16,7 +16,7 @@ import pytest
 
 from clusters.fake_runtime import Behaviour
 from clusters.runtime import FaultReason, RuntimeFault
-from jobs import code_tar, delivery
+from jobs.containers import code_tar, delivery
 from jobs.models import Job
 from portal.models import User
 from portal.store import open_store
@@ -304,7 +304,7 @@ def test_a_start_that_is_no_longer_wanted_stops_reading(cluster: Cluster, store:
 def test_a_password_goes_to_its_own_registry_only(
     alice: User, store: Store, server: str, image: str, auth: tuple[str, str] | None
 ) -> None:
-    from jobs.spec import read_config
+    from jobs.config.spec import read_config
     from tests.cluster import config
 
     store.write("/users/alice/auth", [f"{server}\r\nmira\r\ns3cret\r\n\r\n".encode()])

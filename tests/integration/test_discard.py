@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from django_q.models import OrmQ
 
-from jobs import discard, services
+from jobs import services
+from jobs.containers import discard
+from jobs.containers.tasks import publishing
 from jobs.models import Discarded, Job
-from jobs.tasks import publishing
 from portal.store import open_store
 from portal.store.base import PathNotFound
 from tests.cluster import Cluster
@@ -63,7 +64,7 @@ def test_it_removes_everything_of_a_purged_job_but_its_output(cluster: Cluster) 
     purge(cluster, job)
     discard.sweep()
     row = OrmQ.objects.get()
-    assert (row.func(), row.task["args"]) == ("jobs.tasks.discard", ([Discarded.objects.get().pk],))
+    assert (row.func(), row.task["args"]) == ("jobs.containers.tasks.discard", ([Discarded.objects.get().pk],))
     discard_now()
     user = cluster.owner.username
     assert names(f"/Container/{user}") == {f"{user}~other"}

@@ -11,7 +11,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django_q.models import Failure, Success
 
-from jobs.scheduler import Scheduler
+from jobs.scheduling.loop import Scheduler
 from portal import expiry
 from portal.models import ApiToken, User
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from clusters.fake_host import Behaviour
 from clusters.runtime import FaultReason, RuntimeFault
-from jobs.explain import waiting_reason
 from jobs.models import Event
+from jobs.scheduling.explain import waiting_reason
 from tests.cluster import Cluster
 
 MISTYPED = "regstry.lab/a:1"

@@ -11,7 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters.watch import Watch, Watched
-from jobs import hold
+from jobs.containers import hold
 from jobs.models import Event, Job
 from portal.errors import Forbidden
 from portal.models import User

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from clusters.models import Allocation, Node
-from jobs.invariants import Breach
 from jobs.models import Attempt, Event, Job, Task
+from jobs.scheduling.invariants import Breach
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

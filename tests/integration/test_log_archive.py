@@ -13,9 +13,11 @@ import pytest
 from clusters.fake_runtime import FakeRuntime
 from clusters.models import Node
 from clusters.runtime import FaultReason, LogChunk, RuntimeFault
-from jobs import log_archive, logs, services
-from jobs.log_follow import hub, spool_folder
-from jobs.log_places import HEAD_GONE, find_archive, place_of
+from jobs import services
+from jobs.logs import archive
+from jobs.logs import read as logs
+from jobs.logs.follow import hub, spool_folder
+from jobs.logs.places import HEAD_GONE, find_archive, place_of
 from jobs.models import Task
 from portal.errors import NodeUnreachable, NoLog
 from portal.store import open_store
@@ -107,10 +109,10 @@ def test_every_attempt_is_readable_afterwards(cluster: Cluster) -> None:
 def test_archiving_again_changes_nothing(cluster: Cluster, running: Task, home: Path) -> None:
     engine(cluster).print(running.container_name, b"once\n")
     engine(cluster).finish(running.container_name)
-    log_archive.archive(running)
+    archive.archive(running)
     before = {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")}
     calls = engine(cluster).calls["logs"]
-    log_archive.archive(running)
+    archive.archive(running)
     assert {path: path.stat().st_mtime_ns for path in (home / "store").rglob("*")} == before
     assert engine(cluster).calls["logs"] == calls
 
@@ -136,10 +138,10 @@ def test_a_worker_that_is_late_and_reads_half_of_it_does_not_spoil_what_is_kept(
         return chunks()
 
     monkeypatch.setattr(FakeRuntime, "logs", half)
-    late = threading.Thread(target=log_archive.archive, args=[running], name="late")
+    late = threading.Thread(target=archive.archive, args=[running], name="late")
     late.start()
     assert begun.wait(10)
-    log_archive.archive(running)
+    archive.archive(running)
     go_on.set()
     late.join(10)
     assert logs.tail(running, "stdout", lines=100).count(b"\n") == 10
@@ -150,12 +152,12 @@ def test_a_container_that_is_gone_leaves_a_word_and_what_viewers_saw(cluster: Cl
     follower = hub.attach(running.pk, "stdout")
     until(lambda: follower.size() == 5)
     engine(cluster).vanish(running.container_name)
-    log_archive.archive(running)
-    log_archive.archive(running)
+    archive.archive(running)
+    archive.archive(running)
     hub.release(follower)
     log = logs.open_log(running, "stdout")
     assert b"".join(log.pieces()) == b"seen\n"
-    assert log.note == log_archive.LOST
+    assert log.note == archive.LOST
     with pytest.raises(NoLog, match="gone before its log could be kept"):
         logs.open_log(running, "stderr")
 
@@ -165,12 +167,12 @@ def test_a_silent_node_is_asked_again_later(cluster: Cluster, running: Task) -> 
     engine(cluster).finish(running.container_name)
     engine(cluster).cut()
     with pytest.raises(RuntimeFault) as fault:
-        log_archive.archive(running)
+        archive.archive(running)
     assert fault.value.reason is FaultReason.UNREACHABLE
     with pytest.raises(NodeUnreachable, match="worker-0 cannot be read now"):
         logs.open_log(running, "stdout")
     engine(cluster).heal()
-    log_archive.archive(running)
+    archive.archive(running)
     assert logs.tail(running, "stdout", lines=1) == b"patience\n"
 
 
@@ -191,7 +193,7 @@ def test_a_log_that_cannot_be_read_to_its_end_is_tried_again_and_then_kept_as_fa
     engine(cluster).finish(running.container_name)
     cluster.settle()
     assert not fresh(running).collected and find_archive(place_of(running)) is None
-    cluster.ahead(log_archive.UNREADABLE_FOR.total_seconds() + 1)
+    cluster.ahead(archive.UNREADABLE_FOR.total_seconds() + 1)
     cluster.settle()
     log = logs.open_log(fresh(running), "stdout")
     assert b"".join(log.pieces()) == b"half\n" and "cannot read the log" in log.note
@@ -234,7 +236,7 @@ def test_the_index_of_an_archive_is_enough_to_find_any_line(cluster: Cluster, ru
 def test_the_spool_goes_when_nobody_looks_any_more(
     cluster: Cluster, running: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("jobs.log_follow.LINGER", 0.05)
+    monkeypatch.setattr("jobs.logs.follow.LINGER", 0.05)
     follower = hub.attach(running.pk, "stdout")
     until(lambda: follower.state().caught_up)
     assert spool_folder(running.pk, "stdout").is_dir()

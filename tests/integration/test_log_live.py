@@ -14,9 +14,10 @@ import pytest
 from django.db import connections
 
 from clusters.fake_runtime import FakeRuntime
-from jobs import log_follow, log_live
-from jobs.log_follow import Follower, TooManyLogs, hub
-from jobs.log_spool import Spool
+from jobs.logs import follow
+from jobs.logs import live as log_live
+from jobs.logs.follow import Follower, TooManyLogs, hub
+from jobs.logs.spool import Spool
 from jobs.models import Task
 from tests.cluster import Cluster
 from tests.helpers import until
@@ -109,7 +110,7 @@ def test_random_breaks_neither_lose_nor_double_a_line(
 ) -> None:
     """Viewers leave and come back, the node is cut and healed, its engine gives what it has just rotated once more, the
     follower's process dies, the container ends and its log moves to the store."""
-    monkeypatch.setattr(log_follow, "REREAD", 0.01)
+    monkeypatch.setattr(follow, "REREAD", 0.01)
     dice = random.Random(seed)
     lines = [f"{n} " + "x" * dice.choice([0, 5, 200, 20_000]) for n in range(250)]
     data = "".join(f"{line}\n" for line in lines).encode()
@@ -263,7 +264,7 @@ def test_a_silent_node_is_said_and_the_log_goes_on_when_it_is_back(engine: FakeR
 def test_stamps_that_go_back_neither_lose_nor_double_a_line(
     happens: str, engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_follow, "REREAD", 0.01)
+    monkeypatch.setattr(follow, "REREAD", 0.01)
     follower = hub.attach(task.pk, "stdout")
     until(lambda: follower.state().caught_up)
     said: list[str] = []
@@ -283,7 +284,7 @@ def test_stamps_that_go_back_neither_lose_nor_double_a_line(
 def test_a_log_that_lost_its_head_is_not_given_again_when_the_clock_goes_back(
     engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(log_follow, "REREAD", 0.01)
+    monkeypatch.setattr(follow, "REREAD", 0.01)
     engine.print(task.container_name, b"old\n")
     follower = hub.attach(task.pk, "stdout")
     until(lambda: follower.state().caught_up and follower.size() == 4)
@@ -309,7 +310,7 @@ def test_a_log_that_cannot_be_read_is_not_taken_for_ended(engine: FakeRuntime, t
 
 
 def test_no_more_logs_than_the_process_can_follow(task: Task, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(log_follow, "MOST", 1)
+    monkeypatch.setattr(follow, "MOST", 1)
     held = hub.attach(task.pk, "stdout")
     with pytest.raises(TooManyLogs):
         hub.attach(task.pk, "stderr")
@@ -342,11 +343,11 @@ def test_a_log_can_be_watched_before_its_task_starts(cluster: Cluster) -> None:
 
 def test_the_first_reader_of_a_log_deletes_old_spools_and_nothing_else(settings: Any, tmp_path: Path) -> None:
     settings.HOME = tmp_path
-    code, old = tmp_path / "spool" / "code" / "attempt.tar", log_follow.spool_folder(1, "stdout") / "data"
+    code, old = tmp_path / "spool" / "code" / "attempt.tar", follow.spool_folder(1, "stdout") / "data"
     for file in (code, old):
         file.parent.mkdir(parents=True)
         file.touch()
-    readers = log_follow.Hub()
+    readers = follow.Hub()
     try:
         readers.attach(2, "stdout")
         assert code.exists() and not old.exists()

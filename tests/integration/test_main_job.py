@@ -10,8 +10,8 @@ from django.test import Client
 from clusters.models import Node
 from clusters.runtime import Phase
 from jobs import services
-from jobs.explain import explain, waiting_reason
 from jobs.models import Event, Job
+from jobs.scheduling.explain import explain, waiting_reason
 from portal.models import User
 from tests.cluster import Cluster
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from django.db import connection
 from django_q.models import OrmQ
 
-from jobs import publish, sshkeys, tasks
+from jobs.containers import publish, sshkeys, tasks
 from jobs.models import JobKey
 from portal.models import UserKey
 from portal.store import open_store
@@ -108,7 +108,7 @@ def test_a_waiting_job_is_published_by_the_sweep(cluster: Cluster) -> None:
     cluster.ahead(11)
     publish.sweep()
     (row,) = OrmQ.objects.all()
-    assert row.func() == "jobs.tasks.publish"
+    assert row.func() == "jobs.containers.tasks.publish"
     tasks.publishing.publish_all([job.pk])
     assert cluster.job(job).published_at is not None
 

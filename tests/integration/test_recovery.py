@@ -17,10 +17,12 @@ from clusters.runtime import (
     Progress,
     RuntimeFault,
 )
-from jobs import log_archive, services, tasks
-from jobs.log_places import find_archive, place_of
+from jobs import services
+from jobs.containers import tasks
+from jobs.logs import archive as log_archive
+from jobs.logs.places import find_archive, place_of
 from jobs.models import Attempt, Event, Job, Task
-from jobs.settle import ORDER_LAPSE
+from jobs.planning.settle import ORDER_LAPSE
 from portal.models import User
 from tests.cluster import IMAGE, Cluster
 

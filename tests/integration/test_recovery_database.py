@@ -9,10 +9,10 @@ from django.db import OperationalError
 from django.db.models.query import QuerySet
 
 from clusters.placement import Room
-from jobs import tasks
-from jobs.apply import apply
+from jobs.containers import tasks
 from jobs.models import Job, Task
-from jobs.world import Plan
+from jobs.planning.world import Plan
+from jobs.scheduling.apply import apply
 from portal.lease import Fenced, Lease
 from tests.cluster import Cluster
 
@@ -56,7 +56,7 @@ def test_a_job_that_runs_again_is_not_ended_by_a_plan_of_its_last_attempt(
         Job.objects.filter(pk=job.pk).update(attempt_number=2)
         return apply(plan, now, lease)
 
-    monkeypatch.setattr("jobs.scheduler.apply", too_late)
+    monkeypatch.setattr("jobs.scheduling.loop.apply", too_late)
     cluster.tick()
     assert cluster.job(job).state == "RUNNING"
     assert Task.objects.get(job=job).state == "RUNNING", "the plan of a job is applied whole or not at all"
@@ -71,7 +71,7 @@ def test_a_full_database_parks_no_job(cluster: Cluster, monkeypatch: pytest.Monk
         raise OperationalError("could not extend file: No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("jobs.apply.write", full)
+        patch.setattr("jobs.scheduling.apply.write", full)
         cluster.tick()
     assert (cluster.job(job).state, cluster.job(job).parked_until) == ("WAITING", None)
     cluster.settle()
@@ -137,7 +137,7 @@ def test_the_loop_goes_on_when_the_database_was_away(cluster: Cluster, monkeypat
         return 0
 
     monkeypatch.setattr(scheduler, "tick", tick)
-    monkeypatch.setattr("jobs.scheduler.close_old_connections", lambda: None)
-    monkeypatch.setattr("jobs.scheduler.signal.signal", lambda *_: None)
+    monkeypatch.setattr("jobs.scheduling.loop.close_old_connections", lambda: None)
+    monkeypatch.setattr("jobs.scheduling.loop.signal.signal", lambda *_: None)
     scheduler.run()
     assert len(calls) == 2

@@ -10,8 +10,8 @@ from clusters.models import Node
 from clusters.placement import MARK_LASTS
 from clusters.queries import load_nodes
 from clusters.runtime import FaultReason, RuntimeFault
-from jobs.explain import waiting_reason
 from jobs.models import Event, Task
+from jobs.scheduling.explain import waiting_reason
 from tests.cluster import IMAGE, Cluster, config
 
 NO_GPUS = RuntimeFault("Its driver is not there.", reason=FaultReason.GPU_MISSING)

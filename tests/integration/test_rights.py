@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from clusters.models import VcGrant, VirtualCluster
-from jobs import launch, launching, services
+from jobs import services
+from jobs.containers import inputs as launching
+from jobs.containers import launch
 from jobs.models import Job
 from jobs.services import NoRdma
 from portal.models import User

@@ -13,9 +13,11 @@ from django.apps import apps
 from django.test import Client
 from rest_framework.test import APIClient
 
-from jobs import bootstrap, launch, launching, services
+from jobs import services
+from jobs.config.spec import JobSpec
+from jobs.containers import bootstrap, launch
+from jobs.containers import inputs as launching
 from jobs.models import Task
-from jobs.spec import JobSpec
 from portal.errors import InvalidConfig
 from portal.models import User
 from portal.store import open_store

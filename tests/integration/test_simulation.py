@@ -14,9 +14,10 @@ import pytest
 
 from clusters.models import Allocation, Node
 from clusters.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, ContainerStatus, Phase, RuntimeFault
-from jobs import hold, services, tasks
-from jobs.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
+from jobs import services
+from jobs.containers import hold, tasks
 from jobs.models import Job, Task
+from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
 from tests.cluster import Cluster
 from tests.integration.test_recovery import WorkerDied, dies, lives
 

@@ -16,10 +16,10 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
-from jobs import stamps
-from jobs.lifecycle import JOB_ENDS
 from jobs.models import Job
-from jobs.scheduler import Scheduler
+from jobs.planning.lifecycle import JOB_ENDS
+from jobs.scheduling import stamps
+from jobs.scheduling.loop import Scheduler
 from portal.lease import PATIENCE, Fenced, Lease
 from portal.models import LeaseRow
 from tests.cluster import Cluster

@@ -11,9 +11,10 @@ from django.test import Client
 from django.utils import timezone
 
 from clusters.runtime import ContainerStatus, Phase
-from jobs import exits, publish
+from jobs.config.spec import JobSpec
+from jobs.containers import publish
 from jobs.models import Job
-from jobs.spec import JobSpec
+from jobs.planning import exits
 from portal.models import User
 from tests.builders import add_event, fail_again, make_attempt, make_job, make_node
 

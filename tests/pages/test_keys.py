@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.test import Client
 
-from jobs import sshkeys
+from jobs.containers import sshkeys
 from portal.models import AuditEvent, User, UserKey
 from tests.builders import make_job
 

@@ -18,9 +18,10 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from clusters import refusals
-from jobs import services, stream, welcome
+from jobs import services
 from jobs.models import Job, Task
 from jobs.pages.versions import home_version
+from jobs.views import stream, welcome
 from portal import hub as hubs
 from portal import wake
 from portal.models import User

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from clusters import engines
-from jobs.log_follow import hub
+from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Clock, Cluster

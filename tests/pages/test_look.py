@@ -8,7 +8,7 @@ import pytest
 
 from clusters.models import VirtualCluster
 from clusters.runtime import ContainerStatus, Phase
-from jobs import exits
+from jobs.planning import exits
 from portal import tokens
 from portal.models import User
 from tests.builders import fail_again, make_job, make_node

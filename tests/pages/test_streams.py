@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from clusters import engines
-from jobs import welcome
-from jobs.log_follow import hub
+from jobs.logs.follow import hub
+from jobs.views import welcome
 from portal.models import User
 from portal.seats import Seat
 from tests.cluster import Clock, Cluster

@@ -9,8 +9,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from playwright.sync_api import expect
 
+from jobs.config.samples import SAMPLES
 from jobs.models import Job
-from jobs.samples import SAMPLES
 from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from jobs import bootstrap, exits
+from jobs.containers import bootstrap
+from jobs.planning import exits
 from tests.helpers import until
 
 SHELLS = ["bash", "dash", "busybox"]

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs import environment
-from jobs.environment import TaskPlace
-from jobs.spec import JobSpec, read_config
+from jobs.config.spec import JobSpec, read_config
+from jobs.containers import environment
+from jobs.containers.environment import TaskPlace
 
 CONFIG: dict[str, Any] = {
     "jobName": "mnist-a1",

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.runtime import ContainerStatus, FaultReason, Phase
-from jobs import exits
-from jobs.exit_table import TABLE, Reaction
-from jobs.exits import Exit, RetryDecision
+from jobs.planning import exits
+from jobs.planning.exit_table import TABLE, Reaction
+from jobs.planning.exits import Exit, RetryDecision
 
 
 def ended(code: int | None, *, oom: bool = False) -> ContainerStatus:

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import environment, launch
-from jobs.environment import TaskPlace
-from jobs.launch import Launch
-from jobs.spec import JobSpec, read_config
+from jobs.config.spec import JobSpec, read_config
+from jobs.containers import environment, launch
+from jobs.containers.environment import TaskPlace
+from jobs.containers.launch import Launch
 
 NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]+")
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.lifecycle import (
+from jobs.planning.lifecycle import (
     JOB_ENDS,
     JOB_MOVES,
     TASK_ENDS,

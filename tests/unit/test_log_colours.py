@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs import log_colours
-from jobs.log_colours import pieces
+from jobs.logs import colours
+from jobs.logs.colours import pieces
 
 
 @pytest.mark.parametrize(
@@ -43,15 +43,15 @@ def test_no_code_is_shown_and_no_text_is_lost(raw: str) -> None:
 
 
 @pytest.mark.parametrize("colour", [*range(256), (12, 34, 56), (250, 250, 120), (128, 128, 128)])
-def test_every_colour_can_be_read(colour: log_colours.Colour) -> None:
-    rgb = log_colours._rgb(colour)
-    both = log_colours._in_both(rgb).removeprefix("light-dark(").removesuffix(")").split(",")
-    for shown, behind in zip(both, log_colours._BEHIND, strict=True):
+def test_every_colour_can_be_read(colour: colours.Colour) -> None:
+    rgb = colours._rgb(colour)
+    both = colours._in_both(rgb).removeprefix("light-dark(").removesuffix(")").split(",")
+    for shown, behind in zip(both, colours._BEHIND, strict=True):
         red, green, blue = bytes.fromhex(shown[1:])
-        assert log_colours._contrast((red, green, blue), behind) >= 4.5
-    assert log_colours._contrast(log_colours._ink_on(rgb), rgb) >= 4.5
+        assert colours._contrast((red, green, blue), behind) >= 4.5
+    assert colours._contrast(colours._ink_on(rgb), rgb) >= 4.5
 
 
 def test_the_stylesheet_is_the_one_that_is_made() -> None:
     kept = Path(__file__).parents[2] / "static/css/ansi.css"
-    assert kept.read_text() == log_colours.stylesheet(), "write jobs.log_colours.stylesheet() to static/css/ansi.css"
+    assert kept.read_text() == colours.stylesheet(), "write jobs.logs.colours.stylesheet() to static/css/ansi.css"

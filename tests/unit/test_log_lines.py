@@ -7,9 +7,9 @@ import tracemalloc
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.log_lines import BLOCK, LineIndex, LogView, view_of
-from jobs.log_search import search
-from jobs.log_text import SHOWN
+from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
+from jobs.logs.search import search
+from jobs.logs.text import SHOWN
 
 _PIECES = st.one_of(
     st.binary(max_size=40),

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from clusters.placement import NodeView
 from clusters.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
-from jobs.demands import demands
-from jobs.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
-from jobs.planner import MOST_SETTLED, plan
-from jobs.spec import JobSpec
-from jobs.world import JobView, Kind, Observation, TaskView, World
+from jobs.config.demands import demands
+from jobs.config.spec import JobSpec
+from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
+from jobs.planning.planner import MOST_SETTLED, plan
+from jobs.planning.world import JobView, Kind, Observation, TaskView, World
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PORT_TAKEN = {"reason": "port_taken", "sentence": "Port 80 is taken.", "permanent": False}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.registries import registry_of, same_registry
+from jobs.containers.registries import registry_of, same_registry
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from jobs.samples import SAMPLE_IMAGE, SAMPLES, Sample
-from jobs.spec import read_config
+from jobs.config.samples import SAMPLE_IMAGE, SAMPLES, Sample
+from jobs.config.spec import read_config
 
 each_sample = pytest.mark.parametrize("sample", SAMPLES, ids=[sample.key for sample in SAMPLES])
 

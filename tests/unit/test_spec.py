@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.spec import INT_MAX, JobSpec, PortSpec, RoleSpec, read_config, read_value, substitute_paths
+from jobs.config.spec import INT_MAX, JobSpec, PortSpec, RoleSpec, read_config, read_value, substitute_paths
 from portal.errors import InvalidConfig, Problem, TooLarge
 
 SEEDS = Path(__file__).parent / "seeds"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.spec import read_config
+from jobs.config.spec import read_config
 from portal.errors import InvalidConfig, Problem
 
 PORTS_TEXT = """{

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from jobs.spec import read_config
+from jobs.config.spec import read_config
 from portal.errors import InvalidConfig
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from jobs.spec import read_config, read_value
+from jobs.config.spec import read_config, read_value
 from portal.errors import InvalidConfig, TooLarge
 
 ROLE = {"name": "w", "command": "c"}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from jobs import exits
-from jobs.exits import Exit
-from jobs.streak import End, streak
+from jobs.planning import exits
+from jobs.planning.exits import Exit
+from jobs.planning.streak import End, streak
 
 REGISTRY = "The registry nowhere.example could not be reached from {}."
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from jobs import exits
-from jobs.lifecycle import TaskState
-from jobs.spec import JobSpec
-from jobs.verdict import Ended, judge
+from jobs.config.spec import JobSpec
+from jobs.planning import exits
+from jobs.planning.lifecycle import TaskState
+from jobs.planning.verdict import Ended, judge
 
 START = datetime(2026, 11, 20, tzinfo=UTC)
 LETTERS = {"s": TaskState.SUCCEEDED, "f": TaskState.FAILED, "r": TaskState.RUNNING, "w": TaskState.STARTING}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.lifecycle import JobState, TaskState
 from jobs.pages.config import coloured
+from jobs.planning.lifecycle import JobState, TaskState
 from portal import words
 
 

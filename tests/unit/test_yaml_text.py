@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from jobs import yaml_text
-from jobs.jsonc import MAX_DEPTH
-from jobs.spec import MAX_CONFIG_BYTES
+from jobs.config import yaml_text
+from jobs.config.jsonc import MAX_DEPTH
+from jobs.config.spec import MAX_CONFIG_BYTES
 
 
 @pytest.mark.parametrize("opening", ["[", "{", "a: [[a, "])

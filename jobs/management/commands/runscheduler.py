@@ -6,7 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from jobs.scheduler import Scheduler
+from jobs.scheduling.loop import Scheduler
 
 
 class Command(BaseCommand):

@@ -1,0 +1,105 @@
+"""How an attempt ended, in the fields of the v1 job detail (v1 contract, 3.7, 5.12 and 6).
+
+Pure. An attempt keeps ``{"trigger", "role", "index", "reason", "exit": exits.Exit as data}``; this turns it into
+``appExit*``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from jobs.planning import exits
+from jobs.planning.exit_table import ExitSpec
+from jobs.planning.exits import Exit
+
+FIELDS = (
+    "appExitCode",
+    "appExitSpec",
+    "appExitDiagnostics",
+    "appExitMessages",
+    "appExitTriggerMessage",
+    "appExitTriggerTaskRoleName",
+    "appExitTriggerTaskIndex",
+    "appExitType",
+)
+
+
+def report(code: int | None, kept: Mapping[str, Any], container_id: str | None = None) -> dict[str, Any]:
+    """All FIELDS; null while there is no code. ``container_id`` is that of the task that decided it."""
+    if code is None:
+        return dict.fromkeys(FIELDS)
+    detail = kept.get("exit") or {}
+    exit_ = Exit.from_json({"code": code, **detail})
+    spec = exit_.spec if exit_.code == code else exits.spec_for(code)
+    kind = _type(code, spec)
+    values = (
+        code,
+        exits.as_v1(spec),
+        _diagnostics(code, spec.phrase, kind, kept, exit_, container_id),
+        _messages(code, exit_),
+        kept.get("trigger") or None,
+        kept.get("role") or None,
+        kept.get("index"),
+        kind,
+    )
+    return dict(zip(FIELDS, values, strict=True))
+
+
+def exit_type(code: int) -> str:
+    """``appExitType`` of a code of which no more is known."""
+    return _type(code, exits.spec_for(code))
+
+
+def _type(code: int, spec: ExitSpec) -> str:
+    return "SUCCEEDED" if code == exits.SUCCEEDED else spec.behavior
+
+
+def _messages(code: int, exit_: Exit) -> dict[str, Any]:
+    return {
+        "container": exit_.sentence if exit_.fault else None,
+        "runtime": _runtime(code, exit_) if code > 0 else None,
+        "launcher": exit_.sentence if code <= 0 else None,
+    }
+
+
+def _runtime(code: int, exit_: Exit) -> dict[str, Any]:
+    found: dict[str, Any] = {"exitcode": code, "trigger": _trigger(exit_), "reason": exit_.sentence}
+    if exit_.remedy:
+        found["solution"] = exit_.remedy
+    if exit_.raw_code is not None:
+        found["originalUserExitCode"] = exit_.raw_code
+    if exit_.oom:
+        found["dockerStatus"] = "OOMKilled"
+    if exit_.signal:
+        found["caughtSignal"] = exit_.signal
+    return found
+
+
+def _trigger(exit_: Exit) -> str:
+    if exit_.oom or exit_.fault:
+        return "dockerStatus"
+    if exit_.code in exits.KEPT_SIGNALS:
+        return "caughtSignal"
+    return "originalUserExitCode" if exit_.raw_code is not None else ""
+
+
+def _diagnostics(
+    code: int, phrase: str, kind: str, kept: Mapping[str, Any], exit_: Exit, container_id: str | None
+) -> str:
+    """The launcher's block of text; old portals search it for ``<Raw>[ExitCode]:`` and the containerId line."""
+    raw = code if exit_.raw_code is None else exit_.raw_code
+    task = {"taskRoleName": kept.get("role") or None, "taskIndex": kept.get("index"), "containerId": container_id}
+    lines = [
+        f"[ExitStatus]: {phrase}",
+        f"[ExitCode]: {code}",
+        f"[ExitDiagnostics]: {exit_.sentence}",
+        f"[ExitType]: {kind}",
+        "_" * 40,
+        "[ExitCustomizedDiagnostics]:",
+        f"<Raw>[ExitCode]: {raw}",
+        json.dumps(task, indent=2, separators=(",", " : ")),
+        f"[ApplicationCompletionReason]: {kept.get('trigger') or exit_.sentence}",
+    ]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,120 @@
+"""``containerLog`` (v1 contract, 5.10): logs as the pages that old portals take apart, and the list of them.
+
+An old portal appends a file's name to ``containerLog`` and looks in the page for an element of class ``content``; in it
+for the first ``<pre>``, which is the text, and before that for an element with one link, which leads to all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from html import escape
+from typing import cast
+from urllib.parse import quote
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+
+from clusters.runtime import Stream
+from jobs import access
+from jobs.api import logs as log_api
+from jobs.api import serializers
+from jobs.api.base import JobApi, find_job, viewer
+from jobs.logs import read as logs
+from jobs.models import Job, Task
+from portal.errors import BadRequest, NoLog
+from portal.openapi import errors
+
+_SHOWN = 4096  # bytes
+_LONGEST_NUMBER = 15  # digits
+_ESCAPES = ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"))
+_MIDDLES = bytes(range(0x80, 0xC0))  # bytes that begin no character
+_HTML = "text/html; charset=utf-8"
+_OURS = frozenset({"tail", "offset", "download"})  # who asks with them wants the plain text
+_HEAD = (
+    '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>\n'
+    '<body><div class="content">\n'
+)
+_TAIL = "</div></body></html>\n"
+
+
+class ContainerLog(log_api.TaskLog):
+    @extend_schema(
+        summary="The log of a task in one attempt, as a page",
+        parameters=[OpenApiParameter("start", int, description="from this byte on; negative: so many before the end")],
+        responses={(200, _HTML): OpenApiTypes.STR, **errors(400, 503)},
+    )
+    def get(
+        self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0
+    ) -> HttpResponseBase:
+        if _OURS & request.query_params.keys() or request.headers.get("Accept", "").startswith("text/plain"):
+            return super().get(request, job, role, index, stream, username, attempt)
+        task = _readable_task(request, username, job, role, index, attempt)
+        if stream not in log_api.STREAM_NAMES:
+            raise NoLog(f"There is no log {stream}: it is stdout or stderr.")
+        start = _start(request)
+        log = logs.open_log(task, cast(Stream, log_api.STREAM_NAMES[stream]))
+        size = log.view.size
+        first = min(size, start) if start >= 0 else max(0, size + start)
+        says = f"Showing {size - first} bytes of {size} total."
+        return _answer(_page(f"{task.label} {stream}", says, f"{_folder(task)}{quote(stream)}?start=0", log, first))
+
+
+class ContainerLogs(JobApi):
+    """What ``containerLog`` itself leads to."""
+
+    @extend_schema(summary="The logs of a task in one attempt", responses={(200, _HTML): OpenApiTypes.STR})
+    def get(
+        self, request: Request, job: str, role: str, index: int, attempt: int, username: str = ""
+    ) -> HttpResponseBase:
+        task = _readable_task(request, username, job, role, index, attempt)
+        folder = _folder(task)
+        links = "".join(f'<li><a href="{escape(folder + name)}">{name}</a></li>\n' for name in log_api.STREAM_NAMES)
+        title = escape(f"Logs of {task.label}")
+        return _answer(iter([f"{_HEAD.format(title=title)}<p>{title}</p>\n<ul>\n{links}</ul>\n{_TAIL}".encode()]))
+
+
+def _readable_task(request: Request, username: str, job: str, role: str, index: int, attempt: int) -> Task:
+    found: Job = find_job(request, username, job)
+    access.require_logs(viewer(request), found)
+    return logs.find_task(found, role, index, attempt or None)
+
+
+def _folder(task: Task) -> str:
+    return f"/api/v1{serializers.log_path(task.job, task.role, task.index, task.attempt.number)}"
+
+
+def _start(request: Request) -> int:
+    text = request.query_params.get("start", str(-_SHOWN))
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(digits) <= _LONGEST_NUMBER):
+        raise BadRequest('child "start" fails because ["start" must be a number]')
+    return int(text)
+
+
+def _page(title: str, says: str, whole: str, log: logs.Log, first: int) -> Iterator[bytes]:
+    link = f'<p>{says} Click <a href="{escape(whole)}">here</a> for the full log.</p>\n'
+    yield f"{_HEAD.format(title=escape(title))}{link}<pre>".encode()
+    pieces = _whole_characters(log, first)
+    opening = next(pieces, b"")
+    yield (b"\n" if opening.startswith(b"\n") else b"") + opening  # a browser drops a newline right behind <pre>
+    yield from pieces
+    yield f"</pre>\n{_TAIL}".encode()
+
+
+def _whole_characters(log: logs.Log, first: int) -> Iterator[bytes]:
+    """Escaped, and without the rest of a character that was cut at the beginning."""
+    is_cut = first > 0
+    for piece in log.pieces(first):
+        if is_cut:
+            piece, is_cut = piece[:3].lstrip(_MIDDLES) + piece[3:], False
+        for sign, name in _ESCAPES:
+            piece = piece.replace(sign, name)
+        yield piece
+
+
+def _answer(pieces: Iterator[bytes]) -> StreamingHttpResponse:
+    response = StreamingHttpResponse(pieces, content_type=_HTML)
+    response["Cache-Control"] = "no-store"
+    return response

@@ -1,0 +1,256 @@
+"""Jobs on the wire, in the exact shapes of the v1 API (v1 contract, 3.6 and 3.7), plus what goes beyond them.
+
+A key whose value does not exist yet is there with null. Times are milliseconds. Nothing here writes or decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from urllib.parse import quote
+
+from clusters.models import Node
+from clusters.placement import Blocker
+from jobs import ssh
+from jobs.api import exit_report
+from jobs.config.spec import JobSpec
+from jobs.containers import hold, launch
+from jobs.models import Attempt, Event, Job, Task
+from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
+from jobs.services import CheckResult
+from jobs.ssh import Login
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+def milliseconds(at: datetime | None) -> int | None:
+    return None if at is None else (at - _EPOCH) // _MILLISECOND
+
+
+def job_path(job: Job) -> str:
+    """Below the API's root; what follows it names a part of the job."""
+    return f"/user/{quote(job.username)}/jobs/{quote(job.name)}"
+
+
+def log_path(job: Job, role: str, index: int, attempt: int) -> str:
+    """What a log's name is appended to."""
+    return f"{job_path(job)}/taskRoles/{quote(role)}/{index}/logs/{attempt}/"
+
+
+def list_item(row: Mapping[str, Any]) -> dict[str, Any]:
+    """One line of the list from a row of ``queries.list_jobs``."""
+    state = JobState(row["state"])
+    return {
+        "name": row["name"],
+        "username": row["username"],
+        "state": v1_state(state),
+        "subState": v1_sub_state(state),
+        "executionType": row["execution"],
+        **_retries(row["user_retries"], row["platform_retries"], row["resource_retries"]),
+        "createdTime": milliseconds(row["created_at"]),
+        "completedTime": milliseconds(row["completed_at"]),
+        "appExitCode": row["exit_code"],
+        "virtualCluster": row["vc"],
+        "totalGpuNumber": row["total_gpus"],
+        "totalTaskNumber": row["total_tasks"],
+        "totalTaskRoleNumber": row["total_roles"],
+        **({"legacy": True} if row["is_legacy"] else {}),
+    }
+
+
+def detail(
+    job: Job,
+    attempt: Attempt,
+    tasks: Iterable[Task],
+    *,
+    name: str,
+    base_url: str,
+    waiting_reason: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The job and its current attempt. ``name`` is the one asked for, ``base_url`` is ``http://host``.
+
+    As in v1 there are no roles and no ``app*`` values until the attempt has its place.
+    """
+    hidden = job.state == JobState.WAITING and attempt.launched_at is None
+    known = [] if hidden else list(tasks)
+    status = {**_status(job), **_app(job, attempt, known, hidden, base_url), "virtualCluster": job.vc}
+    if job.state == JobState.WAITING:
+        status["waitingReason"] = waiting_reason
+    return {"name": name, "jobStatus": status, "taskRoles": task_roles(job, attempt, known, base_url)}
+
+
+def without_story(answer: Mapping[str, Any]) -> dict[str, Any]:
+    """A detail for who may know no more than that there is such a job (jobs.access). All keys stay."""
+    roles = {
+        name: {**role, "taskStatuses": [{**task, **_NO_STORY_OF_TASK} for task in role["taskStatuses"]]}
+        for name, role in answer["taskRoles"].items()
+    }
+    status = {**answer["jobStatus"], **_NO_STORY}
+    if "waitingReason" in status:
+        status["waitingReason"] = None  # it may tell how earlier attempts ended
+    return {**answer, "jobStatus": status, "taskRoles": roles}
+
+
+_NO_STORY: dict[str, Any] = dict.fromkeys(("appExitDiagnostics", "appExitMessages", "appExitTriggerMessage"))
+_NO_STORY_OF_TASK: dict[str, Any] = {
+    **dict.fromkeys(("containerIp", "containerLog", "exitReason")),
+    "containerPorts": {},
+}
+
+
+def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str) -> dict[str, Any]:
+    """``tasks`` in config order."""
+    spec = JobSpec.from_json(job.spec)
+    tasks = list(tasks)
+    bits = _gpu_bits(tasks)
+    roles: dict[str, Any] = {}
+    for task in tasks:
+        role = roles.setdefault(task.role, {"taskRoleStatus": {"name": task.role}, "taskStatuses": []})
+        role["taskStatuses"].append(_task(job, attempt, spec, task, bits, base_url))
+    return roles
+
+
+def attempt_item(job: Job, attempt: Attempt) -> dict[str, Any]:
+    kept = attempt.exit or {}
+    return {
+        "attempt": attempt.number,
+        "isCurrent": attempt.number == job.attempt_number,
+        "appId": attempt.app_id,
+        "createdTime": milliseconds(attempt.created_at),
+        "appLaunchedTime": milliseconds(attempt.launched_at),
+        "appDecidedTime": milliseconds(attempt.decided_at),
+        "appCompletedTime": milliseconds(attempt.completed_at),
+        **exit_report.report(attempt.exit_code, kept, _trigger_container(job, attempt)),
+        "next": kept.get("next"),
+    }
+
+
+def event_item(event: Event) -> dict[str, Any]:
+    return {
+        "id": event.pk,
+        "time": milliseconds(event.at),
+        "kind": event.kind,
+        "attempt": event.attempt,
+        "task": event.task or None,
+        "node": event.node or None,
+        "actor": event.actor,
+        "from": event.before or None,
+        "to": event.after or None,
+        "reason": event.reason,
+        "data": event.data,
+    }
+
+
+def check_result(result: CheckResult) -> dict[str, Any]:
+    return {
+        "valid": result.is_valid,
+        "errors": [
+            {"line": each.line, "column": each.column, "path": each.path, "message": each.message}
+            for each in result.problems
+        ],
+        "neverFits": None if result.never is None else blocker_item(result.never),
+        "blockers": [blocker_item(each) for each in result.blockers],
+        "pull": result.pull,
+    }
+
+
+def blocker_item(blocker: Blocker) -> dict[str, str]:
+    """``kind``, ``sentence``, and of ``need``, ``have``, ``node`` and ``until`` those it has."""
+    return {key: value for key, value in asdict(blocker).items() if value}
+
+
+def _retries(user: int, platform: int, resource: int) -> dict[str, Any]:
+    return {
+        "retries": user + platform + resource,
+        "retryDetails": {"user": user, "platform": platform, "resource": resource},
+    }
+
+
+def _status(job: Job) -> dict[str, Any]:
+    state = JobState(job.state)
+    return {
+        "username": job.username,
+        "state": v1_state(state),
+        "subState": v1_sub_state(state),
+        "executionType": job.execution,
+        **_retries(job.user_retries, job.platform_retries, job.resource_retries),
+        "createdTime": milliseconds(job.created_at),
+        "completedTime": milliseconds(job.completed_at),
+    }
+
+
+def _app(job: Job, attempt: Attempt, tasks: list[Task], hidden: bool, base_url: str) -> dict[str, Any]:
+    if hidden:
+        names = ("appId", "appProgress", "appTrackingUrl", "appLaunchedTime", "appCompletedTime")
+        return dict.fromkeys(names) | exit_report.report(None, {})
+    return {
+        "appId": attempt.app_id,
+        "appProgress": _progress(job, tasks),
+        "appTrackingUrl": f"{base_url}/jobs/{quote(job.username)}/{quote(job.name)}",
+        "appLaunchedTime": milliseconds(attempt.launched_at),
+        "appCompletedTime": milliseconds(attempt.completed_at),
+        **exit_report.report(job.exit_code, attempt.exit or {}, _trigger_container(job, attempt)),
+    }
+
+
+def _progress(job: Job, tasks: list[Task]) -> float:
+    if JobState(job.state) in JOB_ENDS:
+        return 1.0
+    ended = sum(TaskState(task.state) in TASK_ENDS for task in tasks)
+    return round(ended / max(1, len(tasks)), 4)
+
+
+def _trigger_container(job: Job, attempt: Attempt) -> str | None:
+    kept = attempt.exit or {}
+    if not kept.get("role") or kept.get("index") is None:
+        return None
+    return launch.container_id(attempt.app_id, JobSpec.from_json(job.spec), kept["role"], kept["index"])
+
+
+def _task(
+    job: Job, attempt: Attempt, spec: JobSpec, task: Task, bits: Mapping[tuple[str, str], int], base_url: str
+) -> dict[str, Any]:
+    placed = bool(task.node)
+    logs = f"{base_url}/api/v1{log_path(job, task.role, task.index, attempt.number)}"
+    return {
+        "taskIndex": task.index,
+        "taskState": v1_task_state(TaskState(task.state)),
+        "containerId": launch.container_id(attempt.app_id, spec, task.role, task.index) if placed else None,
+        "containerIp": task.address or None,
+        "containerPorts": {label: ",".join(map(str, ports)) for label, ports in task.ports.items()},
+        "containerGpus": sum(1 << bits[task.node, gpu] for gpu in set(task.gpu_ids)) if placed else None,
+        "containerLog": logs if placed else None,
+        "containerExitCode": task.exit_code,
+        "nodeName": task.node or None,
+        "exitReason": (task.exit or {}).get("sentence"),
+        "heldUntil": milliseconds(hold.until(task)),
+    }
+
+
+def _gpu_bits(tasks: Iterable[Task]) -> dict[tuple[str, str], int]:
+    """{(node, gpu id): bit}. An id that is a number is its own bit; another one has that of its place on its node."""
+    used = {(task.node, gpu) for task in tasks for gpu in task.gpu_ids}
+    bits = {key: int(key[1]) for key in used if key[1].isdecimal() and len(key[1]) <= 3}
+    named = used - bits.keys()
+    if named:
+        nodes = Node.objects.filter(name__in={node for node, _ in named}).values_list("name", "gpus")
+        places = {(name, gpu["id"]): place for name, gpus in nodes for place, gpu in enumerate(gpus)}
+        bits |= {key: places.get(key, 0) for key in named}
+    return bits
+
+
+def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> dict[str, Any]:
+    """v1 contract, 3.9."""
+    name = job.full_name
+    return {
+        "containers": [{"id": one.id, "sshIp": one.address, "sshPort": str(one.port)} for one in logins],
+        "keyPair": {
+            "folderPath": ssh.key_folder(job),
+            "publicKeyFileName": f"{name}.pub",
+            "privateKeyFileName": name,
+            "privateKeyDirectDownloadLink": key_link,
+        },
+    }

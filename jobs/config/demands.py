@@ -1,0 +1,30 @@
+"""What a job asks of nodes, from its spec. Pure."""
+
+from __future__ import annotations
+
+from clusters.image_names import canonical
+from clusters.placement import Demand, PortDemand
+from jobs.config.spec import JobSpec
+
+
+def demands(spec: JobSpec) -> tuple[Demand, ...]:
+    """One Demand a task, in config order."""
+    found = []
+    image = canonical(spec.image)
+    for role in spec.task_roles:
+        ports = tuple(PortDemand(port.label, port.begin_at, port.port_number) for port in role.all_ports)
+        for index in range(role.task_number):
+            found.append(
+                Demand(
+                    task=f"{role.name}-{index}",
+                    role=role.name,
+                    index=index,
+                    cpus=role.cpu_number,
+                    memory_mb=role.memory_mb,
+                    gpus=role.gpu_number,
+                    gpu_type=spec.gpu_type,
+                    ports=ports,
+                    image=image,
+                )
+            )
+    return tuple(found)

@@ -1,0 +1,265 @@
+"""Violations of a job config -> problems a person can act on, with line and column.
+
+Pure. pydantic says what is wrong with one value; ``across`` adds what is wrong between values. Both come in pydantic's
+shape of an error, which ``problems`` puts into plain English and into the order of the document.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jobs.config import coerce as spec_coerce
+from jobs.config import jsonc
+from jobs.config.v1_words import Error, Loc, location
+from portal.errors import Problem
+
+_KEY_ERRORS = frozenset({"extra_forbidden", "env_name", "extra_name"})
+_PATTERNS = {
+    r"^[A-Za-z0-9._~]+$": "letters, digits, dot, underscore and ~",
+    r"^[A-Za-z0-9\-._]+$": "letters, digits, dash, dot and underscore",
+}
+_SPACELESS = {r"^\S+$", r"^\S*$"}
+PORT_MAX = 65_535
+MOST_TOLD = 200  # problems of one config
+MAX_PORTS = 100  # of one task, beside the http and ssh that it always has
+HIDDEN = "(secret)"  # what a kept config has in place of a secret's value
+MAX_SECRETS = 30_000  # bytes, of all of a job
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+
+
+def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
+    """In document order; without a document line and column are 0 and the order is that of ``errors``. The first
+    MOST_TOLD of them and how many there are: to word and to place one takes a while, and a config has room for
+    thousands."""
+    if document is None:
+        return [Problem(0, 0, pointer(location(e)), sentence(e)) for e in errors]
+    faults = {fault.path for fault in document.faults if fault.at == document.offset(fault.path)}
+    found: list[tuple[int, str, str | Error]] = [(fault.at, fault.path, fault.message) for fault in document.faults]
+    for error in errors:
+        path = pointer(location(error))
+        if path not in faults:
+            found.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
+    found.sort(key=lambda item: item[0])
+    told = [
+        Problem(*document.line_column(at), path, what if isinstance(what, str) else sentence(what))
+        for at, path, what in found[:MOST_TOLD]
+    ]
+    if len(found) > MOST_TOLD:
+        rest = f"There are {len(found):,} problems; these are the first {MOST_TOLD}."
+        told.append(Problem(*document.line_column(found[MOST_TOLD][0]), "", rest))
+    return told
+
+
+def pointer(loc: Loc) -> str:
+    return "".join("/" + jsonc.escape(str(step)) for step in loc)
+
+
+def sentence(error: Error) -> str:
+    loc, value, ctx = location(error), error["input"], error.get("ctx", {})
+    name = _name(loc)
+    match error["type"]:
+        case "missing":
+            return f"{name} is missing."
+        case "extra_forbidden":
+            return f"{name} is not a known field{_meant(loc, ctx)}."
+        case "env_name":
+            return f"{name} cannot be the name of an environment variable."
+        case "extra_name":
+            return f"{name} cannot be a name here: it needs a letter, a digit, a dot or an underscore."
+        case "not_addressable":
+            return f"{name} is {_shown(value)}, which no address can hold: choose another name."
+        case "string_too_short" | "too_short":
+            return f"{name} must not be empty."
+        case "string_too_long":
+            return f"{name} has {len(value)} characters; the most is {ctx['max_length']}."
+        case "string_pattern_mismatch":
+            return _pattern(name, value, ctx["pattern"])
+        case "greater_than_equal":
+            return f"{name} is {value}; the least is {ctx['ge']}."
+        case "less_than_equal":
+            return f"{name} is {value}; the most is {ctx['le']}."
+        case "shm_over_memory":
+            return f"{name} is {value}; the most is the role's memoryMB, {ctx['le']}."
+        case "string_type" | "int_type" | "int_from_float" | "model_type" | "dict_type" | "tuple_type":
+            return f"{name} is {_shown(value)}; it must be {_WANTED[error['type']]}."
+        case "int_unsafe" | "infinite":
+            return f"{name} is too large a number."
+        case _:
+            return str(ctx.get("sentence", error["msg"]))
+
+
+_WANTED = {
+    "string_type": "a text in double quotes",
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "model_type": "an object: { ... }",
+    "dict_type": "an object: { ... }",
+    "tuple_type": "an array: [ ... ]",
+}
+
+
+def across(
+    value: Any, *, max_tasks: int, max_gpus: int, is_given: Callable[[int, int], bool] = lambda first, number: True
+) -> Iterator[Error]:
+    """What no single value shows: counts, names used twice, ports past the end, totals. ``value`` is the decoded
+    config, right or wrong; whatever has the wrong type is passed over, pydantic has told of it. ``is_given``: whether
+    any node gives out so many ports from the first on."""
+    roles = _dicts(_field(value, "taskRoles"))
+    yield from _twice(roles, ("taskRoles",), "name", "role")
+    for at, role in roles:
+        yield from _min_counts(role, ("taskRoles", at))
+        ports = _dicts(_field(role, "portList"))
+        yield from _twice(ports, ("taskRoles", at, "portList"), "label", "port")
+        yield from (error for i, port in ports for error in _port_range(port, ("taskRoles", at, "portList", i)))
+        yield from _fixed_ports(ports, ("taskRoles", at, "portList"), is_given)
+        yield from _port_count(ports, ("taskRoles", at, "portList"))
+    yield from _secrets(value)
+    yield from _totals([role for _, role in roles], max_tasks, max_gpus)
+
+
+def _secrets(value: Any) -> Iterator[Error]:
+    """``extras.secrets``: texts by names that a shell knows for variables. No sentence shows a value."""
+    extras = _field(value, "extras")
+    if not isinstance(extras, dict) or "secrets" not in extras:
+        return
+    secrets, loc = spec_coerce.container(extras["secrets"]), ("extras", "secrets")
+    if not isinstance(secrets, dict):
+        yield _secret(loc, "secrets must be an object of names and texts.", "must be an object")
+        return
+    if sum(len(text.encode(errors="replace")) for text in secrets.values() if isinstance(text, str)) > MAX_SECRETS:
+        yield _secret(loc, f"The secrets have more than {MAX_SECRETS:,} bytes.", "is too large")
+    for name, text in secrets.items():
+        if not _VARIABLE.fullmatch(name):
+            told = (
+                f"{jsonc.shown(name)} cannot be the name of a secret: letters, digits and underscores, no digit first."
+            )
+            yield _secret((*loc, name), told, "is not allowed")
+        elif not isinstance(text, str) or "\0" in text:
+            yield _secret((*loc, name), f"The secret {name} must be a text in double quotes.", "must be a string")
+        elif text == HIDDEN:
+            told = f"The value of the secret {name} is kept in no config; write it again."
+            yield _secret((*loc, name), told, "has no value: write it again")
+
+
+def _secret(loc: Loc, told: str, v1: str) -> Error:
+    return _error("secret", loc, None, sentence=told, v1=v1)
+
+
+def _twice(items: Sequence[tuple[int, Any]], loc: Loc, key: str, what: str) -> Iterator[Error]:
+    seen: dict[str, int] = {}
+    for at, item in items:
+        name = item.get(key)
+        if isinstance(name, str) and seen.setdefault(name, at) != at:
+            told = f"There are two {what}s named {jsonc.shown(name)}."
+            yield _error("duplicate", (*loc, at, key), name, sentence=told, position=at)
+
+
+def _min_counts(role: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
+    tasks = _integer(role, "taskNumber", 1)
+    for key in ("minFailedTaskCount", "minSucceededTaskCount"):
+        count = _integer(role, key, 0)
+        if tasks is not None and count is not None and count > tasks >= 1:
+            told = f"{key} is {count}; the most is the role's taskNumber, {tasks}."
+            yield _error("min_count", (*loc, key), count, sentence=told)
+
+
+def _port_range(port: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
+    begin, number = _integer(port, "beginAt", 0), _integer(port, "portNumber", 1)
+    if begin and number and begin <= PORT_MAX >= number and begin + number - 1 > PORT_MAX:
+        told = f"The ports {begin} to {begin + number - 1} do not exist: the highest port is {PORT_MAX}."
+        v1 = f"must be less than or equal to {PORT_MAX - begin + 1}"
+        yield _error("port_range", (*loc, "portNumber"), number, sentence=told, v1=v1)
+
+
+def _fixed_ports(
+    ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc, is_given: Callable[[int, int], bool]
+) -> Iterator[Error]:
+    for at, port in ports:
+        first, number = _integer(port, "beginAt", 0), _integer(port, "portNumber", 1)
+        if not first or not number or first < 0 or not 0 < number <= MAX_PORTS or first + number - 1 > PORT_MAX:
+            continue
+        if not is_given(first, number):
+            which = f"port {first}" if number == 1 else f"ports {first} to {first + number - 1}"
+            told = f"No node gives out {which}; use beginAt 0 for free ports, or ask an admin to allow these on a node."
+            v1 = "must be 0 or a port that a node gives out"
+            yield _error("fixed_port", (*loc, at, "beginAt"), first, sentence=told, v1=v1)
+
+
+def _port_count(ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc) -> Iterator[Error]:
+    total = 0
+    for at, port in ports:
+        number = max(_integer(port, "portNumber", 1) or 0, 0)
+        total += number
+        if number <= PORT_MAX and total > MAX_PORTS:
+            told = f"A task may have {MAX_PORTS} ports; with these it asks for {total}."
+            v1 = f"must be less than or equal to {max(MAX_PORTS - total + number, 0)}"
+            yield _error("port_count", (*loc, at, "portNumber"), number, sentence=told, v1=v1)
+            return
+
+
+def _totals(roles: Sequence[Mapping[str, Any]], max_tasks: int, max_gpus: int) -> Iterator[Error]:
+    tasks = gpus = 0
+    for role in roles:
+        number = max(_integer(role, "taskNumber", 1) or 0, 0)
+        tasks += number
+        gpus += number * max(_integer(role, "gpuNumber", 0) or 0, 0)
+    for total, most, what in ((tasks, max_tasks, "tasks"), (gpus, max_gpus, "GPUs")):
+        if total > most:
+            told = f"The job asks for {total} {what}; the most is {most}."
+            v1 = f"must not ask for more than {most} {what} in total"
+            yield _error("total", ("taskRoles",), total, sentence=told, v1=v1)
+
+
+def _error(kind: str, loc: Loc, value: Any, **ctx: Any) -> Error:
+    return {"type": kind, "loc": loc, "input": value, "ctx": ctx, "msg": kind}
+
+
+def _field(value: Any, key: str) -> Any:
+    value = spec_coerce.container(value)
+    return spec_coerce.container(value.get(key)) if isinstance(value, dict) else None
+
+
+def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:
+    items = [spec_coerce.container(item) for item in value] if isinstance(value, list) else []
+    return [(at, item) for at, item in enumerate(items) if isinstance(item, dict)]
+
+
+def _integer(item: Mapping[str, Any], key: str, default: int) -> int | None:
+    try:
+        return spec_coerce.integer(item.get(key, default))
+    except ValueError:
+        return None
+
+
+def _name(loc: Loc) -> str:
+    if not loc:
+        return "The config"
+    if isinstance(loc[-1], int):
+        return f"{loc[-2]}[{loc[-1]}]"
+    return jsonc.shown(loc[-1]) if loc[-1] else "An empty name"
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "an array"
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    return f'"{jsonc.shown(value)}"' if isinstance(value, str) else str(value)
+
+
+def _pattern(name: str, value: str, pattern: str) -> str:
+    if pattern == r"\S":
+        return f"{name} has nothing but white space."
+    if pattern in _SPACELESS:
+        return f'{name} is "{jsonc.shown(value)}"; it must not contain white space.'
+    return f'{name} is "{jsonc.shown(value)}"; it may only contain {_PATTERNS[pattern]}.'
+
+
+def _meant(loc: Loc, ctx: Mapping[str, Any]) -> str:
+    close = difflib.get_close_matches(str(loc[-1]), ctx.get("known", ()), n=1)
+    return f"; perhaps {close[0]} is meant" if close else ""

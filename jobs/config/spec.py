@@ -1,0 +1,270 @@
+"""The job config, read: text -> JobSpec, or every problem in it.
+
+Pure. The classes are the schema: names, defaults and limits of the v1 job config (v1 contract, 1.1), in the order in
+which the v1 server checked them, so that its first violation is ours too. ``read_config`` is the way in for text,
+``read_value`` for a body that is already decoded; both raise ``InvalidConfig`` with all problems, in document order.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, NoReturn
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    ValidationInfo,
+    model_validator,
+)
+from pydantic.alias_generators import to_camel
+from pydantic_core import PydanticCustomError
+
+from jobs.config import coerce, jsonc, v1_words
+from jobs.config import problems as spec_problems
+from portal.errors import BadRequest, InvalidConfig, Problem, TooLarge
+
+MAX_CONFIG_BYTES = 100 * 1024
+MAX_FULL_NAME = 256  # of <user>~<job>
+MAX_ROLE_TASKS = 50_000
+MAX_TASKS = 500_000  # of all roles together
+INT_MAX = 2**31 - 1  # what the v1 launcher could hold
+DEFAULT_VIRTUAL_CLUSTER = "default"
+PORT_MAX = spec_problems.PORT_MAX
+
+IsGiven = Callable[[int, int], bool]
+
+Int = Annotated[int, BeforeValidator(coerce.integer)]
+Text = Annotated[str, Field(strict=True)]
+Addressable = AfterValidator(coerce.addressable)
+Name = Annotated[str, Field(strict=True, min_length=1, pattern=r"^[A-Za-z0-9._~]+$", max_length=255), Addressable]
+EnvName = Annotated[str, AfterValidator(coerce.env_name)]
+ExtraName = Annotated[str, AfterValidator(coerce.extra_name)]
+
+
+def _up_to_memory(value: int, info: ValidationInfo) -> int:
+    memory = info.data.get("memory_mb")
+    if memory is not None and value > memory:
+        raise PydanticCustomError("shm_over_memory", "more than memoryMB", {"le": memory})
+    return value
+
+
+def _v1_name(name: str) -> str:
+    return to_camel(name).replace("Mb", "MB")
+
+
+class _Spec(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=_v1_name, populate_by_name=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _decode(cls, value: Any) -> Any:
+        return coerce.container(value)
+
+
+class PortSpec(_Spec):
+    label: Name
+    begin_at: Int = Field(0, ge=0, le=PORT_MAX)  # 0: any free ports
+    port_number: Int = Field(1, ge=1, le=PORT_MAX)
+
+    @property
+    def is_fixed(self) -> bool:
+        return self.begin_at > 0
+
+
+class RoleSpec(_Spec):
+    name: Name
+    task_number: Int = Field(1, ge=1, le=MAX_ROLE_TASKS)
+    cpu_number: Int = Field(1, ge=1, le=INT_MAX)
+    memory_mb: Int = Field(100, ge=100, le=INT_MAX)
+    shm_mb: Annotated[Int, AfterValidator(_up_to_memory)] = Field(64, ge=0)
+    gpu_number: Int = Field(0, ge=0, le=INT_MAX)
+    port_list: Annotated[tuple[PortSpec, ...], BeforeValidator(coerce.container)] = ()
+    command: str = Field(strict=True, min_length=1, pattern=r"\S")
+    min_failed_task_count: Annotated[Int, Field(ge=1)] | None = 1  # None: failures never fail the job
+    min_succeeded_task_count: Annotated[Int, Field(ge=1)] | None = None  # None: wait for all
+
+    @property
+    def all_ports(self) -> tuple[PortSpec, ...]:
+        """What each task of the role gets: its own ports, plus one ``http`` and one ``ssh`` unless it names those
+        itself; fixed ranges first, as v1 lists them."""
+        own = {port.label for port in self.port_list}
+        added = tuple(PortSpec(label=label) for label in ("http", "ssh") if label not in own)
+        return tuple(sorted(self.port_list + added, key=lambda port: not port.is_fixed))
+
+
+class JobSpec(_Spec):
+    job_name: Annotated[str, Addressable] = Field(
+        strict=True, min_length=1, pattern=r"^[A-Za-z0-9\-._]+$", max_length=255
+    )
+    image: str = Field(strict=True, min_length=1, pattern=r"^\S+$")
+    auth_file: Text = ""
+    data_dir: Text = ""
+    output_dir: Text = ""
+    code_dir: Text = ""
+    task_roles: Annotated[tuple[RoleSpec, ...], Field(min_length=1), BeforeValidator(coerce.container)]
+    gpu_type: str = Field("", strict=True, pattern=r"^\S*$", max_length=256)
+    # None: not given. A null that is given is refused, as v1 did
+    kill_all_on_completed_task_number: Annotated[int | None, BeforeValidator(coerce.integer)] = None
+    virtual_cluster: Text = DEFAULT_VIRTUAL_CLUSTER
+    retry_count: Int = Field(0, ge=-2, le=INT_MAX)
+    job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
+    extras: Annotated[dict[ExtraName, JsonValue], BeforeValidator(coerce.container)] = {}
+
+    @property
+    def total_tasks(self) -> int:
+        return sum(role.task_number for role in self.task_roles)
+
+    @property
+    def total_gpus(self) -> int:
+        return sum(role.task_number * role.gpu_number for role in self.task_roles)
+
+    @property
+    def effective_virtual_cluster(self) -> str:
+        return self.virtual_cluster or DEFAULT_VIRTUAL_CLUSTER
+
+    @property
+    def is_debug(self) -> bool:
+        """Whether a container whose command failed is kept for a while (v1 contract, 5.8)."""
+        return self.job_envs.get("isDebug") is True
+
+    @property
+    def wants_rdma(self) -> bool:
+        """Whether its containers shall have InfiniBand (v1 contract, 5.9)."""
+        return self.job_envs.get("paiAzRDMA") is True
+
+    @property
+    def kill_all_after(self) -> int:
+        """Tasks of any role that must exit 0 for the job to succeed (v1 contract, 4.5); 0: the roles' own counts
+        decide. A config that sets counts of its own is of the later generation, which ignored the old field."""
+        counts = {(role.min_failed_task_count, role.min_succeeded_task_count) for role in self.task_roles}
+        return max(self.kill_all_on_completed_task_number or 0, 0) if counts == {(1, None)} else 0
+
+    def role(self, name: str) -> RoleSpec:
+        """Raises KeyError when the job has no such role."""
+        for role in self.task_roles:
+            if role.name == name:
+                return role
+        raise KeyError(name)
+
+    def to_json(self) -> dict[str, JsonValue]:
+        """The normalised form that is stored: every field that has a value, by its v1 name."""
+        not_given = {"kill_all_on_completed_task_number"} if self.kill_all_on_completed_task_number is None else None
+        return self.model_dump(mode="json", by_alias=True, exclude=not_given)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, JsonValue]) -> JobSpec:
+        return cls.model_validate(data, by_alias=True, by_name=False, context=coerce.STORED)
+
+
+def _any_port(first: int, number: int) -> bool:
+    return True
+
+
+def read_config(
+    text: str, *, name_from_url: str | None = None, username: str = "", is_given: IsGiven = _any_port
+) -> JobSpec:
+    """The job that ``text`` (JSON, comments and trailing commas allowed) asks for.
+
+    ``name_from_url`` wins over the name in the text; with ``username`` the full name's length is checked too.
+    ``is_given``: whether any node gives out so many fixed ports from the first on.
+    Raises TooLarge above MAX_CONFIG_BYTES, InvalidConfig with every problem otherwise; its code is None when the text
+    is not JSON at all.
+    """
+    if len(text) > MAX_CONFIG_BYTES or len(text.encode(errors="surrogatepass")) > MAX_CONFIG_BYTES:
+        raise TooLarge
+    if not text.strip():
+        raise InvalidConfig(_EMPTY, [Problem(1, 1, "", "The config is empty.")])
+    try:
+        document = jsonc.parse(text)
+    except jsonc.NotJson as fault:
+        problem = Problem(fault.line, fault.column, "", fault.message)
+        raise InvalidConfig(fault.v1, [problem], code=None if fault.is_syntax else BadRequest.code) from None
+    return _read(document, name_from_url, username, is_given)
+
+
+def read_value(
+    value: object, *, name_from_url: str | None = None, username: str = "", is_given: IsGiven = _any_port
+) -> JobSpec:
+    """The same for a body that is already decoded (a form); its problems have no line and column (0)."""
+    try:
+        text = json.dumps(value, ensure_ascii=False)  # escapes would count against the size limit
+    except (TypeError, ValueError, RecursionError):
+        message = "The config must be made of texts, numbers, lists and objects."
+        raise InvalidConfig('"value" must be an object', [Problem(0, 0, "", message)]) from None
+    try:
+        return read_config(text, name_from_url=name_from_url, username=username, is_given=is_given)
+    except InvalidConfig as invalid:
+        placeless = [Problem(0, 0, problem.path, problem.message) for problem in invalid.problems]
+        raise InvalidConfig(invalid.message, placeless) from None
+
+
+def substitute_paths(spec: JobSpec, *, fs_uri: str, username: str) -> dict[str, str]:
+    """``authFile``, ``dataDir``, ``outputDir`` and ``codeDir`` as the tasks see them (v1 contract, 1.4): the first
+    ``$PAI_DEFAULT_FS_URI`` and every job and user name filled in, and the output folder made up when none is given."""
+
+    def fill(path: str) -> str:
+        return _JOB_OR_USER.sub(lambda m: names[m[1]], path.replace("$PAI_DEFAULT_FS_URI", fs_uri, 1))
+
+    names = {"JOB_NAME": spec.job_name, "USER_NAME": username, "USERNAME": username}
+    return {
+        "authFile": fill(spec.auth_file),
+        "dataDir": fill(spec.data_dir),
+        "outputDir": fill(spec.output_dir) or f"{fs_uri}/Output/{username}/{spec.job_name}",
+        "codeDir": fill(spec.code_dir),
+    }
+
+
+_EMPTY = 'child "jobName" fails because ["jobName" is required]'
+_JOB_OR_USER = re.compile(r"\$PAI_(JOB_NAME|USER_NAME|USERNAME)(?!\w)", re.ASCII)
+_LEVELS: dict[int, type[_Spec]] = {1: JobSpec, 3: RoleSpec, 5: PortSpec}  # by length of an unknown field's location
+_NAMES = {level: [_v1_name(name) for name in level.model_fields] for level in _LEVELS.values()}
+
+
+def _read(document: jsonc.Document, name_from_url: str | None, username: str, is_given: IsGiven) -> JobSpec:
+    errors: list[v1_words.Error] = []
+    try:
+        spec = _validate(document.value)
+        if name_from_url is not None and name_from_url != spec.job_name:
+            spec = _validate({**spec.to_json(), "jobName": name_from_url})
+        errors += _name_length(spec.job_name, username)
+    except ValidationError as invalid:
+        errors += [_known_fields(error) for error in invalid.errors(include_url=False) if not _is_hollow(error)]
+    errors += spec_problems.across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX, is_given=is_given)
+    if errors or document.faults:
+        _refuse(errors, document)
+    return spec
+
+
+def _validate(value: Any) -> JobSpec:
+    return JobSpec.model_validate(value, by_alias=True, by_name=False)
+
+
+def _refuse(errors: list[v1_words.Error], document: jsonc.Document) -> NoReturn:
+    message = v1_words.first_violation(errors) if errors else document.faults[0].v1
+    raise InvalidConfig(message, spec_problems.problems(errors, document))
+
+
+def _name_length(name: str, username: str) -> list[v1_words.Error]:
+    most = MAX_FULL_NAME - len(f"{username}~")
+    if len(name) <= most:
+        return []
+    return [{"type": "string_too_long", "loc": ("jobName",), "input": name, "ctx": {"max_length": most}, "msg": ""}]
+
+
+def _known_fields(error: v1_words.Error) -> v1_words.Error:
+    level = _LEVELS.get(len(error["loc"]))
+    if error["type"] != "extra_forbidden" or level is None:
+        return error
+    return {**error, "ctx": {"known": _NAMES[level]}}
+
+
+def _is_hollow(error: v1_words.Error) -> bool:
+    """pydantic calls an array empty when all its elements were refused; those have been told of."""
+    return error["type"] == "too_short" and bool(coerce.container(error["input"]))

@@ -1,0 +1,34 @@
+"""YAML to JSON text, for clients of the later system that send a v1 config so. Pure.
+
+The library takes minutes for brackets opened thousands deep, so it reads event by event until it is too deep.
+"""
+
+from __future__ import annotations
+
+import json
+
+import yaml
+
+from jobs.config.jsonc import MAX_DEPTH
+from jobs.config.spec import MAX_CONFIG_BYTES
+
+
+def to_json(text: str) -> str | None:
+    """The same values as JSON; None for what is not YAML of an object, for what no config may be (too long, too deep),
+    and for aliases, which can hide any size."""
+    try:
+        if len(text) > MAX_CONFIG_BYTES or not _is_plain(text):
+            return None
+        value = yaml.safe_load(text)
+        return json.dumps(value, indent=2, ensure_ascii=False, default=str) if isinstance(value, dict) else None
+    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _is_plain(text: str) -> bool:
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH or isinstance(event, yaml.AliasEvent):
+            return False
+    return True

@@ -1,0 +1,72 @@
+"""Removes from the store what a purged job left there: the logs of its attempts and, unless a job of its name has come
+after it, its config and keys. What the user or the job's programs put there stays (``/Output`` always does).
+
+A row of ``Discarded`` is written in the transaction that purges the job and goes when the files are gone, so a store
+that is down only delays it. Everything may be done twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+from django_q.tasks import async_task
+
+from jobs.containers import publish
+from jobs.logs import places as log_places
+from jobs.models import Attempt, Discarded, Job
+from portal.errors import LongshoreError
+from portal.store import open_store
+from portal.store.base import PathExists, Store, StoreUnavailable
+
+_AT_ONCE = 200
+
+log = structlog.get_logger()
+
+
+def note(job_ids: Sequence[int], now: datetime) -> None:
+    """Call inside the transaction that deletes these jobs, before it does."""
+    attempts: dict[int, list[str]] = {id: [] for id in job_ids}
+    for id, app_id in Attempt.objects.filter(job__in=job_ids).order_by("id").values_list("job_id", "app_id"):
+        attempts[id].append(app_id)
+    names = Job.objects.filter(id__in=job_ids).order_by("id").values_list("id", "username", "name")
+    Discarded.objects.bulk_create(
+        Discarded(username=username, name=name, app_ids=attempts[id], at=now) for id, username, name in names
+    )
+
+
+def sweep() -> None:
+    """Orders what is left."""
+    if found := list(Discarded.objects.order_by("id").values_list("id", flat=True)[:_AT_ONCE]):
+        async_task("jobs.containers.tasks.discard", found)
+
+
+def discard_all(ids: list[int]) -> None:
+    """What the sweep orders. The first that cannot be removed stands for the rest."""
+    for row in Discarded.objects.filter(id__in=ids).order_by("id"):
+        try:
+            _discard(open_store(), row)
+        except StoreUnavailable as error:
+            log.info("the files of a deleted job are removed later", job=str(row), reason=error.message)
+            return
+        except LongshoreError as error:
+            log.warning("files of a deleted job stay", job=str(row), reason=error.message)
+        row.delete()
+
+
+def _discard(store: Store, row: Discarded) -> None:
+    for app_id in row.app_ids:
+        store.delete(log_places.attempt_folder(row.username, row.full_name, app_id), recursive=True)
+    namesakes = Job.objects.filter(username=row.username, name=row.name)
+    if namesakes.exists():
+        return  # the folder is theirs
+    folder = publish.folder_of(row.username, row.full_name)
+    store.delete(f"{folder}/JobConfig.json")
+    store.delete(f"{folder}/ssh", recursive=True)
+    for path in (*(f"{folder}/{name}" for name in ("log", "tmp")), folder):
+        try:
+            store.delete(path)
+        except PathExists:
+            pass  # somebody else's files
+    namesakes.filter(deleted_at=None).update(published_at=None)  # came while we were at it: written once more

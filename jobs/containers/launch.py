@@ -1,0 +1,178 @@
+"""One placed task as a container: spec and placement in, ContainerRequest out.
+
+Pure. Names follow from identity: the same Launch always gives the same container name, and two tasks never share
+one, not even those of a deleted job and of its successor under the same name, nor those of two portals or of a database
+and its restored copy: the attempt's application id tells them apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from clusters.runtime import (
+    LABEL_APP,
+    LABEL_ATTEMPT,
+    LABEL_EPOCH,
+    LABEL_GPUS,
+    LABEL_HOLD,
+    LABEL_INSTANCE,
+    LABEL_JOB,
+    LABEL_PORTS,
+    LABEL_TASK,
+    ContainerRequest,
+)
+from jobs.config.spec import JobSpec
+from jobs.containers import bootstrap, environment
+from jobs.containers.environment import TaskPlace
+
+_NAME_LENGTH = 120
+_HASH_LENGTH = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One task's start, as plain values. ``places`` are all tasks of the attempt, this one too; ``task_id`` is the
+    task's row id; ``pull``, ``network``, ``security`` and ``rdma`` are ContainerRequest's."""
+
+    spec: JobSpec
+    username: str
+    instance: str
+    attempt_number: int
+    app_id: str
+    task_id: int
+    role: str
+    index: int
+    node_name: str
+    places: Sequence[TaskPlace]
+    fs_uri: str
+    gpu_ids: Sequence[str] = ()
+    network: Literal["host", "bridge"] = "host"
+    pull: Literal["absent", "always"] = "absent"
+    pids: int = 4096  # processes and threads it may have
+    security: Literal["default", "pai"] = "default"
+    rdma: bool = False
+    epoch: str = ""  # the claim that orders this start
+    shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
+    files_url: str = ""  # where containers reach the store by WebHDFS
+    files_token: str = ""  # and with what
+    hold_seconds: int = 0  # isDebug: how long a container whose command failed is kept
+    ssh_key: str = ""  # the job's private key
+    ssh_authorized: str = ""  # lines of authorized_keys
+    secrets: Mapping[str, str] = field(default_factory=dict)
+
+
+def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
+    """The container of one task; ``tars`` and ``auth`` are ContainerRequest's. KeyError when its role or its place is
+    unknown."""
+    role = launch.spec.role(launch.role)
+    me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
+    if me is None:
+        raise KeyError(f"{launch.role}-{launch.index} has no place")
+    ports = tuple(sorted({port for numbers in me.ports.values() for port in numbers}))
+    return ContainerRequest(
+        name=container_name(launch),
+        image=launch.spec.image,
+        argv=bootstrap.ARGV,
+        env=_env(launch, me),
+        labels=_labels(launch, ports),
+        files=(
+            *bootstrap.files(role.command),
+            *bootstrap.token_file(launch.files_token),
+            *bootstrap.key_files(launch.ssh_key, launch.ssh_authorized),
+            *bootstrap.secrets_file(launch.secrets),
+        ),
+        cpus=float(role.cpu_number),
+        memory_mb=role.memory_mb,
+        shm_mb=role.shm_mb,
+        pids_limit=launch.pids,
+        security=launch.security,
+        rdma=launch.rdma,
+        gpu_ids=tuple(launch.gpu_ids),
+        network=launch.network,
+        ports=ports,
+        pull=launch.pull,
+        hold_file=bootstrap.HELD if launch.hold_seconds else "",
+        tars=tars,
+        auth=auth,
+    )
+
+
+def container_name(launch: Launch) -> str:
+    return name_of(
+        launch.app_id, launch.username, launch.spec.job_name, launch.attempt_number, launch.role, launch.index
+    )
+
+
+def name_of(app_id: str, username: str, job: str, attempt: int, role: str, index: int) -> str:
+    """``longshore-mira-mnist-a1-1-worker-0-5d3c9a1f``: readable, in Docker's alphabet, at most 120 characters. The
+    hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again. Row ids
+    are used again once a database was restored from an older copy; ``app_id`` has the millisecond in it."""
+    identity = "\0".join(map(str, (app_id, username, job, attempt, role, index)))
+    digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
+    readable = f"longshore-{username}-{job}-{attempt}-{role}-{index}"
+    return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', readable)[: _NAME_LENGTH - _HASH_LENGTH - 1]}-{digest}"
+
+
+def app_id(milliseconds: int, number: int) -> str:
+    """``application_1552000000000_0042``: when, and the how-manieth of that moment or portal."""
+    return f"application_{milliseconds}_{number:04d}"
+
+
+def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
+    """``container_e03_1552000000000_0042_01_000004``. Tasks count in config order from 2: 1 was the one that led
+    the application."""
+    before = 0
+    for known in spec.task_roles:
+        if known.name == role:
+            break
+        before += known.task_number
+    return f"container_e03_{app.removeprefix('application_')}_01_{before + index + 2:06d}"
+
+
+def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
+    env = environment.build(
+        launch.spec,
+        username=launch.username,
+        app_id=launch.app_id,
+        container_id=container_id(launch.app_id, launch.spec, launch.role, launch.index),
+        fs_uri=launch.fs_uri,
+        tasks=launch.places,
+        me=me,
+        shared=launch.shared,
+    )
+    if not launch.gpu_ids:
+        # Images set it to "all", and on an engine whose default runtime is NVIDIA's that would show every GPU.
+        env["NVIDIA_VISIBLE_DEVICES"] = "void"
+    if launch.files_token:
+        env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}
+    if launch.hold_seconds:
+        env[bootstrap.HOLD] = str(launch.hold_seconds)
+    return env | bootstrap.ENV
+
+
+def _labels(launch: Launch, ports: Sequence[int]) -> dict[str, str]:
+    full_name = f"{launch.username}~{launch.spec.job_name}"
+    gpus = ",".join(launch.gpu_ids)
+    return {
+        LABEL_INSTANCE: launch.instance,
+        LABEL_JOB: full_name,
+        LABEL_APP: launch.app_id,
+        LABEL_ATTEMPT: str(launch.attempt_number),
+        LABEL_TASK: str(launch.task_id),
+        LABEL_EPOCH: launch.epoch,
+        **({LABEL_HOLD: "1"} if launch.hold_seconds else {}),
+        LABEL_GPUS: gpus,
+        LABEL_PORTS: ",".join(map(str, ports)),
+        # The v1 labels, which monitoring reads (v1 contract, 5.4).
+        "GPU_ID": gpus,
+        "PAI_HOSTNAME": launch.node_name,
+        "PAI_JOB_NAME": full_name,
+        "PAI_JOB_VC_NAME": launch.spec.effective_virtual_cluster,
+        "PAI_USER_NAME": launch.username,
+        "PAI_CURRENT_TASK_ROLE_NAME": launch.role,
+    }

@@ -1,0 +1,92 @@
+"""What a job leaves in the store besides its logs: its config, its keys and its output folder (v1 contract, 1.7).
+
+Tried right before a job's first start, which does not wait for it; what did not work then, because the store was down,
+is done by the scheduler's sweep. Everything may be written twice.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from threading import Lock
+
+import structlog
+from django.conf import settings
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from jobs.config.spec import JobSpec, substitute_paths
+from jobs.containers import sshkeys
+from jobs.logs import places as log_places
+from jobs.models import Job
+from portal.errors import LongshoreError
+from portal.store import open_store, rules
+from portal.store.base import StoreUnavailable
+
+SWEEP_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itself
+_AT_ONCE = 200
+
+log = structlog.get_logger()
+_locks = [Lock() for _ in range(64)]
+
+
+def publish(job_id: int) -> bool:
+    """False when the store could not take it now. Of the tasks of a gang, which start together, one does it and the
+    others wait for it."""
+    with _locks[job_id % len(_locks)]:
+        return _publish(job_id)
+
+
+def publish_all(job_ids: list[int]) -> None:
+    """What the sweep orders. The first that cannot be written stands for the rest."""
+    for job_id in job_ids:
+        if not publish(job_id):
+            return
+
+
+def sweep() -> None:
+    """Orders what was not written yet."""
+    due = Job.objects.filter(published_at=None, deleted_at=None, created_at__lt=timezone.now() - SWEEP_AFTER)
+    if found := list(due.order_by("created_at").values_list("id", flat=True)[:_AT_ONCE]):
+        async_task("jobs.containers.tasks.publish", found)
+
+
+def folder_of(username: str, full_name: str) -> str:
+    return log_places.job_folder(username, full_name)
+
+
+def key_path(username: str, full_name: str) -> str:
+    """Of the private key; the public one is beside it, with ``.pub``."""
+    return f"{folder_of(username, full_name)}/ssh/keyFiles/{log_places.as_file_name(full_name)}"
+
+
+def _publish(job_id: int) -> bool:
+    job = Job.objects.filter(pk=job_id, published_at=None, deleted_at=None).first()
+    if job is None:
+        return True
+    try:
+        _write(job)
+    except StoreUnavailable as error:
+        log.info("the files of a job are written later", job=str(job), reason=error.message)
+        return False
+    except LongshoreError as error:  # as it will be each time: nobody waits behind this job
+        log.warning("the files of a job cannot be written", job=str(job), reason=error.message)
+    Job.objects.filter(pk=job_id).update(published_at=timezone.now())
+    return True
+
+
+def _write(job: Job) -> None:
+    store, owner = open_store(), job.username
+    for root in ("/Container", "/Output"):
+        store.mkdirs(root, mode=0o777)
+    folder = folder_of(owner, job.full_name)
+    for name in ("log", "tmp"):
+        store.mkdirs(f"{folder}/{name}", owner=owner)
+    store.write(f"{folder}/JobConfig.json", [job.config.encode()], owner=owner)
+    pair = sshkeys.key_of(job.pk, job.full_name)
+    private = key_path(owner, job.full_name)
+    store.write(private, [pair.private.encode()], owner=owner, mode=0o600)
+    store.write(f"{private}.pub", [f"{pair.public}\n".encode()], owner=owner)
+    spec = JobSpec.from_json(job.spec)
+    if not spec.output_dir:
+        paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=owner)
+        store.mkdirs(rules.path_of(paths["outputDir"]), owner=owner)

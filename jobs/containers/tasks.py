@@ -1,0 +1,323 @@
+"""What workers do: take an order, claim its task, do the slow thing at the engine, write down the fact.
+
+Entry point of django-q2 is ``run``. It hands each order to a thread and returns, so one slow pull delays nobody and a
+few worker processes are enough. Nothing is lost when a worker dies: its claim lapses and the scheduler orders again.
+Workers never change a state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters import engines, refusals
+from clusters import survey as surveying
+from clusters.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
+from jobs.containers import code_tar, delivery
+from jobs.containers import discard as discarding
+from jobs.containers import inputs as launching
+from jobs.containers import publish as publishing
+from jobs.containers.delivery import Delivery, DeliveryFault
+from jobs.containers.launch import Launch, request
+from jobs.logs import archive
+from jobs.models import Task
+from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.settle import LEASE
+from jobs.planning.world import Kind
+from portal import wake
+from portal.store import open_store
+from portal.store.base import StoreUnavailable
+
+log = structlog.get_logger()
+
+STOP_GRACE = 10  # seconds between TERM and KILL
+THREADS = 128  # orders at work in one worker process
+COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may say nothing in the middle of a log
+RENEW_EVERY = 10.0  # seconds
+FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away
+FACT_PAUSE = 0.5  # seconds between two tries
+
+SWEEP_EVERY = 3600.0  # seconds
+
+_pool: ThreadPoolExecutor | None = None
+_swept_at = -SWEEP_EVERY
+
+
+def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
+    """(kind, task id, node, container) each. Returns at once."""
+    for order in orders:
+        _hands().submit(_in_thread, *order)
+
+
+def publish(job_ids: Sequence[int]) -> None:
+    """What the sweep orders. Returns at once."""
+    _hands().submit(_files_in_thread, publishing.publish_all, list(job_ids))
+
+
+def discard(ids: Sequence[int]) -> None:
+    """The same for the files of purged jobs."""
+    _hands().submit(_files_in_thread, discarding.discard_all, list(ids))
+
+
+def survey(nodes: Sequence[tuple[str, bool]]) -> None:
+    """(node, thorough) each: what clusters/survey.py orders. Returns at once."""
+    for name, thorough in nodes:
+        _hands().submit(_survey_in_thread, name, thorough)
+
+
+def carry_out(kind: str, task: int, node: str, container: str) -> None:
+    """One order, here and now. Doing it twice, or after it is no longer wanted, does nothing."""
+    try:
+        if kind == Kind.REMOVE:
+            _remove(node, container)
+        else:
+            _DO[Kind(kind)](task)
+    except Exception:
+        log.exception("an order failed and will be given again", kind=kind, task=task, node=node)
+
+
+def _in_thread(kind: str, task: int, node: str, container: str) -> None:
+    close_old_connections()
+    carry_out(kind, task, node, container)
+    close_old_connections()
+
+
+def _files_in_thread(do: Callable[[list[int]], None], ids: list[int]) -> None:
+    close_old_connections()
+    try:
+        do(ids)
+    except Exception:
+        log.exception("the files of jobs could not be written or removed; it is tried again")
+    close_old_connections()
+
+
+def _survey_in_thread(name: str, thorough: bool) -> None:
+    close_old_connections()
+    try:
+        surveying.survey(name, thorough=thorough)
+    except Exception:
+        log.exception("a node could not be surveyed; it is tried again", node=name)
+    close_old_connections()
+
+
+def _start(id: int) -> None:
+    claim = _claim(id, Q(state=TaskState.STARTING))
+    if claim is None:
+        return
+    try:
+        launch = launching.launch(id, epoch=claim)
+        _publish_first(id)
+        with _prepare(launch, id, claim) as delivered:
+            status = _ensure(launch, delivered, id, claim)
+        _fact(id, claim, container_id=status.id, fault=None)
+    except RuntimeFault as fault:
+        _fact(id, claim, **_fault(fault))
+    except DeliveryFault as fault:
+        _fact(id, claim, fault={"reason": str(fault.reason), "sentence": fault.sentence, "permanent": True})
+    except StoreUnavailable as error:
+        log.info("a start waits for the file store", task=id)
+        _fact(id, claim, progress=f"waits for the file store: {error.message}"[:120])
+    except DatabaseError as error:  # not the start's fault: it is ordered again, and adopts what it has made
+        log.warning("a start lost the database", task=id, reason=str(error))
+        close_old_connections()
+        _fact(id, claim)
+    except Exception as error:
+        log.exception("a start failed", task=id)
+        sentence = f"Longshore could not start the container: {type(error).__name__}."
+        _fact(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
+
+
+def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> ContainerStatus:
+    """Starts the container, and notes what the node thereby shows that it can or cannot do."""
+    pulled = False
+
+    def note(progress: Progress) -> None:
+        nonlocal pulled
+        pulled = True
+        _progress(id, claim, progress)
+
+    image = launch.spec.image
+    try:
+        status = engines.runtime_for(launch.node_name).ensure(
+            request(launch, tars=delivered.tars, auth=delivered.auth),
+            on_progress=note,
+            still_wanted=lambda: _is_wanted(id, claim),
+        )
+    except RuntimeFault as fault:
+        with _no_worse():
+            refusals.refused(launch.node_name, fault, image=image, attempt=launch.app_id)
+        raise
+    with _no_worse():
+        refusals.started(launch.node_name, image=image, pulled=pulled, gpus=bool(launch.gpu_ids))
+    return status
+
+
+@contextmanager
+def _no_worse() -> Iterator[None]:
+    """A start is no worse for a database that is away just then."""
+    try:
+        yield
+    except DatabaseError:
+        log.warning("what a start showed of its node could not be noted")
+
+
+def _publish_first(id: int) -> None:
+    """The job's own folders, before its command may look for them. Whatever is in the way, the start goes on."""
+    unpublished = Task.objects.filter(id=id, job__published_at=None).values_list("job_id", flat=True).first()
+    if unpublished is not None:
+        publishing.publish(unpublished)
+
+
+def _prepare(launch: Launch, id: int, claim: str) -> AbstractContextManager[Delivery]:
+    """Told on the page at most once a second; each time the claim is renewed, or the start given up."""
+    said = 0.0
+
+    def note(text: str) -> None:
+        nonlocal said
+        if time.monotonic() - said >= 1:
+            said = time.monotonic()
+            _progress(id, claim, Progress(0, 0, text))
+
+    return delivery.prepare(launch.spec, launch.username, launch.app_id, note)
+
+
+def _fault(fault: RuntimeFault) -> dict[str, Any]:
+    """An engine that does not answer is the node's trouble, not the task's: tried again until the node is lost."""
+    if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
+        return {"progress": fault.sentence[:120] if fault.reason is FaultReason.UNREACHABLE else ""}
+    log.info("start refused", reason=str(fault.reason))
+    return {"fault": {"reason": str(fault.reason), "sentence": fault.sentence, "permanent": fault.permanent}}
+
+
+def _stop(id: int) -> None:
+    _end_container(id, Q(state=TaskState.STOPPING))
+
+
+def _release(id: int) -> None:
+    """The task stays RUNNING: its container ends with the code its command had."""
+    _end_container(id, Q(state=TaskState.RUNNING, released_at__isnull=False))
+
+
+def _end_container(id: int, wanted: Q) -> None:
+    claim = _claim(id, wanted)
+    if claim is None:
+        return
+    task = Task.objects.only("node", "container_name").get(id=id)
+    try:
+        engines.runtime_for(task.node).stop(task.container_name, STOP_GRACE)
+    finally:
+        _fact(id, claim)
+
+
+def _collect(id: int) -> None:
+    """The log is kept before the container goes. Whatever is not reachable now is ordered again later."""
+    claim = _claim(id, Q(state__in=sorted(TASK_ENDS), collected=False), COLLECT_LEASE)
+    if claim is None:
+        return
+    task = Task.objects.select_related("job", "attempt").get(id=id)
+    done = False
+    try:
+        archive.archive(task, _renewing(id, claim))
+        engines.runtime_for(task.node).remove(task.container_name)
+        done = True
+        code_tar.sweep()
+        _sweep_store()
+    except RuntimeFault as fault:
+        if fault.reason is not FaultReason.GONE:
+            log.info("not collected yet", task=id, node=task.node, reason=str(fault.reason))
+        done = fault.reason is FaultReason.GONE
+    finally:
+        _fact(id, claim, collected=done)
+
+
+def _sweep_store() -> None:
+    """Looks once in a while for what killed writers left in the store."""
+    global _swept_at
+    if time.monotonic() - _swept_at >= SWEEP_EVERY:
+        _swept_at = time.monotonic()
+        with suppress(StoreUnavailable):
+            open_store().sweep()
+
+
+def _remove(node: str, container: str) -> None:
+    engines.runtime_for(node).remove(container)
+
+
+_DO: dict[Kind, Callable[[int], None]] = {
+    Kind.START: _start,
+    Kind.STOP: _stop,
+    Kind.RELEASE: _release,
+    Kind.COLLECT: _collect,
+}
+
+
+def _claim(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
+    """Compare-and-set on the task's row: of two that try, one gets it."""
+    now, claim = timezone.now(), uuid4().hex
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    rows = Task.objects.filter(wanted, free, id=id)
+    return claim if rows.update(claim=claim, claimed_until=now + lease) else None
+
+
+def _renewing(id: int, claim: str) -> Callable[[], None]:
+    """Called all the time while a log is kept, so that nobody else begins with it. Raises WITHDRAWN when the claim is
+    another's by now."""
+    renewed = time.monotonic()
+
+    def renew() -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed < RENEW_EVERY:
+            return
+        renewed = time.monotonic()
+        if not Task.objects.filter(id=id, claim=claim).update(claimed_until=timezone.now() + COLLECT_LEASE):
+            raise RuntimeFault("Another worker keeps the log.", reason=FaultReason.WITHDRAWN)
+
+    return renew
+
+
+def _is_wanted(id: int, claim: str) -> bool:
+    """Asked after the pull and right before create and start; also renews the claim."""
+    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
+    return bool(rows.update(claimed_until=timezone.now() + LEASE))
+
+
+def _progress(id: int, claim: str, progress: Progress) -> None:
+    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
+    if not rows.update(claimed_until=timezone.now() + LEASE, progress=progress.text[:120]):
+        raise RuntimeFault("It is no longer wanted.", reason=FaultReason.WITHDRAWN)
+    wake.notify("pages")
+
+
+def _fact(id: int, claim: str, **values: Any) -> None:
+    """Close the claim with what was learnt. The database may be away for a minute."""
+    deadline = time.monotonic() + FACT_RETRIES
+    while True:
+        try:
+            values = {"progress": "", **values}
+            rows = Task.objects.filter(id=id, claim=claim)
+            rows.update(claimed_until=None, claim="", fact_at=timezone.now(), **values)
+            wake.notify("scheduler")
+            return
+        except DatabaseError:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("a fact could not be written and is tried again", task=id)
+            close_old_connections()
+            time.sleep(FACT_PAUSE)
+
+
+def _hands() -> ThreadPoolExecutor:
+    global _pool
+    if _pool is None:
+        _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="order")
+    return _pool

@@ -1,0 +1,169 @@
+"""Reading a task's log, ended or live, without ever holding it: the last lines, from an offset, lines by number.
+
+An archived log is read from the store, whatever became of its node. A live one is read from the spool that its follower
+fills (jobs/logs/follow.py), so asking again costs the engine nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from clusters.runtime import Stream
+from jobs.logs.follow import Follower, hub
+from jobs.logs.lines import BLOCK, LogView
+from jobs.logs.places import HEAD_GONE, Phase, Place, current_place, find_archive, place_of
+from jobs.logs.text import Line
+from jobs.models import Attempt, Job, Task
+from portal.errors import NodeUnreachable, NoLog
+from portal.store.base import StoreUnavailable
+
+PATIENCE = 2.5  # seconds without a byte until a node counts as silent
+_LONGEST = 60.0  # seconds one request waits for a long log to arrive
+_GLANCE = 2.0  # and a page, which gets the rest by its stream
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """``ended``: nothing will be added. ``note``: a sentence on why it is not all there, or empty."""
+
+    view: LogView
+    ended: bool
+    note: str = ""
+
+    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """The bytes from ``start`` up to ``end`` (default: all there was when the log was opened)."""
+        stop = self.view.size if end is None else min(end, self.view.size)
+        while start < stop:
+            data = self.view.read(start, min(BLOCK, stop - start))
+            if not data:
+                return
+            yield data
+            start += len(data)
+
+    def start_of_tail(self, lines: int) -> int:
+        """Where the last ``lines`` lines begin. What follows the last newline counts as a line; 0 lines is nothing."""
+        if lines <= 0:
+            return self.view.size
+        return self.view.start_of(max(1, self.view.line_count() - lines + 1))
+
+
+def find_task(job: Job, role: str, index: int, number: int | None = None) -> Task:
+    """The task in that attempt (default: the newest) with its attempt and job. Raises NoLog."""
+    wanted = number or job.attempt_number
+    task = (
+        Task.objects.select_related("attempt", "job")
+        .filter(attempt__job=job, attempt__number=wanted, role=role, index=index)
+        .first()
+    )
+    if task is not None:
+        return task
+    if not Attempt.objects.filter(job=job, number=wanted).exists():
+        raise NoLog(f"Job {job.name} has no attempt {wanted}.")
+    raise NoLog(f"Job {job.name} has no task {role}-{index}.")
+
+
+def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
+    """The log as it is now. Raises NoLog with the reason when there is none, NodeUnreachable within PATIENCE seconds
+    when its node does not answer. With ``stale`` what is here already is given instead, with a note, and a long log is
+    not waited for."""
+    place = place_of(task)
+    if (archived := _archived(task, place, stream)) is not None:
+        return archived
+    if place.phase is Phase.WAITING:
+        raise NoLog(f"{place.label} waits for its turn, so it has no log yet.")
+    if place.phase is Phase.ENDED and not (place.container and place.node):
+        raise NoLog(f"{place.label} never had a container, so it has no log.")
+    follower = hub.attach(task.pk, stream)
+    try:
+        return _when_ready(follower, place, stale=stale)
+    finally:
+        hub.release(follower)
+
+
+def _archived(task: Task, place: Place, stream: Stream) -> Log | None:
+    """With a store that is down, an ended task's log is still in its container: that goes when the log is kept."""
+    try:
+        return open_archive(place, stream)
+    except StoreUnavailable:
+        if task.collected:
+            raise
+        return None
+
+
+def open_archive(place: Place, stream: Stream) -> Log | None:
+    """None while it is not in the store."""
+    if place.phase in (Phase.WAITING, Phase.STARTING):
+        return None
+    archive = find_archive(place)
+    if archive is None:
+        return None
+    view = archive.view(place, stream)
+    if not archive.complete and view.size == 0 and archive.reason != HEAD_GONE:
+        raise NoLog(archive.reason)
+    return Log(view, ended=True, note=archive.reason)
+
+
+def tail(task: Task, stream: Stream, *, lines: int | None = None, size: int | None = None) -> bytes:
+    """The last ``lines`` lines or the last ``size`` bytes, as one piece: for short ones."""
+    log = open_log(task, stream)
+    start = log.start_of_tail(lines) if lines is not None else max(0, log.view.size - (size or 0))
+    return b"".join(log.pieces(start))
+
+
+def read(task: Task, stream: Stream, offset: int, limit: int) -> bytes:
+    """Up to ``limit`` bytes from ``offset`` on; fewer at the end."""
+    return b"".join(open_log(task, stream).pieces(offset, offset + limit))
+
+
+def download(task: Task, stream: Stream) -> Iterator[bytes]:
+    """All of it, in pieces of 64 KiB."""
+    return open_log(task, stream).pieces()
+
+
+def last_lines(log: Log, count: int) -> list[Line]:
+    total = log.view.line_count()
+    return log.view.lines(max(1, total - count + 1), count)
+
+
+def _when_ready(follower: Follower, place: Place, *, stale: bool) -> Log:
+    try:
+        _await_copy(follower, place, _GLANCE if stale else _LONGEST)
+    except NodeUnreachable as silent:
+        if not (stale and follower.size()):
+            raise
+        return Log(follower.view(), ended=False, note=silent.message)
+    state = follower.state()  # before the view: what it says is in the view
+    view = follower.view()
+    if state.ended:
+        try:
+            archived = open_archive(current_place(place.task_id), follower.stream)
+        except StoreUnavailable:
+            archived = None  # all of it is here
+        if archived is not None:
+            return archived
+        if state.problem and not view.size:
+            raise NoLog(state.problem)
+    elif state.problem and not stale:
+        raise NodeUnreachable(f"The log of {place.label} cannot be read now. {state.problem}")
+    return Log(view, ended=state.ended, note=state.problem)
+
+
+def _await_copy(follower: Follower, place: Place, longest: float) -> None:
+    """Until all the engine has is here. A log that keeps coming may take its time."""
+    begun = quiet_since = time.monotonic()
+    size = 0
+    while not ((state := follower.state()).caught_up or state.ended):
+        now, seen = time.monotonic(), follower.size()
+        if seen > size:
+            size, quiet_since = seen, now
+        if place.phase is Phase.STARTING and now - quiet_since > 0.5:
+            raise NoLog(f"{place.label} is starting and has written nothing yet.")
+        if state.problem:
+            raise NodeUnreachable(f"The log of {place.label} cannot be read now. {state.problem}")
+        if now - quiet_since > PATIENCE:
+            raise NodeUnreachable(f"Node {place.node} does not answer, so the log of {place.label} cannot be read now.")
+        if now - begun > longest:
+            raise NodeUnreachable(f"The log of {place.label} is long and still on its way. Try again in a minute.")
+        follower.wait(0.1)

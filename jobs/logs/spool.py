@@ -1,0 +1,226 @@
+"""A live log on this host's disk: copied once from the engine, read by every viewer, at byte offsets.
+
+Engines know stamps, not offsets, so a viewer who comes back could not say where he was. The spool gives each byte a
+place. It is one folder a stream:
+
+    data   the bytes of the stream, in order
+    state  one JSON record, rewritten in place: how far ``data`` is good and where in the engine's log that is
+    lock   held (flock) by the process that copies; when it dies another one takes over from ``state``
+    users  held shared by everybody who has the spool open; whoever gets it alone may delete the folder
+
+``data`` is written before ``state``, so after a crash ``state`` is right and ``data`` may be longer: it is cut back and
+the rest copied again. Readers of the same process and of others see the same file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import shutil
+import threading
+import time
+import uuid
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from clusters.runtime import LogChunk
+from jobs.logs.lines import LineIndex, LogView, view_of
+
+_RECORD = 1024  # bytes of the state file
+_SAVE_EVERY = 256 * 1024
+_SCAN = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Anchor:
+    """Where the copy is in the engine's log: ask for what is stamped ``at`` or later and pass over the first ``bytes``
+    of the answer. ``newest`` is the greatest stamp seen, ``first`` and ``last`` are those of the copy's ends."""
+
+    at: str = ""
+    bytes: int = 0
+    newest: str = ""
+    first: str = ""
+    last: str = ""
+
+    def after(self, chunk: LogChunk, skipped: int, size: int) -> Anchor:
+        """The place behind ``chunk``, whose first ``skipped`` bytes were known; ``size`` is that of the copy before."""
+        taken, first = len(chunk.data) - skipped, self.first if size else chunk.at
+        if chunk.at > self.newest:
+            return Anchor(chunk.at, len(chunk.data), chunk.at, first, chunk.at)
+        if skipped:  # it holds the place, and may begin before it
+            return replace(self, bytes=self.bytes + taken)
+        if chunk.at < self.newest:  # the node's clock was set back: only the whole log gives a place now
+            return Anchor("", size + taken, self.newest, first, chunk.at)
+        return replace(self, bytes=self.bytes + taken, last=chunk.at)
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolState:
+    """``caught_up``: everything the engine had when asked is here. ``ended``: nothing more will come. ``problem``: why
+    nothing comes at the moment, a sentence for the user."""
+
+    size: int = 0
+    anchor: Anchor = field(default_factory=Anchor)
+    caught_up: bool = False
+    ended: bool = False
+    problem: str = ""
+
+
+class Spool:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._users = _enter(folder)
+        self._data = _File(folder / "data")
+        self._state_file = _File(folder / "state")
+        self._lock: _File | None = None
+        self._state = SpoolState()  # the copier's
+        self._saved = 0
+        self._size = 0
+        self._index = LineIndex()
+        self._guard = threading.Lock()
+
+    # --- reading, in any process -----------------------------------------------------------------------------------
+
+    def view(self) -> LogView:
+        """The log as it is now. Lines are counted here as they come, so the first view of a long spool reads it all."""
+        with self._guard:
+            size = os.fstat(self._data.fd).st_size
+            if size < self._index.size:
+                self._index = LineIndex()  # the copier died and its successor cut back
+            while self._index.size < size:
+                data = os.pread(self._data.fd, min(_SCAN, size - self._index.size), self._index.size)
+                if not data:
+                    break
+                self._index.extend(data)
+            return view_of(self._index, self._read)
+
+    def size(self) -> int:
+        return os.fstat(self._data.fd).st_size
+
+    def state(self) -> SpoolState:
+        if self._lock is not None:
+            return self._state
+        try:
+            record = json.loads(os.pread(self._state_file.fd, _RECORD, 0))
+            return SpoolState(**{**record, "anchor": Anchor(**record["anchor"])})
+        except (ValueError, KeyError, TypeError):
+            return SpoolState()  # empty as yet, or caught in the middle of a write
+
+    @property
+    def copies(self) -> bool:
+        """This process is the copier."""
+        return self._lock is not None
+
+    # --- copying, in the one process that holds the lock --------------------------------------------------------------
+
+    def acquire(self) -> bool:
+        """Become the copier, if nobody is. The copy then goes on at ``state().anchor``."""
+        if self._lock is not None:
+            return True
+        lock = _File(self._folder / "lock")
+        if not _flock(lock, fcntl.LOCK_EX):
+            return False
+        state = self.state()
+        if os.fstat(self._data.fd).st_size < state.size:
+            state = SpoolState()  # the host went down before all of it was on the disk
+        os.ftruncate(self._data.fd, state.size)
+        self._state, self._size, self._saved = state, state.size, state.size
+        self._lock = lock
+        return True
+
+    def append(self, chunk: LogChunk, skipped: int = 0) -> None:
+        """Take over ``chunk`` but for its first ``skipped`` bytes, which are here already."""
+        anchor = self._state.anchor.after(chunk, skipped, self._size)
+        _write_all(self._data.fd, chunk.data[skipped:], self._size)
+        self._size += len(chunk.data) - skipped
+        self._state = replace(self._state, size=self._size, anchor=anchor)
+        if self._size - self._saved >= _SAVE_EVERY:
+            self._save()
+
+    def mark(self, *, caught_up: bool | None = None, ended: bool | None = None, problem: str | None = None) -> None:
+        """Change what is not None, and save."""
+        before = self._state
+        self._state = replace(
+            before,
+            caught_up=before.caught_up if caught_up is None else caught_up,
+            ended=before.ended if ended is None else ended,
+            problem=before.problem if problem is None else problem[:400],
+        )
+        self._save()
+
+    def close(self) -> None:
+        """Stop copying; the folder goes too unless another process has it open. Views may still be read."""
+        if self._lock is not None:
+            self._save()
+            self._lock.close()
+            self._lock = None
+        if _flock(self._users, fcntl.LOCK_EX):
+            grave = self._folder.with_name(f".{uuid.uuid4().hex}")
+            with contextlib.suppress(OSError):
+                self._folder.rename(grave)  # at once, so that nobody enters a folder half deleted
+            shutil.rmtree(grave, ignore_errors=True)
+        self._users.close()
+
+    def _read(self, offset: int, limit: int) -> bytes:
+        return os.pread(self._data.fd, max(0, limit), offset)
+
+    def _save(self) -> None:
+        record = json.dumps(asdict(self._state)).encode()
+        os.pwrite(self._state_file.fd, record.ljust(_RECORD), 0)
+        self._saved = self._size
+
+
+def sweep(root: Path) -> None:
+    """Delete the spools nobody has open: those of an earlier start of the portal."""
+    for folder in root.glob("*") if root.is_dir() else ():
+        if folder.name.startswith("."):
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            Spool(folder).close()
+
+
+class _File:
+    """An open file that stays open as long as somebody may read it: a number closed too early may be another file."""
+
+    def __init__(self, path: Path) -> None:
+        self.fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def __del__(self) -> None:
+        if getattr(self, "fd", -1) >= 0:
+            self.close()
+
+
+def _enter(folder: Path) -> _File:
+    """Hold ``users`` of a folder that is still the one of that name."""
+    while True:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            users = _File(folder / "users")
+            if _flock(users, fcntl.LOCK_SH) and os.path.samestat(os.fstat(users.fd), (folder / "users").stat()):
+                return users
+        except FileNotFoundError:
+            pass  # deleted between two of these calls
+        time.sleep(0.005)
+
+
+def _flock(file: _File, kind: int) -> bool:
+    try:
+        fcntl.flock(file.fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write_all(file: int, data: bytes, offset: int) -> None:
+    view = memoryview(data)
+    while view:
+        written = os.pwrite(file, view, offset)
+        offset += written
+        view = view[written:]

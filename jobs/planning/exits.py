@@ -1,0 +1,345 @@
+"""How a container, a start or an attempt ended, what that means, and whether it is tried again.
+
+Pure. ``classify`` and ``from_fault`` turn what the engine says into an ``Exit``; ``decide_retry`` turns an Exit and
+the counters of its job into a ``RetryDecision``. Codes are those of jobs/planning/exit_table.py (v1 contract, 6.2), so
+a program's own exit code 3 is code 255 with ``raw_code`` 3.
+"""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from datetime import timedelta
+from enum import StrEnum
+from typing import Any, Literal
+
+from clusters import runtime
+from clusters.runtime import ContainerStatus, FaultReason
+from jobs.planning.exit_table import TABLE, ExitSpec, Reaction
+
+Certainty = Literal["certain", "likely", "unknown"]
+Blame = Literal["your job", "the cluster", "nobody"]
+
+SUCCEEDED = 0
+EXIT_CODE_LOST = 154
+DOCKER_RUN_FAILED = 193
+OUT_OF_MEMORY = 196
+USER_FAILED = 255
+PORT_CONFLICT = -7103
+CONTAINER_LOST = -7110
+NODE_LOST = -7111
+START_EXPIRED = -7112
+LAUNCH_FAILED = -7150
+NEVER_FITS = -7251
+VC_REFUSED = -7300
+JOB_STOPPED = -7351
+TASK_STOPPED = -7400
+
+
+class StartFault(StrEnum):
+    """What was wrong with the files a start needs. All are the user's to mend."""
+
+    CODE_MISSING = "code_missing"
+    CODE_TOO_LARGE = "code_too_large"
+    CODE_UNREADABLE = "code_unreadable"
+    AUTH_UNREADABLE = "auth_unreadable"
+    AUTH_MALFORMED = "auth_malformed"
+    AUTH_REFUSED = "auth_refused"  # by the registry
+
+
+# An engine says 255 of a container that was lost with its host, and of one that ends at once it often misses that its
+# command was killed for its memory (4 of 48, Docker 20.10). So the start script (bootstrap.sh) turns a command's own
+# 255, and a 137 beside which the kernel counted such a kill, into codes of our own; a command's own ones it marks.
+LOST_WITH_HOST, OWN_255, KILLED_FOR_MEMORY = 255, runtime.OWN_255, runtime.KILLED_FOR_MEMORY
+KEPT_SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
+_UNLISTED_POSITIVE, _UNLISTED_NEGATIVE = 256, -8000
+_BLAMES: dict[str, Blame] = {
+    "USER_FAILURE": "your job",
+    "UNKNOWN_FAILURE": "your job",
+    "PLATFORM_FAILURE": "the cluster",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """One end, kept as JSON with the task or attempt.
+
+    ``raw_code`` is what the process itself returned (``originalUserExitCode``), ``signal`` the name of what killed it,
+    ``fault`` the FaultReason of a refused start. ``sentence`` says what happened, ``remedy`` what to do; both are plain
+    English for the page. ``permanent`` overrides the table: tried again, it would end the same way.
+    """
+
+    code: int
+    sentence: str
+    remedy: str = ""
+    certainty: Certainty = "certain"
+    blame: Blame = "nobody"
+    raw_code: int | None = None
+    signal: str | None = None
+    oom: bool = False
+    fault: str | None = None
+    permanent: bool = False
+
+    @property
+    def spec(self) -> ExitSpec:
+        """The table's entry, with the reaction this end really gets."""
+        spec = spec_for(self.code)
+        return replace(spec, behavior="NON_TRANSIENT", reaction=Reaction.NEVER_RETRY) if self.permanent else spec
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Exit:
+        """Read what ``to_json`` wrote. Keys of a newer or older release are ignored or defaulted."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{"sentence": "", **{key: value for key, value in data.items() if key in known}})
+
+
+def spec_for(code: int) -> ExitSpec:
+    """The entry of any code; one that is not listed gets the template 256 or -8000 with its own number."""
+    template = _UNLISTED_POSITIVE if code > 0 else _UNLISTED_NEGATIVE
+    return TABLE.get(code) or replace(TABLE[template], code=code)
+
+
+def as_v1(spec: ExitSpec) -> dict[str, Any]:
+    """``appExitSpec`` of the v1 API."""
+    return {
+        **asdict(spec),
+        "reaction": str(spec.reaction),
+        "repro": list(spec.repro),
+        "solution": None if spec.solution is None else list(spec.solution),
+    }
+
+
+def of(code: int, sentence: str = "", *, remedy: str | None = None, permanent: bool = False) -> Exit:
+    """An Exit with the table's own words where none are given."""
+    spec = spec_for(code)
+    return Exit(
+        code=code,
+        sentence=sentence or spec.reason or "",
+        remedy=" ".join(spec.solution or ()) if remedy is None else remedy,
+        blame=_BLAMES.get(spec.type, "nobody"),
+        permanent=permanent,
+    )
+
+
+def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task") -> Exit:
+    """What the end of an exited container means. ``memory_mb`` is its limit, ``label`` names it ("worker-1").
+
+    ``oom_killed`` is also set when only a child was killed: with exit 0 the job went on and succeeded, with any
+    other code the missing child is the likely cause.
+    """
+    code = status.exit_code
+    if code is None:
+        return of(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
+    if code == LOST_WITH_HOST:
+        return of(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
+    if code == KILLED_FOR_MEMORY and not status.own_exit:
+        return _out_of_memory(137, memory_mb, label)
+    code = 255 if code == OWN_255 and not status.own_exit else code
+    if code == 0:
+        return replace(of(SUCCEEDED, f"{label} ended with exit code 0."), raw_code=0, oom=status.oom_killed)
+    if status.oom_killed:
+        return _out_of_memory(code, memory_mb, label)
+    if code in KEPT_SIGNALS:
+        return _signalled(code, label)
+    remedy = _HINTS.get(code, "Read the end of its log.")
+    exit_ = of(USER_FAILED, f"{label} ended with exit code {code}.", remedy=remedy)
+    return replace(exit_, raw_code=code, signal=_signal_name(code), certainty="unknown")
+
+
+def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
+    """What a refused start means. ``sentence`` is the engine edge's own and is shown as it is."""
+    if reason in set(StartFault):
+        remedy = _START_REMEDIES[StartFault(reason)]
+        return replace(of(USER_FAILED, sentence, remedy=remedy, permanent=True), fault=reason)
+    known = FaultReason(reason) if reason in set(FaultReason) else FaultReason.REFUSED
+    code = _FAULT_CODES[known]
+    exit_ = of(code, sentence, remedy=_FAULT_REMEDIES.get(known), permanent=permanent or known in _ALWAYS_PERMANENT)
+    return replace(exit_, fault=str(known))
+
+
+def container_lost(label: str = "The task") -> Exit:
+    return of(CONTAINER_LOST, f"The container of {label} disappeared from its node.")
+
+
+def node_lost(node: str) -> Exit:
+    return of(NODE_LOST, f"Node {node} was lost.")
+
+
+def start_expired(label: str = "The task") -> Exit:
+    return of(START_EXPIRED, f"{label} had its place, but was not started in time.")
+
+
+def job_stopped(by: str) -> Exit:
+    return of(JOB_STOPPED, f"Stopped by {by}." if by else "Stopped.")
+
+
+def task_stopped() -> Exit:
+    return of(TASK_STOPPED)
+
+
+def never_fits(sentence: str) -> Exit:
+    """No registered node could ever run it; ``sentence`` names the nearest one."""
+    return of(NEVER_FITS, sentence, remedy="Ask for less, or ask the cluster admin for a larger node.", permanent=True)
+
+
+_HINTS = {
+    126: "The command exists but may not be executed. Check its permissions.",
+    127: "The command was not found in the image. Check its spelling and the image.",
+}
+_FAULT_CODES = {
+    FaultReason.UNREACHABLE: NODE_LOST,
+    FaultReason.IMAGE_MISSING: USER_FAILED,
+    FaultReason.IMAGE_DENIED: USER_FAILED,
+    FaultReason.IMAGE_NAME: USER_FAILED,
+    FaultReason.REGISTRY_UNREACHABLE: DOCKER_RUN_FAILED,
+    FaultReason.PULL_FAILED: DOCKER_RUN_FAILED,
+    FaultReason.PORT_TAKEN: PORT_CONFLICT,
+    FaultReason.GPU_MISSING: LAUNCH_FAILED,
+    FaultReason.COMMAND_MISSING: USER_FAILED,
+    FaultReason.REFUSED: DOCKER_RUN_FAILED,
+    FaultReason.GONE: CONTAINER_LOST,
+    FaultReason.WITHDRAWN: TASK_STOPPED,
+}
+_ALWAYS_PERMANENT = frozenset(
+    {FaultReason.IMAGE_MISSING, FaultReason.IMAGE_DENIED, FaultReason.IMAGE_NAME, FaultReason.COMMAND_MISSING}
+)
+_FAULT_REMEDIES = {
+    FaultReason.IMAGE_MISSING: "Check the name and the tag of the image.",
+    FaultReason.IMAGE_DENIED: "Give the job an authFile with a user of that registry.",
+    FaultReason.IMAGE_NAME: "Correct the name of the image.",
+    FaultReason.COMMAND_MISSING: "Use an image that has /bin/sh.",
+    FaultReason.REGISTRY_UNREACHABLE: "Check the registry in the image's name; if it is right, ask the cluster admin.",
+}
+_START_REMEDIES = {
+    StartFault.CODE_MISSING: "Upload the code, or correct codeDir.",
+    StartFault.CODE_TOO_LARGE: "Keep data out of codeDir: name it in dataDir instead.",
+    StartFault.CODE_UNREADABLE: "Use a codeDir of your own or a shared one.",
+    StartFault.AUTH_UNREADABLE: "Upload the authFile, or correct its path.",
+    StartFault.AUTH_MALFORMED: "Correct the authFile.",
+    StartFault.AUTH_REFUSED: "Correct the authFile: the registry of the image, its user, the password.",
+}
+_SIGNAL_SENTENCES = {
+    130: "{0} was interrupted from outside its container.",
+    132: "{0} ran an instruction this processor does not have.",
+    134: "{0} aborted itself.",
+    135: "{0} touched memory that is not there; a full shared memory does that.",
+    136: "{0} made an arithmetic error.",
+    137: "{0} was killed. It was not short of memory.",
+    139: "{0} crashed: it used memory that is not its own.",
+    141: "{0} wrote to a pipe nobody reads any more.",
+    143: "{0} was ended from outside its container.",
+}
+
+
+def _out_of_memory(code: int, memory_mb: int, label: str) -> Exit:
+    amount = f"{memory_mb / 1024:.4g} GB" if memory_mb >= 1024 else f"{memory_mb} MB"
+    certainty: Certainty = "certain" if code == 137 else "likely"
+    sentence = f"{label} ran out of memory. It used all of its {amount}."
+    if code != 137:
+        sentence = f"{label} ended with exit code {code} after a part of it ran out of its {amount}."
+    exit_ = of(OUT_OF_MEMORY, sentence, remedy="Ask for more memoryMB, or use less in each task.")
+    return replace(exit_, raw_code=code, signal=_signal_name(code), oom=True, certainty=certainty)
+
+
+def _signalled(code: int, label: str) -> Exit:
+    exit_ = of(code, _SIGNAL_SENTENCES[code].format(label))
+    return replace(exit_, raw_code=code, signal=_signal_name(code), certainty="likely")
+
+
+def _signal_name(code: int) -> str | None:
+    try:
+        return signals.Signals(code - 128).name
+    except ValueError:
+        return None
+
+
+Counter = Literal["user", "platform", "resource"]
+
+
+@dataclass(frozen=True, slots=True)
+class RetryDecision:
+    """Whether the job gets another attempt. ``delay`` is in seconds from the end of this one, ``counter`` the one to
+    add to, ``reason`` a sentence for the ledger and the page."""
+
+    retry: bool
+    counter: Counter | None
+    delay: float
+    reason: str
+
+
+def decide_retry(
+    exit: Exit,
+    *,
+    retry_count: int,
+    user_retries: int,
+    platform_retries: int,
+    resource_retries: int,
+    random_unit: float,
+) -> RetryDecision:
+    """The v1 contract, 4.3. ``retry_count`` is the job's (-2 for ever, also after success; -1 for ever after its own
+    failures); the three others count retries made so far; ``random_unit`` in [0, 1) spreads the delays."""
+    done = {"user": user_retries, "platform": platform_retries, "resource": resource_retries}
+    counter = _counter(exit, retry_count)
+    if counter is None:
+        return RetryDecision(False, None, 0.0, _why_not(exit))
+    if counter == "user" and retry_count >= 0 and user_retries >= retry_count:
+        return RetryDecision(False, None, 0.0, _used_up(retry_count))
+    delay = round(_delay(counter, done[counter], random_unit), 1)
+    when = f"in {delay:.0f} s" if delay >= 1 else "now"
+    if counter == "platform":
+        reason = f"Tried again {when}. This does not use up a retry."
+    elif counter == "resource":
+        reason = f"Tried again {when}, when there may be room. This does not use up a retry."
+    elif retry_count < 0:
+        reason = f"Tried again {when}, as often as it takes (retryCount {retry_count})."
+    else:
+        reason = f"Retry {user_retries + 1} of {retry_count} {when}."
+    return RetryDecision(True, counter, delay, reason)
+
+
+def _counter(exit: Exit, retry_count: int) -> Counter | None:
+    """Whose retry it would be; None when no retry may follow."""
+    reaction = exit.spec.reaction
+    if exit.permanent or exit.code in (JOB_STOPPED, TASK_STOPPED):
+        return None
+    if reaction is Reaction.ALWAYS_RETRY:
+        return "platform"
+    if reaction is Reaction.ALWAYS_BACKOFF_RETRY:
+        return "resource"
+    if reaction is Reaction.RETRY_TO_MAX or retry_count == -2:
+        return "user"
+    return None
+
+
+_FIRST_AND_LONGEST = {"user": (1.0, 30.0), "platform": (1.0, 60.0), "resource": (10.0, 600.0)}
+LONGEST_DELAY = timedelta(seconds=max(longest for _, longest in _FIRST_AND_LONGEST.values()))
+
+
+def _delay(counter: Counter, done: int, random_unit: float) -> float:
+    """Doubling, spread by a quarter to each side, never over the longest. The first user and platform retry is at
+    once: most faults are gone by then."""
+    first, longest = _FIRST_AND_LONGEST[counter]
+    if counter != "resource":
+        if done == 0:
+            return 0.0
+        done -= 1
+    grown: float = first * 2 ** min(done, 16)
+    return min(longest, grown * (0.75 + random_unit / 2))
+
+
+def _why_not(exit: Exit) -> str:
+    if exit.code == SUCCEEDED:
+        return "It succeeded."
+    if exit.code in (JOB_STOPPED, TASK_STOPPED):
+        return "It was stopped."
+    return "Not tried again: it would end the same way."
+
+
+def _used_up(retry_count: int) -> str:
+    if retry_count == 0:
+        return "Not tried again: retryCount is 0."
+    return f"Not tried again: all {retry_count} retries are used up."

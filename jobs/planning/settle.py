@@ -1,0 +1,139 @@
+"""One task beside what its node says: where does it go, and what must be ordered? Pure.
+
+Recovery is this function: every row of the recovery table is a case of it, and none is special.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from clusters.runtime import ContainerStatus, Phase
+from jobs.planning import exits
+from jobs.planning.exits import Exit
+from jobs.planning.lifecycle import TaskState
+from jobs.planning.world import Kind, Observation, TaskView
+
+# A worker's claim on a task; progress renews it.
+LEASE = timedelta(seconds=30)
+# An order not taken up after this long is given again; taking it up twice does nothing.
+ORDER_LAPSE = timedelta(seconds=15)
+# One that was taken up and could do nothing (the file store is down, the engine does not answer) sooner.
+RETRY_LAPSE = timedelta(seconds=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """``after`` None: it stays. ``gone``: no container is left to collect."""
+
+    after: TaskState | None = None
+    exit: Exit | None = None
+    container: ContainerStatus | None = None
+    gone: bool = False
+    order: Kind | None = None
+
+
+STAYS = Settled()
+
+
+def settle(
+    task: TaskView,
+    seen: Observation | None,
+    now: datetime,
+    *,
+    lost_after: float,
+    memory_mb: int,
+    registered: bool = True,
+) -> Settled:
+    """A live task. ``seen`` None: its node was not looked at yet. ``memory_mb`` is the task's limit."""
+    if not registered:
+        return _lost(task, gone=True)
+    if seen is None:
+        return STAYS
+    if not seen.reachable:
+        since = seen.unreachable_since or seen.at
+        return _lost(task, gone=False) if now - since >= timedelta(seconds=lost_after) else STAYS
+    container = seen.containers.get(task.container_name)
+    if container is not None and task.changed_at < seen.at:  # what is there is there; what is missing may yet come
+        if container.phase is Phase.EXITED:
+            return _ended(task, container, memory_mb)
+        if container.phase is Phase.RUNNING and task.state is TaskState.STARTING:
+            return Settled(TaskState.RUNNING, container=container)
+    if is_stale(task, seen):
+        return STAYS
+    if task.state is TaskState.STARTING:
+        return _starting(task, container, now)
+    if task.state is TaskState.RUNNING:
+        return _running(task, container)
+    return _stopping(task, container, now)
+
+
+def is_stale(task: TaskView, seen: Observation) -> bool:
+    """The row, or what a worker did for it, is newer than the picture of the node."""
+    return task.changed_at >= seen.at or (task.fact_at is not None and task.fact_at >= seen.at)
+
+
+class Ordered(Protocol):
+    """A task as far as orders go: a TaskView, or its row."""
+
+    @property
+    def ordered_at(self) -> datetime | None: ...
+
+    @property
+    def claimed_until(self) -> datetime | None: ...
+
+
+def is_claimed(task: Ordered, now: datetime) -> bool:
+    return task.claimed_until is not None and task.claimed_until > now
+
+
+def may_order(task: Ordered, now: datetime) -> bool:
+    """Nobody has it in hand, and the last order, if any, was not taken up in time."""
+    return not is_claimed(task, now) and (task.ordered_at is None or now - task.ordered_at >= ORDER_LAPSE)
+
+
+def _starting(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
+    if task.fault is not None and not is_claimed(task, now):
+        fault = task.fault
+        exit_ = exits.from_fault(fault["reason"], fault["sentence"], bool(fault["permanent"]))
+        return Settled(TaskState.FAILED, exit=exit_, gone=container is None)
+    return Settled(order=Kind.START) if may_order(task, now) or _came_back(task, now) else STAYS
+
+
+def _came_back(task: TaskView, now: datetime) -> bool:
+    if task.fact_at is None or task.ordered_at is None or is_claimed(task, now):
+        return False
+    return task.fact_at >= task.ordered_at and now - task.fact_at >= RETRY_LAPSE
+
+
+def _running(task: TaskView, container: ContainerStatus | None) -> Settled:
+    if container is None:
+        return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was seen of its log is kept
+    return STAYS
+
+
+def _stopping(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
+    if is_claimed(task, now):
+        return STAYS  # a start is under way: it looks again before it creates, and gives up
+    if container is None:
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
+    if container.phase is Phase.CREATED:
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # never ran: there is only a container to remove
+    return Settled(order=Kind.STOP) if may_order(task, now) else STAYS
+
+
+def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:
+    """It exited. One that was told to go is STOPPED; one whose end came before anybody was sent to tell it is not.
+    Clocks of nodes are not compared with ours."""
+    if task.state is TaskState.STOPPING and task.ordered_at is not None:
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped(), container=container)
+    exit_ = exits.classify(container, memory_mb, label=task.label)
+    after = TaskState.SUCCEEDED if exit_.code == exits.SUCCEEDED else TaskState.FAILED
+    return Settled(after, exit=exit_, container=container)
+
+
+def _lost(task: TaskView, *, gone: bool) -> Settled:
+    if task.state is TaskState.STOPPING:
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=gone)
+    return Settled(TaskState.FAILED, exit=exits.node_lost(task.node), gone=gone)

@@ -1,0 +1,70 @@
+"""How a job that is tried again ended before: the last time, and how often in a row like that. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.planning import exits
+from jobs.planning.exit_table import Reaction
+from jobs.planning.exits import Exit
+
+MANY = 3  # attempts that failed alike: from then on people are warned that the next one may not help
+_FOR_EVER = (Reaction.ALWAYS_RETRY, Reaction.ALWAYS_BACKOFF_RETRY)
+End = tuple[int, int | None, Mapping[str, Any]]  # Attempt's number, exit_code and exit
+
+
+@dataclass(frozen=True, slots=True)
+class Streak:
+    """``number`` is the last attempt that is over, ``exit`` its end, ``alike`` how many in a row ended so, ``endless``
+    whether nothing but people ends that."""
+
+    number: int
+    exit: Exit
+    alike: int
+    endless: bool
+    task: str  # label of the task that ended it, or ""
+
+    @property
+    def is_warned(self) -> bool:
+        return self.alike >= MANY
+
+    @property
+    def says(self) -> str:
+        """``Attempt 2 failed: <why>.`` or ``The last 6 attempts failed in the same way: <why>.`` and what follows."""
+        why = self.exit.sentence.rstrip(".")
+        if not self.is_warned:
+            return f"Attempt {self.number} failed: {why}."
+        return f"The last {self.alike} attempts failed in the same way: {why}. {self.follows}"
+
+    @property
+    def follows(self) -> str:
+        if self.endless:
+            return "The job is tried again without end, until somebody stops it."
+        return "The job is tried again until its retries are used up."
+
+
+def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
+    """``ends`` are those of a job's earlier attempts, newest first. None when there are none or the last succeeded."""
+    found = list(ends)
+    if not found or not found[0][1]:
+        return None
+    number, code, kept = found[0]
+    alike = next((at for at, end in enumerate(found) if _kind(end) != _kind(found[0])), len(found))
+    exit_ = read_exit(code, kept)
+    role, index = kept.get("role"), kept.get("index")
+    task = f"{role}-{index}" if role and index is not None else ""
+    return Streak(number, exit_, alike, retry_count < 0 or exit_.spec.reaction in _FOR_EVER, task)
+
+
+def read_exit(code: int | None, kept: Mapping[str, Any]) -> Exit:
+    """From what an attempt keeps of its end."""
+    told = kept.get("exit") or {}
+    return Exit.from_json(told) if told else exits.of(code or 0, str(kept.get("reason", "")))
+
+
+def _kind(end: End) -> tuple[object, ...]:
+    """Without the sentence, which may name a node."""
+    told = end[2].get("exit") or {}
+    return end[1], told.get("raw_code"), told.get("fault")

@@ -1,0 +1,78 @@
+"""When is an attempt over, and how (v1 contract, 4.4 and 4.5). Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from jobs.config.spec import JobSpec
+from jobs.planning import exits
+from jobs.planning.exits import Exit
+from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.world import Decision
+
+_FIRST = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """One task as the policy sees it."""
+
+    role: str
+    index: int
+    state: TaskState
+    exit: Exit | None
+    finished_at: datetime | None
+
+
+def judge(spec: JobSpec, tasks: Sequence[Ended]) -> Decision | None:
+    """The outcome of an attempt whose tasks are in these states, or None while it goes on. LookupError unless they are
+    all its tasks: of tasks that were not read nobody knows how they ended."""
+    if len(tasks) != spec.total_tasks:
+        raise LookupError(f"{len(tasks)} of {spec.total_tasks} tasks are there")
+    for role in spec.task_roles:
+        failed = _of(tasks, role.name, TaskState.FAILED)
+        if role.min_failed_task_count is not None and len(failed) >= role.min_failed_task_count:
+            return _failed(failed[role.min_failed_task_count - 1], len(failed), role.min_failed_task_count)
+    for role in spec.task_roles:
+        succeeded = _of(tasks, role.name, TaskState.SUCCEEDED)
+        if role.min_succeeded_task_count is not None and len(succeeded) >= role.min_succeeded_task_count:
+            last, least = succeeded[role.min_succeeded_task_count - 1], role.min_succeeded_task_count
+            text = f"[{role.name}]: SucceededTaskCount {len(succeeded)} has reached MinSucceededTaskCount {least}."
+            return _succeeded(text, last)
+    return _all_together(spec, tasks)
+
+
+def _all_together(spec: JobSpec, tasks: Sequence[Ended]) -> Decision | None:
+    done = sorted((t for t in tasks if t.state is TaskState.SUCCEEDED), key=lambda t: t.finished_at or _FIRST)
+    if 0 < spec.kill_all_after <= len(done):
+        text = f"SucceededTaskCount {len(done)} has reached killAllOnCompletedTaskNumber {spec.kill_all_after}."
+        return _succeeded(text, done[spec.kill_all_after - 1])
+    if all(task.state in TASK_ENDS for task in tasks):
+        failed = sum(task.state is TaskState.FAILED for task in tasks)
+        return _succeeded(
+            "All Tasks completed and no ApplicationCompletionPolicy has ever been triggered: "
+            f"TotalTaskCount: {len(tasks)}, FailedTaskCount: {failed}."
+        )
+    return None
+
+
+def _of(tasks: Sequence[Ended], role: str, state: TaskState) -> list[Ended]:
+    """In the order in which they ended."""
+    found = [task for task in tasks if task.role == role and task.state is state]
+    return sorted(found, key=lambda task: (task.finished_at or _FIRST, task.index))
+
+
+def _failed(task: Ended, count: int, least: int) -> Decision:
+    return Decision(
+        exit=task.exit or exits.of(exits.EXIT_CODE_LOST),
+        trigger=f"[{task.role}]: FailedTaskCount {count} has reached MinFailedTaskCount {least}.",
+        role=task.role,
+        index=task.index,
+    )
+
+
+def _succeeded(trigger: str, task: Ended | None = None) -> Decision:
+    exit_ = replace(exits.of(exits.SUCCEEDED, "The job's completion rule was met."), remedy="")
+    return Decision(exit_, trigger, task.role if task else "", task.index if task else None)

@@ -1,0 +1,179 @@
+"""What the planner sees and what it decides: frozen values, nothing else. Pure.
+
+``World`` is one picture of the database and the engines; ``Plan`` says what should change. Between the two stands
+``planner.plan``; jobs/scheduling/load.py makes the one, jobs/scheduling/apply.py carries out the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from clusters.placement import Demand, NodeView, Place
+from clusters.runtime import ContainerStatus
+from jobs.config.spec import JobSpec
+from jobs.planning.exits import Exit, RetryDecision
+from jobs.planning.lifecycle import JobState, TaskState
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one node's engine said last. A list that failed keeps the containers of the last good one."""
+
+    node: str
+    at: datetime  # before the list was asked for: what changed later may not be in it
+    reachable: bool
+    containers: Mapping[str, ContainerStatus]  # by name
+    unreachable_since: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskView:
+    id: int
+    job_id: int
+    role: str
+    index: int
+    state: TaskState
+    changed_at: datetime
+    node: str
+    container_name: str
+    container_id: str
+    ordered_at: datetime | None
+    claimed_until: datetime | None
+    fact_at: datetime | None
+    fault: Mapping[str, Any] | None
+    exit: Mapping[str, Any]
+    finished_at: datetime | None
+
+    @property
+    def label(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job and its current attempt. ``decided`` is how the attempt ended, once that is known."""
+
+    id: int
+    name: str  # user/job, for sentences
+    vc: str
+    state: JobState
+    spec: JobSpec
+    demands: tuple[Demand, ...]  # the same object for every job of the same shape
+    attempt_number: int
+    changed_at: datetime
+    stopping: bool = False
+    stopped_by: str = ""
+    never: str = ""  # no registered node could ever run it: found when it was submitted
+    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
+    user_retries: int = 0
+    platform_retries: int = 0
+    resource_retries: int = 0
+    not_before: datetime | None = None
+    parked_until: datetime | None = None
+    deleted: bool = False
+    decided: Exit | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    now: datetime
+    nodes: Sequence[NodeView]
+    observations: Mapping[str, Observation]  # by node
+    live: Sequence[tuple[JobView, Sequence[TaskView]]]  # RUNNING jobs with all tasks of the attempt
+    waiting: Sequence[JobView]  # in queue order
+    leftovers: Sequence[TaskView]  # ended tasks whose container may still be there
+    purgeable: Sequence[int]  # deleted jobs of which nothing is left
+    stopped_vcs: frozenset[str] = frozenset()
+    known: Mapping[str, int] = field(default_factory=dict)  # container name -> id of the task it belongs to
+    lost_after: float = 60.0  # seconds
+    strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
+    random: float = 0.5  # in [0, 1): spreads retries
+
+
+class Kind(StrEnum):
+    START = "start"
+    STOP = "stop"
+    RELEASE = "release"  # end a container that is only kept (jobs/containers/hold.py)
+    COLLECT = "collect"  # archive the log, then remove the container
+    REMOVE = "remove"  # a container that belongs to nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """Work for a worker, by id of the task; REMOVE by node and container name."""
+
+    kind: Kind
+    task: int = 0
+    node: str = ""
+    container: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskChange:
+    task: TaskView
+    after: TaskState
+    exit: Exit | None = None
+    container: ContainerStatus | None = None
+    collected: bool = False  # there is no container to collect
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """How the current attempt ended, known before its last container is gone."""
+
+    exit: Exit
+    trigger: str = ""  # the v1 text
+    role: str = ""
+    index: int | None = None
+
+
+@dataclass(slots=True)
+class JobPlan:
+    """Everything one job needs, applied whole or not at all."""
+
+    job: JobView
+    changes: list[TaskChange] = field(default_factory=list)
+    places: list[Place] | None = None
+    start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
+    decision: Decision | None = None
+    after: JobState | None = None  # it ends
+    retry: RetryDecision | None = None  # it gets a new attempt, or why not
+    parked: str = ""  # why it is left alone for a while
+    orders: list[Order] = field(default_factory=list)
+
+    @property
+    def is_empty(self) -> bool:
+        return not (
+            self.changes or self.places or self.decision or self.after or self.retry or self.parked or self.orders
+        )
+
+
+@dataclass(slots=True)
+class Plan:
+    jobs: list[JobPlan] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)  # for tasks that have ended and for strangers
+    collected: list[int] = field(default_factory=list)  # ended tasks with nothing left to collect
+    held: dict[str, tuple[frozenset[str], frozenset[int]]] = field(default_factory=dict)  # node -> GPU ids, ports
+    to_hold: dict[str, tuple[frozenset[str], frozenset[int]]] = field(default_factory=dict)  # of these, to write down
+    strangers: dict[tuple[str, str], datetime] = field(default_factory=dict)
+    purge: list[int] = field(default_factory=list)
+    look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
+    again_at: datetime | None = None  # when time alone will change something
+    more: bool = False  # the pass was full: plan again at once
+
+    @property
+    def goes_on(self) -> bool:
+        """What is written gives the next pass something to do: it makes room, or something has to be stopped."""
+        return any(
+            one.after or one.retry or one.decision or any(c.after is not TaskState.RUNNING for c in one.changes)
+            for one in self.jobs
+        )
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing is to be written."""
+        return not (self.jobs or self.orders or self.collected or self.to_hold or self.purge)

@@ -1,0 +1,99 @@
+"""Carries out a Plan: one transaction, each job whole or not at all.
+
+A row that has moved since the picture was taken is left to the next pass: a task's state never comes back, a job's does
+with another attempt, so state and attempt are compared. The lease is compared first: a scheduler that slept while
+another one acted writes nothing. Orders are rows of the same transaction; engines are never called from here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import structlog
+from django.db import InterfaceError, OperationalError, connection, transaction
+
+from clusters.models import Node
+from jobs.containers import discard
+from jobs.models import Job, Task
+from jobs.planning.planner import PARK_FOR
+from jobs.planning.world import JobPlan, Plan
+from jobs.scheduling import orders
+from jobs.scheduling.writes import CHUNK, Stale, Writing, job_event, write
+from portal import wake
+from portal.bulk import insert_rows
+from portal.lease import Lease
+
+log = structlog.get_logger()
+
+
+def apply(plan: Plan, now: datetime, lease: Lease) -> int:
+    """Write the plan and return how many jobs changed. Raises Fenced and what the database raises."""
+    if plan.is_empty:
+        return 0  # no lock of the database for nothing
+    with lease.writing():
+        writing, changed = _write_jobs(plan.jobs, now)
+        for name, (gpus, ports) in plan.to_hold.items():
+            held = {"gpus": sorted(gpus), "ports": sorted(ports)} if gpus or ports else {}
+            Node.objects.filter(name=name).update(held=held, updated_at=now)
+        for start in range(0, len(plan.collected), CHUNK):
+            Task.objects.filter(id__in=plan.collected[start : start + CHUNK]).update(collected=True)
+        if plan.purge:
+            discard.note(plan.purge, now)
+            Job.objects.filter(id__in=plan.purge).delete()
+        insert_rows(writing.events)
+        orders.send([*writing.orders, *plan.orders], now)
+        if changed or plan.purge:
+            wake.notify("pages")
+    return changed
+
+
+def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
+    """All jobs with a handful of statements. Should anything be in the way of one, each is written by itself."""
+    writing = Writing(now)
+    try:
+        with transaction.atomic():
+            _write(plans, writing)
+        return writing, len(plans)
+    except Exception:
+        log.info("not all at once", jobs=len(plans))
+    writing, changed = Writing(now), 0
+    for job_plan in plans:
+        changed += _write_one(job_plan, writing)
+    return writing, changed
+
+
+def _write_one(job_plan: JobPlan, writing: Writing) -> bool:
+    """In a savepoint: what cannot be applied leaves nothing behind, and the job is parked unless it was just stale."""
+    own = Writing(writing.now)
+    try:
+        with transaction.atomic():
+            _write([job_plan], own)
+    except Stale as stale:
+        log.info("left to the next pass", job=job_plan.job.name, reason=str(stale))
+        return False
+    except (OperationalError, InterfaceError) as error:  # the database's trouble, which no job must pay for
+        if connection.needs_rollback:
+            raise
+        log.warning("left to the next pass", job=job_plan.job.name, reason=str(error).strip())
+        return False
+    except Exception as error:
+        log.exception("parked", job=job_plan.job.name)
+        own = Writing(writing.now)
+        _park(job_plan, f"{type(error).__name__}: {error}", own)
+    writing.events += own.events
+    writing.orders += own.orders
+    return True
+
+
+def _write(plans: Sequence[JobPlan], writing: Writing) -> None:
+    for job_plan in plans:
+        if job_plan.parked:
+            _park(job_plan, job_plan.parked, writing)
+    write([job_plan for job_plan in plans if not job_plan.parked], writing)
+
+
+def _park(job_plan: JobPlan, reason: str, writing: Writing) -> None:
+    Job.objects.filter(id=job_plan.job.id).update(parked_until=writing.now + PARK_FOR)
+    text = "Longshore could not plan this job and looks at it again in a minute. Please report it."
+    writing.events.append(job_event(job_plan, writing.now, "job.parked", None, text, error=reason[:500]))

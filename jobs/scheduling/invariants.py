@@ -1,0 +1,174 @@
+"""What must be true of the rows at any moment, looked at every now and then by the scheduler.
+
+Nothing here should ever find anything. A defect, a hand at the database or a restored copy may leave rows behind
+that no pass looks at any more: GPUs held for ever, a job that waits for ever. What can be put right without guessing is
+put right, with an Event; the rest is told, once, and counted in /healthz until somebody has seen to it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import structlog
+from django.db import connection
+
+from clusters.models import Allocation, Node
+from jobs.attempts import open_attempt
+from jobs.config.spec import JobSpec
+from jobs.models import Event, Job, Task
+from jobs.planning import exits
+from jobs.planning.lifecycle import TaskState, move_task
+from portal.lease import Lease
+
+log = structlog.get_logger()
+
+# Literals, not parameters: else SQLite uses no partial index (see jobs/scheduling/stamps.py). Index: task_live.
+_LIVE = "t.state IN ('STARTING', 'RUNNING', 'STOPPING')"
+_OWNED = "SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(t.id AS TEXT)"
+_UNHELD = f"SELECT t.id FROM jobs_task t WHERE {_LIVE} AND NOT EXISTS ({_OWNED})"  # noqa: S608
+_FORGOTTEN = f"""
+    SELECT t.id FROM jobs_task t JOIN jobs_attempt n ON n.id = t.attempt_id JOIN jobs_job j ON j.id = t.job_id
+    WHERE {_LIVE} AND (j.state <> 'RUNNING' OR n.number <> j.attempt_number)
+"""  # noqa: S608
+_OWNERLESS = f"""
+    SELECT a.id FROM clusters_allocation a
+    WHERE NOT EXISTS (SELECT 1 FROM jobs_task t WHERE CAST(t.id AS TEXT) = a.owner AND {_LIVE})
+"""  # noqa: S608
+_INCOMPLETE = """
+    SELECT j.id FROM jobs_job j WHERE j.state IN ('WAITING', 'RUNNING') AND j.total_tasks <> (
+        SELECT count(*) FROM jobs_attempt n JOIN jobs_task t ON t.attempt_id = n.id
+        WHERE n.job_id = j.id AND n.number = j.attempt_number)
+"""
+_BEGUN = """
+    SELECT j.id FROM jobs_job j WHERE j.state = 'WAITING' AND EXISTS (
+        SELECT 1 FROM jobs_attempt n JOIN jobs_task t ON t.attempt_id = n.id
+        WHERE n.job_id = j.id AND n.number = j.attempt_number AND t.state <> 'WAITING')
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """Something that must not be. ``key`` tells it from others; ``sentence`` says what it is, and what was done."""
+
+    key: tuple[str, object]
+    sentence: str
+    job_id: int | None = None
+    task: str = ""
+    node: str = ""
+    healed: bool = False
+
+
+class Checker:
+    def __init__(self) -> None:
+        self.healed = 0  # since the process began
+        self.broken = 0  # at the last check
+        self._told: set[tuple[str, object]] = set()
+
+    def check(self, lease: Lease, now: datetime) -> list[Breach]:
+        """Put right what is safe, tell the rest; returns both. One transaction: nobody else writes states meanwhile."""
+        with lease.writing():
+            found = [*_end_forgotten(now), *_free_ownerless(), *_hold_unheld(), *_begin_anew(now), *_rest()]
+            for breach in found:
+                if breach.healed or breach.key not in self._told:
+                    _tell(breach, now)
+        self.healed += sum(breach.healed for breach in found)
+        self._told = {breach.key for breach in found if not breach.healed}
+        self.broken = len(self._told)
+        return found
+
+
+def _end_forgotten(now: datetime) -> Iterator[Breach]:
+    """Live tasks of an attempt that is over: no pass sees them. Their containers are collected as of any ended task."""
+    for task in Task.objects.filter(id__in=_ids(_FORGOTTEN)).select_related("attempt"):
+        before, exit_ = TaskState(task.state), exits.task_stopped()
+        state = before if before is TaskState.STOPPING else move_task(before, TaskState.STOPPING)
+        task.state, task.changed_at, task.finished_at = move_task(state, TaskState.STOPPED), now, now
+        task.exit_code, task.exit, task.ordered_at = exit_.code, exit_.to_json(), None
+        task.save(update_fields=["state", "changed_at", "finished_at", "exit_code", "exit", "ordered_at"])
+        Allocation.objects.filter(owner=str(task.pk)).delete()
+        sentence = (
+            f"{task.label} of attempt {task.attempt.number} was still {before} though its attempt is over: stopped."
+        )
+        yield Breach(("forgotten", task.pk), sentence, task.job_id, task.label, task.node, healed=True)
+
+
+def _free_ownerless() -> Iterator[Breach]:
+    """What is held for nobody. A container that still has it is quarantined by what its labels say."""
+    for held in Allocation.objects.filter(id__in=_ids(_OWNERLESS)).select_related("node"):
+        held.delete()
+        what = f"{held.cpus} CPU, {held.memory_mb} MB, {len(held.gpu_ids)} GPU"
+        sentence = f"{what} of node {held.node.name} were held for a task ({held.owner}) that does not run: given back."
+        yield Breach(("ownerless", held.owner), sentence, node=held.node.name, healed=True)
+
+
+def _hold_unheld() -> Iterator[Breach]:
+    """Live tasks that hold nothing: others could be given what they use. Held again where nobody else has it."""
+    for task in Task.objects.filter(id__in=_ids(_UNHELD)).select_related("job"):
+        role = JobSpec.from_json(task.job.spec).role(task.role)
+        ports = [port for numbers in task.ports.values() for port in numbers]
+        node = Node.objects.filter(name=task.node).first()
+        if node is None:
+            continue  # its node was removed: the next pass ends it as lost
+        others = Allocation.objects.filter(node=node)
+        taken = any(set(task.gpu_ids) & set(other.gpu_ids) or set(ports) & set(other.ports) for other in others)
+        if not taken:
+            Allocation.objects.create(
+                owner=str(task.pk),
+                node=node,
+                vc=task.job.vc,
+                cpus=role.cpu_number,
+                memory_mb=role.memory_mb,
+                gpu_ids=task.gpu_ids,
+                ports=ports,
+            )
+        done = "held again" if not taken else "and somebody else has it by now. Stop one of the two jobs"
+        sentence = f"What {task.label} uses on node {task.node} was not held: {done}."
+        yield Breach(("unheld", task.pk), sentence, task.job_id, task.label, task.node, healed=not taken)
+
+
+def _begin_anew(now: datetime) -> Iterator[Breach]:
+    """A job that waits with an attempt that has begun could never be placed: it waits with a new one."""
+    for job in Job.objects.filter(id__in=_ids(_BEGUN)):
+        sentence = f"Attempt {job.attempt_number} had begun though the job waits: it waits with a new attempt."
+        Task.objects.filter(job=job, state=TaskState.WAITING).update(
+            state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
+        )
+        job.attempts.filter(number=job.attempt_number, completed_at=None).update(completed_at=now)
+        job.attempt_number, job.changed_at = job.attempt_number + 1, now
+        job.save(update_fields=["attempt_number", "changed_at"])
+        open_attempt(job, job.attempt_number, now)
+        yield Breach(("begun", job.pk), sentence, job.pk, healed=True)
+
+
+def _rest() -> Iterator[Breach]:
+    """What nobody can put right without guessing."""
+    for job in Job.objects.filter(id__in=_ids(_INCOMPLETE)).only("id", "attempt_number"):
+        sentence = (
+            f"Tasks of attempt {job.attempt_number} are missing in the database. Stop the job and submit it again."
+        )
+        yield Breach(("incomplete", job.pk), sentence, job.pk)
+    held: Counter[tuple[int, str]] = Counter()
+    for node_id, gpu_ids, ports in Allocation.objects.values_list("node_id", "gpu_ids", "ports"):
+        held.update((node_id, f"GPU {gpu}") for gpu in gpu_ids)
+        held.update((node_id, f"port {port}") for port in ports)
+    if doubled := [key for key, count in held.items() if count > 1]:
+        names = dict(Node.objects.filter(id__in={node_id for node_id, _ in doubled}).values_list("id", "name"))
+        for node_id, what in doubled:
+            sentence = f"{what} of node {names[node_id]} is held twice. Stop one of the two jobs."
+            yield Breach(("doubled", (node_id, what)), sentence, node=names[node_id])
+
+
+def _ids(query: str) -> Sequence[int]:
+    with connection.cursor() as cursor:
+        cursor.execute(query)
+        return [row[0] for row in cursor.fetchall()]
+
+
+def _tell(breach: Breach, now: datetime) -> None:
+    log.error("an invariant was broken", healed=breach.healed, what=breach.sentence)
+    kind = "invariant.healed" if breach.healed else "invariant.broken"
+    where = {"job_id": breach.job_id, "task": breach.task, "node": breach.node}
+    Event.objects.create(at=now, kind=kind, reason=breach.sentence, **where)

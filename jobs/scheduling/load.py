@@ -1,0 +1,286 @@
+"""One picture of the database for the planner. The number of queries is constant, and only rows that have changed since
+the last picture are read (jobs/scheduling/stamps.py tells which).
+
+Times in rows are those of the clocks of other processes, maybe on other hosts, and clocks are set back and forth. The
+picture has in their place the moment at which this process learnt of them, on its own steady clock: what it wrote
+itself when it began the pass that wrote it, everything else when it first read it. So whether a look at a node is
+younger than a row, whether a claim is open and whether an order has lapsed is asked of one clock."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Exists, F, OuterRef
+from django.utils import timezone
+
+from clusters.models import VirtualCluster
+from clusters.placement import Demand, in_force
+from clusters.queries import Ledger
+from clusters.runtime import LABEL_TASK
+from jobs.config.demands import demands
+from jobs.config.spec import JobSpec
+from jobs.models import Attempt, Job, Task
+from jobs.planning import exits
+from jobs.planning.exits import Exit
+from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.planner import PARK_FOR
+from jobs.planning.settle import LEASE
+from jobs.planning.world import JobView, Observation, TaskView, World
+from jobs.scheduling import stamps
+from jobs.scheduling.stamps import Stamp
+from portal import clock
+
+_JOB = (
+    "id",
+    "username",
+    "name",
+    "vc",
+    "state",
+    "attempt_number",
+    "changed_at",
+    "execution",
+    "stopped_by",
+    "never",
+    "user_retries",
+    "platform_retries",
+    "resource_retries",
+    "not_before",
+    "parked_until",
+    "deleted_at",
+)
+_TASK = (
+    "id",
+    "job_id",
+    "role",
+    "index",
+    "state",
+    "changed_at",
+    "node",
+    "container_name",
+    "container_id",
+    "ordered_at",
+    "claimed_until",
+    "fact_at",
+    "fault",
+    "exit",
+    "finished_at",
+)
+_TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
+_OWN_PASSES = 256  # of how many passes it is remembered when they began
+_LIVE = (JobState.WAITING, JobState.RUNNING)
+_CHUNK = 500  # rows asked for by id at once
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    """What a World says of jobs and tasks."""
+
+    live: list[tuple[JobView, list[TaskView]]]
+    waiting: list[JobView]
+    leftovers: list[TaskView]
+    ended: list[int]  # deleted jobs that have ended
+    known: dict[str, int]  # container name -> task
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """A task as it was read last, with the times that its row had."""
+
+    stamp: Stamp
+    times: Mapping[str, datetime | None]
+    view: TaskView
+
+
+class Loader:
+    """Keeps what it has read: jobs with their specs and shapes, tasks, nodes and allocations."""
+
+    def __init__(self) -> None:
+        self.ledger = Ledger()
+        self._specs: dict[int, tuple[JobSpec, tuple[Demand, ...]]] = {}
+        self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
+        self._jobs: dict[int, tuple[Stamp, JobView]] = {}
+        self._tasks: dict[int, _Known] = {}
+        self._own: dict[datetime, datetime] = {}  # the time of day that a pass writes -> when it began
+        self._seen: tuple[object, ...] = ()
+        self._picture = _Picture([], [], [], [], {})
+
+    def writes(self, time_of_day: datetime, began: datetime) -> None:
+        """A pass begins, which writes this time of day into the rows it changes."""
+        self._own[time_of_day] = began
+        if len(self._own) > _OWN_PASSES:
+            del self._own[next(iter(self._own))]
+
+    def learn(self) -> None:
+        """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
+        self.world(clock.steady(), {}, {})
+
+    def world(
+        self,
+        now: datetime,
+        observations: Mapping[str, Observation],
+        strangers: Mapping[tuple[str, str], datetime],
+    ) -> World:
+        jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
+        if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
+            self._picture, self._seen = self._read(jobs, tasks, leftovers, decided), seen
+        return World(
+            now=now,
+            nodes=in_force(self.ledger.nodes(with_held=False), timezone.now()),
+            observations=observations,
+            live=self._picture.live,
+            waiting=self._picture.waiting,
+            leftovers=self._picture.leftovers,
+            purgeable=_purgeable(self._picture.ended),
+            stopped_vcs=frozenset(
+                VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING).values_list("name", flat=True)
+            ),
+            known=_known(observations, self._picture.known),
+            lost_after=settings.NODE_LOST_AFTER,
+            strangers=strangers,
+            random=random.random(),  # noqa: S311 - spreads retries, hides nothing
+        )
+
+    def _read(
+        self, jobs: list[Stamp], tasks: list[Stamp], leftovers: list[Stamp], decided: Mapping[int, Exit]
+    ) -> _Picture:
+        of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers))
+        living = {id: stamp for id, stamp in of_jobs.items() if stamps.second(stamp) in _LIVE}
+        views = self._read_jobs(living)
+        views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
+        self._read_tasks({**of_tasks, **of_leftovers})
+        by_job: dict[int, list[TaskView]] = {}
+        for id, stamp in sorted(of_tasks.items()):
+            if id in self._tasks:
+                by_job.setdefault(int(stamps.second(stamp)), []).append(self._tasks[id].view)
+        return _Picture(
+            live=[(job, by_job.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
+            waiting=[job for job in views if job.state is JobState.WAITING],
+            leftovers=[self._tasks[id].view for id in of_leftovers if id in self._tasks],
+            ended=[id for id in of_jobs if id not in living],
+            known={one.view.container_name: id for id, one in self._tasks.items() if one.view.container_name},
+        )
+
+    def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
+        """In their order. One that is gone by the time it is read is left out."""
+        self._jobs = {id: self._jobs[id] for id in found if id in self._jobs}
+        changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
+        self._read_specs(list(found))
+        for some in _chunks(changed):
+            rows = list(Job.objects.filter(id__in=some).values(*_JOB))
+            refused = _refused([row["id"] for row in rows if row["attempt_number"] > 1])
+            for row in rows:
+                view = self._view(row, refused.get(row["id"], frozenset()), timezone.now(), clock.steady())
+                self._jobs[row["id"]] = found[row["id"]], view
+        return [self._jobs[id][1] for id in found if id in self._jobs]
+
+    def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
+        self._tasks = {id: self._tasks[id] for id in found if id in self._tasks}
+        changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id].stamp != stamp]
+        for some in _chunks(changed):
+            rows = list(Task.objects.filter(id__in=some).values(*_TASK))
+            read_at = clock.steady()
+            for row in rows:
+                self._tasks[row["id"]] = self._task(row, found[row["id"]], read_at)
+
+    def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _Known:
+        before = self._tasks.get(row["id"])
+        times = {name: row[name] for name in _TASK_TIMES}
+        learnt: dict[str, datetime | None] = {}
+        for name, value in times.items():
+            if value is None:
+                learnt[name] = None
+            elif before is not None and before.times[name] == value:
+                learnt[name] = getattr(before.view, name)
+            elif name == "claimed_until":
+                learnt[name] = read_at + LEASE
+            elif name == "fact_at":
+                learnt[name] = read_at
+            else:
+                learnt[name] = self._own.get(value, read_at)
+        return _Known(stamp, times, TaskView(**{**row, **learnt, "state": TaskState(row["state"])}))
+
+    def _read_specs(self, ids: list[int]) -> None:
+        self._specs = {id: self._specs[id] for id in ids if id in self._specs}
+        missing = [id for id in ids if id not in self._specs]
+        for some in _chunks(missing):
+            for id, data in Job.objects.filter(id__in=some).values_list("id", "spec"):
+                spec = JobSpec.from_json(data)
+                shape = demands(spec)
+                self._specs[id] = spec, self._shapes.setdefault(shape, shape)
+
+    def _view(self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime) -> JobView:
+        spec, shape = self._specs[row["id"]]
+        return JobView(
+            id=row["id"],
+            name=f"{row['username']}/{row['name']}",
+            vc=row["vc"],
+            state=JobState(row["state"]),
+            spec=spec,
+            demands=shape,
+            attempt_number=row["attempt_number"],
+            changed_at=row["changed_at"],
+            stopping=row["execution"] == Job.Execution.STOP,
+            stopped_by=row["stopped_by"],
+            never=row["never"],
+            avoid=avoid,
+            user_retries=row["user_retries"],
+            platform_retries=row["platform_retries"],
+            resource_retries=row["resource_retries"],
+            not_before=_after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
+            parked_until=_after(row["parked_until"], time_of_day, read_at, PARK_FOR),
+            deleted=row["deleted_at"] is not None,
+        )
+
+
+def _decided() -> dict[int, Exit]:
+    """How attempts ended of which something still runs."""
+    rows = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True).values_list("job_id", "exit")
+    return {job: Exit.from_json(data["exit"]) for job, data in rows}
+
+
+def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
+    """The end of a pause that is never longer than ``most``, whatever was done to the clock since it began."""
+    return None if until is None else read_at + min(until - time_of_day, most)
+
+
+def _refused(ids: list[int]) -> dict[int, frozenset[str]]:
+    """The nodes that refused to start a task of the attempt before the current one, by job."""
+    if not ids:
+        return {}
+    last = Task.objects.filter(job__in=ids, attempt__number=F("job__attempt_number") - 1, fault__isnull=False)
+    found: dict[int, set[str]] = {}
+    for job, node in last.values_list("job_id", "node"):
+        found.setdefault(job, set()).add(node)
+    return {job: frozenset(nodes) for job, nodes in found.items()}
+
+
+def _purgeable(ended: list[int]) -> list[int]:
+    if not ended:
+        return []
+    uncollected = Task.objects.filter(job=OuterRef("id"), collected=False).exclude(state=TaskState.WAITING)
+    return list(Job.objects.filter(id__in=ended).filter(~Exists(uncollected)).values_list("id", flat=True))
+
+
+def _known(observations: Mapping[str, Observation], known: Mapping[str, int]) -> Mapping[str, int]:
+    """Which of the containers seen belong to a task: those already known, and others, which say so themselves, looked
+    up."""
+    said = {
+        int(label): name
+        for observation in observations.values()
+        for name, container in observation.containers.items()
+        if name not in known and (label := container.labels.get(LABEL_TASK, "")).isdecimal() and len(label) < 19
+    }
+    found: dict[str, int] = {}
+    for some in _chunks(sorted(said)):
+        rows = Task.objects.filter(id__in=some).values_list("id", "container_name")
+        found |= {name: id for id, name in rows if name == said[id]}
+    return {**known, **found} if found else known
+
+
+def _chunks(ids: list[int]) -> Iterator[list[int]]:
+    return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))

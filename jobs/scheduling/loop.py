@@ -1,0 +1,275 @@
+"""The scheduler process: watch, load, plan, apply; the only writer of states.
+
+``Scheduler.tick`` is one pass and is what tests call. ``run`` does nothing but tick when it is woken, when time alone
+changes something, and every few seconds to be safe. Whatever a pass raises is logged and the next one tries again.
+Any number may run: the lease lets one act, and every write compares its epoch (portal/lease.py).
+"""
+
+from __future__ import annotations
+
+import gc
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.utils import timezone
+
+from clusters import survey
+from clusters.models import Node
+from clusters.watch import Look, Watch, Watched
+from jobs.containers import discard, hold, publish
+from jobs.models import Event
+from jobs.planning.planner import plan
+from jobs.planning.world import Observation
+from jobs.scheduling import invariants
+from jobs.scheduling.apply import apply
+from jobs.scheduling.load import Loader
+from portal import clock, expiry, health, wake
+from portal.bulk import update_rows
+from portal.kept import Kept
+from portal.lease import Fenced, Lease
+
+log = structlog.get_logger()
+
+SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
+SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
+SWEEP_EVERY = 15.0  # seconds
+GARBAGE = (50_000, 20, 20)  # for gc: a pass makes many values, all of them short-lived or kept for hours
+FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
+TURN_EVERY = 0.5  # seconds between two tries to take the lease
+
+
+class Scheduler:
+    def __init__(self, lease: Lease | None = None) -> None:
+        self.lease = lease or Lease("scheduler")
+        self.woken = threading.Event()
+        self.watch = Watch(self.woken.set)
+        self.invariants = invariants.Checker()
+        self._loader = Loader()
+        self._strangers: dict[tuple[str, str], datetime] = {}
+        self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
+        self._stopped = False
+        self.again_at: datetime | None = None  # on the steady clock
+        self._sweep_at = self._expiry_at = 0.0  # monotonic
+        self._ear: Kept | None = None
+
+    def tick(self, looks: Mapping[str, Look] | None = None) -> int:
+        """One pass; how many jobs changed. Without ``looks`` it takes the watchers' last. Raises Fenced when another
+        scheduler acts now; nothing is written then."""
+        now, steady = timezone.now(), clock.steady()
+        nodes = self._watch_registered()
+        looks = self.watch.looks() if looks is None else looks
+        self._write_health(nodes, looks, now)
+        self._loader.writes(now, steady)
+        world = self._loader.world(steady, {name: _observation(look) for name, look in looks.items()}, self._strangers)
+        made = plan(world)
+        changed = apply(made, now, self.lease)
+        self._note_strangers(made.strangers, now)
+        hold.note(looks, now, self.lease)
+        self.watch.look_again(made.look)
+        self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at
+        return changed
+
+    def run(self) -> None:
+        """Until SIGTERM or SIGINT: wait for the lease, act while it is ours, and wait again."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.stop())
+        gc.set_threshold(*GARBAGE)
+        self._ear = Kept("wake", self._listener(), longest=4 * SAFETY_POLL)
+        while not self._stopped:
+            try:
+                self._ear.keep()
+                if self.lease.epoch is not None or self.lease.try_take():
+                    self._act()
+            except Fenced as fenced:
+                log.warning("another scheduler acts now", reason=str(fenced))
+                self._forget()
+            except DatabaseError:
+                log.exception("the database does not answer")
+                close_old_connections()
+            self._pause(TURN_EVERY)
+        self.watch.stop()
+        self._give_back()
+
+    def stop(self) -> None:
+        self._stopped = True
+        self.woken.set()
+
+    def _act(self) -> None:
+        """Passes until the end, or until the lease is another's (Fenced)."""
+        log.info("this scheduler acts", epoch=self.lease.epoch)
+        self._loader.learn()
+        self._await_first_looks()
+        failures = 0
+        while not self._stopped:
+            self.woken.clear()
+            try:
+                self._beat()
+                self.tick()
+                self._sweep()
+                failures = 0
+            except Fenced:
+                raise
+            except Exception:
+                failures += 1
+                log.exception("the pass failed and is tried again", failures=failures)
+                close_old_connections()
+                self.woken.wait(min(10.0, 0.2 * 2 ** min(failures, 8)))
+                continue
+            self.woken.wait(self._patience())
+
+    def _forget(self) -> None:
+        """What was seen and read while the lease was ours is another's business now."""
+        self.watch.stop()
+        self._loader, self._strangers, self._seen = Loader(), {}, {}
+
+    def _give_back(self) -> None:
+        try:
+            self.lease.give_back()
+        except DatabaseError:
+            log.warning("the lease was not given back: the next scheduler waits until it lapses")
+
+    def _pause(self, seconds: float) -> None:
+        if not self._stopped:
+            time.sleep(seconds)
+
+    def _beat(self) -> None:
+        """Renews the lease, and says how all parts of this process are. Keeps the threads alive on the way."""
+        if self._ear is not None:
+            self._ear.keep()
+        if health.is_due("scheduler"):
+            with self.lease.writing():
+                health.beat("scheduler", self._report())
+
+    def _report(self) -> health.Report:
+        threads = [*([self._ear] if self._ear is not None else []), *self.watch.threads()]
+        return health.Report(
+            threads=len(threads),
+            late_threads=sorted(thread.name for thread in threads if thread.is_late()),
+            oldest_look=self.watch.oldest(),
+            old_looks=self.watch.blind(),
+            healed=self.invariants.healed,
+            broken=self.invariants.broken,
+        )
+
+    def _sweep(self) -> None:
+        """Work that waits for nothing but its time."""
+        if time.monotonic() >= self._sweep_at:
+            self._sweep_at = time.monotonic() + SWEEP_EVERY
+            with self.lease.writing():
+                publish.sweep()
+                discard.sweep()
+                survey.sweep(timezone.now())
+            self.invariants.check(self.lease, timezone.now())
+        if time.monotonic() >= self._expiry_at:
+            self._expiry_at = time.monotonic() + expiry.EVERY
+            expiry.sweep(timezone.now())
+
+    def _patience(self) -> float:
+        if self.again_at is None:
+            return SAFETY_POLL
+        return max(0.0, min(SAFETY_POLL, (self.again_at - clock.steady()).total_seconds()))
+
+    def _listener(self) -> Callable[[], None]:
+        """One wait for a wake-up of other processes. The socket is made by the thread that needs it."""
+        listener: list[wake.Listener] = []
+
+        def listen() -> None:
+            if not listener:
+                listener.append(wake.Listener("scheduler"))
+                self.woken.set()  # whatever was sent before we listened
+            if listener[0].wait(SAFETY_POLL):
+                self.woken.set()
+
+        return listen
+
+    def _note_strangers(self, seen: dict[tuple[str, str], datetime], now: datetime) -> None:
+        """A container with our label that no task knows: said once, when it is first seen."""
+        new = seen.keys() - self._strangers.keys()
+        if new:
+            with self.lease.writing():
+                for node, container in new:
+                    reason = (
+                        f"A container nobody asked for, {container}, is on node {node}. It is removed after a while."
+                    )
+                    Event.objects.create(at=now, kind="container.stranger", node=node, reason=reason)
+        self._strangers = seen
+
+    def _watch_registered(self) -> list[Node]:
+        nodes = self._loader.ledger.registered()
+        self.watch.keep_up({node.name: _watched(node) for node in nodes})
+        return nodes
+
+    def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> None:
+        """Node rows follow what was seen; a change is an Event."""
+        blind = self.watch.blind()
+        changed: list[tuple[Node, Look]] = []
+        seen: list[tuple[datetime, int]] = []
+        for node in nodes:
+            look = looks.get(node.name)
+            if look is None and node.name in blind:
+                look = _unseen(node.name, blind[node.name])
+            if look is None:
+                continue
+            is_new = node.health != _health(look)
+            if is_new:
+                changed.append((node, look))
+            last = self._seen.get(node.name)
+            if look.reachable and (is_new or last is None or not timedelta() <= now - last <= SEEN_EVERY):
+                seen.append((now - (clock.steady() - look.at), node.pk))
+                self._seen[node.name] = now
+        if changed or seen:
+            with self.lease.writing():
+                for node, look in changed:
+                    _change_health(node, look, now)
+                update_rows(Node, ["last_seen_at"], ["id"], seen)
+
+    def _await_first_looks(self) -> None:
+        """A pass that knows only half of the nodes would let small jobs overtake a large one."""
+        deadline = time.monotonic() + FIRST_LOOKS
+        while not self._stopped and time.monotonic() < deadline:
+            nodes = self._watch_registered()
+            if len(self.watch.looks()) == len(nodes):
+                return
+            self.woken.wait(0.1)
+            self.woken.clear()
+
+
+def _observation(look: Look) -> Observation:
+    return Observation(look.node, look.at, look.reachable, look.containers, look.since)
+
+
+def _watched(node: Node) -> Watched:
+    since = node.unreachable_since
+    silent = max(timedelta(), timezone.now() - since) if since is not None else None
+    return Watched(node.endpoint, node.tls_dir, silent)
+
+
+def _unseen(name: str, age: float) -> Look:
+    """The last look is too old to act on, and too old to show as if it were new."""
+    return Look(name, clock.steady(), False, since=clock.steady(), reason=f"Nobody has seen it for {age:.0f} s.")
+
+
+def _health(look: Look) -> Node.Health:
+    return Node.Health.READY if look.reachable else Node.Health.UNREACHABLE
+
+
+def _change_health(node: Node, look: Look, now: datetime) -> None:
+    """Call inside the transaction."""
+    after = _health(look)
+    since = now - (clock.steady() - look.since) if look.since is not None else None
+    values = {"health": after, "health_reason": look.reason, "unreachable_since": since, "updated_at": now}
+    Node.objects.filter(pk=node.pk).update(**values)
+    Event.objects.create(
+        at=now,
+        kind="node.ready" if look.reachable else "node.unreachable",
+        node=node.name,
+        before=node.health,
+        after=after,
+        reason=look.reason,
+    )
+    wake.notify("pages")

@@ -1,0 +1,23 @@
+"""Orders to workers: rows of django-q2's queue, written in the transaction of the state they follow from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from django_q.tasks import async_task
+
+from jobs.models import Task
+from jobs.planning.world import Order
+
+_AT_ONCE = 16  # orders in one queue row: few rows for a large gang, and still several workers share it
+
+
+def send(orders: Sequence[Order], now: datetime) -> None:
+    """Call inside the transaction. A lost order is given again when it was not taken up in time."""
+    tasks = [order.task for order in orders if order.task]
+    for start in range(0, len(tasks), 500):
+        Task.objects.filter(id__in=tasks[start : start + 500]).update(ordered_at=now)
+    for start in range(0, len(orders), _AT_ONCE):
+        rows = [(str(o.kind), o.task, o.node, o.container) for o in orders[start : start + _AT_ONCE]]
+        async_task("jobs.containers.tasks.run", rows)

@@ -1,0 +1,319 @@
+"""Plans of jobs as rows: whatever many jobs need of one kind is one statement. Called by jobs/scheduling/apply.py
+alone, inside its transaction; ``Stale`` leaves nothing behind there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import structlog
+
+from clusters.models import Allocation, Node
+from clusters.placement import Place
+from jobs.attempts import open_attempt
+from jobs.containers.launch import name_of
+from jobs.models import Attempt, Event, Job, Task
+from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
+from jobs.planning.streak import MANY, streak
+from jobs.planning.world import JobPlan, Kind, Order, TaskChange
+from portal.bulk import Row, insert_rows, update_rows
+
+log = structlog.get_logger()
+
+CHUNK = 500  # ids in one statement
+T = TypeVar("T")
+
+
+class Stale(Exception):
+    """A row has moved on since it was looked at. The next pass sees it as it is."""
+
+
+@dataclass(slots=True)
+class Writing:
+    now: datetime
+    events: list[Event] = field(default_factory=list)
+    orders: list[Order] = field(default_factory=list)
+
+
+def write(plans: Sequence[JobPlan], writing: Writing) -> None:
+    """Everything these jobs need. None of them is parked."""
+    _change_tasks([(plan, change) for plan in plans for change in plan.changes], writing)
+    _place([plan for plan in plans if plan.places], writing)
+    _decide([plan for plan in plans if plan.decision], writing)
+    _end([plan for plan in plans if plan.after], writing)
+    for plan in plans:
+        if plan.retry and not plan.after:
+            _retry(plan, writing)
+        writing.orders += plan.orders
+
+
+# --- tasks -----------------------------------------------------------------------------------------------------------
+
+
+def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writing) -> None:
+    alike: dict[tuple[TaskState, TaskState], list[int]] = {}
+    own: dict[tuple[str, ...], list[Row]] = {}
+    for plan, change in changes:
+        after = move_task(change.task.state, change.after)
+        if change.exit is None and change.container is None:
+            alike.setdefault((change.task.state, after), []).append(change.task.id)
+        else:
+            values = {"state": after, **_learnt(change, writing.now)}
+            own.setdefault(tuple(values), []).append((*values.values(), change.task.id, change.task.state))
+        writing.events.append(_task_event(plan, change, writing.now))
+    for columns, rows in own.items():
+        _update_all(Task, columns, ["id", "state"], rows)
+    for (before, after), ids in alike.items():
+        for some in _chunks(ids):
+            moved = {"state": after, "changed_at": writing.now, "ordered_at": None}
+            if Task.objects.filter(id__in=some, state=before).update(**moved) != len(some):
+                raise Stale(f"a task is no longer {before}")
+    for gone in _chunks([str(change.task.id) for _, change in changes if change.after in TASK_ENDS]):
+        Allocation.objects.filter(owner__in=gone).delete()
+
+
+def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
+    """What is written beside the state."""
+    values: dict[str, Any] = {"changed_at": now, "progress": ""}
+    container = change.container
+    if container is not None:
+        values |= {"container_id": container.id, "container_started_at": container.started_at}
+    if change.exit is not None:
+        finished = container.finished_at if container is not None else None
+        values |= {
+            "exit_code": change.exit.code,
+            "exit": change.exit.to_json(),
+            "finished_at": finished or now,
+            "collected": change.collected,
+            "ordered_at": None,
+        }
+    return values
+
+
+def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
+    if not plans:
+        return
+    attempts = _attempts(plans)
+    waiting = _waiting_tasks([attempt.pk for attempt in attempts.values()])
+    nodes = _node_ids({place.node for plan in plans for place in plan.places or ()})
+    rows: list[Row] = []
+    allocations: list[Allocation] = []
+    for plan in plans:
+        attempt = attempts[plan.job.id]
+        ids, places = waiting.get(attempt.pk, {}), plan.places or []
+        if len(ids) != len(places):
+            raise Stale("its tasks are not all waiting")
+        for place in places:
+            id = ids[place.role, place.index]
+            rows.append(_placed_task(plan, place, id, attempt.app_id, writing.now))
+            allocations.append(_allocation(plan, place, id, nodes))
+            if (place.role, place.index) in plan.start_now:
+                writing.orders.append(Order(Kind.START, id, place.node))
+        writing.events.append(_placed_event(plan, places, writing.now))
+    changed = ["state", "changed_at", "node", "address", "gpu_ids", "ports", "container_name"]
+    _update_all(Task, changed, ["id", "state"], rows)
+    insert_rows(allocations)
+    for some in _chunks([attempt.pk for attempt in attempts.values()]):
+        Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
+    _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None)
+
+
+def _placed_task(plan: JobPlan, place: Place, id: int, app_id: str, now: datetime) -> Row:
+    job = plan.job
+    username, name = job.name.partition("/")[0], job.spec.job_name
+    container = name_of(app_id, username, name, job.attempt_number, place.role, place.index)
+    after = move_task(TaskState.WAITING, TaskState.STARTING)
+    what = (place.node, place.address, list(place.gpu_ids), place.ports, container)
+    return (after, now, *what, id, TaskState.WAITING)
+
+
+def _allocation(plan: JobPlan, place: Place, task_id: int, nodes: dict[str, int]) -> Allocation:
+    role = plan.job.spec.role(place.role)
+    if place.node not in nodes:
+        raise Stale(f"node {place.node} is gone")
+    return Allocation(
+        owner=str(task_id),
+        node_id=nodes[place.node],
+        vc=plan.job.vc,
+        cpus=role.cpu_number,
+        memory_mb=role.memory_mb,
+        gpu_ids=list(place.gpu_ids),
+        ports=[port for ports in place.ports.values() for port in ports],
+    )
+
+
+# --- attempts and jobs -----------------------------------------------------------------------------------------------
+
+
+def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
+    rows: list[Row] = []
+    for plan in plans:
+        job, decision = plan.job, plan.decision
+        assert decision is not None
+        exit_ = decision.exit
+        told = {
+            "trigger": decision.trigger,
+            "role": decision.role,
+            "index": decision.index,
+            "reason": exit_.sentence,
+            "exit": exit_.to_json(),
+        }
+        rows.append((writing.now, exit_.code, told, job.id, job.attempt_number))
+        data = {"code": exit_.code, "trigger": decision.trigger}
+        writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
+    _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
+
+
+def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
+    if not plans:
+        return
+    now, attempts, rows = writing.now, _attempts(plans), list[Row]()
+    for plan in plans:
+        if plan.retry:
+            attempts[plan.job.id].exit["next"] = plan.retry.reason
+    update_rows(
+        Attempt, ["completed_at", "exit"], ["id"], [(now, attempt.exit, attempt.pk) for attempt in attempts.values()]
+    )
+    for some in _chunks([attempt.pk for attempt in attempts.values()]):
+        Task.objects.filter(attempt__in=some, state=TaskState.WAITING).update(
+            state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
+        )
+    for plan in plans:
+        assert plan.after is not None
+        job, attempt, after = plan.job, attempts[plan.job.id], plan.after
+        values = (move_job(job.state, after), now, attempt.exit_code, now, None)
+        rows.append((*values, job.id, job.state, job.attempt_number))
+        reason = attempt.exit.get("reason", "")
+        writing.events.append(job_event(plan, now, "job.ended", after, reason, code=attempt.exit_code))
+        log.info("job ended", job=job.name, state=str(after), code=attempt.exit_code)
+    changed = ["state", "changed_at", "exit_code", "completed_at", "not_before"]
+    _update_all(Job, changed, ["id", "state", "attempt_number"], rows)
+
+
+def _retry(plan: JobPlan, writing: Writing) -> None:
+    job, retry, now = plan.job, plan.retry, writing.now
+    assert retry is not None
+    attempt = _attempts([plan])[job.id]
+    attempt.completed_at, attempt.exit["next"] = now, retry.reason
+    attempt.save(update_fields=["completed_at", "exit"])
+    warn = _warning(plan, now)
+    counter = f"{retry.counter}_retries"
+    _move_jobs(
+        [plan],
+        JobState.WAITING,
+        now,
+        queued_at=now,
+        not_before=now + timedelta(seconds=retry.delay) if retry.delay else None,
+        attempt_number=job.attempt_number + 1,
+        **{counter: getattr(job, counter) + 1},
+    )
+    open_attempt(Job.objects.get(id=job.id), job.attempt_number + 1, now)
+    writing.events += [job_event(plan, now, "job.retry", JobState.WAITING, retry.reason), *warn]
+
+
+def _warning(plan: JobPlan, now: datetime) -> list[Event]:
+    """Told once, when the job has failed so often in the same way that the next try may not help either."""
+    tried = Attempt.objects.filter(job=plan.job.id, number__lte=plan.job.attempt_number).order_by("-number")
+    ends = tried.values_list("number", "exit_code", "exit")[: MANY + 1]
+    before = streak(ends, plan.job.spec.retry_count)
+    if before is None or before.alike != MANY:
+        return []
+    return [job_event(plan, now, "job.failing", None, before.says)]
+
+
+def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **values: Any) -> None:
+    """All from one state to another, with the same values. A job's state comes back with another attempt."""
+    (before,) = {plan.job.state for plan in plans}
+    of_attempt: dict[int, list[int]] = {}
+    for plan in plans:
+        of_attempt.setdefault(plan.job.attempt_number, []).append(plan.job.id)
+    for number, ids in of_attempt.items():
+        for some in _chunks(ids):
+            jobs = Job.objects.filter(id__in=some, state=before, attempt_number=number)
+            if jobs.update(state=move_job(before, after), changed_at=now, **values) != len(some):
+                raise Stale(f"a job is no longer {before} in attempt {number}")
+
+
+# --- reads and helpers -----------------------------------------------------------------------------------------------
+
+
+def _attempts(plans: Sequence[JobPlan]) -> dict[int, Attempt]:
+    """The current one of each job, by job."""
+    numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
+    found = {}
+    for some in _chunks(list(numbers)):
+        for attempt in Attempt.objects.filter(job__in=some):
+            if attempt.number == numbers[attempt.job_id]:
+                found[attempt.job_id] = attempt
+    if missing := numbers.keys() - found.keys():
+        raise LookupError(f"no attempt {numbers[min(missing)]} of job {min(missing)}")
+    return found
+
+
+def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]:
+    """attempt -> (role, index) -> id"""
+    found: dict[int, dict[tuple[str, int], int]] = {}
+    for some in _chunks(attempts):
+        rows = Task.objects.filter(attempt__in=some, state=TaskState.WAITING)
+        for attempt, role, index, id in rows.values_list("attempt_id", "role", "index", "id"):
+            found.setdefault(attempt, {})[role, index] = id
+    return found
+
+
+def _node_ids(names: set[str]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for some in _chunks(sorted(names)):
+        found |= dict(Node.objects.filter(name__in=some).values_list("name", "id"))
+    return found
+
+
+def _update_all(
+    model: type[Attempt | Job | Task], change: Sequence[str], where: Sequence[str], rows: list[Row]
+) -> None:
+    if update_rows(model, change, where, rows) != len(rows):
+        raise Stale(f"a {model.__name__.lower()} is in another state")
+
+
+def _chunks(values: list[T]) -> Iterator[list[T]]:
+    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
+
+
+# --- events ----------------------------------------------------------------------------------------------------------
+
+
+def _task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
+    return Event(
+        at=now,
+        kind="task.state",
+        job_id=plan.job.id,
+        attempt=plan.job.attempt_number,
+        task=change.task.label,
+        node=change.task.node,
+        before=change.task.state,
+        after=change.after,
+        reason=change.exit.sentence if change.exit else "",
+        data={"code": change.exit.code} if change.exit else {},
+    )
+
+
+def _placed_event(plan: JobPlan, places: Sequence[Place], now: datetime) -> Event:
+    nodes = sorted({place.node for place in places})
+    others = " and others" if len(nodes) > 5 else ""
+    tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"
+    reason = f"{tasks} placed on {', '.join(nodes[:5])}{others}."
+    return job_event(plan, now, "job.placed", JobState.RUNNING, reason, nodes=nodes[:100])
+
+
+def job_event(plan: JobPlan, now: datetime, kind: str, after: JobState | None, reason: str, **data: Any) -> Event:
+    return Event(
+        at=now,
+        kind=kind,
+        job_id=plan.job.id,
+        attempt=plan.job.attempt_number,
+        before=plan.job.state if after else "",
+        after=after or "",
+        reason=reason,
+        data=data,
+    )

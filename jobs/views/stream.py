@@ -1,0 +1,119 @@
+"""The live part of a page: one stream each, the same partial templates, sent when the database says they changed.
+
+    retry: 3000
+    event: parts          {"<element id>": "<html>", ...}: at most one message a second
+    : comment             every 15 s, so that proxies keep the connection
+
+A wake-up (portal.wake, topic pages) makes a stream ask for the page's version, one cheap query; only another version is
+drawn, and only parts that came out different are sent. Everything blocking runs in a few shared threads, so a hundred
+open streams hold a hundred tasks of the event loop, and four database connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import re
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from django.db import DatabaseError, close_old_connections
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from jobs import access
+from jobs.pages.live import LivePage, open_page
+from jobs.views.welcome import while_welcome
+from portal import seats
+from portal.errors import LongshoreError
+from portal.hub import hub
+from portal.middleware import zone_of
+
+INTERVAL = 1.0  # seconds between two messages of one stream
+HEARTBEAT = 15.0
+_THREADS = 4
+_TICKING = re.compile(r"(<time data-[^>]*>)[^<]*")  # the browser keeps these up to date by itself
+
+T = TypeVar("T")
+_pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
+
+
+@require_safe
+async def page(request: HttpRequest) -> HttpResponseBase:
+    """Query: page (home, jobs, job, nodes), v, and what the page's own address has."""
+    try:
+        shown = await _in_thread(_opened, request)
+        if not request.user.is_authenticated:
+            seats.take(request)
+    except LongshoreError as error:
+        return HttpResponse(error.message, status=error.status, content_type="text/plain")
+    events = while_welcome(request, access.may_read_jobs, _events(request, shown))
+    response = StreamingHttpResponse(events, content_type="text/event-stream")
+    response["Cache-Control"] = "no-cache, no-transform"
+    response["X-Accel-Buffering"] = "no"
+    return response
+
+
+async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
+    loop = asyncio.get_running_loop()
+    woken = asyncio.Event()
+    seen, sent = request.GET.get("v", ""), dict[str, str]()
+    said = loop.time()
+    hub.join(loop, woken)
+    try:
+        yield "retry: 3000\n\n"
+        while True:
+            woken.clear()
+            began = loop.time()
+            seen, message = await _in_thread(_news, request, shown, seen, sent)
+            if message:
+                yield message
+            await _pause(woken, HEARTBEAT)
+            if loop.time() - said > HEARTBEAT:
+                said = loop.time()
+                yield ": still here\n\n"
+            await asyncio.sleep(max(0.0, began + INTERVAL - loop.time()))
+    finally:
+        hub.leave(woken)
+
+
+def _news(request: HttpRequest, shown: LivePage, seen: str, sent: dict[str, str]) -> tuple[str, str]:
+    """The version now, and the message for the browser or nothing. A database that is away is tried again later."""
+    try:
+        version = shown.version()
+        if version == seen:
+            return seen, ""
+        with timezone.override(zone_of(request)):
+            parts = shown.parts()
+    except DatabaseError:
+        return seen, ""
+    changed = {}
+    for name, html in parts.items():
+        digest = hashlib.blake2b(_TICKING.sub(r"\1", html).encode(), digest_size=16).hexdigest()
+        if sent.get(name) != digest:
+            sent[name] = digest
+            changed[name] = html
+    return version, f"event: parts\ndata: {json.dumps(changed)}\n\n" if changed else ""
+
+
+def _opened(request: HttpRequest) -> LivePage:
+    bool(request.user.is_authenticated)  # read from the session here, in a thread
+    return open_page(request)
+
+
+async def _pause(woken: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(woken.wait(), seconds)
+    except TimeoutError:
+        pass
+
+
+async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
+    def run() -> T:
+        close_old_connections()
+        return function(*arguments)
+
+    return await asyncio.get_running_loop().run_in_executor(_pool, run)

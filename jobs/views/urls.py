@@ -1,0 +1,38 @@
+"""Pages below ``/``. Routes carry no trailing slash; a request with one finds them too."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from jobs.views import actions, detail, lists, stream, submit, users, vcs
+from jobs.views.logs import log_page_patterns, log_stream_patterns
+
+_JOB = "jobs/<str:username>/<str:name>"
+
+urlpatterns: list[URLPattern] = [
+    path("", lists.home, name="home"),
+    path("jobs", lists.job_list, name="jobs"),
+    path("jobs/stop", actions.stop_many, name="stop-many"),
+    path("jump", lists.jump, name="jump"),
+    path("submit", submit.submit, name="submit"),
+    path("submit/check", submit.check, name="submit-check"),
+    path(_JOB, detail.show, {"tab": "tasks"}, name="job"),
+    path(f"{_JOB}/events", detail.show, {"tab": "events"}, name="job-events"),
+    path(f"{_JOB}/attempts", detail.show, {"tab": "attempts"}, name="job-attempts"),
+    path(f"{_JOB}/config", detail.config, name="job-config"),
+    path(f"{_JOB}/ssh", detail.show, {"tab": "ssh"}, name="job-ssh"),
+    path(f"{_JOB}/ssh/logins", detail.ssh_logins, name="job-ssh-logins"),
+    path(f"{_JOB}/stop", actions.stop, name="job-stop"),
+    path(f"{_JOB}/release", actions.release, name="job-release"),
+    path(f"{_JOB}/delete", actions.delete, name="job-delete"),
+    path("users", users.users, name="users"),
+    path("users/<str:username>", users.user, name="user"),
+    path("users/<str:username>/delete", users.delete, name="user-delete"),
+    path("vcs", vcs.vcs, name="vcs"),
+    path("vcs/<str:name>", vcs.vc, name="vc"),
+    path("vcs/<str:name>/status", vcs.status, name="vc-status"),
+    path("vcs/<str:name>/delete", vcs.delete, name="vc-delete"),
+    *log_page_patterns,
+    path("stream/page", stream.page, name="stream"),
+    *log_stream_patterns,
+]

@@ -11,10 +11,10 @@ from typing import Any
 
 from docker import APIClient
 
-from clusters.docker_connect import API_VERSION, open_client
-from clusters.docker_request import create_arguments
-from clusters.runtime import ContainerRequest
-from clusters.sample_image import SAMPLE_IMAGE
+from clusters.engines.docker.connect import API_VERSION, open_client
+from clusters.engines.docker.request import create_arguments
+from clusters.engines.runtime import ContainerRequest
+from clusters.engines.sample_image import SAMPLE_IMAGE
 
 MEMORY_MB = 100
 

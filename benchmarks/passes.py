@@ -46,7 +46,7 @@ class Simulation:
         self._seen = 0
 
     def one_pass(self) -> Pass:
-        from clusters.watch import Look
+        from clusters.engines.watch import Look
         from jobs.models import Task
         from portal import clock
 
@@ -68,7 +68,7 @@ class Simulation:
         from django.utils import timezone
         from django_q.models import OrmQ
 
-        from clusters.runtime import LABEL_TASK, ContainerStatus, Phase
+        from clusters.engines.runtime import LABEL_TASK, ContainerStatus, Phase
         from jobs.models import Task
 
         now = timezone.now()

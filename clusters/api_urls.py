@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from django.urls import path
 
-from clusters import api, vc_api
-from clusters.user_urls import v1
+from clusters.nodes import api
+from clusters.users.urls import v1
+from clusters.vcs import api as vc_api
 
 urlpatterns = [
     *v1,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from clusters import vc_api
-from clusters.user_urls import v2
+from clusters.users.urls import v2
+from clusters.vcs import api as vc_api
 
 urlpatterns: list[URLPattern] = [
     *v2,

@@ -6,10 +6,11 @@ import sys
 from collections.abc import Callable
 from typing import Any, cast
 
-from clusters import engines, services
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import RuntimeFault
+from clusters.engines.sample_image import ImageHolder, ensure_sample_image
 from clusters.models import Node
-from clusters.runtime import RuntimeFault
-from clusters.sample_image import ImageHolder, ensure_sample_image
+from clusters.nodes import services
 from portal.errors import LongshoreError
 
 Say = Callable[[str], None]

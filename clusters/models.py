@@ -38,10 +38,11 @@ class Node(models.Model):
     unreachable_since = models.DateTimeField(null=True)
     # GPU ids and ports in the hands of containers that should not be there: {"gpus": ["0"], "ports": [30001]}
     held = models.JSONField(default=dict)
-    # What it has and what it refuses, written by whoever learns it (clusters/survey.py, clusters/refusals.py).
-    images = models.JSONField(default=list)  # ["ubuntu:22.04", ...], see clusters/image_names.py
+    # What it has and what it refuses, written by whoever learns it (clusters/nodes/survey.py,
+    # clusters/nodes/refusals.py).
+    images = models.JSONField(default=list)  # ["ubuntu:22.04", ...], see clusters/engines/image_names.py
     images_at = models.DateTimeField(null=True)  # when ``images`` last changed
-    marks = models.JSONField(default=dict)  # see clusters/refusals.py
+    marks = models.JSONField(default=dict)  # see clusters/nodes/refusals.py
     surveyed_at = models.DateTimeField(null=True)  # when it was last asked for its images; null: as soon as possible
     tls_dir = models.CharField(max_length=255, blank=True)  # 0700 folder with ca.pem, cert.pem, key.pem (0600)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -64,7 +65,7 @@ class VirtualCluster(models.Model):
     capacity = models.FloatField(default=0)  # guaranteed percent of the cluster
     max_capacity = models.FloatField(default=0)  # most it may borrow up to, percent
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
-    # What its containers may do, see clusters.runtime: "pai" is in effect root on the node.
+    # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)
     rdma = models.BooleanField(default=False)  # its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA)
 

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from clusters import views
+from clusters.nodes import views
 
 urlpatterns: list[URLPattern] = [path("nodes", views.nodes, name="nodes")]

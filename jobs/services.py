@@ -15,10 +15,10 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from clusters import blockers
 from clusters.models import VcGrant, VirtualCluster
-from clusters.placement import Blocker, NodeView, PortDemand
-from clusters.queries import load_idle_nodes, load_nodes
+from clusters.nodes.queries import load_idle_nodes, load_nodes
+from clusters.placement import blockers
+from clusters.placement.fit import Blocker, NodeView, PortDemand
 from jobs import queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.utils import timezone
 
+from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node, VirtualCluster
-from clusters.sample_image import SAMPLE_IMAGE
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits

@@ -15,11 +15,11 @@ from typing import Any
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
-from clusters import engines
-from clusters.fake_runtime import Behaviour, FakeRuntime
+from clusters.engines import schemes as engines
+from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines.runtime import ContainerStatus, Phase, RuntimeFault
+from clusters.engines.watch import Watched, Watcher
 from clusters.models import Allocation, Node
-from clusters.runtime import ContainerStatus, Phase, RuntimeFault
-from clusters.watch import Watched, Watcher
 from jobs import services
 from jobs.containers import tasks
 from jobs.models import Attempt, Event, Job, Task

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 
 import pytest
 
-from clusters.runtime import (
+from clusters.engines.runtime import (
     LABEL_TASK,
     ContainerRequest,
     ContainerRuntime,

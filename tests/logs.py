@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from clusters.runtime import Stream
+from clusters.engines.runtime import Stream
 from jobs.logs import live as log_live
 
 

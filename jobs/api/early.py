@@ -15,7 +15,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from clusters import users
+from clusters.users import services as users
 from jobs import access, queries, services
 from jobs.api import exit_report, serializers
 from jobs.api.base import find_job, viewer

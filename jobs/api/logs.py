@@ -9,7 +9,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 
-from clusters.runtime import Stream
+from clusters.engines.runtime import Stream
 from jobs import access
 from jobs.api.base import JobApi, find_job, query_number, viewer
 from jobs.logs import read as logs

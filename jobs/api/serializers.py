@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from clusters.models import Node
-from clusters.placement import Blocker
+from clusters.placement.fit import Blocker
 from jobs import ssh
 from jobs.api import exit_report
 from jobs.config.spec import JobSpec

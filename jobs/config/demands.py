@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clusters.image_names import canonical
-from clusters.placement import Demand, PortDemand
+from clusters.engines.image_names import canonical
+from clusters.placement.fit import Demand, PortDemand
 from jobs.config.spec import JobSpec
 
 

@@ -10,7 +10,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from clusters.runtime import File
+from clusters.engines.runtime import File
 
 ARGV = ("/bin/sh", "/pai/bootstrap/start.sh")
 TOKEN = "/pai/secrets/webhdfs.token"  # noqa: S105 - the path of one

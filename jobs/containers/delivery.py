@@ -13,7 +13,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from clusters.runtime import FaultReason, RuntimeFault
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import code_tar
 from jobs.containers.registries import registry_of, same_registry

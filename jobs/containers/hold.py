@@ -13,7 +13,7 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from clusters.watch import Look
+from clusters.engines.watch import Look
 from jobs.access import require_write
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import TaskState

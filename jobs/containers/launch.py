@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from clusters.runtime import (
+from clusters.engines.runtime import (
     LABEL_APP,
     LABEL_ATTEMPT,
     LABEL_EPOCH,

@@ -20,9 +20,10 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
 
-from clusters import engines, refusals
-from clusters import survey as surveying
-from clusters.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
+from clusters.nodes import refusals
+from clusters.nodes import survey as surveying
 from jobs.containers import code_tar, delivery
 from jobs.containers import discard as discarding
 from jobs.containers import inputs as launching
@@ -70,7 +71,7 @@ def discard(ids: Sequence[int]) -> None:
 
 
 def survey(nodes: Sequence[tuple[str, bool]]) -> None:
-    """(node, thorough) each: what clusters/survey.py orders. Returns at once."""
+    """(node, thorough) each: what clusters/nodes/survey.py orders. Returns at once."""
     for name, thorough in nodes:
         _hands().submit(_survey_in_thread, name, thorough)
 

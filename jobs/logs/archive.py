@@ -18,8 +18,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from clusters.engines import runtime_for
-from clusters.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
+from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
+from clusters.engines.schemes import runtime_for
 from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
 from jobs.logs.places import HEAD_GONE, STREAMS, Place, find_archive, place_of

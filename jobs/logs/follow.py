@@ -17,9 +17,9 @@ import structlog
 from django.conf import settings
 from django.db import connections
 
-from clusters.engines import runtime_for
-from clusters.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
-from clusters.runtime import Phase as ContainerPhase
+from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
+from clusters.engines.runtime import Phase as ContainerPhase
+from clusters.engines.schemes import runtime_for
 from jobs.logs.lines import LogView
 from jobs.logs.places import Phase, Place, current_place, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState, sweep

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 
 from django.db import connections
 
-from clusters.runtime import Stream
+from clusters.engines.runtime import Stream
 from jobs.logs.follow import Follower, hub
 from jobs.logs.lines import LogView
 from jobs.logs.places import current_place

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, get_args
 
-from clusters.runtime import Stream
+from clusters.engines.runtime import Stream
 from jobs.logs.lines import LogView
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_ENDS, TaskState

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clusters.runtime import Stream
+from clusters.engines.runtime import Stream
 from jobs.logs.follow import Follower, hub
 from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.places import HEAD_GONE, Phase, Place, current_place, find_archive, place_of

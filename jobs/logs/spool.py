@@ -25,7 +25,7 @@ import uuid
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from clusters.runtime import LogChunk
+from clusters.engines.runtime import LogChunk
 from jobs.logs.lines import LineIndex, LogView, view_of
 
 _RECORD = 1024  # bytes of the state file

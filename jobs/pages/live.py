@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from django.http import HttpRequest, QueryDict
 from django.template.loader import render_to_string
 
-from clusters.pages import nodes_page, nodes_version
+from clusters.nodes.pages import nodes_page, nodes_version
 from jobs import access, queries
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from clusters.runtime import Stream
+from clusters.engines.runtime import Stream
 from jobs.logs import read as logs
 from jobs.logs.places import STREAMS
 from jobs.logs.text import Line

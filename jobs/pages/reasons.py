@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from clusters.blockers import blockers, never_fits
-from clusters.placement import Demand, NodeView
-from clusters.queries import load_nodes
+from clusters.nodes.queries import load_nodes
+from clusters.placement.blockers import blockers, never_fits
+from clusters.placement.fit import Demand, NodeView
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job

@@ -12,7 +12,7 @@ from django.db.models import Count, Max, Q, QuerySet, Sum
 from django.utils import timezone
 
 from clusters.models import VcGrant
-from clusters.user_queries import DEFAULT_VC, in_order, load_user, vc_names
+from clusters.users.queries import DEFAULT_VC, in_order, load_user, vc_names
 from jobs import queries
 from jobs.planning.lifecycle import JobState
 from portal.errors import MissingUser

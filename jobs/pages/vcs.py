@@ -10,7 +10,7 @@ from typing import Any
 from django.db.models import Count, Sum
 
 from clusters.models import Node, VcGrant
-from clusters.vc_queries import DEFAULT, VcView, load_vcs
+from clusters.vcs.queries import DEFAULT, VcView, load_vcs
 from jobs import queries
 from jobs.access import Viewer
 from jobs.planning.lifecycle import JobState

@@ -14,8 +14,8 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from clusters import runtime
-from clusters.runtime import ContainerStatus, FaultReason
+from clusters.engines import runtime
+from clusters.engines.runtime import ContainerStatus, FaultReason
 from jobs.planning.exit_table import TABLE, ExitSpec, Reaction
 
 Certainty = Literal["certain", "likely", "unknown"]

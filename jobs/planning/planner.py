@@ -11,8 +11,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 
-from clusters.placement import Demand, NodeView, Room
-from clusters.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
+from clusters.engines.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
+from clusters.placement.fit import Demand, NodeView, Room
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
-from clusters.runtime import ContainerStatus, Phase
+from clusters.engines.runtime import ContainerStatus, Phase
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TaskState

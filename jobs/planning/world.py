@@ -12,8 +12,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from clusters.placement import Demand, NodeView, Place
-from clusters.runtime import ContainerStatus
+from clusters.engines.runtime import ContainerStatus
+from clusters.placement.fit import Demand, NodeView, Place
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit, RetryDecision
 from jobs.planning.lifecycle import JobState, TaskState

@@ -8,10 +8,10 @@ from typing import Any
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from clusters.blockers import blockers, never_fits
 from clusters.models import VirtualCluster
-from clusters.placement import Blocker
-from clusters.queries import load_nodes
+from clusters.nodes.queries import load_nodes
+from clusters.placement.blockers import blockers, never_fits
+from clusters.placement.fit import Blocker
 from jobs import queries
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec

@@ -18,10 +18,10 @@ from django.conf import settings
 from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
+from clusters.engines.runtime import LABEL_TASK
 from clusters.models import VirtualCluster
-from clusters.placement import Demand, in_force
-from clusters.queries import Ledger
-from clusters.runtime import LABEL_TASK
+from clusters.nodes.queries import Ledger
+from clusters.placement.fit import Demand, in_force
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Job, Task

@@ -18,9 +18,9 @@ import structlog
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
-from clusters import survey
+from clusters.engines.watch import Look, Watch, Watched
 from clusters.models import Node
-from clusters.watch import Look, Watch, Watched
+from clusters.nodes import survey
 from jobs.containers import discard, hold, publish
 from jobs.models import Event
 from jobs.planning.planner import plan

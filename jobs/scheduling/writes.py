@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import structlog
 
 from clusters.models import Allocation, Node
-from clusters.placement import Place
+from clusters.placement.fit import Place
 from jobs.attempts import open_attempt
 from jobs.containers.launch import name_of
 from jobs.models import Attempt, Event, Job, Task

@@ -12,9 +12,9 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from clusters import users as services
-from clusters.user_import import TEMPLATE, ImportResult
-from clusters.user_queries import vc_names
+from clusters.users import services
+from clusters.users.csv_import import TEMPLATE, ImportResult
+from clusters.users.queries import vc_names
 from jobs.pages import users as pages
 from jobs.pages.users import Edited, UserForm, UserQuery, user_url
 from jobs.views.guard import signed_in

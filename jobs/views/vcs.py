@@ -9,8 +9,8 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from clusters import vc_services
-from clusters.vc_queries import DEFAULT
+from clusters.vcs import services as vc_services
+from clusters.vcs.queries import DEFAULT
 from jobs.pages import vcs as pages
 from jobs.pages.vcs import VcForm, VcLine
 from jobs.views.guard import reader, signed_in

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.docker_runtime import connect
-from clusters.sample_image import SAMPLE_IMAGE, ensure_sample_image
+from clusters.engines.docker.runtime import connect
+from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import Bed, BedNode, missing
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry

@@ -22,7 +22,7 @@ from typing import Any
 import httpx
 import psycopg
 
-from clusters.runtime import LABEL_INSTANCE, LABEL_JOB
+from clusters.engines.runtime import LABEL_INSTANCE, LABEL_JOB
 from tests.bed.docker_bed import BedNode
 from tests.bed.postgres_bed import USER
 from tests.helpers import until

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from clusters.docker_runtime import DockerRuntime, connect
-from clusters.runtime import ContainerStatus, Phase, Stream
+from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.runtime import ContainerStatus, Phase, Stream
 from jobs.config.spec import read_config
 from jobs.containers import launch
 from jobs.containers.environment import TaskPlace

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from hdfs import TokenClient
 
-from clusters.docker_put import Sent
-from clusters.docker_runtime import connect
-from clusters.runtime import FaultReason, Phase, Progress, RuntimeFault
-from clusters.sample_image import CHANGES, SAMPLE_IMAGE, root_file_system, static_busybox
+from clusters.engines.docker.put import Sent
+from clusters.engines.docker.runtime import connect
+from clusters.engines.runtime import FaultReason, Phase, Progress, RuntimeFault
+from clusters.engines.sample_image import CHANGES, SAMPLE_IMAGE, root_file_system, static_busybox
 from tests.acceptance.portal import Portal, config, container_of, docker, inspect, portal_on
 from tests.acceptance.test_docker_runtime import DockerLab
 from tests.bed.docker_bed import BedNode
@@ -109,7 +109,7 @@ def test_code_that_is_not_there_is_the_cause_on_the_page(portal: Portal, files: 
 def test_a_copy_into_a_container_tells_how_far_it_is_and_can_be_given_up(
     docker_engine: BedNode, sample_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.docker_put.EVERY", 0.0)
+    monkeypatch.setattr("clusters.engines.docker.put.EVERY", 0.0)
     (tmp_path / "big").write_bytes(bytes(5_000_000))
     with tarfile.open(tmp_path / "code.tar", "w") as tar:
         tar.add(tmp_path / "big", "pai/code/big")

@@ -16,10 +16,10 @@ from typing import Any
 import docker
 import pytest
 
-from clusters import docker_secrets
-from clusters.docker_runtime import DockerRuntime, connect
-from clusters.runtime import FaultReason, File, Phase, Progress, RuntimeFault
-from clusters.sample_image import SAMPLE_IMAGE, ensure_sample_image
+from clusters.engines.docker import secrets as docker_secrets
+from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.runtime import FaultReason, File, Phase, Progress, RuntimeFault
+from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import BedNode
 from tests.bed.registry import Registry
 from tests.contract_runtime import Program, RuntimeContract, ended, found, left_in_created, request, text
@@ -153,7 +153,7 @@ def test_it_gives_the_profile_of_v1_what_mounts_need(near: DockerLab) -> None:
 
 
 def test_it_does_without_fuse_where_the_node_has_none(near: DockerLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clusters.docker_request.FUSE", "/dev/fuse-that-is-not-there")
+    monkeypatch.setattr("clusters.engines.docker.request.FUSE", "/dev/fuse-that-is-not-there")
     assert near.shell("echo ran", security="pai") == "ran\n"
 
 

@@ -10,8 +10,8 @@ import pytest
 from docker.types import LogConfig
 from paramiko import ChannelException
 
-from clusters import docker_request
-from clusters.runtime import LABEL_HOLD, ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
+from clusters.engines.docker import request as docker_request
+from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
 from jobs.logs.places import STREAMS
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
@@ -102,10 +102,10 @@ def test_an_end_is_noticed_although_the_data_root_is_full(
         assert {row["State"] for row in lab.sdk.api.containers(all=True)} == {"running"}, (
             "the engine has missed nothing"
         )
-        monkeypatch.setattr("clusters.docker_seen.DOUBTED", 0.0)
+        monkeypatch.setattr("clusters.engines.docker.seen.DOUBTED", 0.0)
         assert {status.exit_code for status in lab.runtime.list(doubted=True)} == {3}
         fresh = runtime_at(node, "unix")
-        monkeypatch.setattr("clusters.docker_seen.LOOK_CLOSER", 0.0)
+        monkeypatch.setattr("clusters.engines.docker.seen.LOOK_CLOSER", 0.0)
         assert {status.exit_code for status in fresh.list()} == {3}
         lab.runtime.stop(names[0].name, 1)
         lab.runtime.remove(names[0].name)

@@ -135,8 +135,8 @@ def test_a_login_from_outside_with_the_key_of_the_job(portal: Portal, tmp_path: 
 
 
 def test_an_image_without_sshd_runs_all_the_same(portal: Portal, hosts: list[BedNode]) -> None:
-    from clusters.docker_runtime import connect
-    from clusters.sample_image import ensure_sample_image
+    from clusters.engines.docker.runtime import connect
+    from clusters.engines.sample_image import ensure_sample_image
 
     for node in hosts:
         ensure_sample_image(connect(node.unix))

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clusters.docker_request import CAPABILITIES
+from clusters.engines.docker.request import CAPABILITIES
 from tests.acceptance.portal import ROOT, Json, Portal, config, container_of, docker, inspect, remove_containers
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.ssh_image import PYTHON_IMAGE, ensure_python_image

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from clusters.docker_runtime import DockerRuntime, connect
+from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.runtime import LABEL_TASK, ContainerRequest, Phase
 from clusters.models import Node
-from clusters.runtime import LABEL_TASK, ContainerRequest, Phase
 from jobs.logs import archive
 from jobs.logs import read as logs
 from jobs.logs.follow import hub

@@ -13,8 +13,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from clusters import engines, first_start, probe
+from clusters import first_start
+from clusters.engines import schemes as engines
 from clusters.models import Node
+from clusters.nodes import probe
 from portal.models import User
 from tests.keys import make_keys
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from clusters.runtime import LABEL_INSTANCE
+from clusters.engines.runtime import LABEL_INSTANCE
 from tests.acceptance.portal import Json, Portal
 from tests.bed.docker_bed import BedNode
 

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from clusters import engines
-from clusters.runtime import FaultReason, RuntimeFault
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from portal import tokens
 from portal.models import User
 from portal.requests import PageRequest

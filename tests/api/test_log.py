@@ -11,7 +11,7 @@ import pytest
 from django.core.asgi import get_asgi_application
 from rest_framework.test import APIClient
 
-from clusters import engines
+from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from clusters import engines
+from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User

@@ -16,11 +16,12 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from clusters import engines, probe, trial
-from clusters.fake_runtime import Behaviour, FakeRuntime
+from clusters.engines import schemes as engines
+from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
-from clusters.runtime import FaultReason, RuntimeFault
-from clusters.sample_image import SAMPLE_IMAGE
+from clusters.nodes import probe, trial
 from portal import wake
 from portal.models import AuditEvent, User
 from tests.keys import make_keys

@@ -14,7 +14,7 @@ from django.test import RequestFactory
 from django.urls import URLResolver, get_resolver
 from rest_framework.test import APIClient
 
-from clusters import engines
+from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.models import Attempt, Job
 from jobs.pages.live import open_page

@@ -25,9 +25,9 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from clusters import engines
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
-from clusters.runtime import FaultReason, RuntimeFault
 from portal import tokens
 from portal.models import User
 from tests.submitting import submitted

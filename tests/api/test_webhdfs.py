@@ -15,7 +15,7 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters import users
+from clusters.users import services as users
 from portal import tokens
 from portal.errors import LongshoreError
 from portal.models import User

@@ -15,7 +15,7 @@ import tarfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
-from clusters.sample_image import CHANGES, root_file_system, static_busybox
+from clusters.engines.sample_image import CHANGES, root_file_system, static_busybox
 
 PROGRAMS = ("bash", "curl", "ssh", "ssh-keygen", "sshd")
 HELPERS = ("/usr/lib/openssh/sshd-session", "/usr/lib/openssh/sshd-auth")  # of OpenSSH 9.8 and later

@@ -8,8 +8,8 @@ import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from clusters.docker_runtime import connect
-from clusters.sample_image import CHANGES, root_file_system, static_busybox
+from clusters.engines.docker.runtime import connect
+from clusters.engines.sample_image import CHANGES, root_file_system, static_busybox
 from tests.bed.docker_bed import BedNode
 from tests.bed.host_image import libraries_of, python_files
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clusters.docker_runtime import connect
-from clusters.sample_image import ensure_sample_image
+from clusters.engines.docker.runtime import connect
+from clusters.engines.sample_image import ensure_sample_image
 from tests.acceptance.portal import Json, Portal, remove_containers
 from tests.bed.docker_bed import BedNode
 from tests.bed.postgres_bed import Postgres

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from django.utils import timezone
 
-from clusters import engines
+from clusters.engines import schemes as engines
 from portal import clock as steady_clock
 from portal.models import User
 from tests.cluster import Clock, Cluster

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from clusters import users
+from clusters.users import services as users
 from jobs.models import Attempt, Job
 from portal import tokens
 from portal.models import User

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from clusters.fake_runtime import Behaviour
-from clusters.runtime import FaultReason, RuntimeFault
+from clusters.engines.fake.runtime import Behaviour
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.containers import code_tar, delivery
 from jobs.models import Job
 from portal.models import User

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from clusters.fake_host import Behaviour
-from clusters.runtime import FaultReason, RuntimeFault
+from clusters.engines.fake.host import Behaviour
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.models import Event
 from jobs.scheduling.explain import waiting_reason
 from tests.cluster import Cluster

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from clusters.watch import Watch, Watched
+from clusters.engines.watch import Watch, Watched
 from jobs.containers import hold
 from jobs.models import Event, Job
 from portal.errors import Forbidden

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from clusters.fake_runtime import FakeRuntime
+from clusters.engines.fake.runtime import FakeRuntime
+from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
 from clusters.models import Node
-from clusters.runtime import FaultReason, LogChunk, RuntimeFault
 from jobs import services
 from jobs.logs import archive
 from jobs.logs import read as logs

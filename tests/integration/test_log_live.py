@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from clusters.fake_runtime import FakeRuntime
+from clusters.engines.fake.runtime import FakeRuntime
 from jobs.logs import follow
 from jobs.logs import live as log_live
 from jobs.logs.follow import Follower, TooManyLogs, hub

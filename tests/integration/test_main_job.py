@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from clusters.engines.runtime import Phase
 from clusters.models import Node
-from clusters.runtime import Phase
 from jobs import services
 from jobs.models import Event, Job
 from jobs.scheduling.explain import explain, waiting_reason

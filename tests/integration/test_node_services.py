@@ -18,13 +18,15 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
-from clusters import engines, gpus, node_keys, probe, services, survey, trial
 from clusters import first_start as node_start
-from clusters.fake_runtime import Behaviour, FakeRuntime
+from clusters.engines import schemes as engines
+from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
-from clusters.runtime import FaultReason, RuntimeFault
-from clusters.sample_image import SAMPLE_IMAGE
-from clusters.serializers import Tls
+from clusters.nodes import gpus, probe, services, survey, trial
+from clusters.nodes import keys as node_keys
+from clusters.nodes.serializers import Tls
 from jobs.models import Event
 from portal.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
 from portal.models import AuditEvent, User

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from django.conf import settings
 
-from clusters.fake_runtime import FakeLog
-from clusters.models import Node
-from clusters.runtime import (
+from clusters.engines.fake.runtime import FakeLog
+from clusters.engines.runtime import (
     LABEL_INSTANCE,
     LABEL_TASK,
     ContainerRequest,
@@ -17,6 +16,7 @@ from clusters.runtime import (
     Progress,
     RuntimeFault,
 )
+from clusters.models import Node
 from jobs import services
 from jobs.containers import tasks
 from jobs.logs import archive as log_archive
@@ -324,7 +324,7 @@ def test_an_end_that_a_full_disk_hides_is_found_by_looking_closer(
     cluster.finish(job, 0)
     cluster.settle()
     assert cluster.job(job).state == "RUNNING"
-    monkeypatch.setattr("clusters.fake_host.LOOK_CLOSER", 0.0)
+    monkeypatch.setattr("clusters.engines.fake.host.LOOK_CLOSER", 0.0)
     cluster.settle()
     assert cluster.job(job).state == "SUCCEEDED"
     cluster.assert_clean()

@@ -8,7 +8,7 @@ import pytest
 from django.db import OperationalError
 from django.db.models.query import QuerySet
 
-from clusters.placement import Room
+from clusters.placement.fit import Room
 from jobs.containers import tasks
 from jobs.models import Job, Task
 from jobs.planning.world import Plan

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from clusters import refusals
-from clusters.fake_runtime import Behaviour, FakeRuntime
+from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
-from clusters.placement import MARK_LASTS
-from clusters.queries import load_nodes
-from clusters.runtime import FaultReason, RuntimeFault
+from clusters.nodes import refusals
+from clusters.nodes.queries import load_nodes
+from clusters.placement.fit import MARK_LASTS
 from jobs.models import Event, Task
 from jobs.scheduling.explain import waiting_reason
 from tests.cluster import IMAGE, Cluster, config

@@ -12,8 +12,8 @@ from collections import Counter
 
 import pytest
 
+from clusters.engines.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, ContainerStatus, Phase, RuntimeFault
 from clusters.models import Allocation, Node
-from clusters.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, ContainerStatus, Phase, RuntimeFault
 from jobs import services
 from jobs.containers import hold, tasks
 from jobs.models import Job, Task

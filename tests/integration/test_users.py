@@ -10,9 +10,9 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from django.test import Client
 
-from clusters import users
 from clusters.models import VcGrant, VirtualCluster
-from clusters.user_queries import load_user
+from clusters.users import services as users
+from clusters.users.queries import load_user
 from portal import errors, services, tokens
 from portal.models import ApiToken, AuditEvent, User
 from tests.conftest import PASSWORD

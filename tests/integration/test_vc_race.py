@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from clusters import vc_services
 from clusters.models import VirtualCluster
+from clusters.vcs import services as vc_services
 from jobs import services
 from jobs.models import Job
 from portal.errors import NoVirtualCluster, RemoveRunningVc

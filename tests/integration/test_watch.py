@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import pytest
 from django.db import InterfaceError
 
-from clusters import engines
-from clusters.fake_runtime import FakeRuntime
+from clusters.engines import schemes as engines
+from clusters.engines.fake.runtime import FakeRuntime
+from clusters.engines.runtime import ContainerStatus
+from clusters.engines.watch import OLD, Watch, Watched
 from clusters.models import Node
-from clusters.runtime import ContainerStatus
-from clusters.watch import OLD, Watch, Watched
 from jobs.models import Event
 from tests.cluster import IMAGE, Cluster
 from tests.helpers import until

@@ -10,7 +10,7 @@ from django.conf import settings as django_settings
 from django.test import Client
 from django.utils import timezone
 
-from clusters.runtime import ContainerStatus, Phase
+from clusters.engines.runtime import ContainerStatus, Phase
 from jobs.config.spec import JobSpec
 from jobs.containers import publish
 from jobs.models import Job

@@ -17,7 +17,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from clusters import refusals
+from clusters.nodes import refusals
 from jobs import services
 from jobs.models import Job, Task
 from jobs.pages.versions import home_version

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from clusters import engines
+from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User

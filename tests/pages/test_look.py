@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from clusters.engines.runtime import ContainerStatus, Phase
 from clusters.models import VirtualCluster
-from clusters.runtime import ContainerStatus, Phase
 from jobs.planning import exits
 from portal import tokens
 from portal.models import User

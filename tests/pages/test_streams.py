@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clusters import engines
+from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.views import welcome
 from portal.models import User

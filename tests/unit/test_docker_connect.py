@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from clusters import docker_connect
-from clusters.docker_connect import Ways
+from clusters.engines.docker import connect as docker_connect
+from clusters.engines.docker.connect import Ways
 
 
 class Client:

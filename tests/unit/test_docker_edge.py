@@ -22,15 +22,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paramiko import BadHostKeyException, PKey, SSHException
 
-from clusters.docker_connect import open_client, wanted_version
-from clusters.docker_errors import Step, fault_of, fault_of_text
-from clusters.docker_logs import CHUNK, Frames, unix_stamp
-from clusters.docker_pull import Layers
-from clusters.docker_request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
-from clusters.docker_runtime import connect
-from clusters.docker_seen import DOUBTED, MOST, Seen, due
-from clusters.docker_status import inspected, moment
-from clusters.runtime import (
+from clusters.engines.docker.connect import open_client, wanted_version
+from clusters.engines.docker.errors import Step, fault_of, fault_of_text
+from clusters.engines.docker.logs import CHUNK, Frames, unix_stamp
+from clusters.engines.docker.pull import Layers
+from clusters.engines.docker.request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
+from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.seen import DOUBTED, MOST, Seen, due
+from clusters.engines.docker.status import inspected, moment
+from clusters.engines.runtime import (
     LABEL_HOLD,
     LOOK_CLOSER,
     ContainerRequest,
@@ -41,8 +41,8 @@ from clusters.runtime import (
     RuntimeFault,
     resumed,
 )
-from clusters.runtime import FaultReason as R
-from clusters.sample_image import is_static
+from clusters.engines.runtime import FaultReason as R
+from clusters.engines.sample_image import is_static
 
 # --- faults ---
 

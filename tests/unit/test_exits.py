@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.runtime import ContainerStatus, FaultReason, Phase
+from clusters.engines.runtime import ContainerStatus, FaultReason, Phase
 from jobs.planning import exits
 from jobs.planning.exit_table import TABLE, Reaction
 from jobs.planning.exits import Exit, RetryDecision

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.blockers import blockers, never_fits
-from clusters.image_names import canonical, registry_of
-from clusters.placement import Demand, Mark, NodeView, Place, PortDemand, Room, bars, idle, in_force
+from clusters.engines.image_names import canonical, registry_of
+from clusters.placement.blockers import blockers, never_fits
+from clusters.placement.fit import Demand, Mark, NodeView, Place, PortDemand, Room, bars, idle, in_force
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 

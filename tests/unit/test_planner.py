@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clusters.placement import NodeView
-from clusters.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
+from clusters.engines.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
+from clusters.placement.fit import NodeView
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task

@@ -1,0 +1,351 @@
+"""The ways to an engine: ``unix://``, ``tcp://`` with mutual TLS, ``ssh://``. Each gives clients of the docker library.
+
+A client has one timeout and one pool, so an engine gets several: one for quick questions, one for slow work (pull,
+create, stop, streams), and over SSH one connection for each piece of slow work, because an HTTP connection is an SSH
+session there and a stock sshd allows ten of them on one connection.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import paramiko
+import requests.adapters
+from docker import APIClient
+from docker.errors import APIError, create_api_error_from_http_exception
+from docker.tls import TLSConfig
+from docker.transport import SSHHTTPAdapter
+from docker.transport.sshconn import SSHConnection, SSHConnectionPool
+
+from clusters.engines.docker.errors import FOREIGN, short
+from clusters.engines.runtime import FaultReason, RuntimeFault
+
+API_VERSION = "1.41"  # Docker 20.10, the oldest engine supported; asking for a fixed one costs no request
+CONNECT = 5.0  # seconds
+QUICK = 15.0
+SLOW = 120.0  # create and start take seconds on a busy host
+POOL = 64
+SSH_SESSIONS = 6  # below the 10 of a stock sshd
+DIAL = "docker system dial-stdio"
+_LOGINS = threading.BoundedSemaphore(4)
+_LOGIN_PAUSES = (0.3, 1.0, 2.0)  # seconds
+_DROPPED = re.compile(r"EOFError|ConnectionReset|protocol banner|Connection reset")
+KEEP_ALIVE = [
+    (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1),
+    (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 30),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 10),
+    (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3),
+]
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+
+
+class Ways:
+    """The clients of one engine, opened at first use. ``folder`` has ca.pem, cert.pem, key.pem for tcp; a private key
+    (id_*) and known_hosts for ssh, which without one takes those of the user's own ~/.ssh."""
+
+    def __init__(self, endpoint: str, folder: Path | None = None, *, timeout: float = QUICK) -> None:
+        self._endpoint = endpoint
+        self._folder = folder
+        self._timeout = timeout
+        self._ssh = endpoint.startswith("ssh://")
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._kept: dict[str, APIClient] = {}
+        self._users: Counter[APIClient] = Counter()
+        self._retired: set[APIClient] = set()  # closed by the last who uses it
+        self._version = ""
+
+    @contextmanager
+    def quick(self) -> Iterator[APIClient]:
+        client = self._keep("quick", self._timeout)
+        with self._lock:
+            self._users[client] += 1
+        try:
+            yield client
+        except FOREIGN as error:
+            if self._ssh and not isinstance(error, APIError):
+                self._retire("quick", client)  # only a new connection gets through after one broke
+            raise
+        finally:
+            self._leave(client)
+
+    @contextmanager
+    def slow(self) -> Iterator[APIClient]:
+        """For calls that may take long; over SSH leaving the block ends the connection."""
+        if not self._ssh:
+            yield self._keep("slow", SLOW)
+            return
+        client = self._client(SLOW)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def _keep(self, purpose: str, timeout: float) -> APIClient:
+        if self._process != os.getpid():
+            self._begin()  # forked: the parent's connections are the parent's
+        with self._lock:
+            if purpose in self._kept:
+                return self._kept[purpose]
+        made = self._client(timeout)
+        with self._lock:
+            kept = self._kept.setdefault(purpose, made)
+        if kept is not made:
+            made.close()
+        return kept
+
+    def _retire(self, purpose: str, client: APIClient) -> None:
+        """Nobody takes it any more. Who uses it just now is not cut off: one slow answer is no reason for the others
+        to fail."""
+        with self._lock:
+            if self._kept.get(purpose) is client:
+                del self._kept[purpose]
+            self._retired.add(client)
+
+    def _leave(self, client: APIClient) -> None:
+        with self._lock:
+            self._users[client] -= 1
+            over = self._users[client] <= 0
+            if over:
+                del self._users[client]
+            closes = over and client in self._retired
+            if closes:
+                self._retired.discard(client)
+        if closes:
+            client.close()
+
+    def _client(self, timeout: float) -> APIClient:
+        client = open_client(self._endpoint, self._folder, self._version or API_VERSION, timeout)
+        if self._version:
+            return client
+        try:
+            self._version = wanted_version(client)
+        except FOREIGN as error:
+            said = said_over_ssh(client) if self._ssh and not isinstance(error, APIError) else ""
+            client.close()
+            if said:
+                raise _unreachable(self._endpoint, said) from error
+            raise
+        except BaseException:
+            client.close()
+            raise
+        if self._version == API_VERSION:
+            return client
+        client.close()
+        return open_client(self._endpoint, self._folder, self._version, timeout)
+
+
+def wanted_version(client: APIClient) -> str:
+    """The version to speak: ours, or the oldest the engine still takes when it is a newer one."""
+    answer = checked(client.get(f"{client.base_url}/version", timeout=(CONNECT, client.timeout))).json()
+    if "ApiVersion" not in answer:
+        raise RuntimeFault("What answers there is no Docker engine.", reason=FaultReason.UNREACHABLE, permanent=True)
+    oldest, newest = str(answer.get("MinAPIVersion") or "1.12"), str(answer["ApiVersion"])
+    if _number(newest) < _number(API_VERSION):
+        raise RuntimeFault(
+            f"The engine is Docker {answer.get('Version', '?')}; Longshore needs 20.10 or newer.",
+            reason=FaultReason.REFUSED,
+            permanent=True,
+        )
+    return oldest if _number(oldest) > _number(API_VERSION) else API_VERSION
+
+
+def said_over_ssh(client: APIClient) -> str:
+    """What the command says by which Docker is reached over SSH, once the login has worked; empty when nothing."""
+    try:
+        with _ssh_adapter(client).session() as channel:
+            channel.settimeout(CONNECT)
+            channel.exec_command(f"{DIAL} </dev/null")
+            words = short(channel.makefile_stderr("rb").read(2000).decode(errors="replace"))
+    except FOREIGN:
+        return ""
+    return f"the login works, but there {DIAL!r} says: {words}" if words else ""
+
+
+def url(api: APIClient, path: str) -> str:
+    return f"{api.base_url}/v{api.api_version}{path}"
+
+
+def ask(
+    api: APIClient, path: str, params: dict[str, Any] | None = None, *, timeout: float | None = None
+) -> requests.Response:
+    """A GET with the client's own timeout, which the library's session does not apply by itself."""
+    return checked(api.get(url(api, path), params=params, timeout=(CONNECT, timeout or api.timeout)))
+
+
+def checked(response: requests.Response) -> requests.Response:
+    """Raises docker's APIError for an answer that says no."""
+    try:
+        response.raise_for_status()
+    except requests.HTTPError as error:
+        create_api_error_from_http_exception(error)
+    return response
+
+
+def open_client(endpoint: str, folder: Path | None, version: str, timeout: float) -> APIClient:
+    """A client that takes nothing from the process's environment: REQUESTS_CA_BUNDLE would override the node's own
+    CA."""
+    try:
+        address = urlsplit(endpoint)
+        scheme, _ = address.scheme, address.port
+    except ValueError:
+        raise _bad_endpoint(f"{endpoint} is not an address.") from None
+    if scheme in ("tcp", "ssh") and not address.hostname:
+        raise _bad_endpoint(f"{endpoint} names no host.")
+    if scheme == "ssh":
+        client = _ssh_client(endpoint, folder, version, timeout)
+    elif scheme == "tcp":
+        client = _tcp_client(endpoint, folder, version, timeout)
+    elif scheme == "unix":
+        client = APIClient(endpoint, version=version, timeout=timeout, max_pool_size=POOL)
+    else:
+        raise _bad_endpoint(f"An engine's endpoint begins with unix://, tcp:// or ssh://, not as in {endpoint}.")
+    client.trust_env = False
+    return client
+
+
+def _tcp_client(endpoint: str, folder: Path | None, version: str, timeout: float) -> APIClient:
+    if folder is None:
+        if urlsplit(endpoint).hostname not in LOOPBACK:
+            raise _bad_endpoint(f"{endpoint} needs TLS keys: an engine without TLS gives root to the whole network.")
+        return APIClient(endpoint, version=version, timeout=timeout)
+    tls = TLSConfig(
+        client_cert=(str(folder / "cert.pem"), str(folder / "key.pem")), ca_cert=str(folder / "ca.pem"), verify=True
+    )
+    client = APIClient(endpoint.replace("tcp://", "https://", 1), version=version, timeout=timeout, tls=tls)
+    client.mount("https://", _TcpAdapter(pool_maxsize=POOL))
+    return client
+
+
+def _ssh_client(endpoint: str, folder: Path | None, version: str, timeout: float) -> APIClient:
+    adapter = _SSHAdapter(endpoint, folder, timeout)
+    client = APIClient("unix:///nowhere", version=version, timeout=timeout)  # opened at first use only: never
+    client.mount("http+docker://ssh", adapter)
+    client.base_url = "http+docker://ssh"
+    return client
+
+
+class _TcpAdapter(requests.adapters.HTTPAdapter):
+    """With TCP's keep-alive: a follower of a log may wait for hours, and must notice that the node's power is gone."""
+
+    def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
+        super().init_poolmanager(*args, **kwargs, socket_options=KEEP_ALIVE)
+
+
+class _SSHConnection(SSHConnection):
+    def __init__(self, adapter: _SSHAdapter, timeout: float) -> None:
+        super().__init__(timeout=timeout, host="localhost")
+        self._adapter = adapter
+
+    def connect(self) -> None:
+        self.sock = self._adapter.session()
+        self.sock.settimeout(self.timeout)
+        self.sock.exec_command(DIAL)
+
+
+class _SSHPool(SSHConnectionPool):
+    def __init__(self, adapter: _SSHAdapter, timeout: float, size: int) -> None:
+        super().__init__(timeout=timeout, maxsize=size)
+        self._adapter = adapter
+
+    def _new_conn(self) -> _SSHConnection:
+        return _SSHConnection(self._adapter, self.timeout)
+
+
+class _SSHAdapter(SSHHTTPAdapter):
+    """The library's adapter with deadlines, keep-alive, keys of the node's own and one pool (the library opens one for
+    each URL, and every idle connection in it is a session of sshd)."""
+
+    def __init__(self, endpoint: str, folder: Path | None, timeout: float) -> None:
+        self._folder = folder
+        self._endpoint = endpoint
+        self._old: list[paramiko.SSHClient] = []
+        self._renewing = threading.Lock()
+        super().__init__(endpoint, timeout=timeout, max_pool_size=SSH_SESSIONS)
+        self._pool: SSHConnectionPool | None = None
+
+    def _create_paramiko_client(self, base_url: str) -> None:
+        super()._create_paramiko_client(base_url)
+        if self._folder is not None:
+            self.ssh_client = paramiko.SSHClient()
+            if (known_hosts := self._folder / "known_hosts").exists():
+                self.ssh_client.load_host_keys(str(known_hosts))
+            keys = [key for key in self._folder.glob("id_*") if key.suffix != ".pub"]
+            self.ssh_params.update(key_filename=[str(key) for key in keys], allow_agent=False, look_for_keys=False)
+        self.ssh_client.set_missing_host_key_policy(paramiko.RejectPolicy())
+        self.ssh_params["port"] = int(self.ssh_params["port"] or 22)
+        self.ssh_params.update(timeout=CONNECT, banner_timeout=CONNECT, auth_timeout=CONNECT, channel_timeout=CONNECT)
+
+    def _connect(self) -> None:
+        """A stock sshd drops some of more than ten logins at once: few are begun, and a dropped one again."""
+        with _LOGINS:
+            for pause in (*_LOGIN_PAUSES, None):
+                try:
+                    super()._connect()
+                    break
+                except (EOFError, ConnectionResetError, paramiko.SSHException) as error:
+                    if pause is None or not _DROPPED.search(f"{type(error).__name__}: {error}"):
+                        raise
+                    time.sleep(pause)
+        self.ssh_client.get_transport().set_keepalive(10)
+
+    def session(self) -> paramiko.Channel:
+        """A session of its own. sshd allows few on one connection, and counts those that a time-out left behind until
+        their command has ended: then on a new connection. Nothing was sent on a session that did not open."""
+        transport = self.ssh_client.get_transport()
+        try:
+            return transport.open_session(timeout=CONNECT)
+        except (paramiko.SSHException, EOFError):
+            self._connect_anew(transport)
+            return self.ssh_client.get_transport().open_session(timeout=CONNECT)
+
+    def _connect_anew(self, failed: paramiko.Transport) -> None:
+        with self._renewing:
+            if self.ssh_client.get_transport() is not failed:
+                return  # somebody was quicker
+            self._old.append(self.ssh_client)  # others still read from it
+            self._create_paramiko_client(self._endpoint)
+            self._connect()
+
+    def close(self) -> None:
+        super().close()
+        for client in self._old:
+            client.close()
+
+    def get_connection(self, url: str, proxies: object = None) -> SSHConnectionPool:
+        with self.pools.lock:
+            if self._pool is None:
+                self._pool = _SSHPool(self, self.timeout, SSH_SESSIONS)
+                self._pool.block = True
+            return self._pool
+
+
+def _number(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("."))
+
+
+def _ssh_adapter(client: APIClient) -> _SSHAdapter:
+    adapter: _SSHAdapter = client.get_adapter(client.base_url)
+    return adapter
+
+
+def _unreachable(endpoint: str, why: str) -> RuntimeFault:
+    return RuntimeFault(f"The Docker engine at {endpoint} cannot be reached: {why}", reason=FaultReason.UNREACHABLE)
+
+
+def _bad_endpoint(sentence: str) -> RuntimeFault:
+    return RuntimeFault(sentence, reason=FaultReason.REFUSED, permanent=True)

@@ -1,0 +1,183 @@
+"""A ContainerRequest in Docker's words. Pure."""
+
+from __future__ import annotations
+
+import io
+import shlex
+import tarfile
+import tempfile
+from collections.abc import Iterable, Sequence
+from typing import IO, Any
+
+from docker import APIClient
+from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
+
+from clusters.engines.runtime import LABEL_HOLD, ContainerRequest, File
+
+CPU_PERIOD = 100_000  # microseconds
+# A quota, not NanoCpus: the engine refuses NanoCpus above its own count of cores, a quota it does not.
+# Large files: while one is followed and rotated, Docker 20.10 may give all of it once more (seen once in many runs).
+LOG = LogConfig(type="json-file", config={"max-size": "128m", "max-file": "4"})
+FUSE = "/dev/fuse"
+INFINIBAND = "/dev/infiniband"  # a folder: all that is in it
+AZURE = ("/var/lib/hyperv", "/etc/dat.conf")  # where programs find out how to use it
+SPOOL = 8 << 20
+# Files that the container writes itself reach it as variables, of which none may have more than 128 kB on Linux.
+HANDED = "LONGSHORE_FILE_"
+MOST_HANDED = 120_000
+ALL_SENT = "."
+# What an engine says of a container that was lost with its host, which is tried again: so is a start whose secrets did
+# not arrive whole.
+NOT_ARRIVED = 255
+# What the first process writes to both streams before anything else. The engine throws the oldest file of a long log
+# away without a word: a log that does not begin so has lost its head.
+MARK = "-- Longshore: here the log begins --"
+LABEL_MARK = "longshore.log"
+HOLD_CHECK = 5  # seconds between two looks for the hold file
+# What root is left with: enough for package managers, servers, sshd. Docker's own default has NET_RAW beside it, which
+# on the host's network reads what others send, and MKNOD, SETFCAP and SETPCAP, which nothing in a job needs.
+CAPABILITIES = (
+    *("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"),
+    *("NET_BIND_SERVICE", "AUDIT_WRITE"),
+)
+MOUNTING = ("SYS_ADMIN", "DAC_READ_SEARCH")
+
+
+def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -> dict[str, Any]:
+    """Keyword arguments of ``APIClient.create_container``. ``fuse``: give /dev/fuse to a ``pai`` container."""
+    bridge = request.network == "bridge"
+    handed = handed_files(request)
+    secrets = [file.path for file in secrets_of(request)]
+    return {
+        "image": request.image,
+        "name": request.name,
+        "entrypoint": [],  # an empty list, not None: the image's own is cleared
+        "command": [*_writing(handed, secrets), *request.argv],
+        "stdin_open": bool(secrets),
+        "environment": {**request.env, **{f"{HANDED}{at}": text for at, (_, text) in enumerate(handed)}},
+        "labels": _labels(request, marked=bool(handed or secrets)),
+        "healthcheck": _held_check(request.hold_file) if request.hold_file else {"test": ["NONE"]},
+        "ports": [(port, "tcp") for port in request.ports] if bridge else None,
+        "host_config": api.create_host_config(
+            init=True,  # reaps zombies, which count into the pids limit, and makes TERM work for any program
+            cpu_period=CPU_PERIOD,
+            cpu_quota=max(1000, round(request.cpus * CPU_PERIOD)),
+            mem_limit=request.memory_mb << 20,
+            memswap_limit=request.memory_mb << 20,
+            shm_size=request.shm_mb << 20,
+            tmpfs={path.rpartition("/")[0]: "mode=1777,size=1m" for path in (*dict(handed), *secrets)},
+            pids_limit=request.pids_limit,
+            device_requests=_gpus(request),
+            log_config=LOG,
+            network_mode=request.network,
+            port_bindings={f"{port}/tcp": port for port in request.ports} if bridge else None,
+            **_security(request, fuse),
+        ),
+    }
+
+
+def _labels(request: ContainerRequest, *, marked: bool) -> dict[str, str]:
+    """Images may have labels, also of these names, and health checks: what they say of themselves is not believed."""
+    return {LABEL_HOLD: "", **request.labels, LABEL_MARK: "marked" if marked else ""}
+
+
+def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:
+    """(path, text) of the files that the container writes itself: an engine unpacks an archive in a process of its
+    own, which takes as long as starting the container. All of them or none."""
+    files = [file for file in request.files if file.handed]
+    try:
+        found = [(file.path, file.content.decode()) for file in files]
+    except UnicodeDecodeError:
+        return []
+    fit = all(len(file.content) <= MOST_HANDED and b"\0" not in file.content for file in files)
+    return found if fit else []
+
+
+def archived_files(request: ContainerRequest) -> list[File]:
+    """Those that are put there: the others, but for secrets."""
+    handed = dict(handed_files(request))
+    return [file for file in request.files if file.path not in handed and not file.secret]
+
+
+def secrets_of(request: ContainerRequest) -> list[File]:
+    """Those that are sent to it when it starts: see docker_secrets."""
+    return [file for file in request.files if file.secret]
+
+
+def secret_lines(secrets: Iterable[File]) -> bytes:
+    """One line each, which printf unfolds, and one that says that these are all."""
+    return b"".join(_folded(file.content) + b"\n" for file in secrets) + f"{ALL_SENT}\n".encode()
+
+
+def archive(files: Iterable[File]) -> IO[bytes]:
+    """A tar of the files, to unpack at /. Folders have no entry of their own, so those of the image keep their mode.
+    A file object, never bytes: paramiko sends bytes in quadratic time."""
+    files = tuple(files)
+    large = sum(len(file.content) for file in files) > SPOOL
+    spool: IO[bytes] = tempfile.TemporaryFile() if large else io.BytesIO()
+    with tarfile.open(fileobj=spool, mode="w") as tar:
+        for file in files:
+            entry = tarfile.TarInfo(file.path.lstrip("/"))
+            entry.size, entry.mode = len(file.content), file.mode
+            tar.addfile(entry, io.BytesIO(file.content))
+    spool.seek(0)
+    return spool
+
+
+def _writing(handed: Sequence[tuple[str, str]], secrets: Sequence[str]) -> list[str]:
+    """What comes before the container's own arguments: a shell that marks the beginning of the log, writes the files,
+    forgets them and becomes it."""
+    if not (handed or secrets):
+        return []
+    names = [f"{HANDED}{at}" for at in range(len(handed))]
+    lines = [f"echo '{MARK}'", f"echo '{MARK}' >&2"]
+    lines += [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
+    lines += [f"unset {' '.join(names)}"] if names else []
+    lines += [_reading(secrets)] if secrets else []
+    return ["/bin/sh", "-c", "\n".join([*lines, 'exec "$@" </dev/null']), "start"]
+
+
+def _reading(paths: Iterable[str]) -> str:
+    """Shell that writes ``secret_lines`` to these paths, for its own user alone; needs no program beside sh."""
+    steps = [f'IFS= read -r line && printf %b "$line" >{shlex.quote(path)}' for path in paths]
+    steps.append(f'IFS= read -r line && [ "$line" = {ALL_SENT} ]')
+    return f"(umask 077; {' && '.join(steps)}) || exit {NOT_ARRIVED}"
+
+
+def _folded(content: bytes) -> bytes:
+    """Any bytes as one line of printable ASCII, in the words of printf's %b."""
+    return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\0{byte:03o}" for byte in content).encode()
+
+
+def _held_check(path: str) -> dict[str, Any]:
+    """The engine's own health check tells of the hold, as an event and in its list: nobody has to look inside. What it
+    prints is the code that the command ended with."""
+    file = shlex.quote(path)
+    return {
+        "test": ["CMD", "/bin/sh", "-c", f"[ -e {file} ] || exit 0; read -r code <{file}; echo $code; exit 1"],
+        "interval": HOLD_CHECK * 10**9,
+        "timeout": 30 * 10**9,
+        "retries": 1,
+    }
+
+
+def _gpus(request: ContainerRequest) -> list[DeviceRequest] | None:
+    # By id: a count always means the first ones, and the engine reserves none.
+    return [DeviceRequest(device_ids=list(request.gpu_ids), capabilities=[["gpu"]])] if request.gpu_ids else None
+
+
+def _security(request: ContainerRequest, fuse: bool) -> dict[str, Any]:
+    """v1 contract, 5.4: users of the profile ``pai`` mount file systems from their command, and debuggers work where
+    somebody is to look around. Only there is seccomp off: a job cannot weaken the default profile so far."""
+    debug, mounting = bool(request.hold_file), request.security == "pai"
+    given = [*CAPABILITIES, *(["SYS_PTRACE"] if debug else []), *(["IPC_LOCK"] if request.rdma else [])]
+    devices = [*([FUSE] if mounting and fuse else []), *([INFINIBAND] if request.rdma else [])]
+    less = ["apparmor=unconfined", *(["seccomp=unconfined"] if debug else [])]
+    return {
+        "cap_drop": ["ALL"],
+        "cap_add": [*given, *(MOUNTING if mounting else [])],
+        "security_opt": less if mounting else ["no-new-privileges"],
+        "devices": [f"{device}:{device}:rwm" for device in devices] or None,
+        "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if request.rdma else None,
+        "mounts": [Mount(path, path, "bind", read_only=True) for path in AZURE] if request.rdma else None,
+    }

@@ -1,0 +1,293 @@
+"""A real Docker engine behind the seven operations of ``clusters.engines.runtime``.
+
+What it promises is in the Protocol; what an engine does that one would not expect is said where it is dealt with. The
+parts: docker_connect (ways in), docker_request (what is asked), docker_secrets, docker_pull, docker_logs,
+docker_events, docker_status (what is answered) and docker_errors (what goes wrong).
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import IO, Any
+
+import requests
+from docker import APIClient
+from docker.errors import APIError, NotFound
+
+from clusters.engines.docker import secrets as docker_secrets
+from clusters.engines.docker.connect import CONNECT, QUICK, SLOW, Ways, ask, checked, url
+from clusters.engines.docker.errors import translated
+from clusters.engines.docker.events import EventWindows
+from clusters.engines.docker.logs import LogStream, unix_stamp
+from clusters.engines.docker.pull import has_image, image_names, import_image, provide_image
+from clusters.engines.docker.put import Sent
+from clusters.engines.docker.request import FUSE, LABEL_MARK, archive, archived_files, create_arguments
+from clusters.engines.docker.seen import Seen, due, has_news
+from clusters.engines.docker.status import engine_info, inspected, moment
+from clusters.engines.runtime import (
+    KILLED_FOR_MEMORY,
+    LABEL_TASK,
+    OWN_255,
+    OWN_EXIT,
+    ContainerRequest,
+    ContainerStatus,
+    EngineInfo,
+    FaultReason,
+    Phase,
+    Progress,
+    RuntimeFault,
+    Stream,
+    gone,
+    guard,
+    stranger,
+)
+
+OURS = json.dumps({"label": [LABEL_TASK]})
+CLOSER = 2.0  # seconds one inspection of a running container may take
+CREATE = 10.0  # seconds another worker's create of the same container is waited for
+KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
+
+
+def connect(endpoint: str, folder: Path | None = None) -> DockerRuntime:
+    """The engine at ``endpoint``. ``folder`` has its keys: TLS for tcp://, SSH for ssh://. Nothing is sent yet."""
+    ssh = endpoint.startswith("ssh://")
+    return DockerRuntime(endpoint, tls_dir=None if ssh else folder, ssh_dir=folder if ssh else None)
+
+
+class DockerRuntime:
+    def __init__(
+        self,
+        endpoint: str,
+        *,
+        tls_dir: Path | None = None,
+        ssh_dir: Path | None = None,
+        timeout: float = QUICK,
+    ) -> None:
+        self.endpoint = endpoint
+        self._ways = Ways(endpoint, tls_dir or ssh_dir, timeout=timeout)
+        self._windows = EventWindows()
+        self._seen: dict[str, Seen] = {}  # by id
+        self._fuse = True  # until the node proves to have none
+
+    def info(self) -> EngineInfo:
+        with self._quick() as api:
+            pods = ask(api, "/containers/json", {"limit": 1, "filters": KUBERNETES}).json()
+            return engine_info(api.info(), kubelet=bool(pods))
+
+    def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
+        with self._quick() as api:
+            response = ask(api, "/containers/json", {"all": 1, "filters": OURS})
+            self._windows.listed(response)
+            seen = self._with_news(api, response.json())
+            self._look_closer(api, seen, doubted=doubted)
+        self._seen = seen
+        return [one.status for one in seen.values()]
+
+    def ensure(
+        self,
+        request: ContainerRequest,
+        *,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> ContainerStatus:
+        with self._slow() as api:
+            found = self._find(api, request)
+            if found is None:
+                provide_image(api, self.endpoint, request, on_progress)
+                guard(still_wanted)
+                found = self._create(api, request)
+            if found.phase is not Phase.CREATED:
+                return found
+            try:
+                self._put(api, request, on_progress)  # also into an adopted one: its maker may have died before that
+                guard(still_wanted)
+                return self._start(api, request)
+            except RuntimeFault as fault:
+                if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
+                    raise  # it may be running, or be somebody else's by now
+                if self._find(api, request):
+                    self._discard(api, request.name)
+                if not (self._fuse and FUSE in fault.sentence):
+                    raise
+        self._fuse = False
+        return self.ensure(request, on_progress=on_progress, still_wanted=still_wanted)
+
+    def stop(self, name: str, grace: int) -> None:
+        with self._slow() as api:
+            found = self._own(api, name)
+            if found is None or found.phase is not Phase.RUNNING:
+                return
+            with translated(self.endpoint):
+                try:
+                    api.stop(name, timeout=grace)
+                except NotFound:
+                    pass
+
+    def remove(self, name: str) -> None:
+        with self._slow() as api:
+            if self._own(api, name) is not None:
+                self._discard(api, name)
+
+    def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> LogStream:
+        params: dict[str, Any] = {stream: 1, "timestamps": 1, "follow": int(follow)}
+        if since:
+            params["since"] = unix_stamp(since)
+        with ExitStack() as stack:
+            api = stack.enter_context(self._slow())
+            with translated(self.endpoint):
+                response = checked(
+                    api.get(
+                        url(api, f"/containers/{name}/logs"),
+                        params=params,
+                        stream=True,
+                        timeout=(CONNECT, None if follow else SLOW),
+                    )
+                )
+            is_beheaded = None if since else lambda at: self._is_beheaded(name, at)
+            return LogStream(response, self.endpoint, follow, stack.pop_all().close, is_beheaded)
+
+    def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
+        with self._slow() as api:
+            return self._windows.watch(api, self.endpoint, timeout, wake)
+
+    def has_image(self, image: str) -> bool:
+        with self._quick() as api:
+            return has_image(api, self.endpoint, image)
+
+    def image_names(self) -> frozenset[str]:
+        with self._quick() as api:
+            return image_names(api)
+
+    def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:
+        """Make an image of one layer from a root file system; ``changes`` are Dockerfile lines."""
+        with self._slow() as api:
+            import_image(api, self.endpoint, image, tar, changes)
+
+    @contextmanager
+    def _quick(self) -> Iterator[APIClient]:
+        with translated(self.endpoint), self._ways.quick() as api:
+            yield api
+
+    @contextmanager
+    def _slow(self) -> Iterator[APIClient]:
+        """Only getting the client is translated: callbacks of others run in the block."""
+        with ExitStack() as stack:
+            with translated(self.endpoint):
+                api = stack.enter_context(self._ways.slow())
+            yield api
+
+    def _with_news(self, api: APIClient, rows: builtins.list[dict[str, Any]]) -> dict[str, Seen]:
+        """Those of which the list tells something new are inspected; one that is not there is gone since."""
+        found: dict[str, Seen] = {}
+        for row in rows:
+            id, seen = str(row["Id"]), self._seen.get(str(row["Id"]))
+            if seen is not None and not has_news(seen, row):
+                found[id] = seen
+                continue
+            with suppress(NotFound):
+                found[id] = Seen(_with_own_exit(api, inspected(api.inspect_container(id))), time.monotonic())
+        return found
+
+    def _look_closer(self, api: APIClient, seen: dict[str, Seen], *, doubted: bool) -> None:
+        """What is not answered is asked again when its turn comes: an engine that hangs at one container still lists
+        the others."""
+        for id in due(seen.values(), time.monotonic(), doubted=doubted):
+            try:
+                answer = ask(api, f"/containers/{id}/json", timeout=CLOSER).json()
+            except NotFound:
+                del seen[id]
+            except (requests.Timeout, APIError) as silent:
+                seen[id] = Seen(seen[id].status, time.monotonic())
+                if isinstance(silent, requests.Timeout):
+                    return
+            else:
+                seen[id] = Seen(_with_own_exit(api, inspected(answer)), time.monotonic())
+
+    def _is_beheaded(self, name: str, first: str) -> bool:
+        """A log that does not begin with its mark; one without it from the start (the image has no shell) begins at
+        once."""
+        with self._quick() as api:
+            found, at = self._inspect(api, name), moment(first)
+        if found is None or at is None or found.started_at is None or not found.labels.get(LABEL_MARK):
+            return False
+        return at - found.started_at > timedelta(seconds=1)
+
+    def _find(self, api: APIClient, request: ContainerRequest) -> ContainerStatus | None:
+        found = self._inspect(api, request.name)
+        if found and found.labels.get(LABEL_TASK) != request.labels.get(LABEL_TASK):
+            raise stranger(request.name)
+        return found
+
+    def _own(self, api: APIClient, name: str) -> ContainerStatus | None:
+        found = self._inspect(api, name)
+        if found and LABEL_TASK not in found.labels:
+            raise stranger(name)
+        return found
+
+    def _inspect(self, api: APIClient, name: str) -> ContainerStatus | None:
+        with translated(self.endpoint):
+            try:
+                return inspected(api.inspect_container(name))
+            except NotFound:
+                return None
+
+    def _create(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
+        """The engine keeps a name from the moment another create of it begins, and shows its container only at the end:
+        a conflict without a container is asked again."""
+        deadline = time.monotonic() + CREATE
+        while True:
+            with translated(self.endpoint, "create"):
+                try:
+                    made = api.create_container(**create_arguments(api, request, fuse=self._fuse))
+                    return ContainerStatus(made["Id"], request.name, Phase.CREATED, dict(request.labels))
+                except APIError as error:
+                    if error.status_code != 409 or time.monotonic() > deadline:
+                        raise
+            if found := self._find(api, request):
+                return found
+            time.sleep(0.05)
+
+    def _put(self, api: APIClient, request: ContainerRequest, on_progress: Callable[[Progress], None]) -> None:
+        if files := archived_files(request):
+            with translated(self.endpoint, "start"), archive(files) as tar:
+                api.put_archive(request.name, "/", tar)
+        for path in request.tars:
+            with translated(self.endpoint, "start"), Sent(path, on_progress) as tar:
+                api.put_archive(request.name, "/", tar)
+
+    def _start(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
+        # Asked again: starting one that has ended meanwhile would run it a second time.
+        found = self._find(api, request)
+        if found is None:
+            raise gone(request.name)
+        if found.phase is not Phase.CREATED:
+            return found
+        with docker_secrets.sent(api, self.endpoint, request), translated(self.endpoint, "start"):
+            api.start(request.name)
+            return inspected(api.inspect_container(request.name))
+
+    def _discard(self, api: APIClient, name: str) -> None:
+        with translated(self.endpoint):
+            try:
+                api.remove_container(name, v=True, force=True)
+            except NotFound:
+                pass
+            except APIError as error:
+                if error.status_code != 409:  # its removal is already in progress
+                    raise
+
+
+def _with_own_exit(api: APIClient, status: ContainerStatus) -> ContainerStatus:
+    """Asked in two of 256 cases."""
+    if status.exit_code not in (KILLED_FOR_MEMORY, OWN_255):
+        return status
+    path = url(api, f"/containers/{status.id}/archive")
+    answer = api.head(path, params={"path": OWN_EXIT}, timeout=(CONNECT, api.timeout))
+    return replace(status, own_exit=answer.status_code == 200)

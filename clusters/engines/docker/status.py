@@ -1,0 +1,83 @@
+"""What an engine reports, as our values. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, EngineInfo, Phase
+
+RUNNING = frozenset({"running", "paused", "restarting"})
+
+
+def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
+    swarm = (answer.get("Swarm") or {}).get("LocalNodeState", "inactive")
+    return EngineInfo(
+        engine_id=str(answer["ID"]),
+        hostname=str(answer["Name"]),
+        version=str(answer["ServerVersion"]),
+        cpus=int(answer["NCPU"]),
+        memory_mb=int(answer["MemTotal"]) >> 20,
+        swarm_worker=swarm in ("active", "locked"),
+        kubelet=kubelet,
+    )
+
+
+def listed_phase(row: Mapping[str, Any]) -> Phase:
+    """Of a row of the engine's list. One that is being removed counts as ended there, also if it never ran: only an
+    inspection tells."""
+    state = str(row["State"])
+    if state == "created":
+        return Phase.CREATED
+    return Phase.RUNNING if state in RUNNING else Phase.EXITED
+
+
+def held_in(row: Mapping[str, Any]) -> bool:
+    """Of a row of the engine's list. Images may have health checks of their own."""
+    return bool((row.get("Labels") or {}).get(LABEL_HOLD)) and "(unhealthy)" in str(row.get("Status", ""))
+
+
+def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
+    state = answer["State"]
+    phase = _phase(state)
+    ended = phase is Phase.EXITED
+    labels = dict(answer["Config"]["Labels"] or {})
+    held = bool(labels.get(LABEL_HOLD)) and not ended and (state.get("Health") or {}).get("Status") == "unhealthy"
+    return ContainerStatus(
+        id=str(answer["Id"]),
+        name=str(answer["Name"]).lstrip("/"),
+        phase=phase,
+        labels=labels,
+        exit_code=int(state["ExitCode"]) if ended else None,
+        oom_killed=bool(state["OOMKilled"]),
+        error=str(state["Error"]),
+        started_at=moment(str(state["StartedAt"])),
+        finished_at=moment(str(state["FinishedAt"])) if ended else None,
+        held=held,
+        held_code=_held_code(state["Health"]) if held else None,
+    )
+
+
+def _phase(state: Mapping[str, Any]) -> Phase:
+    """A start that is refused leaves an error and the code 128 in a container whose process never ran, and its removal
+    makes it `removing` or `dead` (Docker 20.10). Only what has run has ended."""
+    if str(state["Status"]) in RUNNING:
+        return Phase.RUNNING
+    return Phase.EXITED if moment(str(state["StartedAt"])) else Phase.CREATED
+
+
+def _held_code(health: Mapping[str, Any]) -> int | None:
+    """What the last look of the health check printed."""
+    said = str((health.get("Log") or [{}])[-1].get("Output", "")).strip()
+    return int(said) if re.fullmatch(r"\d{1,3}", said) else None
+
+
+def moment(text: str) -> datetime | None:
+    """2026-11-20T10:00:00.123456789Z; the engine writes the year 1 for "never"."""
+    match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", text)
+    if match is None or text.startswith("0001-"):
+        return None
+    whole, fraction, zone = match.groups()
+    return datetime.fromisoformat(f"{whole}.{(fraction or '0')[:6].ljust(6, '0')}{zone}").astimezone(UTC)

@@ -1,0 +1,189 @@
+"""Looks at every node: a list at once, then again whenever its engine reports an event, and every few seconds anyway.
+
+The list is the truth, events only say when to look. Two threads a node: one follows the events, one lists. A node
+that does not answer costs nobody else anything.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.conf import settings
+
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, EngineInfo, RuntimeFault
+from portal import clock
+from portal.kept import Kept
+
+LIST_EVERY = 5.0  # seconds between two looks without an event
+FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pauses then double up to LIST_EVERY
+LEAST_PAUSE = 0.01  # seconds between two looks however many events there are
+EVENT_WINDOW = 60.0  # seconds one event stream is followed before it is opened anew
+RETRY_EVERY = 2.0  # seconds between two tries at a node that does not answer
+OLD = timedelta(seconds=30)  # a look of this age says nothing any more: an engine that is silent is noticed in 15 s
+LONGEST_LOOK = 120.0  # seconds after which a thread that looks counts as stuck
+LONGEST_WINDOW = 240.0  # the same for one that follows events: a connection may take its time to break
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one node's engine said. A failed one keeps the containers of the last that did not. Times are those of
+    ``portal.clock.steady``."""
+
+    node: str
+    at: datetime  # before the list was asked for
+    reachable: bool
+    containers: dict[str, ContainerStatus] = field(default_factory=dict)  # by name
+    since: datetime | None = None  # when it stopped answering
+    reason: str = ""
+    info: EngineInfo | None = None  # of the first look after it began to answer
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A node to watch: where its engine is and, where that is known already, for how long it has not answered."""
+
+    endpoint: str
+    tls_dir: str = ""
+    silent_for: timedelta | None = field(default=None, compare=False)
+
+    def runtime(self) -> ContainerRuntime:
+        return engines.connect(self.endpoint, self.tls_dir or None)
+
+
+class Watcher:
+    """Watches one node from the first ``keep`` to ``stop``. ``look`` is the last Look, None before the first. It never
+    asks the database: a database that is away makes nobody blind."""
+
+    def __init__(self, node: str, watched: Watched, changed: Callable[[], None]) -> None:
+        self.node = node
+        self.watched = watched
+        self.look: Look | None = None
+        self._changed = changed
+        self._since = clock.steady() - watched.silent_for if watched.silent_for is not None else None
+        self._asked = False
+        self._pause = FIRST_PAUSE
+        self._wanted = threading.Event()
+        self._stopped = threading.Event()
+        self.threads = (
+            Kept(f"list-{node}", self._list, longest=LONGEST_LOOK),
+            Kept(f"follow-{node}", self._follow, longest=LONGEST_WINDOW),
+        )
+
+    def keep(self) -> None:
+        for thread in self.threads:
+            thread.keep()
+
+    def stop(self) -> None:
+        for thread in self.threads:
+            thread.stop()
+        self._stopped.set()
+        self._wanted.set()
+
+    def again(self) -> None:
+        """Look once more and tell, also when nothing is new: the caller needs a younger picture."""
+        self._asked = True
+        self._wanted.set()
+
+    def look_now(self, *, doubted: bool = False) -> Look:
+        """Ask the engine and keep what it says. ``doubted`` is that of ContainerRuntime.list."""
+        self.look = self._ask(doubted)
+        return self.look
+
+    def is_blind(self) -> bool:
+        """The last look is too old to say anything."""
+        return self.look is not None and clock.steady() - self.look.at > OLD
+
+    def _list(self) -> None:
+        """One look, and the pause after it. After each event the looks come at first quickly, then ever more slowly: an
+        engine tells of a container's end up to some 100 ms before its list does (measured on Docker 20.10)."""
+        self._wanted.clear()
+        asked, self._asked = self._asked, False
+        before, now = self.look, self.look_now(doubted=asked)
+        if asked or before is None or _told(before) != _told(now):
+            self._changed()
+        woken = self._wanted.wait(self._pause if now.reachable else RETRY_EVERY)
+        self._pause = FIRST_PAUSE if woken else min(LIST_EVERY, 2 * self._pause)
+        if woken:
+            self._stopped.wait(LEAST_PAUSE)
+
+    def _ask(self, doubted: bool) -> Look:
+        at, last = clock.steady(), self.look
+        try:
+            runtime = self.watched.runtime()
+            info = None if last is not None and last.reachable else runtime.info()
+            containers = {status.name: status for status in runtime.list(doubted=doubted) if _is_ours(status)}
+        except RuntimeFault as fault:
+            self._since = self._since or at
+            kept = last.containers if last is not None else {}
+            return Look(self.node, at, False, kept, self._since, fault.sentence)
+        self._since = None
+        return Look(self.node, at, True, containers, info=info)
+
+    def _follow(self) -> None:
+        """One window of the engine's events."""
+        try:
+            orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._wanted.set)
+        except RuntimeFault:
+            orderly = False
+        self._wanted.set()  # what happened between two streams was missed
+        if not orderly:
+            self._stopped.wait(RETRY_EVERY)
+
+
+class Watch:
+    """The watchers of all registered nodes. ``changed`` is called from their threads whenever there is news."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self._changed = changed
+        self._watchers: dict[str, Watcher] = {}
+
+    def keep_up(self, nodes: Mapping[str, Watched]) -> None:
+        """Watch exactly these nodes, each by threads that work."""
+        for name in [name for name, one in self._watchers.items() if nodes.get(name) != one.watched]:
+            self._watchers.pop(name).stop()
+        for name, watched in nodes.items():
+            if name not in self._watchers:
+                self._watchers[name] = Watcher(name, watched, self._changed)
+            self._watchers[name].keep()
+
+    def looks(self) -> dict[str, Look]:
+        """By node, those that still say something: of a node without one nothing is known."""
+        return {name: one.look for name, one in self._watchers.items() if one.look is not None and not one.is_blind()}
+
+    def blind(self) -> dict[str, float]:
+        """Nodes that nobody has looked at for too long, with the age of the last look in seconds."""
+        now = clock.steady()
+        return {
+            name: (now - one.look.at).total_seconds()
+            for name, one in self._watchers.items()
+            if one.look is not None and one.is_blind()
+        }
+
+    def oldest(self) -> float | None:
+        """Age in seconds of the oldest look; None when there is none."""
+        now = clock.steady()
+        return max(((now - one.look.at).total_seconds() for one in self._watchers.values() if one.look), default=None)
+
+    def threads(self) -> list[Kept]:
+        return [thread for one in self._watchers.values() for thread in one.threads]
+
+    def look_again(self, nodes: set[str]) -> None:
+        for name in nodes & self._watchers.keys():
+            self._watchers[name].again()
+
+    def stop(self) -> None:
+        self.keep_up({})
+
+
+def _is_ours(status: ContainerStatus) -> bool:
+    """Not another portal's that shares the engine, nor one that only bears a label like ours."""
+    return status.labels.get(LABEL_INSTANCE) == settings.INSTANCE
+
+
+def _told(look: Look) -> tuple[object, ...]:
+    """What the scheduler acts on: a look that says the same as the last wakes nobody."""
+    return look.reachable, {name: (status.id, status.phase, status.held) for name, status in look.containers.items()}

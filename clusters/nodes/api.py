@@ -1,0 +1,77 @@
+"""/api/v1/nodes: a thin skin over clusters.nodes.services. Writes are for admins; any user may look."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from clusters.models import Node
+from clusters.nodes import services
+from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, node_objects
+from clusters.nodes.shapes import NodeObject, NodeObjects
+from portal.auth import require_user
+from portal.errors import BadRequest
+from portal.openapi import Message, errors
+from portal.parsers import Json
+
+
+class NodeView(APIView):
+    parser_classes = [Json]
+
+
+class NodeList(NodeView):
+    @extend_schema(summary="All nodes, by name", responses=NodeObjects)
+    def get(self, request: Request) -> Response:
+        _reader(request)
+        return Response(node_objects(Node.objects.order_by("name")))
+
+    @extend_schema(summary="Register a node", request=NewNode, responses={201: NodeObject, **errors(409)})
+    def post(self, request: Request) -> Response:
+        node = services.register_node(request.user, _body(request), _ip(request))
+        return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
+
+
+class NodeDetail(NodeView):
+    @extend_schema(summary="One node", responses=NodeObject)
+    def get(self, request: Request, name: str) -> Response:
+        _reader(request)
+        return Response(node_objects([services.find_node(name)])[0])
+
+    @extend_schema(summary="Change what the body names", request=NodeChange, responses={200: NodeObject, **errors(409)})
+    def put(self, request: Request, name: str) -> Response:
+        node = services.change_node(request.user, name, _body(request), _ip(request))
+        return Response(node_objects([node])[0])
+
+    @extend_schema(summary="Remove a node that nothing runs on", responses={200: Message, **errors(409)})
+    def delete(self, request: Request, name: str) -> Response:
+        services.remove_node(request.user, name, _ip(request))
+        return Response({"message": f"node {name} removed"})
+
+
+class NodeStatusView(NodeView):
+    @extend_schema(summary="Activate, cordon or drain a node", request=NodeStatus, responses=NodeObject)
+    def put(self, request: Request, name: str) -> Response:
+        node = services.set_node_status(request.user, name, _body(request), _ip(request))
+        return Response(node_objects([node])[0])
+
+
+def _reader(request: Request) -> None:
+    if settings.ANONYMOUS_READ != "all":
+        require_user(request)
+
+
+def _body(request: Request) -> object:
+    """The JSON value that was sent. Permission comes first: what a guest sends is not even read."""
+    services.require_admin(request.user)
+    try:
+        return request.data
+    except RecursionError:
+        raise BadRequest("The body is nested too deep.") from None
+
+
+def _ip(request: Request) -> str | None:
+    return request.META.get("REMOTE_ADDR") or None

@@ -1,0 +1,68 @@
+"""The TLS keys of nodes: LONGSHORE_HOME/secrets/nodes/<name>/<version>/{ca,cert,key}.pem, folders 0700, files 0600.
+
+Every change of keys makes a new version folder, so a process with an open connection never reads half of each, and a
+runtime cached by its folder is never a stale one.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import ssl
+import tempfile
+from pathlib import Path
+
+from django.conf import settings
+
+from clusters.nodes.serializers import Tls
+from portal.errors import BadRequest
+
+
+def store(name: str, tls: Tls) -> str:
+    """The new folder. BadRequest when the texts are not a usable set of keys; then nothing stays on disk."""
+    parent = _root() / name
+    for folder in (_root().parent, _root(), parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=parent))
+    try:
+        for file, text in (("ca.pem", tls.ca), ("cert.pem", tls.cert), ("key.pem", tls.key)):
+            _write(folder / file, text)
+        _check(folder)
+    except BaseException:
+        forget(str(folder))
+        raise
+    return str(folder)
+
+
+def forget(tls_dir: str) -> None:
+    """Remove a folder that ``store`` made; any other (the admin's own certificates) is left alone."""
+    folder = Path(tls_dir)
+    if tls_dir and folder.parent.parent == _root():
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.parent.rmdir()
+        except OSError:
+            pass  # another version is in it
+
+
+def _root() -> Path:
+    return Path(settings.HOME) / "secrets" / "nodes"
+
+
+def _write(path: Path, text: str) -> None:
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(text.encode("utf-8", "surrogatepass"))
+
+
+def _check(folder: Path) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context.load_verify_locations(cafile=str(folder / "ca.pem"))
+    except (ssl.SSLError, ValueError):
+        raise BadRequest('"tls.ca" is not a certificate in PEM form.') from None
+    try:
+        # Without a password function OpenSSL would ask on the terminal for that of an encrypted key.
+        context.load_cert_chain(str(folder / "cert.pem"), str(folder / "key.pem"), password=lambda: "")
+    except (ssl.SSLError, ValueError, OSError):
+        message = '"tls.cert" and "tls.key" are not a certificate in PEM form and its key without a password.'
+        raise BadRequest(message) from None

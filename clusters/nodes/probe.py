@@ -1,0 +1,86 @@
+"""Asking an engine who it is before it becomes a node, within a deadline; and which address its host has."""
+
+from __future__ import annotations
+
+import queue
+import socket
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn, TypeVar
+from urllib.parse import urlsplit
+
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import EngineInfo, FaultReason, RuntimeFault
+from portal.errors import BadRequest
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+T = TypeVar("T")
+DEADLINE = 10.0  # seconds; a frozen host accepts the connection and then says nothing
+
+
+def probe(endpoint: str, tls_dir: str = "") -> EngineInfo:
+    """What the engine says of itself. BadRequest with the reason when it cannot be reached or cannot be a node."""
+    info = _ask(endpoint, tls_dir)
+    if info.swarm_worker:
+        raise BadRequest(
+            f"{endpoint} is a worker of a Docker Swarm, which also starts containers there."
+            " Take it out with `docker swarm leave` first."
+        )
+    if info.kubelet:
+        raise BadRequest(f"{endpoint} runs a kubelet, so Kubernetes hands out its GPUs too. It cannot be a node.")
+    return info
+
+
+def address_of(endpoint: str) -> str:
+    """Where peers reach the containers of the engine behind the endpoint, as far as the endpoint tells."""
+    host = urlsplit(endpoint).hostname
+    return primary_address() if host is None or host in LOOPBACK else host
+
+
+def primary_address() -> str:
+    """The address this host uses towards others (127.0.0.1 without a network). Connecting a UDP socket sends nothing:
+    the kernel only picks the route."""
+    for family, target in ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1")):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as probe_socket:
+                probe_socket.connect((target, 9))
+                return str(probe_socket.getsockname()[0])
+        except OSError:
+            continue
+    return "127.0.0.1"
+
+
+def within(seconds: float, ask: Callable[[], T]) -> T:
+    """What ``ask`` returns or raises; TimeoutError when it takes longer."""
+    answers: queue.Queue[Callable[[], T]] = queue.Queue()
+
+    def run() -> None:
+        try:
+            answer = ask()
+            answers.put(lambda: answer)
+        except Exception as error:  # handed to the caller, who knows which are faults and which are bugs
+            raised = error
+            answers.put(lambda: _raise(raised))
+
+    # A daemon: when the deadline has passed nobody waits for it, and it ends with the runtime's own time-outs.
+    threading.Thread(target=run, name="probe", daemon=True).start()
+    try:
+        return answers.get(timeout=seconds)()
+    except queue.Empty:
+        raise TimeoutError from None
+
+
+def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
+    try:
+        return within(DEADLINE, lambda: engines.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
+    except TimeoutError:
+        raise BadRequest(f"The Docker engine at {endpoint} does not answer within {DEADLINE:g} s.") from None
+    except RuntimeFault as fault:
+        told = fault.reason is FaultReason.UNREACHABLE  # those sentences name the endpoint themselves
+        said = fault.sentence if told else f"The engine at {endpoint} cannot be used: {fault.sentence}"
+        raise BadRequest(said) from None
+
+
+def _raise(error: Exception) -> NoReturn:
+    raise error

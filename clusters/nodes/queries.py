@@ -1,0 +1,158 @@
+"""Reads of nodes and what is taken on them."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+
+from django.conf import settings
+from django.db import connection
+from django.db.models import Count, Max, Sum
+from django.utils import timezone
+
+from clusters.models import Allocation, Node
+from clusters.nodes.refusals import marks_of
+from clusters.placement.fit import NodeView, in_force
+
+
+def load_nodes() -> list[NodeView]:
+    """All nodes by name, with allocations and what quarantine holds counted as taken, and the marks that count now."""
+    return in_force(Ledger().nodes(), timezone.now())
+
+
+def load_idle_nodes() -> list[NodeView]:
+    """All nodes by name as if nothing ran on them: what a job could get at best. One query."""
+    return [_view(node, 0, 0, set(), set()) for node in Node.objects.only(*_NODE).order_by("name")]
+
+
+# What a NodeView is made of. The scheduler compares these as the database has them, 1,000 rows in a few milliseconds,
+# and only a node that differs is read and decoded again.
+_NODE = (
+    "id",
+    "name",
+    "endpoint",
+    "tls_dir",
+    "address",
+    "cpus",
+    "memory_mb",
+    "gpus",
+    "port_from",
+    "port_to",
+    "fixed_ports",
+    "network",
+    "status",
+    "health",
+    "unreachable_since",
+    "held",
+    "images_at",
+    "marks",
+)
+_RAW_NODES = f"SELECT {', '.join(_NODE)} FROM {Node._meta.db_table} ORDER BY name"  # noqa: S608 - names of our own
+
+
+class Ledger:
+    """Nodes, and what is taken on them, kept from pass to pass: Allocation rows never change, so only the ids and the
+    rows not seen yet are read."""
+
+    def __init__(self) -> None:
+        self._raw: dict[int, tuple[object, ...]] = {}
+        self._nodes: dict[int, Node] = {}  # by id, in order of their names
+        self._rows: dict[int, tuple[int, int, int, tuple[str, ...], tuple[int, ...]]] = {}
+        self._of_node: dict[int, set[int]] = {}  # ids of rows
+        self._known: tuple[object, ...] = ()  # how many rows there are, and which
+        self._views: dict[int, NodeView] = {}  # dropped when the node or what is taken on it has changed
+
+    def registered(self) -> list[Node]:
+        """All nodes by name, as they are now; of their columns those a NodeView is made of."""
+        with connection.cursor() as cursor:
+            cursor.execute(_RAW_NODES)
+            raw = {row[0]: row for row in cursor.fetchall()}
+        changed = [id for id, row in raw.items() if self._raw.get(id) != row]
+        for start in range(0, len(changed), 500):
+            for node in Node.objects.only(*_NODE, "images").filter(id__in=changed[start : start + 500]):
+                self._nodes[node.pk] = node
+        for id in [*changed, *(self._raw.keys() - raw.keys())]:
+            self._views.pop(id, None)
+        self._raw = {id: row for id, row in raw.items() if id in self._nodes}
+        self._nodes = {id: self._nodes[id] for id in self._raw}
+        return list(self._nodes.values())
+
+    def nodes(self, *, with_held: bool = True) -> list[NodeView]:
+        """``with_held``: count as taken what quarantine held when the scheduler last wrote it down."""
+        nodes = self.registered()
+        self._refresh()
+        for node in nodes:
+            if node.pk not in self._views:
+                rows = [self._rows[id] for id in self._of_node.get(node.pk, ())]
+                self._views[node.pk] = _view(
+                    node,
+                    sum(row[1] for row in rows),
+                    sum(row[2] for row in rows),
+                    {gpu for row in rows for gpu in row[3]},
+                    {port for row in rows for port in row[4]},
+                )
+        views = [self._views[node.pk] for node in nodes]
+        return [_and_held(view, node) for view, node in zip(views, nodes, strict=True)] if with_held else views
+
+    def _refresh(self) -> None:
+        """Ids only grow, so another set of rows has another count, sum or last one."""
+        known = Allocation.objects.aggregate(n=Count("id"), last=Max("id"), all=Sum("id"))
+        if (found := tuple(known.values())) == self._known:
+            return
+        self._known = found
+        ids = set(Allocation.objects.values_list("id", flat=True))
+        for id in self._rows.keys() - ids:
+            self._forget(id)
+        missing = sorted(ids - self._rows.keys())
+        if not missing:
+            return
+        new = Allocation.objects.filter(id__gte=missing[0]).values_list(
+            "id", "node_id", "cpus", "memory_mb", "gpu_ids", "ports"
+        )
+        for id, node_id, cpus, memory, gpus, ports in new:
+            self._rows[id] = node_id, cpus, memory, tuple(gpus), tuple(ports)
+            self._of_node.setdefault(node_id, set()).add(id)
+            self._views.pop(node_id, None)
+
+    def _forget(self, id: int) -> None:
+        node_id = self._rows.pop(id)[0]
+        self._of_node[node_id].discard(id)
+        self._views.pop(node_id, None)
+
+
+def _and_held(view: NodeView, node: Node) -> NodeView:
+    if not node.held:
+        return view
+    gpus, ports = node.held.get("gpus", ()), node.held.get("ports", ())
+    return replace(view, used_gpus=view.used_gpus.union(gpus), used_ports=view.used_ports.union(ports))
+
+
+def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]) -> NodeView:
+    why_not = _why_not(node)
+    return NodeView(
+        name=node.name,
+        address=node.address,
+        cpus=node.cpus,
+        memory_mb=node.memory_mb,
+        gpus=tuple((gpu["id"], gpu.get("type", "")) for gpu in node.gpus),
+        port_from=node.port_from,
+        port_to=node.port_to,
+        network=node.network,
+        fixed_ports=(*((first, last) for first, last in node.fixed_ports), *settings.FIXED_PORTS),
+        offered=not why_not,
+        why_not=why_not,
+        used_cpus=cpus,
+        used_memory_mb=memory_mb,
+        used_gpus=frozenset(gpus),
+        used_ports=frozenset(ports),
+        held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
+        images=frozenset(map(sys.intern, node.images)),
+        marks=marks_of(node.marks),
+    )
+
+
+def _why_not(node: Node) -> str:
+    if node.health != Node.Health.READY:
+        since = node.unreachable_since
+        return f"unreachable since {timezone.localtime(since):%H:%M}" if since else "unreachable"
+    return "" if node.status == Node.Status.ACTIVE else str(node.status)

@@ -1,0 +1,298 @@
+"""Every write to nodes: who may, whether it makes sense, the row, its audit record, and the wake-up that follows.
+
+An ``ssh://`` endpoint uses the keys, known_hosts and config in ~/.ssh of the user that Longshore runs as: put the
+host's key there first. A ``tcp://`` endpoint needs ``tls``. Engines are asked outside any
+transaction, within a deadline.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.contrib.auth.models import AnonymousUser
+from django.db import IntegrityError, connection, transaction
+from django.db.models import ProtectedError, Q
+from django.utils import timezone
+
+from clusters.engines import schemes as engines
+from clusters.engines.runtime import EngineInfo, RuntimeFault
+from clusters.models import Node
+from clusters.nodes import keys as node_keys
+from clusters.nodes import refusals, survey
+from clusters.nodes.gpus import find_gpus
+from clusters.nodes.probe import LOOPBACK, address_of, probe, within
+from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, check_endpoint, read
+from portal import wake
+from portal.env import text
+from portal.errors import BadRequest, ConflictNode, Forbidden, NoNode, Unauthorized
+from portal.models import AuditEvent, User
+
+Actor = User | AnonymousUser
+LOCAL = "local"
+FIRST_START = "first start"  # actor of what Longshore does by itself then
+
+
+def register_node(actor: Actor, data: object, ip: str | None = None) -> Node:
+    """POST /nodes. BadRequest for a bad body or an engine that cannot be reached, ConflictNode for a known one."""
+    who = require_admin(actor)
+    body = read(NewNode, data)
+    if Node.objects.filter(name=body.name).exists():
+        raise ConflictNode(f"A node with the name {body.name} exists already.")
+    tls_dir = _keys(body.name, body.endpoint, body)
+    try:
+        info = probe(body.endpoint, tls_dir)
+        node = Node(name=body.name, endpoint=body.endpoint, tls_dir=tls_dir, address=address_of(body.endpoint))
+        node.gpus = find_gpus() if body.endpoint.startswith("unix:") and body.declared_gpus() is None else []
+        _take_engine(node, info)
+        node.cpus, node.memory_mb = info.cpus, info.memory_mb
+        _take_body(node, body)
+        _refuse_known_engine(node)  # before anything is done there
+        _survey(node)
+        return _create(node, who, ip)
+    except BaseException:
+        node_keys.forget(tls_dir)
+        raise
+
+
+def change_node(actor: Actor, name: str, data: object, ip: str | None = None) -> Node:
+    """PUT /nodes/:name: what the body names is changed, the rest stays. A total may shrink below what is in use: only
+    new placements see it. The engine is asked again when ``endpoint`` or ``tls`` is given."""
+    who = require_admin(actor)
+    node = find_node(name)
+    body = read(NodeChange, data)
+    if body.name is not None and body.name != name:
+        raise BadRequest("A node keeps its name, since jobs refer to it. Delete it and register it again.")
+    if body.endpoint is None and body.tls is None:
+        return _surveyed(_change(node, body, None, node.tls_dir, who, ip), body)
+    endpoint = body.endpoint or node.endpoint
+    tls_dir = _keys(name, endpoint, body, node)
+    try:
+        changed = _change(node, body, probe(endpoint, tls_dir), tls_dir, who, ip)
+    except BaseException:
+        if tls_dir != node.tls_dir:
+            node_keys.forget(tls_dir)
+        raise
+    if tls_dir != node.tls_dir:
+        node_keys.forget(node.tls_dir)
+    return _surveyed(changed, body)
+
+
+def set_node_status(actor: Actor, name: str, data: object, ip: str | None = None) -> Node:
+    """PUT /nodes/:name/status. Nothing new is placed on a cordoned or draining node."""
+    who = require_admin(actor)
+    find_node(name)
+    body = read(NodeStatus, data)
+    with transaction.atomic():
+        node = find_node(name, lock=True)
+        before, node.status = node.status, body.nodeStatus
+        node.save(update_fields=["status", "updated_at"])
+        _record(who, "node status set", node, ip, {"from": before, "to": node.status})
+    return node
+
+
+def remove_node(actor: Actor, name: str, ip: str | None = None) -> None:
+    """DELETE /nodes/:name. ConflictNode while tasks hold something on it."""
+    who = require_admin(actor)
+    try:
+        with transaction.atomic():
+            node = find_node(name, lock=True)
+            if count := node.allocations.count():
+                raise ConflictNode(_in_use(node, count))
+            _record(who, "node removed", node, ip, {"endpoint": node.endpoint})
+            node.delete()
+    except (ProtectedError, IntegrityError):  # a task was placed on it this very moment
+        raise ConflictNode(_in_use(node, node.allocations.count())) from None
+    node_keys.forget(node.tls_dir)
+
+
+def register_local_node() -> Node | None:
+    """Make the engine of DOCKER_HOST node ``local``; None when there is any node already. BadRequest says in a plain
+    sentence why that engine cannot be one."""
+    if Node.objects.exists():
+        return None
+    endpoint, tls_dir = _local_endpoint()
+    info = probe(endpoint, tls_dir)
+    node = Node(name=LOCAL, endpoint=endpoint, tls_dir=tls_dir, address=address_of(endpoint))
+    node.gpus = find_gpus() if endpoint.startswith("unix:") else []
+    _take_engine(node, info)
+    node.cpus, node.memory_mb = info.cpus, info.memory_mb
+    try:
+        return _create(node, FIRST_START, None)
+    except ConflictNode:  # another process of a first start was quicker
+        return None
+
+
+def require_admin(actor: Actor) -> str:
+    """The admin's name, or Unauthorized (401), or Forbidden (403)."""
+    if not isinstance(actor, User):
+        raise Unauthorized()
+    if not actor.is_admin:
+        raise Forbidden("Non-admin is not allowed to do this operation.")
+    return actor.username
+
+
+def find_node(name: str, *, lock: bool = False) -> Node:
+    """The node, or NoNode (404)."""
+    nodes = Node.objects.select_for_update() if lock else Node.objects.all()
+    try:
+        return nodes.get(name=name)
+    except (Node.DoesNotExist, ValueError):  # ValueError: PostgreSQL takes no NUL
+        raise NoNode(f"Node {name} is not found.") from None
+
+
+def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -> str:
+    """The folder of the keys that the endpoint is reached with; "" where none are needed."""
+    if not endpoint.startswith("tcp:"):
+        if body.tls is not None:
+            raise BadRequest('"tls" belongs to a tcp:// endpoint.')
+        return ""
+    if body.tls is not None:
+        return node_keys.store(name, body.tls)
+    if old is not None and old.tls_dir:
+        return old.tls_dir
+    if urlsplit(endpoint).hostname in LOOPBACK:
+        return ""  # a forwarded port, which only this host reaches
+    raise BadRequest(
+        '"tls" is required for a tcp:// endpoint: an engine without it gives root on its host to anyone who reaches it.'
+    )
+
+
+def _take_engine(node: Node, info: EngineInfo) -> None:
+    node.engine_id, node.docker_version = info.engine_id, info.version
+    node.last_seen_at = timezone.now()
+
+
+def _take_body(node: Node, body: NodeChange) -> None:
+    gpus = body.declared_gpus()
+    if gpus is None and body.gpuType is not None:
+        gpus = [{"id": gpu["id"], "type": body.gpuType} for gpu in node.gpus]
+    if body.portRange is not None:
+        node.port_from, node.port_to = body.portRange
+    if body.fixedPorts is not None:
+        node.fixed_ports = body.fixedPorts
+    given: dict[str, Any] = {
+        "address": body.address,
+        "cpus": body.cpuNumber,
+        "memory_mb": body.memoryMB,
+        "gpus": gpus,
+        "network": body.network,
+        "labels": body.labels,
+    }
+    for field, value in given.items():
+        if value is not None:
+            setattr(node, field, value)
+
+
+def _survey(node: Node) -> None:
+    """What the new node has, and whether it keeps its promises."""
+    if looked := _look_into(node):
+        now = timezone.now()
+        node.images, node.images_at, node.surveyed_at = sorted(looked[0]), now, now
+        node.marks = refusals.tried({}, looked[1], now)
+
+
+def _surveyed(node: Node, body: NodeChange) -> Node:
+    """The node after a trial of what was changed."""
+    if not body.model_fields_set & {"endpoint", "tls", "gpus", "gpuNumber", "network"}:
+        return node
+    if looked := _look_into(node):
+        survey.keep(node, *looked)
+    return find_node(node.name)
+
+
+def _look_into(node: Node) -> tuple[frozenset[str], dict[str, str]] | None:
+    """None when it cannot be done now: the scheduler has it done again."""
+    try:
+        runtime = engines.connect(node.endpoint, node.tls_dir or None)
+        return within(survey.PATIENCE, lambda: survey.look_into(node, runtime, with_trial=True))
+    except (RuntimeFault, TimeoutError):
+        return None
+
+
+def _create(node: Node, who: str, ip: str | None) -> Node:
+    try:
+        with transaction.atomic():
+            _one_writer()
+            _refuse_known_engine(node)
+            node.save(force_insert=True)
+            _record(who, "node registered", node, ip, _summary(node))
+    except IntegrityError:
+        raise ConflictNode(f"A node with the name {node.name} exists already.") from None
+    return node
+
+
+def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, who: str, ip: str | None) -> Node:
+    fields = ["address", "cpus", "memory_mb", "gpus", "port_from", "port_to", "fixed_ports", "network", "labels"]
+    fields.append("updated_at")
+    with transaction.atomic():
+        _one_writer()
+        node = find_node(old.name, lock=True)
+        if info is not None:
+            _move(node, body, info, tls_dir)
+            fields += ["endpoint", "tls_dir", "engine_id", "docker_version", "last_seen_at"]
+        _take_body(node, body)
+        node.save(update_fields=fields)  # never health or held: those are the scheduler's
+        _record(who, "node changed", node, ip, _summary(node) | {"fields": sorted(body.model_fields_set)})
+    return node
+
+
+def _move(node: Node, body: NodeChange, info: EngineInfo, tls_dir: str) -> None:
+    """Reach the node another way. While tasks run on it the engine behind must stay the same one."""
+    if info.engine_id != node.engine_id and (count := node.allocations.count()):
+        raise ConflictNode(f"{body.endpoint or node.endpoint} is another engine. {_in_use(node, count)}")
+    if body.endpoint is not None and body.endpoint != node.endpoint and body.address is None:
+        node.address = address_of(body.endpoint)
+    node.endpoint, node.tls_dir = body.endpoint or node.endpoint, tls_dir
+    _take_engine(node, info)
+    _refuse_known_engine(node)
+
+
+def _refuse_known_engine(node: Node) -> None:
+    same = Q(endpoint=node.endpoint) | (Q(engine_id=node.engine_id) if node.engine_id else Q(pk__in=[]))
+    twin = Node.objects.filter(same).exclude(pk=node.pk).first()
+    if twin is None:
+        return
+    hint = ""
+    if twin.endpoint != node.endpoint:
+        hint = (
+            " If they are two hosts, one is a copy of the other: remove its /var/lib/docker/engine-id"
+            " or /etc/docker/key.json and restart Docker there."
+        )
+    raise ConflictNode(f"The engine at {node.endpoint} is node {twin.name} already.{hint}")
+
+
+def _one_writer() -> None:
+    """No unique column can say "one engine, one node", so writers take turns. SQLite has one writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f'LOCK TABLE "{Node._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE')
+
+
+def _in_use(node: Node, count: int) -> str:
+    tasks = "1 task runs" if count == 1 else f"{count} tasks run"
+    return f"{tasks} on node {node.name}. Cordon the node, stop their jobs or wait until they end, then try again."
+
+
+def _summary(node: Node) -> dict[str, Any]:
+    return {"endpoint": node.endpoint, "cpus": node.cpus, "memoryMB": node.memory_mb, "gpus": len(node.gpus)}
+
+
+def _record(who: str, action: str, node: Node, ip: str | None, data: dict[str, Any]) -> None:
+    AuditEvent.objects.create(actor=who, action=action, object=node.name, ip=ip, data=data)
+    wake.notify("scheduler")
+    wake.notify("pages")
+
+
+def _local_endpoint() -> tuple[str, str]:
+    """DOCKER_HOST (a bare path is a unix socket) and, for tcp, the folder of DOCKER_CERT_PATH."""
+    given = str(settings.DOCKER_HOST)
+    endpoint = f"unix://{given}" if given.startswith("/") else given
+    try:
+        check_endpoint(endpoint)
+    except ValueError as error:
+        raise BadRequest(f"DOCKER_HOST is {given!r}; it {error}.") from None
+    certificates = text("DOCKER_CERT_PATH", "") if endpoint.startswith("tcp:") else ""
+    return endpoint, str(Path(certificates).absolute()) if certificates else ""

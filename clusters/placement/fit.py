@@ -1,0 +1,390 @@
+"""Which task goes where. Pure: values in, decisions out; the same input gives the same answer.
+
+``Room`` is the free space of one pass: it places whole gangs, or nothing of them. Why a gang does not fit is told by
+``clusters.placement.blockers`` with the same checks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from clusters.engines.image_names import registry_of
+
+
+@dataclass(frozen=True, slots=True)
+class PortDemand:
+    label: str
+    begin_at: int  # 0: any free ports of the node's range
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What one task needs on one node."""
+
+    task: str  # "worker-1", for sentences
+    role: str
+    index: int
+    cpus: int
+    memory_mb: int
+    gpus: int
+    gpu_type: str  # "" = any
+    ports: tuple[PortDemand, ...] = ()
+    image: str = ""  # as image_names.canonical writes it
+
+
+MARK_LASTS = timedelta(minutes=5)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a node was seen not to do. Tasks that need it are not placed there until the mark is lifted or lapses."""
+
+    kind: str  # gpus: hand out GPUs · pull: get images from the registry ``what`` · start: start any · portal: reach it
+    sentence: str
+    what: str = ""
+    until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeView:
+    """One node: what it has, what is taken (allocations and what quarantine holds), and whether it is offered."""
+
+    name: str
+    address: str
+    cpus: int
+    memory_mb: int
+    gpus: tuple[tuple[str, str], ...]  # (id, type)
+    port_from: int
+    port_to: int
+    network: str = "host"
+    fixed_ports: tuple[tuple[int, int], ...] = ()  # beside that range: what a config may ask for by number
+    offered: bool = True
+    why_not: str = ""  # "unreachable since 14:21" | "cordoned"
+    used_cpus: int = 0
+    used_memory_mb: int = 0
+    used_gpus: frozenset[str] = frozenset()
+    used_ports: frozenset[int] = frozenset()
+    held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # of quarantine, as last written down
+    images: frozenset[str] = frozenset()  # those it is known to have, in canonical names
+    marks: tuple[Mark, ...] = ()
+
+    def gives(self, port: PortDemand) -> bool:
+        """Whether a config may ask for exactly these ports here."""
+        ranges = ((self.port_from, self.port_to), *self.fixed_ports)
+        return all(any(first <= number <= last for first, last in ranges) for number in ports_of(port))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where one task goes. ``ports`` by label."""
+
+    role: str
+    index: int
+    node: str
+    address: str
+    gpu_ids: tuple[str, ...]
+    ports: dict[str, list[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocker:
+    """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
+    fits somewhere but not all at once), marked (the node refused the like of it), queue, vc_stopped, failed (an earlier
+    attempt), delay, never."""
+
+    kind: str
+    sentence: str
+    need: str = ""
+    have: str = ""
+    node: str = ""
+    until: str = ""
+
+
+Likeness = tuple[int, int, int, tuple[str, ...]]
+
+
+class Free:
+    """What is free on one node, changed as tasks are put there."""
+
+    __slots__ = ("cpus", "gpus", "memory_mb", "node", "ports")
+
+    def __init__(self, node: NodeView, *, empty: bool = False) -> None:
+        """``empty``: as if nothing ran on the node."""
+        self.node = node
+        if empty:
+            self.cpus, self.memory_mb, self.gpus, self.ports = node.cpus, node.memory_mb, list(node.gpus), set[int]()
+            return
+        self.cpus = node.cpus - node.used_cpus
+        self.memory_mb = node.memory_mb - node.used_memory_mb
+        self.gpus = [gpu for gpu in node.gpus if gpu[0] not in node.used_gpus]
+        self.ports = set(node.used_ports)  # the taken ones
+
+    def free_gpus(self, gpu_type: str) -> int:
+        return len(self.gpus) if not gpu_type else sum(kind == gpu_type for _, kind in self.gpus)
+
+    def fits(self, demand: Demand) -> bool:
+        return self.has_room(demand) and self.has_ports(demand.ports)
+
+    def has_room(self, demand: Demand) -> bool:
+        return (
+            demand.cpus <= self.cpus
+            and demand.memory_mb <= self.memory_mb
+            and (not demand.gpus or demand.gpus <= self.free_gpus(demand.gpu_type))
+        )
+
+    def likeness(self) -> Likeness:
+        """Nodes with the same one are as good as each other, but for ports."""
+        return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus)
+
+    def has_ports(self, ports: Iterable[PortDemand]) -> bool:
+        return all(not port.begin_at or self._has_exactly(port) for port in ports) and (
+            self.free_port_count() >= sum(port.number for port in ports if not port.begin_at)
+        )
+
+    def _has_exactly(self, port: PortDemand) -> bool:
+        return self.ports.isdisjoint(ports_of(port)) and self.node.gives(port)
+
+    def free_port_count(self) -> int:
+        return self.node.port_to - self.node.port_from + 1 - len(self.ports)  # at worst: all taken ones are in range
+
+    def put(self, demand: Demand, salt: int) -> Place:
+        chosen = sorted((gpu for gpu in self.gpus if demand.gpu_type in ("", gpu[1])), key=_gpu_order)[: demand.gpus]
+        place = Place(
+            role=demand.role,
+            index=demand.index,
+            node=self.node.name,
+            address=self.node.address,
+            gpu_ids=tuple(id for id, _ in chosen),
+            ports=self._take_ports(demand.ports, salt),
+        )
+        self.cpus -= demand.cpus
+        self.memory_mb -= demand.memory_mb
+        self.gpus = [gpu for gpu in self.gpus if gpu not in chosen]
+        return place
+
+    def take_back(self, demand: Demand, place: Place) -> None:
+        self.cpus += demand.cpus
+        self.memory_mb += demand.memory_mb
+        back = {gpu[0] for gpu in self.gpus} | set(place.gpu_ids)
+        self.gpus = [gpu for gpu in self.node.gpus if gpu[0] in back]
+        for ports in place.ports.values():
+            self.ports.difference_update(ports)
+
+    def _take_ports(self, demands: Iterable[PortDemand], salt: int) -> dict[str, list[int]]:
+        """Fixed ones first, so that no free choice takes them. Free ones start at a place of the job's own: the next
+        job does not get a port that the last one has just let go."""
+        taken: dict[str, list[int]] = {}
+        for demand in sorted(demands, key=lambda port: not port.begin_at):
+            taken[demand.label] = list(ports_of(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
+            self.ports.update(taken[demand.label])
+        return taken
+
+    def _free_ports(self, number: int, salt: int) -> list[int]:
+        first, span = self.node.port_from, self.node.port_to - self.node.port_from + 1
+        found: list[int] = []
+        for step in range(span):
+            if len(found) == number:
+                break
+            port = first + (salt * 7919 + step) % span
+            if port not in self.ports:
+                found.append(port)
+        return found
+
+
+class Room:
+    """The free space of all offered nodes during one pass; each gang placed makes it smaller.
+
+    Nodes that are alike are kept in one group, and groups on shelves by their number of free GPUs: a search goes from
+    the fullest nodes that could do to emptier ones, and looks at a handful of groups and not at every node.
+    """
+
+    # Groups looked at by one search before it gives up: it ends in milliseconds also when much nearly fits.
+    EFFORT = 5_000
+
+    def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
+        self._shelves: dict[int, dict[Likeness, list[Free]]] = {}  # each group by name: no history shows
+        self._effort = 0
+        self._nodes = [node for node in nodes if node.offered]
+        self._marked = [node for node in self._nodes if node.marks]
+        self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
+        for node in self._nodes:
+            self._join(Free(node, empty=empty))
+
+    def place(
+        self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset()
+    ) -> list[Place] | None:
+        """Places for all demands, in their order, or None and nothing is taken. Nodes that have a task's image come
+        first, and those to ``avoid`` last."""
+        if not self._could(demands):
+            return None
+        order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
+        found = self._search([demands[at] for at in order], salt, avoid)
+        if found is None:
+            return None
+        by_order = dict(zip(order, found, strict=True))
+        return [by_order[at][1] for at in range(len(demands))]
+
+    def _could(self, demands: Sequence[Demand]) -> bool:
+        """A quick no: for each shape alone, the nodes together must have room for all its tasks."""
+        shapes: dict[tuple[object, ...], tuple[Demand, int]] = {}
+        for demand in demands:
+            key = (demand.role, demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type)
+            shapes[key] = (demand, shapes[key][1] + 1 if key in shapes else 1)
+        return all(self._has_room_for(number, shape) for shape, number in shapes.values())
+
+    def _has_room_for(self, number: int, shape: Demand) -> bool:
+        for gpus, shelf in self._shelves.items():
+            if gpus < shape.gpus:
+                continue
+            for group in shelf.values():
+                free = group[0]
+                if free.has_room(shape):
+                    number -= len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
+                    if number <= 0:
+                        return True
+        return False
+
+    def _search(self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]) -> list[tuple[Free, Place]] | None:
+        """Depth first, tightest node first. The first way down is the usual best fit; going back finds the packings
+        that it misses, within EFFORT."""
+        done: list[tuple[Free, Place]] = []
+        choices: list[Iterator[Free]] = []
+        self._effort = self.EFFORT + 10 * len(demands)
+        while len(done) < len(demands):
+            if len(choices) == len(done):  # a demand reached for the first time on this path
+                choices.append(self._candidates(demands[len(done)], avoid))
+            best = next(choices[-1], None)
+            if best is not None:
+                done.append(self._put(best, demands[len(done)], salt))
+                continue
+            choices.pop()
+            if not done:
+                return None
+            self._take_back(*done.pop(), demands[len(done)])
+            if self._effort <= 0:
+                choices[-1] = iter(())
+        return done
+
+    def _candidates(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Free]:
+        """One node of each group where it fits, the best first. Between two of them the room is as it was."""
+        for is_wanted in self._tiers(demand, avoid):
+            for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
+                shelf = self._shelves[gpus]
+                self._effort -= len(shelf)
+                fitting = (
+                    next((free for free in group if is_wanted(free.node.name) and free.has_ports(demand.ports)), None)
+                    for group in shelf.values()
+                    if group[0].has_room(demand)
+                )
+                yield from sorted(
+                    filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name)
+                )[::-1]
+
+    def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
+        """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
+        barred = {node.name for node in self._marked if bars(node, demand)}
+        last = avoid - barred
+        best = self._with_image(demand.image) - last - barred
+        if best:
+            yield best.__contains__
+        others = best | last | barred
+        yield (lambda name: name not in others) if others else _any
+        if last:
+            yield last.__contains__
+
+    def _with_image(self, image: str) -> frozenset[str]:
+        if image not in self._having:
+            self._having[image] = frozenset(node.name for node in self._nodes if image in node.images)
+        return self._having[image]
+
+    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Place]:
+        self._leave(free)
+        place = free.put(demand, salt)
+        self._join(free)
+        return free, place
+
+    def _take_back(self, free: Free, place: Place, demand: Demand) -> None:
+        self._leave(free)
+        free.take_back(demand, place)
+        self._join(free)
+
+    def _join(self, free: Free) -> None:
+        shelf = self._shelves.setdefault(len(free.gpus), {})
+        insort(shelf.setdefault(free.likeness(), []), free, key=_name)
+
+    def _leave(self, free: Free) -> None:
+        shelf, likeness = self._shelves[len(free.gpus)], free.likeness()
+        group = shelf[likeness]
+        del group[bisect_left(group, _name(free), key=_name)]
+        if not group:
+            del shelf[likeness]
+
+
+def bars(node: NodeView, demand: Demand) -> Mark | None:
+    """The mark that keeps the task off the node."""
+    return next((mark for mark in node.marks if _concerns(mark, node, demand)), None)
+
+
+def in_force(nodes: Iterable[NodeView], now: datetime) -> list[NodeView]:
+    """The nodes without the marks that have lapsed."""
+    return [
+        replace(node, marks=tuple(mark for mark in node.marks if counts(mark, now))) if node.marks else node
+        for node in nodes
+    ]
+
+
+def counts(mark: Mark, now: datetime) -> bool:
+    """Whether it has not lapsed. Should the clock have been set back, it counts no longer than it may last."""
+    return mark.until is None or now < mark.until <= now + MARK_LASTS
+
+
+def _concerns(mark: Mark, node: NodeView, demand: Demand) -> bool:
+    match mark.kind:
+        case "gpus":
+            return demand.gpus > 0
+        case "pull":
+            return demand.image not in node.images and registry_of(demand.image) == mark.what
+        case _:
+            return mark.kind == "start"
+
+
+def _any(_: str) -> bool:
+    return True
+
+
+def _name(free: Free) -> str:
+    return free.node.name
+
+
+def idle(node: NodeView) -> NodeView:
+    """The node as if nothing ran on it, it were offered, and it refused nothing."""
+    return replace(
+        node, offered=True, marks=(), used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
+    )
+
+
+def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
+    """How many tasks of this shape fit into so much room; 1 at most where a fixed port is asked for."""
+    if any(port.begin_at for port in shape.ports):
+        return 1
+    most = min(
+        cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000
+    )
+    return min(most, gpus // shape.gpus) if shape.gpus else most
+
+
+def ports_of(port: PortDemand) -> range:
+    return range(port.begin_at, port.begin_at + port.number)
+
+
+def _size(demand: Demand) -> tuple[int, int, int, bool]:
+    return demand.gpus, demand.cpus, demand.memory_mb, any(port.begin_at for port in demand.ports)
+
+
+def _gpu_order(gpu: tuple[str, str]) -> tuple[str, int, str]:
+    id, kind = gpu
+    return kind, int(id) if id.isdigit() else 1_000_000, id

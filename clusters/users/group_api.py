@@ -1,0 +1,93 @@
+"""``/group`` (v1 contract, 3.10): users read, admins write."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from clusters.users import bodies, groups, shapes
+from clusters.users.api_v2 import NON_ADMIN
+from portal.auth import require_user
+from portal.errors import Forbidden
+from portal.models import User
+from portal.openapi import Message, errors
+from portal.v1 import V1View, ip_of, said
+
+
+class Groups(V1View):
+    @extend_schema(summary="All groups", responses=shapes.GroupObjects)
+    def get(self, request: Request) -> Response:
+        require_user(request)
+        return Response([group_object(record) for record in groups.load_groups()])
+
+    @extend_schema(summary="Make a group", request=shapes.NewGroup, responses={201: Message, **errors(409)})
+    def post(self, request: Request) -> Response:
+        user = require_user(request)
+        name, description, external, extension = bodies.new_group(request)
+        more: dict[str, Any] = {"description": description, "external_name": external, "extension": extension}
+        groups.create_group(_admin(user), name, **more, ip=ip_of(request))
+        return said("group is created successfully")
+
+
+class OneGroup(V1View):
+    @extend_schema(summary="One group", responses=shapes.GroupObject)
+    def get(self, request: Request, group: str) -> Response:
+        require_user(request)
+        return Response(group_object(groups.find_group(group)))
+
+    @extend_schema(summary="Remove a group", responses={200: Message})
+    def delete(self, request: Request, group: str) -> Response:
+        groups.delete_group(_admin(require_user(request)), group, ip=ip_of(request))
+        return said("group is removed successfully", 200)
+
+
+class GroupUsers(V1View):
+    @extend_schema(summary="Who is in a group", responses={200: shapes.GroupMembers, **errors(403)})
+    def get(self, request: Request, group: str) -> Response:
+        found = groups.members(_admin(require_user(request)), group)
+        return Response([{"username": name, "clusterAdmin": admin} for name, admin in found])
+
+
+class GroupExtension(V1View):
+    @extend_schema(summary="Merge into a group's extension", request=shapes.ExtensionChange, responses={201: Message})
+    def put(self, request: Request, group: str) -> Response:
+        user = require_user(request)
+        extension = bodies.extension_put(request)
+        groups.change_group(_admin(user), group, extension=extension, ip=ip_of(request))
+        return said("update group extension data successfully.")
+
+
+class GroupDescription(V1View):
+    @extend_schema(summary="Describe a group", request=shapes.Description, responses={201: Message})
+    def put(self, request: Request, group: str) -> Response:
+        user = require_user(request)
+        text = bodies.text_put(request, "description")
+        groups.change_group(_admin(user), group, description=text, ip=ip_of(request))
+        return said("update group description data successfully.")
+
+
+class GroupExternalName(V1View):
+    @extend_schema(summary="What a group is called elsewhere", request=shapes.ExternalName, responses={201: Message})
+    def put(self, request: Request, group: str) -> Response:
+        user = require_user(request)
+        text = bodies.text_put(request, "externalName")
+        groups.change_group(_admin(user), group, external_name=text, ip=ip_of(request))
+        return said("update group externalNameData data successfully.")
+
+
+def group_object(record: groups.GroupRecord) -> dict[str, Any]:
+    return {
+        "groupname": record.name,
+        "description": record.description,
+        "externalName": record.external_name,
+        "extension": record.extension,
+    }
+
+
+def _admin(user: User) -> User:
+    if not user.is_admin:
+        raise Forbidden(NON_ADMIN)
+    return user

@@ -1,0 +1,111 @@
+"""What has to hold before an account changes. Each raises the error that says what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
+from django.db.models import Q
+
+from clusters.models import VcGrant, VirtualCluster
+from clusters.nodes.services import Actor
+from clusters.users.queries import DEFAULT_VC, in_order, live_work
+from portal.errors import (
+    BadRequest,
+    ConflictUser,
+    Forbidden,
+    MissingUser,
+    RemoveAdmin,
+    Unauthorized,
+    UnknownVirtualCluster,
+)
+from portal.models import USERNAME, User
+
+NON_ADMIN = "Non-admin is not allowed to do this operation."
+LONGEST_PASSWORD = 1024
+
+
+def require_self_or_admin(actor: Actor, username: str) -> User:
+    """The actor, or Unauthorized, or Forbidden."""
+    if not isinstance(actor, User):
+        raise Unauthorized
+    if not actor.is_admin and actor.username != username:
+        raise Forbidden(NON_ADMIN)
+    return actor
+
+
+def find_user(username: str, *, lock: bool = False) -> User:
+    """The user, or MissingUser. ``lock`` inside a transaction only."""
+    if "\x00" in username:
+        raise MissingUser(f"User {username} not found.")
+    if lock:  # with all admins and in one order, or two admins who change each other wait for ever
+        rows = User.objects.select_for_update().filter(Q(username=username) | Q(is_admin=True)).order_by("pk")
+        user = next((row for row in rows if row.username == username), None)
+    else:
+        user = User.objects.filter(username=username).first()
+    if user is None:
+        raise MissingUser(f"User {username} not found.")
+    return user
+
+
+def check_username(username: str) -> None:
+    try:
+        USERNAME(username)
+    except ValidationError as error:
+        raise BadRequest(f"The user name {username!r} cannot be used. {error.messages[0]}") from error
+
+
+def check_free(username: str) -> None:
+    if User.objects.filter(username=username).exists():
+        raise ConflictUser(f"User name {username} already exists.")
+
+
+def check_password(password: str, user: User | None = None) -> None:
+    if len(password) > LONGEST_PASSWORD:
+        raise BadRequest(f"The password is longer than {LONGEST_PASSWORD} characters.")
+    try:
+        validate_password(password, user)
+    except ValidationError as error:
+        raise BadRequest(" ".join(error.messages)) from error
+
+
+def check_email(email: str) -> None:
+    if not email:
+        return
+    try:
+        validate_email(email)
+        User._meta.get_field("email").run_validators(email)
+    except ValidationError as error:
+        raise BadRequest(f"{email!r} is not an e-mail address.") from error
+
+
+def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
+    """The rows of ``names`` and of ``default``, or UnknownVirtualCluster for the first that is not there."""
+    wanted = [name for name in dict.fromkeys(names) if name]
+    rows = {vc.name: vc for vc in VirtualCluster.objects.all()}
+    for name in wanted:
+        if name not in rows:
+            raise UnknownVirtualCluster(f"Virtual cluster {name} not found.")
+    return [rows[name] for name in in_order({DEFAULT_VC, *wanted}) if name in rows]
+
+
+def write_grants(username: str, vcs: Iterable[VirtualCluster]) -> None:
+    """Inside a transaction. ``default`` is written too: it tells that grants were set."""
+    VcGrant.objects.filter(username=username).delete()
+    VcGrant.objects.bulk_create(VcGrant(vc=vc, username=username) for vc in vcs)
+
+
+def require_another_admin(username: str) -> None:
+    """Inside a transaction: two admins who remove each other at once wait for one another here."""
+    admins = User.objects.select_for_update().filter(is_admin=True, is_active=True).order_by("pk")
+    if not [admin for admin in admins if admin.username != username]:
+        raise RemoveAdmin(f"{username} is the last admin. Make another user admin first.")
+
+
+def require_idle(username: str) -> None:
+    jobs = live_work([username]).get(username, 0)
+    if jobs:
+        what = "1 job that has not ended" if jobs == 1 else f"{jobs} jobs that have not ended"
+        raise ConflictUser(f"User {username} has {what}. Stop them first.")

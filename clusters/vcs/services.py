@@ -1,0 +1,156 @@
+"""Every write to virtual clusters: the rules of v1 (7.3), the row, its audit record and the wake-up that follows.
+
+``default`` has what the others leave of 100 percent, and is changed by nobody. Its own row is kept in step.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from django.db import connection, transaction
+from django.db.models import Sum
+
+from clusters.live_jobs import NONE, live_by_vc
+from clusters.models import Group, VirtualCluster
+from clusters.nodes.services import Actor, require_admin
+from clusters.vcs.queries import DEFAULT
+from portal import wake
+from portal.errors import (
+    BadRequest,
+    ConflictVc,
+    Forbidden,
+    NoEnoughQuota,
+    NoVirtualCluster,
+    RemoveRunningVc,
+)
+from portal.models import AuditEvent
+
+ADMIN_GROUP = "admingroup"  # the group of that name is no virtual cluster
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+_BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
+_DIGITS = 4  # percents are added up: beyond this a difference is a rounding
+
+
+def require_name(name: str, *, write: bool = True) -> None:
+    """BadRequest for what cannot be a name; Forbidden for ``default`` when it is to be changed."""
+    if not _NAME.fullmatch(name):
+        raise BadRequest(_BAD_NAME)
+    if write and name == DEFAULT:
+        raise Forbidden("Update operation to default vc isn't allowed")
+
+
+def available_for(name: str) -> float:
+    """Percent that a virtual cluster of this name could be given: all that no other shared one has."""
+    others = VirtualCluster.objects.exclude(name__in=(DEFAULT, name)).aggregate(sum=Sum("capacity"))["sum"] or 0
+    return max(0.0, round(100 - others, _DIGITS))
+
+
+def create_or_resize_vc(
+    actor: Actor,
+    name: str,
+    capacity: float,
+    max_capacity: float | None = None,
+    *,
+    description: str = "",
+    external_name: str = "",
+    profile: str | None = None,
+    rdma: bool | None = None,
+    ip: str | None = None,
+) -> tuple[VirtualCluster, bool]:
+    """The row and whether it is new. ``capacity`` is percent of the cluster, taken from ``default``;
+    ``max_capacity`` (as much as ``capacity`` when not given) is what it may borrow up to. The two texts describe the
+    group that a new one is; afterwards the group is changed instead. ``profile`` and ``rdma``: what its containers may
+    do, as it was when not given.
+
+    Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota.
+    """
+    require_name(name)
+    who = require_admin(actor)
+    most = capacity if max_capacity is None else max_capacity
+    _require_percents(capacity, most)
+    with transaction.atomic():
+        _one_writer()
+        if name == ADMIN_GROUP or Group.objects.filter(name=name, vc=None).exists():
+            raise ConflictVc(f"Group name {name} already exists.")
+        if round(available_for(name) - capacity, _DIGITS) < 0:
+            raise NoEnoughQuota
+        wanted = {"capacity": capacity, "max_capacity": most, "profile": profile, "rdma": rdma}
+        given = {key: value for key, value in wanted.items() if value is not None}
+        before = VirtualCluster.objects.filter(name=name).values(*given).first()
+        vc, created = VirtualCluster.objects.update_or_create(name=name, defaults=given)
+        if created and (description or external_name):
+            Group.objects.create(name=name, vc=vc, description=description, external_name=external_name)
+        _give_default_the_rest()
+        change = {"from": before, "to": given}
+        _record(who, "virtual cluster created" if created else "virtual cluster resized", name, ip, change)
+    return vc, created
+
+
+def delete_vc(actor: Actor, name: str, *, ip: str | None = None) -> None:
+    """Also ends its grants. Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster, RemoveRunningVc."""
+    require_name(name)
+    who = require_admin(actor)
+    if name == ADMIN_GROUP:
+        raise Forbidden(f"The name '{name}' is occupied by admin group.")
+    with transaction.atomic():
+        _one_writer()
+        vc = VirtualCluster.objects.filter(name=name).first()
+        if vc is None:
+            raise NoVirtualCluster(f"Can't delete a nonexistent vc {name}")
+        grants = sorted(vc.grants.values_list("username", flat=True))
+        vc.delete()  # first: a submission that comes now finds none
+        if jobs := live_by_vc().get(name, NONE).all:
+            raise RemoveRunningVc(f"Can't delete vc {name}, {jobs} jobs are running, stop them before delete vc")
+        _give_default_the_rest()
+        _record(who, "virtual cluster deleted", name, ip, {"capacity": vc.capacity, "grants": grants})
+
+
+def set_vc_status(actor: Actor, name: str, status: str, *, ip: str | None = None) -> VirtualCluster:
+    """``stopped``: its waiting jobs stay waiting, what runs goes on. ``running`` reverses it.
+
+    Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster.
+    """
+    require_name(name)
+    who = require_admin(actor)
+    if status not in ("stopped", "running"):
+        raise BadRequest('child "vcStatus" fails because ["vcStatus" must be one of [stopped, running]]')
+    with transaction.atomic():
+        _one_writer()
+        vc = VirtualCluster.objects.filter(name=name).first()
+        if vc is None:
+            raise NoVirtualCluster(f"Vc {name} not found, can't {'stop' if status == 'stopped' else 'active'}")
+        before, vc.status = vc.status, VirtualCluster.Status(status.upper())
+        vc.save(update_fields=["status"])
+        _record(who, "virtual cluster status set", name, ip, {"from": before, "to": vc.status})
+    return vc
+
+
+def _require_percents(capacity: float, most: float) -> None:
+    if not 0 <= capacity <= 100:
+        raise BadRequest("The capacity must be a number from 0 to 100.")
+    if not capacity <= most <= 100:
+        raise BadRequest("The maximum capacity must be a number from the capacity to 100.")
+
+
+def _give_default_the_rest() -> None:
+    VirtualCluster.objects.update_or_create(
+        name=DEFAULT, defaults={"capacity": available_for(DEFAULT)}, create_defaults=_new_default()
+    )
+
+
+def _new_default() -> dict[str, Any]:
+    return {"capacity": available_for(DEFAULT), "max_capacity": 100}
+
+
+def _one_writer() -> None:
+    """What is left is a sum over rows, so writers take turns. SQLite has one writer anyway."""
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            cursor.execute(f'LOCK TABLE "{VirtualCluster._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE')
+
+
+def _record(who: str, action: str, name: str, ip: str | None, data: dict[str, Any]) -> None:
+    AuditEvent.objects.create(actor=who, action=action, object=name, ip=ip, data=data)
+    wake.notify("scheduler")
+    wake.notify("pages")

@@ -22,6 +22,6 @@ urlpatterns = [path(PATH[1:], constant)]
 
 settings.configure(ROOT_URLCONF=__name__, ALLOWED_HOSTS=["*"], SECRET_KEY="none", USE_TZ=True, **_LIMITS)
 
-from portal.bridge import Bridge
+from portal.web.serving.bridge import Bridge
 
 application: Any = Bridge(get_wsgi_application(), lambda environ: 0)

@@ -15,7 +15,7 @@ if __name__ == "__main__":
     from jobs.logs.lines import LineIndex
     from jobs.logs.places import place_of
     from jobs.models import Task
-    from portal.store import open_store
+    from portal.files.store import open_store
     from tests import builders
 
     block = b"0123456789 " * 90 + b"\n"

@@ -48,7 +48,7 @@ class Simulation:
     def one_pass(self) -> Pass:
         from clusters.engines.watch import Look
         from jobs.models import Task
-        from portal import clock
+        from portal.core import clock
 
         now = clock.steady()
         looks = {name: Look(name, now, True, containers) for name, containers in self.running.items()}

@@ -11,7 +11,7 @@ from django.utils import timezone
 from clusters.models import Node
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
-from portal.bulk import insert_rows
+from portal.core.bulk import insert_rows
 from tests.builders import make_config, make_job
 
 

@@ -9,6 +9,6 @@ class ClustersConfig(AppConfig):
 
     def ready(self) -> None:
         from clusters.first_start import prepare
-        from portal.signals import first_start
+        from portal.core.signals import first_start
 
         first_start.connect(prepare, dispatch_uid="clusters.first_start")

@@ -11,7 +11,7 @@ from clusters.engines.runtime import RuntimeFault
 from clusters.engines.sample_image import ImageHolder, ensure_sample_image
 from clusters.models import Node
 from clusters.nodes import services
-from portal.errors import LongshoreError
+from portal.core.errors import LongshoreError
 
 Say = Callable[[str], None]
 

@@ -18,7 +18,7 @@ from typing import Protocol
 from django.conf import settings
 
 from jobs.models import Job
-from portal.errors import Forbidden, Unauthorized
+from portal.core.errors import Forbidden, Unauthorized
 
 
 class Viewer(Protocol):

@@ -13,9 +13,9 @@ class JobsConfig(AppConfig):
         from jobs.owners import live_jobs
         from jobs.queries import is_attempt_live, live_by_vc
         from jobs.ssh import key_path_of
-        from portal.signals import node_learnt, work_of
-        from portal.store.delegation import attempts_alive_with
-        from portal.webhdfs.addresses import older_paths_with
+        from portal.core.signals import node_learnt, work_of
+        from portal.files.store.delegation import attempts_alive_with
+        from portal.files.webhdfs.addresses import older_paths_with
 
         work_of.connect(live_jobs, dispatch_uid="jobs.live_jobs")
         node_learnt.connect(note, dispatch_uid="jobs.node_events")

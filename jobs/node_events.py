@@ -10,5 +10,5 @@ from jobs.models import Event
 
 
 def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
-    """Receiver of portal.signals.node_learnt."""
+    """Receiver of portal.core.signals.node_learnt."""
     Event.objects.create(at=timezone.now(), kind=kind, node=node, reason=reason)

@@ -12,7 +12,7 @@ _FEW = 100  # beyond this it is cheaper to count for all, and databases take no 
 
 
 def live_jobs(sender: Any, usernames: tuple[str, ...], **_: Any) -> dict[str, int]:
-    """Receiver of portal.signals.work_of."""
+    """Receiver of portal.core.signals.work_of."""
     live = queries.visible_jobs().filter(state__in=queries.LIVE).order_by()
     if len(usernames) <= _FEW:
         live = live.filter(username__in=usernames)

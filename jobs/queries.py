@@ -15,7 +15,7 @@ from clusters.live_jobs import LiveJobs
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, JobState
 from jobs.planning.streak import End
-from portal.errors import NoJob
+from portal.core.errors import NoJob
 
 STOPPING = "STOPPING"  # not a state: asked to stop, not yet stopped
 LIVE = (JobState.WAITING.value, JobState.RUNNING.value)

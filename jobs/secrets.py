@@ -14,8 +14,8 @@ from jobs.config import jsonc
 from jobs.config.problems import HIDDEN
 from jobs.config.spec import JobSpec
 from jobs.models import Job, JobSecrets
-from portal.errors import InvalidConfig, Problem
-from portal.sealed import opened, seal
+from portal.core.errors import InvalidConfig, Problem
+from portal.core.sealed import opened, seal
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PURPOSE = "jobs.secrets"

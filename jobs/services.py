@@ -26,9 +26,9 @@ from jobs.config import jsonc
 from jobs.config.demands import demands
 from jobs.config.spec import DEFAULT_VIRTUAL_CLUSTER, IsGiven, JobSpec, read_config, read_value
 from jobs.models import Event, Job
-from portal import wake
-from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
+from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import AuditEvent, User
+from portal.wakes import wake
 
 
 def submit(

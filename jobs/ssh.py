@@ -15,7 +15,7 @@ from jobs.config.spec import JobSpec
 from jobs.containers import launch, publish
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TaskState
-from portal.store import delegation
+from portal.files.store import delegation
 
 PATIENCE = 1.0  # seconds one container gets to say that it is an sshd
 _ALTOGETHER = 2.0

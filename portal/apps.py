@@ -9,7 +9,7 @@ class PortalConfig(AppConfig):
 
     def ready(self) -> None:
         from portal import checks  # noqa: F401  registers itself
-        from portal.signals import first_start
-        from portal.store.first_start import try_store
+        from portal.core.signals import first_start
+        from portal.files.store.first_start import try_store
 
-        first_start.connect(try_store, dispatch_uid="portal.store")
+        first_start.connect(try_store, dispatch_uid="portal.files.store")

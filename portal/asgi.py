@@ -19,15 +19,15 @@ from django.db import close_old_connections
 
 _wsgi: Any = get_wsgi_application()
 
-from portal import bodies, seats
-from portal.bridge import Bridge
-from portal.connection import MANY, group
-from portal.errors import Crowded
-from portal.proxies import believing
-from portal.requests import PageRequest, StreamRequest
-from portal.webhdfs import app as _files
-from portal.webhdfs import who
-from portal.webhdfs.messages import is_ours as _is_file
+from portal.core.errors import Crowded
+from portal.files.webhdfs import app as _files
+from portal.files.webhdfs import who
+from portal.files.webhdfs.messages import is_ours as _is_file
+from portal.web.requests import PageRequest, StreamRequest
+from portal.web.serving import bodies, seats
+from portal.web.serving.bridge import Bridge
+from portal.web.serving.connection import MANY, group
+from portal.web.serving.proxies import believing
 
 
 def _limit(environ: dict[str, Any]) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 import environ
 from django.core.exceptions import ImproperlyConfigured
 
-from portal import private
+from portal.core import private
 
 # Each thread of the web process keeps its connection, and each connection fills its cache with what it reads: 2 MB each
 # (16 MB each made 383 MB of 155, and were no faster: the system caches the file anyway).

@@ -9,9 +9,9 @@ from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 
-from portal.env import text
+from portal.accounts.services import audit
+from portal.core.env import text
 from portal.models import User
-from portal.services import audit
 
 ADMIN = "admin"
 

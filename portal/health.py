@@ -11,10 +11,10 @@ from typing import Any, Literal
 from django.db import DatabaseError
 from django.utils import timezone
 
-from portal.errors import LongshoreError
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store, try_write
+from portal.files.store.watch import Watch
 from portal.models import Heartbeat
-from portal.store import open_store, try_write
-from portal.store.watch import Watch
 
 Name = Literal["scheduler", "workers"]
 NAMES: tuple[Name, ...] = ("scheduler", "workers")

@@ -96,7 +96,7 @@ class AuditEvent(models.Model):
 
 
 class LeaseRow(models.Model):
-    """Which process acts where only one may (portal/lease.py)."""
+    """Which process acts where only one may (portal/wakes/lease.py)."""
 
     name = models.CharField(max_length=20, primary_key=True)
     epoch = models.PositiveBigIntegerField(default=0)  # how often it has changed hands
@@ -113,7 +113,8 @@ class Heartbeat(models.Model):
 
 
 class LocalFolder(models.Model):
-    """A folder of this host that was made to be the file store, and the id in its marker (portal/store/marker.py)."""
+    """A folder of this host that was made to be the file store, and the id in its marker
+    (portal/files/store/marker.py)."""
 
     path = models.TextField(unique=True)
     marker = models.CharField(max_length=32)

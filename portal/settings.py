@@ -6,9 +6,8 @@ import hashlib
 import os
 from pathlib import Path
 
-from portal import private
-from portal.database import configure
-from portal.env import (
+from portal.core import private
+from portal.core.env import (
     PRIVATE,
     bind,
     choice,
@@ -22,6 +21,7 @@ from portal.env import (
     tls_files,
     web_address,
 )
+from portal.database import configure
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 private.by_default()
@@ -48,12 +48,13 @@ DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
 # Where users and containers reach this portal, when that is not where it listens.
 PUBLIC_URL = web_address("LONGSHORE_PUBLIC_URL", own_address(BIND_HOST, BIND_PORT, secure=bool(TLS_CERT)))
 IS_HTTPS = PUBLIC_URL.startswith("https://")
-# Proxies in front: from there X-Forwarded-For and X-Forwarded-Proto are believed, from nowhere else (portal.proxies).
+# Proxies in front: from there X-Forwarded-For and X-Forwarded-Proto are believed, from nowhere else
+# (portal.web.serving.proxies).
 TRUSTED_PROXIES = networks("LONGSHORE_TRUSTED_PROXIES")
 HSTS = number("LONGSHORE_HSTS", 31_536_000, least=0)  # seconds a browser is told to come by https alone; 0: not told
-# Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.store).
+# Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.files.store).
 STORE_URL = store_url("LONGSHORE_STORE_URL")
-STORE_ID: str | None = None  # of a local store; None: what the database says (portal/store/marker.py)
+STORE_ID: str | None = None  # of a local store; None: what the database says (portal/files/store/marker.py)
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
 # Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.
 DEFAULT_FS_URI = text("LONGSHORE_DEFAULT_FS_URI", fs_uri(STORE_URL, PUBLIC_URL))
@@ -81,8 +82,8 @@ INSTALLED_APPS = [
     "jobs",
 ]
 MIDDLEWARE = [
-    "portal.transport.ApiTransport",
-    "portal.middleware.SecurityHeaders",
+    "portal.web.api.transport.ApiTransport",
+    "portal.web.middleware.SecurityHeaders",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -90,8 +91,8 @@ MIDDLEWARE = [
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
-    "portal.middleware.Zone",
-    "portal.middleware.Errors",
+    "portal.web.middleware.Zone",
+    "portal.web.middleware.Errors",
 ]
 ROOT_URLCONF = "portal.urls"
 ASGI_APPLICATION = "portal.asgi.application"
@@ -110,9 +111,9 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "portal.context.page",
+                "portal.web.context.page",
             ],
-            "builtins": ["portal.templatetags.longshore"],
+            "builtins": ["portal.web.templatetags.longshore"],
         },
     }
 ]
@@ -130,7 +131,7 @@ CACHES = {
 AUTH_USER_MODEL = "portal.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
 PASSWORD_HASHERS = [
-    "portal.passwords.PasswordHasher",
+    "portal.accounts.passwords.PasswordHasher",
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
 AUTH_PASSWORD_VALIDATORS = [
@@ -145,7 +146,7 @@ AXES_RESET_ON_SUCCESS = True
 AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # its middleware would put a page of its own in place of our LockedOut
-CSRF_FAILURE_VIEW = "portal.pages.forbidden"
+CSRF_FAILURE_VIEW = "portal.web.error_pages.forbidden"
 SESSION_COOKIE_NAME = "longshore"
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
@@ -153,7 +154,7 @@ CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]  # a browser's Origin, when a proxy that is 
 FILE_UPLOAD_PERMISSIONS = 0o600  # of the collected static files too: this process serves them itself
 DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(private.folder("LONGSHORE_HOME", HOME / "uploads"))
-# The portal and its clients: see portal.connection.
+# The portal and its clients: see portal.web.serving.connection.
 PATIENCE = number("LONGSHORE_PATIENCE", 20, least=1)  # seconds a client may keep us waiting
 CONNECTIONS = number("LONGSHORE_CONNECTIONS", 4096, least=16)
 GUEST_STREAMS = number("LONGSHORE_GUEST_STREAMS", 50, least=0)  # pages and logs that guests watch live
@@ -175,11 +176,11 @@ USE_TZ = True
 TIME_ZONE = os.environ.get("TZ") or "UTC"
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["portal.auth.BearerAuthentication", "portal.auth.PageSession"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["portal.accounts.auth.BearerAuthentication", "portal.accounts.auth.PageSession"],
     "DEFAULT_PERMISSION_CLASSES": [],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "EXCEPTION_HANDLER": "portal.api.exception_handler",
-    "DEFAULT_SCHEMA_CLASS": "portal.openapi.Schema",
+    "EXCEPTION_HANDLER": "portal.web.api.answers.exception_handler",
+    "DEFAULT_SCHEMA_CLASS": "portal.web.api.openapi.Schema",
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 SPECTACULAR_SETTINGS = {
@@ -187,8 +188,8 @@ SPECTACULAR_SETTINGS = {
     "VERSION": VERSION,
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
-    "PREPROCESSING_HOOKS": ["portal.openapi.once"],
-    "POSTPROCESSING_HOOKS": ["portal.openapi.plain_routes"],
+    "PREPROCESSING_HOOKS": ["portal.web.api.openapi.once"],
+    "POSTPROCESSING_HOOKS": ["portal.web.api.openapi.plain_routes"],
     "SORT_OPERATIONS": False,
 }
 
@@ -197,7 +198,7 @@ SPECTACULAR_SETTINGS = {
 # a long retry are enough.
 Q_CLUSTER = {
     "name": "longshore",
-    "broker_class": "portal.broker.WakingBroker",
+    "broker_class": "portal.wakes.broker.WakingBroker",
     "orm": "default",
     "workers": 1,
     "queue_limit": 50,
@@ -212,5 +213,5 @@ Q_CLUSTER = {
     "recycle": 1_000_000,
     "log_level": "WARNING",
 }
-LOGGING_CONFIG = "portal.logs.configure"
+LOGGING_CONFIG = "portal.core.logs.configure"
 LOGGING = {"level": choice("LONGSHORE_LOG_LEVEL", "INFO", ("DEBUG", "INFO", "WARNING", "ERROR"))}

@@ -2,7 +2,7 @@
 
 One thread, one loop over the pipes of the children; knows nothing of Django (``manage.py up`` becomes this process).
 Each child leads its own session, so that Ctrl-C reaches only us and whatever a child leaves behind can be killed as a
-group. Should we be killed ourselves, the kernel kills the children (portal.deathsig).
+group. Should we be killed ourselves, the kernel kills the children (portal.core.deathsig).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.error import URLError
 
-from portal import deathsig
+from portal.core import deathsig
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds before a child is started again, doubled each time
@@ -52,7 +52,14 @@ def children(host: str, port: str, tls: tuple[str, str] | None = None) -> list[C
     web += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
     if tls:
         web += ["--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]]
-    web += ["--timeout-graceful-shutdown", "3", "--lifespan", "on", "--http", "portal.connection:Connection"]
+    web += [
+        "--timeout-graceful-shutdown",
+        "3",
+        "--lifespan",
+        "on",
+        "--http",
+        "portal.web.serving.connection:Connection",
+    ]
     return [
         Child("web", web),
         Child("scheduler", [*manage, "runscheduler"]),

@@ -1,19 +1,24 @@
-"""All routes. None carries a trailing slash; portal.middleware lets a request with one find them."""
+"""All routes. None carries a trailing slash; portal.web.middleware lets a request with one find them."""
 
 from __future__ import annotations
 
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal import api_docs, api_paths, key_views, pages, theme, token_views, views
+from portal.accounts.views import account as views
+from portal.accounts.views import keys as key_views
+from portal.accounts.views import tokens as token_views
+from portal.web import error_pages, theme
+from portal.web.api import docs as api_docs
+from portal.web.api import paths as api_paths
 
 _V1 = [
-    path("", include("portal.api_urls")),
+    path("", include("portal.accounts.api.urls")),
     path("", include("clusters.api_urls")),
     path("", include("jobs.api.urls")),
 ]
 _V2 = [
-    path("", include("portal.api_urls")),
+    path("", include("portal.accounts.api.urls")),
     path("", include("clusters.api_v2_urls")),
     path("", include("jobs.api.v2_urls")),
 ]
@@ -39,12 +44,12 @@ urlpatterns = [
     path("rest-server/api/", include(("jobs.api.early_urls", "rest-server-early"))),
     path("api/", include("jobs.api.early_urls")),
     re_path(rf"^{api_paths.PREFIX}", api_paths.other_spelling),
-    path("", include("portal.files.urls")),
-    path("", include("portal.old_addresses")),
+    path("", include("portal.files.page.urls")),
+    path("", include("portal.web.old_addresses")),
     path("", include("clusters.urls")),
     path("", include("jobs.views.urls")),
 ]
-handler400 = pages.bad_request
-handler403 = pages.forbidden
-handler404 = pages.not_found
-handler500 = pages.server_error
+handler400 = error_pages.bad_request
+handler403 = error_pages.forbidden
+handler404 = error_pages.not_found
+handler500 = error_pages.server_error

@@ -24,8 +24,8 @@ from jobs import services
 from jobs.containers import tasks
 from jobs.models import Attempt, Event, Job, Task
 from jobs.scheduling.loop import Scheduler
-from portal.lease import Lease
 from portal.models import User
+from portal.wakes.lease import Lease
 
 IMAGE = "lab/image:1"
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)

@@ -15,7 +15,8 @@ from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck, settings
 
 from clusters.models import VirtualCluster
-from portal import health, tokens
+from portal import health
+from portal.accounts import tokens
 from portal.models import User
 from tests.helpers import need
 from tests.http import ApiClient, Browser, Client

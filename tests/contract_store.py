@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.errors import BadRequest
-from portal.store.base import BadPath, PathExists, PathNotFound, Store, Usage
+from portal.core.errors import BadRequest
+from portal.files.store.base import BadPath, PathExists, PathNotFound, Store, Usage
 
 
 def content(store: Store, path: str, offset: int = 0) -> bytes:

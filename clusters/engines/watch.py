@@ -15,8 +15,8 @@ from django.conf import settings
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, EngineInfo, RuntimeFault
-from portal import clock
-from portal.kept import Kept
+from portal.core import clock
+from portal.core.kept import Kept
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
 FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pauses then double up to LIST_EVERY
@@ -31,7 +31,7 @@ LONGEST_WINDOW = 240.0  # the same for one that follows events: a connection may
 @dataclass(frozen=True, slots=True)
 class Look:
     """What one node's engine said. A failed one keeps the containers of the last that did not. Times are those of
-    ``portal.clock.steady``."""
+    ``portal.core.clock.steady``."""
 
     node: str
     at: datetime  # before the list was asked for

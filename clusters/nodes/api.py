@@ -13,10 +13,10 @@ from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, node_objects
 from clusters.nodes.shapes import NodeObject, NodeObjects
-from portal.auth import require_user
-from portal.errors import BadRequest
-from portal.openapi import Message, errors
-from portal.parsers import Json
+from portal.accounts.auth import require_user
+from portal.core.errors import BadRequest
+from portal.web.api.openapi import Message, errors
+from portal.web.api.parsers import Json
 
 
 class NodeView(APIView):

@@ -15,7 +15,7 @@ from pathlib import Path
 from django.conf import settings
 
 from clusters.nodes.serializers import Tls
-from portal.errors import BadRequest
+from portal.core.errors import BadRequest
 
 
 def store(name: str, tls: Tls) -> str:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import EngineInfo, FaultReason, RuntimeFault
-from portal.errors import BadRequest
+from portal.core.errors import BadRequest
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 T = TypeVar("T")

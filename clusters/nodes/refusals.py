@@ -23,8 +23,8 @@ from clusters.engines.image_names import canonical, registry_of
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
 from clusters.placement.fit import MARK_LASTS, Mark, counts
-from portal import wake
-from portal.signals import node_learnt
+from portal.core.signals import node_learnt
+from portal.wakes import wake
 
 MOST = 3  # refusals in a row
 _KINDS = {

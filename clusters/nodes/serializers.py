@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_now
-from portal.errors import BadRequest
+from portal.core.errors import BadRequest
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address

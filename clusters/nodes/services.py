@@ -25,10 +25,10 @@ from clusters.nodes import refusals, survey
 from clusters.nodes.gpus import find_gpus
 from clusters.nodes.probe import LOOPBACK, address_of, probe, within
 from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, check_endpoint, read
-from portal import wake
-from portal.env import text
-from portal.errors import BadRequest, ConflictNode, Forbidden, NoNode, Unauthorized
+from portal.core.env import text
+from portal.core.errors import BadRequest, ConflictNode, Forbidden, NoNode, Unauthorized
 from portal.models import AuditEvent, User
+from portal.wakes import wake
 
 Actor = User | AnonymousUser
 LOCAL = "local"

@@ -11,12 +11,12 @@ from rest_framework.response import Response
 from clusters.users import bodies, groups, shapes
 from clusters.users import services as users
 from clusters.users.queries import UserRecord, load_user, load_users
-from portal.auth import require_user
-from portal.errors import Forbidden, IncorrectPassword, NoUser
+from portal.accounts.auth import require_user
+from portal.accounts.services import check_password
+from portal.core.errors import Forbidden, IncorrectPassword, NoUser
 from portal.models import User
-from portal.openapi import Message, errors
-from portal.services import check_password
-from portal.v1 import V1View, ip_of, said
+from portal.web.api.openapi import Message, errors
+from portal.web.api.v1 import V1View, ip_of, said
 
 NON_ADMIN = "Non-admin is not allow to do this operation."
 

@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from rest_framework.request import Request
 
-from portal.errors import BadRequest
-from portal.v1 import fields, flag_of, refuse_others, text_of, wrong
+from portal.core.errors import BadRequest
+from portal.web.api.v1 import fields, flag_of, refuse_others, text_of, wrong
 
 LEAST_PASSWORD = 6
 MOST_NAMES = 1000

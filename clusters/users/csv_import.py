@@ -15,7 +15,7 @@ from clusters.models import VirtualCluster
 from clusters.nodes.services import Actor, require_admin
 from clusters.users import rules
 from clusters.users.queries import DEFAULT_VC
-from portal.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
+from portal.core.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
 from portal.models import AuditEvent, User
 
 COLUMNS = ("username", "password", "admin", "virtual cluster", "githubPAT")

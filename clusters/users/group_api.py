@@ -10,11 +10,11 @@ from rest_framework.response import Response
 
 from clusters.users import bodies, groups, shapes
 from clusters.users.api_v2 import NON_ADMIN
-from portal.auth import require_user
-from portal.errors import Forbidden
+from portal.accounts.auth import require_user
+from portal.core.errors import Forbidden
 from portal.models import User
-from portal.openapi import Message, errors
-from portal.v1 import V1View, ip_of, said
+from portal.web.api.openapi import Message, errors
+from portal.web.api.v1 import V1View, ip_of, said
 
 
 class Groups(V1View):

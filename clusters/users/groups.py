@@ -16,7 +16,7 @@ from clusters.nodes.services import Actor, require_admin
 from clusters.users import rules
 from clusters.users import services as users
 from clusters.users.queries import ADMIN_GROUP, DEFAULT_VC, load_users, vc_names
-from portal.errors import BadRequest, ConflictGroup, Forbidden, NoGroup
+from portal.core.errors import BadRequest, ConflictGroup, Forbidden, NoGroup
 from portal.models import AuditEvent, User
 
 VC, ADMIN = "vc", "admin"  # group types

@@ -9,8 +9,8 @@ from datetime import datetime
 from typing import Any, cast
 
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
+from portal.core.signals import work_of
 from portal.models import User
-from portal.signals import work_of
 
 DEFAULT_VC = "default"
 ADMIN_GROUP = "admingroup"

@@ -12,7 +12,7 @@ from django.db.models import Q
 from clusters.models import VcGrant, VirtualCluster
 from clusters.nodes.services import Actor
 from clusters.users.queries import DEFAULT_VC, in_order, live_work
-from portal.errors import (
+from portal.core.errors import (
     BadRequest,
     ConflictUser,
     Forbidden,

@@ -21,8 +21,8 @@ from clusters.users.csv_import import ImportRow as ImportRow
 from clusters.users.csv_import import import_csv as import_csv
 from clusters.users.queries import UserRecord as UserRecord
 from clusters.users.queries import load_user, load_users
-from portal import tokens
-from portal.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
+from portal.accounts import tokens
+from portal.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
 from portal.models import AuditEvent, FormerUser, User
 
 LONGEST_EXTENSION = 100_000  # characters of JSON

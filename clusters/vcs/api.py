@@ -16,10 +16,10 @@ from rest_framework.response import Response
 from clusters.nodes.shapes import Resources
 from clusters.vcs import services as vc_services
 from clusters.vcs.queries import Amount, VcView, load_vcs
-from portal.auth import require_user
-from portal.errors import NoVirtualCluster
-from portal.openapi import Message, errors
-from portal.v1 import V1View, fields, number_of, plain, refuse_others, text_of, wrong
+from portal.accounts.auth import require_user
+from portal.core.errors import NoVirtualCluster
+from portal.web.api.openapi import Message, errors
+from portal.web.api.v1 import V1View, fields, number_of, plain, refuse_others, text_of, wrong
 
 _TEXTS = {"description": "description", "externalName": "external_name"}
 _LONGEST = 255  # signs of a text

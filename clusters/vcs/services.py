@@ -15,16 +15,9 @@ from clusters.live_jobs import NONE, live_by_vc
 from clusters.models import Group, VirtualCluster
 from clusters.nodes.services import Actor, require_admin
 from clusters.vcs.queries import DEFAULT
-from portal import wake
-from portal.errors import (
-    BadRequest,
-    ConflictVc,
-    Forbidden,
-    NoEnoughQuota,
-    NoVirtualCluster,
-    RemoveRunningVc,
-)
+from portal.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
 from portal.models import AuditEvent
+from portal.wakes import wake
 
 ADMIN_GROUP = "admingroup"  # the group of that name is no virtual cluster
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")

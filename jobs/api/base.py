@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 from jobs import access, queries
 from jobs.config.spec import JobSpec
 from jobs.models import Job
-from portal.auth import user_or_none
-from portal.errors import BadRequest, TooLarge, Unauthorized
+from portal.accounts.auth import user_or_none
+from portal.core.errors import BadRequest, TooLarge, Unauthorized
 from portal.models import User
-from portal.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
+from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
 
 _MOST = 1_000_000_000
 # For the API's document. A config is read under any content type; comments and trailing commas are allowed in JSON.

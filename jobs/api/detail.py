@@ -19,10 +19,10 @@ from jobs.containers import hold
 from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import JobState
 from jobs.scheduling.explain import waiting_reason
-from portal import etags
-from portal.auth import require_user
-from portal.errors import BadRequest, NoJobConfig, NoJobSshInfo
-from portal.openapi import Message, errors
+from portal.accounts.auth import require_user
+from portal.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
+from portal.web.api import etags
+from portal.web.api.openapi import Message, errors
 
 _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 

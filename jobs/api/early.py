@@ -23,12 +23,12 @@ from jobs.api.detail import job_answer
 from jobs.api.lists import AT_ONCE, json_list
 from jobs.planning.lifecycle import JobState, v1_sub_state
 from jobs.queries import JobFilter
-from portal import token_api
-from portal.api import exception_handler
-from portal.auth import require_admin, require_user
-from portal.errors import IncorrectPassword, LongshoreError, NoJob, NoUser, Unauthorized
-from portal.services import make_token
-from portal.v1 import V1View, body, fields, flag_of, text_of
+from portal.accounts.api import tokens as token_api
+from portal.accounts.auth import require_admin, require_user
+from portal.accounts.services import make_token
+from portal.core.errors import IncorrectPassword, LongshoreError, NoJob, NoUser, Unauthorized
+from portal.web.api.answers import exception_handler
+from portal.web.api.v1 import V1View, body, fields, flag_of, text_of
 
 _DAYS = 7 * 86_400  # seconds: what a token was good for then
 _FROM_DETAIL = ("appId", "appProgress", "appLaunchedTime", "appCompletedTime", "appExitCode", "appExitDiagnostics")

@@ -10,7 +10,7 @@ from jobs import access, queries
 from jobs.api import serializers, shapes
 from jobs.api.base import JobApi, find_job, query_number, viewer
 from jobs.models import Job
-from portal.errors import NoJob
+from portal.core.errors import NoJob
 
 _LIMIT, _MOST = 100, 1000
 

@@ -22,10 +22,10 @@ from jobs.api.detail import JobDetail, job_answer
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
-from portal import etags
-from portal.auth import require_user
-from portal.errors import BadRequest
-from portal.openapi import errors
+from portal.accounts.auth import require_user
+from portal.core.errors import BadRequest
+from portal.web.api import etags
+from portal.web.api.openapi import errors
 
 AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})

@@ -23,8 +23,8 @@ from jobs.api import serializers
 from jobs.api.base import JobApi, find_job, viewer
 from jobs.logs import read as logs
 from jobs.models import Job, Task
-from portal.errors import BadRequest, NoLog
-from portal.openapi import errors
+from portal.core.errors import BadRequest, NoLog
+from portal.web.api.openapi import errors
 
 _SHOWN = 4096  # bytes
 _LONGEST_NUMBER = 15  # digits

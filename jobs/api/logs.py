@@ -13,8 +13,8 @@ from clusters.engines.runtime import Stream
 from jobs import access
 from jobs.api.base import JobApi, find_job, query_number, viewer
 from jobs.logs import read as logs
-from portal.errors import BadRequest, NoLog
-from portal.openapi import errors
+from portal.core.errors import BadRequest, NoLog
+from portal.web.api.openapi import errors
 
 _MOST = 9_999_999_999
 # What v1 clients append to containerLog; the user's output had names of its own from v0.13 on.

@@ -16,10 +16,10 @@ from jobs.api.lists import JobList as ListOfV1
 from jobs.config import jsonc, protocol_v2, yaml_text
 from jobs.config.spec import JobSpec
 from jobs.models import Job
-from portal.api import no_api
-from portal.auth import require_user
-from portal.errors import ConflictJob, InvalidProtocol
-from portal.openapi import errors
+from portal.accounts.auth import require_user
+from portal.core.errors import ConflictJob, InvalidProtocol
+from portal.web.api.answers import no_api
+from portal.web.api.openapi import errors
 
 
 class Accepted(BaseModel):

@@ -14,7 +14,7 @@ from typing import Any
 from jobs.config import coerce as spec_coerce
 from jobs.config import jsonc
 from jobs.config.v1_words import Error, Loc, location
-from portal.errors import Problem
+from portal.core.errors import Problem
 
 _KEY_ERRORS = frozenset({"extra_forbidden", "env_name", "extra_name"})
 _PATTERNS = {

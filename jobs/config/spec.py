@@ -28,7 +28,7 @@ from pydantic_core import PydanticCustomError
 
 from jobs.config import coerce, jsonc, v1_words
 from jobs.config import problems as spec_problems
-from portal.errors import BadRequest, InvalidConfig, Problem, TooLarge
+from portal.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
 
 MAX_CONFIG_BYTES = 100 * 1024
 MAX_FULL_NAME = 256  # of <user>~<job>

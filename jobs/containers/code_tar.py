@@ -22,7 +22,7 @@ from typing import BinaryIO, Protocol
 
 from django.conf import settings
 
-from portal.store.base import Entry, PathNotFound, Store, StoreUnavailable, names_of
+from portal.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, names_of
 
 INSIDE = "pai/code"  # where it lands in the container
 KEPT = 900.0  # seconds a tar stays after it was last wanted: retries of single tasks come soon

@@ -18,11 +18,11 @@ from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import code_tar
 from jobs.containers.registries import registry_of, same_registry
 from jobs.planning.exits import StartFault
-from portal.errors import LongshoreError
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store, rules
+from portal.files.store.accounts import Accounts
+from portal.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, find
 from portal.models import User
-from portal.store import open_store, rules
-from portal.store.accounts import Accounts
-from portal.store.base import Entry, PathNotFound, Store, StoreUnavailable, find
 
 _AUTH_BYTES = 10_000
 

@@ -16,9 +16,9 @@ from django_q.tasks import async_task
 from jobs.containers import publish
 from jobs.logs import places as log_places
 from jobs.models import Attempt, Discarded, Job
-from portal.errors import LongshoreError
-from portal.store import open_store
-from portal.store.base import PathExists, Store, StoreUnavailable
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store
+from portal.files.store.base import PathExists, Store, StoreUnavailable
 
 _AT_ONCE = 200
 

@@ -20,9 +20,9 @@ from jobs.planning.lifecycle import TaskState
 from jobs.planning.settle import is_claimed, may_order
 from jobs.planning.world import Kind, Order
 from jobs.scheduling import orders
-from portal import wake
-from portal.lease import Lease
 from portal.models import User
+from portal.wakes import wake
+from portal.wakes.lease import Lease
 
 
 def note(looks: Mapping[str, Look], now: datetime, lease: Lease) -> None:

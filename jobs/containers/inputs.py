@@ -15,8 +15,8 @@ from jobs.containers import environment, sshkeys
 from jobs.containers.environment import TaskPlace
 from jobs.containers.launch import Launch
 from jobs.models import Attempt, Task
+from portal.files.store import delegation
 from portal.models import UserKey
-from portal.store import delegation
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import sshkeys
 from jobs.logs import places as log_places
 from jobs.models import Job
-from portal.errors import LongshoreError
-from portal.store import open_store, rules
-from portal.store.base import StoreUnavailable
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store, rules
+from portal.files.store.base import StoreUnavailable
 
 SWEEP_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itself
 _AT_ONCE = 200

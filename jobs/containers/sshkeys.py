@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generat
 from django.conf import settings
 
 from jobs.models import JobKey
-from portal.sealed import opened, seal
+from portal.core.sealed import opened, seal
 
 RSA_BITS = 3072
 _PURPOSE = "jobs.key"

@@ -35,9 +35,9 @@ from jobs.models import Task
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
 from jobs.planning.settle import LEASE
 from jobs.planning.world import Kind
-from portal import wake
-from portal.store import open_store
-from portal.store.base import StoreUnavailable
+from portal.files.store import open_store
+from portal.files.store.base import StoreUnavailable
+from portal.wakes import wake
 
 log = structlog.get_logger()
 

@@ -24,8 +24,8 @@ from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
 from jobs.logs.places import HEAD_GONE, STREAMS, Place, find_archive, place_of
 from jobs.models import Task
-from portal.store import open_store
-from portal.store.base import PathNotFound, Store
+from portal.files.store import open_store
+from portal.files.store.base import PathNotFound, Store
 
 LOST = "The container was gone before its log could be kept."
 # A log that the engine cannot read may be readable in a moment; its container, with all it holds on the disk, is not

@@ -23,7 +23,7 @@ from clusters.engines.schemes import runtime_for
 from jobs.logs.lines import LogView
 from jobs.logs.places import Phase, Place, current_place, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
-from portal.errors import LongshoreError, NoLog
+from portal.core.errors import LongshoreError, NoLog
 
 MOST = 64
 REREAD = 1.0  # seconds until a log that was read anew from its beginning is followed again

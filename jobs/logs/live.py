@@ -29,7 +29,7 @@ from jobs.logs.follow import Follower, hub
 from jobs.logs.lines import LogView
 from jobs.logs.places import current_place
 from jobs.logs.read import Log, open_archive
-from portal.errors import LongshoreError
+from portal.core.errors import LongshoreError
 
 BATCH_LINES = 500
 BATCH_BYTES = 64 * 1024

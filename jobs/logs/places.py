@@ -17,9 +17,9 @@ from clusters.engines.runtime import Stream
 from jobs.logs.lines import LogView
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
-from portal.errors import NoLog
-from portal.store import open_store
-from portal.store.base import PathNotFound, Store
+from portal.core.errors import NoLog
+from portal.files.store import open_store
+from portal.files.store.base import PathNotFound, Store
 
 _LONGEST = 230  # characters of a name; jobs and roles may have more than the 255 bytes that a file system takes
 HEAD_GONE = "A node keeps the newest part of a log, about 500 MB: the beginning of this one is gone."

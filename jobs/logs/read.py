@@ -16,8 +16,8 @@ from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.places import HEAD_GONE, Phase, Place, current_place, find_archive, place_of
 from jobs.logs.text import Line
 from jobs.models import Attempt, Job, Task
-from portal.errors import NodeUnreachable, NoLog
-from portal.store.base import StoreUnavailable
+from portal.core.errors import NodeUnreachable, NoLog
+from portal.files.store.base import StoreUnavailable
 
 PATIENCE = 2.5  # seconds without a byte until a node counts as silent
 _LONGEST = 60.0  # seconds one request waits for a long log to arrive

@@ -11,7 +11,7 @@ from jobs.models import Attempt, Job
 from jobs.pages.rows import job_url
 from jobs.planning import exits
 from jobs.planning.streak import Streak, read_exit
-from portal import words
+from portal.core import words
 
 
 @dataclass(frozen=True, slots=True)

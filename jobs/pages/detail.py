@@ -20,7 +20,7 @@ from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views, without_story
 from jobs.planning.streak import Streak, streak
 from jobs.scheduling.explain import place_in_queue, waiting_reason
-from portal import words
+from portal.core import words
 
 TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")
 _ABBREVIATIONS = {"ssh": "SSH"}

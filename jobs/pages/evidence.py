@@ -8,7 +8,7 @@ from jobs.logs.places import place_of
 from jobs.logs.read import find_task, last_lines, open_archive
 from jobs.models import Job
 from jobs.pages.cause import Cause
-from portal.errors import LongshoreError
+from portal.core.errors import LongshoreError
 
 LINES = 12
 _WIDEST = 300  # characters of one line

@@ -17,7 +17,7 @@ from jobs.models import Job, Task
 from jobs.pages.rows import rows_of, with_gpu_type
 from jobs.planning.lifecycle import TASK_LIVE
 from jobs.queries import JobFilter
-from portal import words
+from portal.core import words
 
 MOST = 10  # lines of each part
 MOST_NODES = 24

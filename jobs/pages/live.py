@@ -15,8 +15,8 @@ from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
 from jobs.pages.tabs import context
 from jobs.pages.versions import home_version, job_version, list_version
-from portal import words
-from portal.errors import NoJob, NotFound, Unauthorized
+from portal.core import words
+from portal.core.errors import NoJob, NotFound, Unauthorized
 
 _OURS = ("page", "v", "top", "shown", "user", "name", "tab", "sel")  # the rest is the page's own query
 

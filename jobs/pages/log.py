@@ -12,7 +12,7 @@ from jobs.logs.places import STREAMS
 from jobs.logs.text import Line
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TaskState
-from portal.errors import BadRequest, NodeUnreachable, NoLog
+from portal.core.errors import BadRequest, NodeUnreachable, NoLog
 
 SHOWN_LINES = 500
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from jobs import services
 from jobs.config import yaml_text
 from jobs.config.spec import JobSpec
-from portal import words
-from portal.errors import LongshoreError, Problem
+from portal.core import words
+from portal.core.errors import LongshoreError, Problem
 from portal.models import User
 
 

@@ -13,7 +13,7 @@ from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import TASK_LIVE
-from portal import words
+from portal.core import words
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from clusters.placement.fit import Demand, NodeView
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job
-from portal import words
+from portal.core import words
 
 _MOST_AHEAD = 1000  # beyond this a place in the queue says nothing anyway
 _MOST_LOOKS = 5000  # nodes x different jobs looked at for one list: a page must stay quick

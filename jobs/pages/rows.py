@@ -17,7 +17,7 @@ from jobs.access import Viewer
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
 from jobs.planning.streak import MANY, End, Streak, streak
-from portal import words
+from portal.core import words
 
 
 @dataclass(frozen=True, slots=True)

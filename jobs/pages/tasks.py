@@ -9,7 +9,7 @@ from datetime import datetime
 from jobs.config.spec import JobSpec, RoleSpec
 from jobs.containers import hold
 from jobs.models import Attempt, Task
-from portal import words
+from portal.core import words
 
 MOST_TASKS = 200  # lines on one page, over all roles
 _MOST_PORTS = 4  # of one label that are shown one by one

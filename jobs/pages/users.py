@@ -15,7 +15,7 @@ from clusters.models import VcGrant
 from clusters.users.queries import DEFAULT_VC, in_order, load_user, vc_names
 from jobs import queries
 from jobs.planning.lifecycle import JobState
-from portal.errors import MissingUser
+from portal.core.errors import MissingUser
 from portal.models import ApiToken, User
 
 SIZE = 50

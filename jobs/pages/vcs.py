@@ -14,8 +14,8 @@ from clusters.vcs.queries import DEFAULT, VcView, load_vcs
 from jobs import queries
 from jobs.access import Viewer
 from jobs.planning.lifecycle import JobState
-from portal import words
-from portal.errors import NoVirtualCluster
+from portal.core import words
+from portal.core.errors import NoVirtualCluster
 
 MOST_PEOPLE = 60
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")

@@ -20,9 +20,9 @@ from jobs.planning.planner import PARK_FOR
 from jobs.planning.world import JobPlan, Plan
 from jobs.scheduling import orders
 from jobs.scheduling.writes import CHUNK, Stale, Writing, job_event, write
-from portal import wake
-from portal.bulk import insert_rows
-from portal.lease import Lease
+from portal.core.bulk import insert_rows
+from portal.wakes import wake
+from portal.wakes.lease import Lease
 
 log = structlog.get_logger()
 

@@ -18,7 +18,7 @@ from jobs.config.spec import JobSpec
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, streak
-from portal import words
+from portal.core import words
 
 MOST_AHEAD = 5  # jobs named of those that start before this one
 

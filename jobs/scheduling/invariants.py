@@ -21,7 +21,7 @@ from jobs.config.spec import JobSpec
 from jobs.models import Event, Job, Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState, move_task
-from portal.lease import Lease
+from portal.wakes.lease import Lease
 
 log = structlog.get_logger()
 

@@ -33,7 +33,7 @@ from jobs.planning.settle import LEASE
 from jobs.planning.world import JobView, Observation, TaskView, World
 from jobs.scheduling import stamps
 from jobs.scheduling.stamps import Stamp
-from portal import clock
+from portal.core import clock
 
 _JOB = (
     "id",

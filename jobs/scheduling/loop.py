@@ -2,7 +2,7 @@
 
 ``Scheduler.tick`` is one pass and is what tests call. ``run`` does nothing but tick when it is woken, when time alone
 changes something, and every few seconds to be safe. Whatever a pass raises is logged and the next one tries again.
-Any number may run: the lease lets one act, and every write compares its epoch (portal/lease.py).
+Any number may run: the lease lets one act, and every write compares its epoch (portal/wakes/lease.py).
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ from jobs.planning.world import Observation
 from jobs.scheduling import invariants
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import Loader
-from portal import clock, expiry, health, wake
-from portal.bulk import update_rows
-from portal.kept import Kept
-from portal.lease import Fenced, Lease
+from portal import health
+from portal.accounts import expiry
+from portal.core import clock
+from portal.core.bulk import update_rows
+from portal.core.kept import Kept
+from portal.wakes import wake
+from portal.wakes.lease import Fenced, Lease
 
 log = structlog.get_logger()
 

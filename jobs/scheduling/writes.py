@@ -18,7 +18,7 @@ from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, Kind, Order, TaskChange
-from portal.bulk import Row, insert_rows, update_rows
+from portal.core.bulk import Row, insert_rows, update_rows
 
 log = structlog.get_logger()
 

@@ -20,10 +20,10 @@ from jobs.models import Job, Task
 from jobs.pages.rows import job_url, shown_state
 from jobs.planning.lifecycle import TASK_LIVE
 from jobs.views.guard import signed_in
-from portal import words
-from portal.auth import require_user
-from portal.confirm import ask, back
-from portal.errors import BadRequest, NoJob
+from portal.accounts.auth import require_user
+from portal.core import words
+from portal.core.errors import BadRequest, NoJob
+from portal.web.confirm import ask, back
 
 MOST_WITHOUT_TYPING = 20
 MOST_AT_ONCE = 100

@@ -13,7 +13,7 @@ from jobs.pages.rows import Row, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
 from jobs.pages.versions import address, job_version
 from jobs.views.guard import reader
-from portal.errors import NoJob
+from portal.core.errors import NoJob
 
 
 @require_safe

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 
 from jobs import access
-from portal.errors import Unauthorized
+from portal.core.errors import Unauthorized
 
 P = ParamSpec("P")
 View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]

@@ -14,7 +14,7 @@ from jobs.pages.listing import ListQuery, listing, place_named
 from jobs.pages.rows import job_url
 from jobs.pages.versions import address, home_version, list_version
 from jobs.views.guard import reader
-from portal.errors import NoJob
+from portal.core.errors import NoJob
 
 
 @require_safe

@@ -23,9 +23,9 @@ from jobs.models import Job
 from jobs.pages import log as log_page
 from jobs.pages.log import SHOWN_LINES, Choice
 from jobs.views.welcome import while_welcome
-from portal import seats
-from portal.errors import BadRequest, LongshoreError, Unauthorized
-from portal.pages import error_answer
+from portal.core.errors import BadRequest, LongshoreError, Unauthorized
+from portal.web.error_pages import error_answer
+from portal.web.serving import seats
 
 _SEARCH_SECONDS = 2.0
 _LONGEST_TEXT = 200

@@ -4,9 +4,9 @@
     event: parts          {"<element id>": "<html>", ...}: at most one message a second
     : comment             every 15 s, so that proxies keep the connection
 
-A wake-up (portal.wake, topic pages) makes a stream ask for the page's version, one cheap query; only another version is
-drawn, and only parts that came out different are sent. Everything blocking runs in a few shared threads, so a hundred
-open streams hold a hundred tasks of the event loop, and four database connections.
+A wake-up (portal.wakes.wake, topic pages) makes a stream ask for the page's version, one cheap query; only another
+version is drawn, and only parts that came out different are sent. Everything blocking runs in a few shared threads, so
+a hundred open streams hold a hundred tasks of the event loop, and four database connections.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from django.views.decorators.http import require_safe
 from jobs import access
 from jobs.pages.live import LivePage, open_page
 from jobs.views.welcome import while_welcome
-from portal import seats
-from portal.errors import LongshoreError
-from portal.hub import hub
-from portal.middleware import zone_of
+from portal.core.errors import LongshoreError
+from portal.wakes.hub import hub
+from portal.web.middleware import zone_of
+from portal.web.serving import seats
 
 INTERVAL = 1.0  # seconds between two messages of one stream
 HEARTBEAT = 15.0

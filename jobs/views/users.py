@@ -18,11 +18,11 @@ from clusters.users.queries import vc_names
 from jobs.pages import users as pages
 from jobs.pages.users import Edited, UserForm, UserQuery, user_url
 from jobs.views.guard import signed_in
-from portal import sealed, words
-from portal.auth import require_admin
-from portal.confirm import ask
-from portal.errors import BadRequest, LongshoreError
+from portal.accounts.auth import require_admin
+from portal.core import sealed, words
+from portal.core.errors import BadRequest, LongshoreError
 from portal.models import User
+from portal.web.confirm import ask
 
 MOST_BYTES = 1_000_000
 _SECONDS_TO_IMPORT = 3600

@@ -14,10 +14,10 @@ from clusters.vcs.queries import DEFAULT
 from jobs.pages import vcs as pages
 from jobs.pages.vcs import VcForm, VcLine
 from jobs.views.guard import reader, signed_in
-from portal import words
-from portal.auth import require_admin
-from portal.confirm import ask, back
-from portal.errors import Forbidden, LongshoreError
+from portal.accounts.auth import require_admin
+from portal.core import words
+from portal.core.errors import Forbidden, LongshoreError
+from portal.web.confirm import ask, back
 
 
 @never_cache

@@ -12,7 +12,7 @@ from django.contrib.auth import get_user
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 
-from portal.errors import LongshoreError
+from portal.core.errors import LongshoreError
 
 EVERY = 3.0  # seconds between two questions
 _KNOWN = 1.0  # seconds that the answer for one session serves all its streams

@@ -5,7 +5,7 @@
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   document.documentElement.classList.add("js");
 
-  // ---- times: the same words as portal/words.py ----
+  // ---- times: the same words as portal/core/words.py ----
   const two = (whole, big, bigUnit, small, smallUnit) => {
     const rest = Math.floor((whole % big) / small);
     return `${Math.floor(whole / big)} ${bigUnit}` + (rest ? ` ${rest} ${smallUnit}` : "");

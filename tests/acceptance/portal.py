@@ -93,7 +93,7 @@ class Portal:
         until(self._killed, 20, 0.05, what="the end of all its processes")
         sockets = uuid.uuid5(uuid.NAMESPACE_URL, str(self.home / "run" / "wake")).hex[
             :12
-        ]  # of a long path: see portal.wake
+        ]  # of a long path: see portal.wakes.wake
         shutil.rmtree(Path(tempfile.gettempdir(), f"longshore-{os.getuid()}-{sockets}"), ignore_errors=True)
 
     def _killed(self) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from portal.store import try_write
-from portal.store.base import PARTS, PathNotFound, Store, StoreUnavailable
-from portal.store.hdfs import HdfsStore
+from portal.files.store import try_write
+from portal.files.store.base import PARTS, PathNotFound, Store, StoreUnavailable
+from portal.files.store.hdfs import HdfsStore
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content
 from tests.helpers import until
@@ -86,7 +86,7 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
     hdfs: HdfsBed, store: HdfsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.sweep(0)  # of the tests before
-    monkeypatch.setattr("portal.store.hdfs.TOUCH_EVERY", 0.0)
+    monkeypatch.setattr("portal.files.store.hdfs.TOUCH_EVERY", 0.0)
     killed, late = store.begin("/killed"), store.begin("/late")
     for writing in (killed, late):
         writing.add(b"half")
@@ -101,7 +101,7 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
 
 
 def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.store.hdfs.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.files.store.hdfs.NAMENODE", (1.0, 1.0))
     store = HdfsStore([hdfs.url], hdfs.user)
     hdfs.freeze()
     try:
@@ -119,8 +119,8 @@ def test_a_silent_datanode_is_no_reason_to_give_up_the_namenode(
     hdfs: HdfsBed, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.write("/file", [b"x"])
-    monkeypatch.setattr("portal.store.hdfs.NAMENODE", (1.0, 1.0))
-    monkeypatch.setattr("portal.store.hdfs.DATANODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.files.store.hdfs.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.files.store.hdfs.DATANODE", (1.0, 1.0))
     hdfs.freeze("datanode")
     try:
         with pytest.raises(StoreUnavailable, match="DataNode"):

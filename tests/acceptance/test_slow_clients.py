@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from benchmarks import long_log
-from portal.store.base import PARTS
+from portal.files.store.base import PARTS
 from tests.acceptance.portal import ROOT, Portal
 from tests.acceptance.slow import Slow, slow_clients
 from tests.helpers import until

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.api_paths import routes
 from portal.models import User
+from portal.web.api.paths import routes
 from tests.http import ApiClient
 from tests.submitting import submitted
 

@@ -15,9 +15,9 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import FaultReason, RuntimeFault
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import User
-from portal.requests import PageRequest
+from portal.web.requests import PageRequest
 from tests.builders import make_job, make_node
 from tests.http import Browser, Client
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from portal import guessing
+from portal.accounts import guessing
 from portal.models import User
 from tests.conftest import PASSWORD
 from tests.http import Client

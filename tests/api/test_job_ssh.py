@@ -16,11 +16,11 @@ from rest_framework.test import APIClient
 from jobs import queries, ssh
 from jobs.containers import publish
 from jobs.models import Job, Task
-from portal import tokens
+from portal.accounts import tokens
+from portal.files.store import delegation, open_store
+from portal.files.webhdfs.messages import Request, params_in
+from portal.files.webhdfs.operations import respond
 from portal.models import User
-from portal.store import delegation, open_store
-from portal.webhdfs.messages import Request, params_in
-from portal.webhdfs.operations import respond
 from tests.builders import make_job
 
 pytestmark = pytest.mark.django_db

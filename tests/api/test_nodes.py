@@ -22,8 +22,8 @@ from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
 from clusters.nodes import probe, trial
-from portal import wake
 from portal.models import AuditEvent, User
+from portal.wakes import wake
 from tests.keys import make_keys
 
 URL = "/api/v1/nodes"

@@ -12,8 +12,8 @@ from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
-from portal import openapi
 from portal.models import User
+from portal.web.api import openapi
 from tests.http import Client
 
 APPS = ("portal", "clusters", "jobs")

@@ -19,12 +19,12 @@ from jobs.logs.follow import hub
 from jobs.models import Attempt, Job
 from jobs.pages.live import open_page
 from jobs.planning import exits
-from portal import tokens
-from portal.errors import LongshoreError
+from portal.accounts import tokens
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store
+from portal.files.webhdfs.messages import Request
+from portal.files.webhdfs.operations import respond
 from portal.models import User
-from portal.store import open_store
-from portal.webhdfs.messages import Request
-from portal.webhdfs.operations import respond
 from tests import builders
 from tests.cluster import Clock, Cluster
 from tests.http import Client

@@ -28,7 +28,7 @@ from schemathesis.specs.openapi.checks import (
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import User
 from tests.submitting import submitted
 

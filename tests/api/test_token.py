@@ -15,9 +15,9 @@ from django.test import RequestFactory
 from django.utils import timezone
 from rest_framework.test import APIClient, APIRequestFactory
 
-from portal import services, tokens
-from portal.auth import BearerAuthentication, require_admin, require_user
-from portal.errors import Forbidden, Unauthorized
+from portal.accounts import services, tokens
+from portal.accounts.auth import BearerAuthentication, require_admin, require_user
+from portal.core.errors import Forbidden, Unauthorized
 from portal.models import ApiToken, AuditEvent, User
 from tests.conftest import PASSWORD
 from tests.http import Browser, Client

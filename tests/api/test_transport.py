@@ -12,8 +12,8 @@ from django.test import RequestFactory
 from rest_framework.test import APIClient
 
 from jobs.models import Job
-from portal.api import no_api
 from portal.models import User
+from portal.web.api.answers import no_api
 from tests.conftest import PASSWORD
 from tests.http import Client
 from tests.submitting import config, submitted

@@ -11,7 +11,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from clusters.models import VcGrant, VirtualCluster
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import AuditEvent, User
 from tests.conftest import PASSWORD
 from tests.http import Client

@@ -10,7 +10,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from clusters.models import VirtualCluster
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import User
 from tests.conftest import PASSWORD
 from tests.http import Client

@@ -16,21 +16,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.users import services as users
-from portal import tokens
-from portal.errors import LongshoreError
+from portal.accounts import tokens
+from portal.core.errors import LongshoreError
+from portal.files.store import delegation, open_store
+from portal.files.store.base import fill
+from portal.files.store.local import LocalStore
+from portal.files.webhdfs import checksum
+from portal.files.webhdfs.messages import Answer, Request, params_in, path_in
+from portal.files.webhdfs.operations import _OPS, respond
+from portal.files.webhdfs.operations import refused as refusal
 from portal.models import User
-from portal.store import delegation, open_store
-from portal.store.base import fill
-from portal.store.local import LocalStore
-from portal.webhdfs import checksum
-from portal.webhdfs.messages import Answer, Request, params_in, path_in
-from portal.webhdfs.operations import _OPS, respond
-from portal.webhdfs.operations import refused as refusal
 from tests.http import Client
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
-URL = "http://portal/webhdfs/v1"
+URL = "http://portal/files/webhdfs/v1"
 
 
 @pytest.fixture(autouse=True)

@@ -11,8 +11,8 @@ from itertools import combinations
 
 import httpx
 
-from portal.store.base import PART
-from portal.store.local import LocalStore
+from portal.files.store.base import PART
+from portal.files.store.local import LocalStore
 from tests.acceptance.portal import ENDS, Portal, containers
 from tests.bed.docker_bed import BedNode
 from tests.chaos.faults import Faults

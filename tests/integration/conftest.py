@@ -6,7 +6,7 @@ import pytest
 from django.utils import timezone
 
 from clusters.engines import schemes as engines
-from portal import clock as steady_clock
+from portal.core import clock as steady_clock
 from portal.models import User
 from tests.cluster import Clock, Cluster
 

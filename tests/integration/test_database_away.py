@@ -13,11 +13,11 @@ import uvicorn
 from django.db import InterfaceError, OperationalError, connection
 from django.test import Client
 
-from portal import bridge
-from portal.bridge import Bridge
 from portal.database import configure
+from portal.files.webhdfs import app as files
 from portal.models import User
-from portal.webhdfs import app as files
+from portal.web.serving import bridge
+from portal.web.serving.bridge import Bridge
 from tests.helpers import until
 
 TRY_AGAIN = "The database cannot be read or written now."

@@ -13,9 +13,9 @@ from django.utils import timezone
 
 from clusters.users import services as users
 from jobs.models import Attempt, Job
-from portal import tokens
+from portal.accounts import tokens
+from portal.files.store import delegation
 from portal.models import User
-from portal.store import delegation
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db

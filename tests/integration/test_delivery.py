@@ -18,10 +18,10 @@ from clusters.engines.fake.runtime import Behaviour
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.containers import code_tar, delivery
 from jobs.models import Job
+from portal.files.store import open_store
+from portal.files.store.base import Entry, Store, StoreUnavailable
+from portal.files.store.local import LocalStore
 from portal.models import User
-from portal.store import open_store
-from portal.store.base import Entry, Store, StoreUnavailable
-from portal.store.local import LocalStore
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

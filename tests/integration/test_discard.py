@@ -12,8 +12,8 @@ from jobs import services
 from jobs.containers import discard
 from jobs.containers.tasks import publishing
 from jobs.models import Discarded, Job
-from portal.store import open_store
-from portal.store.base import PathNotFound
+from portal.files.store import open_store
+from portal.files.store.base import PathNotFound
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

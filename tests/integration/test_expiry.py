@@ -12,7 +12,7 @@ from django.utils import timezone
 from django_q.models import Failure, Success
 
 from jobs.scheduling.loop import Scheduler
-from portal import expiry
+from portal.accounts import expiry
 from portal.models import ApiToken, User
 
 pytestmark = pytest.mark.django_db

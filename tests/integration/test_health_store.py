@@ -14,10 +14,10 @@ import pytest
 from django.test import Client
 
 from portal import health
+from portal.files.store import local_root, marker, open_store
+from portal.files.store.base import StoreUnavailable
+from portal.files.store.first_start import try_store
 from portal.models import LocalFolder, User
-from portal.store import local_root, marker, open_store
-from portal.store.base import StoreUnavailable
-from portal.store.first_start import try_store
 
 pytestmark = pytest.mark.django_db
 _SENTENCE = "The file store does not answer"

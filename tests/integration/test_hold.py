@@ -13,7 +13,7 @@ from rest_framework.test import APIClient
 from clusters.engines.watch import Watch, Watched
 from jobs.containers import hold
 from jobs.models import Event, Job
-from portal.errors import Forbidden
+from portal.core.errors import Forbidden
 from portal.models import User
 from tests.cluster import Cluster
 from tests.helpers import until

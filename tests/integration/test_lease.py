@@ -9,9 +9,9 @@ from datetime import timedelta
 
 import pytest
 
-from portal import lease as leases
-from portal.lease import PATIENCE, Fenced, Lease
 from portal.models import Heartbeat
+from portal.wakes import lease as leases
+from portal.wakes.lease import PATIENCE, Fenced, Lease
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

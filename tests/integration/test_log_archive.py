@@ -19,8 +19,8 @@ from jobs.logs import read as logs
 from jobs.logs.follow import hub, spool_folder
 from jobs.logs.places import HEAD_GONE, find_archive, place_of
 from jobs.models import Task
-from portal.errors import NodeUnreachable, NoLog
-from portal.store import open_store
+from portal.core.errors import NodeUnreachable, NoLog
+from portal.files.store import open_store
 from tests.cluster import Cluster
 from tests.helpers import until
 

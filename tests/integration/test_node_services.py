@@ -28,9 +28,9 @@ from clusters.nodes import gpus, probe, services, survey, trial
 from clusters.nodes import keys as node_keys
 from clusters.nodes.serializers import Tls
 from jobs.models import Event
-from portal.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
+from portal.core.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
+from portal.core.signals import first_start
 from portal.models import AuditEvent, User
-from portal.signals import first_start
 from tests.builders import make_node
 from tests.keys import make_keys
 

@@ -14,9 +14,9 @@ from django_q.models import OrmQ
 
 from jobs.containers import publish, sshkeys, tasks
 from jobs.models import JobKey
+from portal.files.store import open_store
+from portal.files.store.base import PathNotFound
 from portal.models import UserKey
-from portal.store import open_store
-from portal.store.base import PathNotFound
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

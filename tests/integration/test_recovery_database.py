@@ -13,7 +13,7 @@ from jobs.containers import tasks
 from jobs.models import Job, Task
 from jobs.planning.world import Plan
 from jobs.scheduling.apply import apply
-from portal.lease import Fenced, Lease
+from portal.wakes.lease import Fenced, Lease
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

@@ -18,9 +18,9 @@ from jobs.config.spec import JobSpec
 from jobs.containers import bootstrap, launch
 from jobs.containers import inputs as launching
 from jobs.models import Task
-from portal.errors import InvalidConfig
+from portal.core.errors import InvalidConfig
+from portal.files.store import open_store
 from portal.models import User
-from portal.store import open_store
 from tests.cluster import Cluster
 from tests.submitting import config
 

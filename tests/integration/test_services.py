@@ -14,9 +14,9 @@ from clusters.models import Node, VcGrant, VirtualCluster
 from jobs import queries, services
 from jobs.models import Attempt, Event, Job, Task
 from jobs.queries import JobFilter
-from portal import wake
-from portal.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
+from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
 from portal.models import AuditEvent, User
+from portal.wakes import wake
 from tests.builders import make_node
 from tests.submitting import config, config_text, submitted
 

@@ -14,10 +14,11 @@ from typing import Any
 import pytest
 import uvicorn
 
-from portal import asgi, bodies, connection
-from portal.bridge import PIECE, REFUSAL, Bridge
-from portal.connection import Connection
-from portal.errors import Crowded, TooLarge, TooSlow
+from portal import asgi
+from portal.core.errors import Crowded, TooLarge, TooSlow
+from portal.web.serving import bodies, connection
+from portal.web.serving.bridge import PIECE, REFUSAL, Bridge
+from portal.web.serving.connection import Connection
 from tests.helpers import until
 
 GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"

@@ -20,8 +20,8 @@ from jobs.models import Job
 from jobs.planning.lifecycle import JOB_ENDS
 from jobs.scheduling import stamps
 from jobs.scheduling.loop import Scheduler
-from portal.lease import PATIENCE, Fenced, Lease
 from portal.models import LeaseRow
+from portal.wakes.lease import PATIENCE, Fenced, Lease
 from tests.cluster import Cluster
 from tests.integration.test_simulation import History
 

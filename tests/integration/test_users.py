@@ -13,7 +13,8 @@ from django.test import Client
 from clusters.models import VcGrant, VirtualCluster
 from clusters.users import services as users
 from clusters.users.queries import load_user
-from portal import errors, services, tokens
+from portal.accounts import services, tokens
+from portal.core import errors
 from portal.models import ApiToken, AuditEvent, User
 from tests.conftest import PASSWORD
 from tests.submitting import submitted

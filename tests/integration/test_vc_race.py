@@ -16,7 +16,7 @@ from clusters.models import VirtualCluster
 from clusters.vcs import services as vc_services
 from jobs import services
 from jobs.models import Job
-from portal.errors import NoVirtualCluster, RemoveRunningVc
+from portal.core.errors import NoVirtualCluster, RemoveRunningVc
 from portal.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from portal import wake
-from portal.broker import WakingBroker
+from portal.wakes import wake
+from portal.wakes.broker import WakingBroker
 from tests.helpers import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -85,7 +85,7 @@ def test_it_reaches_another_process_and_forgets_one_that_died(tmp_path: Path) ->
         "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'\n"
         "import tests.settings; from django.conf import settings; django.setup()\n"
         "import sys, pathlib; settings.HOME = pathlib.Path(sys.argv[1])\n"
-        "from portal.wake import Listener; one = Listener('pages'); print('listening', flush=True)\n"
+        "from portal.wakes.wake import Listener; one = Listener('pages'); print('listening', flush=True)\n"
         "print(one.wait(20), flush=True)\n"
     )
     from django.conf import settings

@@ -48,7 +48,7 @@ def browser() -> Iterator[Browser]:
 def site(transactional_db: None) -> Iterator[str]:
     """The address of the portal, served by uvicorn in a thread as in production: pages, API and streams."""
     from portal.asgi import application
-    from portal.connection import Connection
+    from portal.web.serving.connection import Connection
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))

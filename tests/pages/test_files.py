@@ -12,11 +12,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from playwright.sync_api import expect
 
-from portal.files import queries, tars
-from portal.files.who import Who
+from portal.files.page import queries, tars
+from portal.files.page.who import Who
+from portal.files.store import open_store, rules
+from portal.files.store.base import PathNotFound, StoreUnavailable
 from portal.models import AuditEvent, User
-from portal.store import open_store, rules
-from portal.store.base import PathNotFound, StoreUnavailable
 from tests.http import Client
 from tests.pages.conftest import Tab
 
@@ -181,7 +181,7 @@ class TestLooking:
         def broken(*_: Any) -> None:
             raise StoreUnavailable("A DataNode cannot be reached.")
 
-        monkeypatch.setattr("portal.files.preview.preview", broken)
+        monkeypatch.setattr("portal.files.page.preview.preview", broken)
         page = browse(alice).get(f"{HOME}/a.txt")
         assert page.status_code == 200 and "A DataNode cannot be reached." in page.content.decode()
 

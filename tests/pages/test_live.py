@@ -22,9 +22,9 @@ from jobs import services
 from jobs.models import Job, Task
 from jobs.pages.versions import home_version
 from jobs.views import stream, welcome
-from portal import hub as hubs
-from portal import wake
 from portal.models import User
+from portal.wakes import hub as hubs
+from portal.wakes import wake
 from tests.builders import add_event, make_job, make_node
 from tests.helpers import until
 from tests.pages.conftest import Tab, session_of

@@ -9,7 +9,7 @@ import pytest
 from clusters.engines.runtime import ContainerStatus, Phase
 from clusters.models import VirtualCluster
 from jobs.planning import exits
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import User
 from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab

@@ -15,7 +15,7 @@ from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.views import welcome
 from portal.models import User
-from portal.seats import Seat
+from portal.web.serving.seats import Seat
 from tests.cluster import Clock, Cluster
 from tests.helpers import until
 from tests.pages.conftest import session_of

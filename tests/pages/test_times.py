@@ -48,7 +48,7 @@ def test_the_cookie_names_the_zone(
 def test_the_first_page_of_a_browser_is_in_its_zone_and_so_is_what_comes_live(
     tab: Callable[..., Tab], alice: User
 ) -> None:
-    from portal import wake
+    from portal.wakes import wake
 
     event_at(AT)
     page = tab(alice, timezone_id="Asia/Tokyo").open("/jobs/alice/train/events")

@@ -11,7 +11,7 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import ApiToken, AuditEvent, User
 from tests.pages.conftest import Tab
 

@@ -10,7 +10,7 @@ from django.test import Client
 from playwright.sync_api import expect
 
 from clusters.models import VcGrant, VirtualCluster
-from portal import tokens
+from portal.accounts import tokens
 from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab

@@ -19,8 +19,8 @@ BELOW = {"portal": (), "clusters": ("portal",), "jobs": ("clusters", "portal")}
 
 # Values in, values out: what these need of the world is given to them.
 PURE = (
-    "portal/errors.py",
-    "portal/store/base.py",
+    "portal/core/errors.py",
+    "portal/files/store/base.py",
     "clusters/placement/fit.py",
     "clusters/placement/blockers.py",
     "clusters/engines/image_names.py",
@@ -55,7 +55,7 @@ SKIN = re.compile(r"(\w+_)?(api|views|page|pages|stream|tasks|admin|urls|api_url
 EDGES = {
     "docker": re.compile(r"clusters/docker_\w+\.py"),
     "paramiko": re.compile(r"clusters/docker_\w+\.py"),
-    "hdfs": re.compile(r"portal/store/hdfs\.py"),
+    "hdfs": re.compile(r"portal/files/store/hdfs\.py"),
 }
 
 

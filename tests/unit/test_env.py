@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from portal import checks, env
+from portal import checks
+from portal.core import env
 from portal.database import configure
 from portal.management.commands.up import plain_http
 

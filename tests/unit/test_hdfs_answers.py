@@ -10,8 +10,8 @@ from threading import Thread
 
 import pytest
 
-from portal.store.base import StoreUnavailable
-from portal.store.hdfs import HdfsStore
+from portal.files.store.base import StoreUnavailable
+from portal.files.store.hdfs import HdfsStore
 
 _STANDBY = {"RemoteException": {"exception": "StandbyException", "message": "Operation READ is not supported"}}
 _FOLDER = {

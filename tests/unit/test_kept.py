@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 from django.db import OperationalError
 
-from portal import kept
-from portal.kept import Kept
+from portal.core import kept
+from portal.core.kept import Kept
 from tests.helpers import until
 
 

@@ -1,4 +1,4 @@
-"""portal.parsers.parse_form: nested forms as Node's qs reads them."""
+"""portal.web.api.parsers.parse_form: nested forms as Node's qs reads them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portal.errors import BadRequest
-from portal.parsers import parse_form
+from portal.core.errors import BadRequest
+from portal.web.api.parsers import parse_form
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from portal import private
+from portal.core import private
 from portal.database import configure
 
 HOME = "LONGSHORE_HOME"

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.config.spec import INT_MAX, JobSpec, PortSpec, RoleSpec, read_config, read_value, substitute_paths
-from portal.errors import InvalidConfig, Problem, TooLarge
+from portal.core.errors import InvalidConfig, Problem, TooLarge
 
 SEEDS = Path(__file__).parent / "seeds"
 ROLE: dict[str, Any] = {"name": "w", "command": "c"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.config.spec import read_config
-from portal.errors import InvalidConfig, Problem
+from portal.core.errors import InvalidConfig, Problem
 
 PORTS_TEXT = """{
   "jobName": "j", "image": "i",

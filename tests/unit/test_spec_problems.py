@@ -7,7 +7,7 @@ import json
 import pytest
 
 from jobs.config.spec import read_config
-from portal.errors import InvalidConfig
+from portal.core.errors import InvalidConfig
 
 
 def test_of_thousands_of_problems_the_first_are_told_and_how_many_there_are() -> None:

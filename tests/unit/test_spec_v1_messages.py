@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from jobs.config.spec import read_config, read_value
-from portal.errors import InvalidConfig, TooLarge
+from portal.core.errors import InvalidConfig, TooLarge
 
 ROLE = {"name": "w", "command": "c"}
 GOOD: dict[str, Any] = {"jobName": "j", "image": "i", "taskRoles": [ROLE]}

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.errors import LongshoreError
-from portal.store.base import BadPath, Store, StoreUnavailable
-from portal.store.local import MARKER, LocalStore
-from portal.store.urls import namenodes
+from portal.core.errors import LongshoreError
+from portal.files.store.base import BadPath, Store, StoreUnavailable
+from portal.files.store.local import MARKER, LocalStore
+from portal.files.store.urls import namenodes
 from tests.contract_store import StoreContract, content
 
 

@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from portal.store.watch import SILENT, Watch
+from portal.files.store.watch import SILENT, Watch
 from tests.helpers import until
 
 

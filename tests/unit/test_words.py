@@ -6,7 +6,7 @@ import pytest
 
 from jobs.pages.config import coloured
 from jobs.planning.lifecycle import JobState, TaskState
-from portal import words
+from portal.core import words
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from typing import Any
 import structlog
 from django.core.management.base import BaseCommand
 
-from portal.signals import first_start
+from portal.core.signals import first_start
 
 _log = structlog.get_logger("portal.firststart")
 

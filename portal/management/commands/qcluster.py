@@ -11,7 +11,7 @@ from typing import Any
 from django_q import cluster
 from django_q.management.commands.qcluster import Command as Qcluster
 
-from portal.deathsig import forks_die_with_parent
+from portal.core.deathsig import forks_die_with_parent
 
 
 class Sentinel(cluster.Sentinel):

@@ -15,10 +15,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
-from portal import first_start, static_files
-from portal.env import is_loopback
-from portal.store import local_root, marker
-from portal.store.base import StoreUnavailable
+from portal import first_start
+from portal.core.env import is_loopback
+from portal.files.store import local_root, marker
+from portal.files.store.base import StoreUnavailable
+from portal.web import static_files
 
 
 class Command(BaseCommand):

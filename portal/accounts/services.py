@@ -1,0 +1,129 @@
+"""Writes about accounts. The login page and the API's token route are two skins over the same checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from axes.handlers.proxy import AxesProxyHandler
+from django.contrib.auth import authenticate
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.http import HttpRequest
+from django.utils import timezone
+
+from portal.accounts import guessing, tokens
+from portal.accounts.keys import read_public_key
+from portal.core.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
+from portal.models import USERNAME, ApiToken, AuditEvent, User, UserKey
+
+LONGEST_TOKEN_NAME = 100
+MOST_TOKEN_DAYS = 365
+MOST_KEYS = 20
+
+
+def check_password(request: HttpRequest, username: str, password: str) -> User:
+    """The active user. Raises LockedOut (before any hash is computed), NoUser or IncorrectPassword."""
+    if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # nothing a database should ever be asked for
+        raise NoUser("There is no user of this name.")
+    credentials = {"username": username, "password": password}
+    address = request.META.get("REMOTE_ADDR")
+    if not AxesProxyHandler.is_allowed(request, credentials):
+        raise LockedOut
+    if guessing.is_too_much(username, address, timezone.now()):
+        raise LockedOut
+    user = authenticate(request, **credentials)
+    if isinstance(user, User):
+        return user
+    audit(request, guessing.FAILED, actor=username)
+    if not AxesProxyHandler.is_allowed(request, credentials):
+        raise LockedOut
+    if not User.objects.filter(username=username, is_active=True).exists():
+        raise NoUser(f"User {username} is not found.")
+    raise IncorrectPassword
+
+
+def make_token(request: HttpRequest, username: str, password: str, seconds: int) -> tuple[User, str]:
+    user = check_password(request, username, password)
+    token = tokens.issue(user, seconds)
+    audit(request, "token made", actor=user.username, data={"seconds": seconds})
+    return user, token
+
+
+def change_password(request: HttpRequest, user: User, old: str, new: str) -> None:
+    """Ends every token and, since sessions carry a hash of the password, every other session."""
+    check_password(request, user.username, old)
+    try:
+        validate_password(new, user)
+    except ValidationError as error:
+        raise BadRequest(" ".join(error.messages)) from error
+    with transaction.atomic():
+        user.set_password(new)
+        user.save(update_fields=["password"])
+        revoked = tokens.revoke_all(user)
+        audit(request, "password changed", actor=user.username, data={"tokensRevoked": revoked})
+
+
+def list_tokens(user: User) -> list[ApiToken]:
+    """The user's tokens that still open something, newest first."""
+    live = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now())
+    return list(live.order_by("-created_at", "-pk"))
+
+
+def create_token(user: User, name: str, days: int, request: HttpRequest | None = None) -> str:
+    """A named bearer token; it is told here and never again. BadRequest for a bad name or time."""
+    name = name.strip()
+    if not name or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
+        raise BadRequest(f"Give the token a name of 1 to {LONGEST_TOKEN_NAME} characters.")
+    if not 1 <= days <= MOST_TOKEN_DAYS:
+        raise BadRequest(f"A token lives 1 to {MOST_TOKEN_DAYS} days.")
+    with transaction.atomic():
+        token = tokens.issue(user, days * 86_400, name)
+        audit(request, "token made", actor=user.username, target=user.username, data={"name": name, "days": days})
+    return token
+
+
+def revoke_token(user: User, token_id: int, request: HttpRequest | None = None) -> bool:
+    """Ends one of the user's own tokens at once. False when it is not his or ended already."""
+    with transaction.atomic():
+        mine = ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None)
+        if not mine.update(revoked_at=timezone.now()):
+            return False
+        name = ApiToken.objects.values_list("name", flat=True).get(pk=token_id)
+        audit(request, "token revoked", actor=user.username, target=user.username, data={"name": name})
+    return True
+
+
+def add_key(user: User, text: str, request: HttpRequest | None = None) -> UserKey:
+    """A public key of the user's, one line as ssh-keygen writes it; it goes into the containers of jobs started from
+    now on. BadRequest for anything else."""
+    key = read_public_key(text)
+    with transaction.atomic():
+        User.objects.select_for_update().get(pk=user.pk)  # one after the other: the limit holds
+        mine = UserKey.objects.filter(user=user)
+        if mine.filter(fingerprint=key.fingerprint).exists():
+            raise BadRequest("This key is there already.")
+        if mine.count() >= MOST_KEYS:
+            raise BadRequest(f"Nobody has more than {MOST_KEYS} keys. Remove one first.")
+        made = UserKey.objects.create(user=user, name=key.comment, text=key.line, fingerprint=key.fingerprint)
+        audit(request, "key added", actor=user.username, target=user.username, data={"fingerprint": key.fingerprint})
+    return made
+
+
+def remove_key(user: User, key_id: int, request: HttpRequest | None = None) -> bool:
+    """Containers that run keep it. False when it is not his or gone already."""
+    with transaction.atomic():
+        key = UserKey.objects.select_for_update().filter(user=user, pk=key_id).first()
+        if key is None:
+            return False
+        key.delete()
+        audit(request, "key removed", actor=user.username, target=user.username, data={"fingerprint": key.fingerprint})
+    return True
+
+
+def audit(
+    request: HttpRequest | None, action: str, *, actor: str, target: str = "", data: dict[str, Any] | None = None
+) -> None:
+    """One line of the account ledger. Never put a password or a token in ``data``."""
+    address = request.META.get("REMOTE_ADDR") if request is not None else None
+    AuditEvent.objects.create(actor=actor, action=action, object=target, ip=address or None, data=data or {})

@@ -1,0 +1,145 @@
+"""Typed readers of environment variables. Pure but for reading the environment and, for secrets, one file."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import secrets
+import ssl
+from pathlib import Path
+
+from django.core.exceptions import ImproperlyConfigured
+
+from portal.files.store.urls import namenodes
+
+# Addresses that nobody has on the Internet.
+PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7,fe80::/10"
+_WEB_ADDRESS = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+def text(name: str, default: str) -> str:
+    """The variable, or the content of the file that ``<NAME>_FILE`` names, or the default."""
+    path = os.environ.get(f"{name}_FILE")
+    if path:
+        try:
+            return Path(path).read_text().strip()
+        except OSError as error:
+            raise ImproperlyConfigured(f"{name}_FILE is {path}, which cannot be read: {error.strerror}.") from error
+    return os.environ.get(name) or default
+
+
+def number(name: str, default: int, *, least: int) -> int:
+    value = text(name, str(default))
+    if not value.isascii() or not value.isdigit() or int(value) < least:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a whole number, {least} or more.")
+    return int(value)
+
+
+def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = text(name, default)
+    if value not in allowed:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be one of {', '.join(allowed)}.")
+    return value
+
+
+def bind(name: str, default: str) -> tuple[str, int]:
+    value = text(name, default)
+    host, colon, port = value.rpartition(":")
+    if not (colon and host and port.isdigit() and 0 < int(port) < 65536):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address and a port, such as {default}.")
+    return host.strip("[]"), int(port)
+
+
+def networks(name: str, default: str = "") -> tuple[Network, ...]:
+    """``10.0.0.0/8,192.168.1.7``; empty is the default, ``none`` is none."""
+    value = text(name, default)
+    value = "" if value == "none" else value
+    try:
+        return tuple(ipaddress.ip_network(each.strip()) for each in value.split(",") if each.strip())
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be networks such as 10.1.0.0/16,10.2.0.7.") from None
+
+
+def web_address(name: str, default: str) -> str:
+    """``https://host`` or ``http://host:port``, nothing after it."""
+    value = text(name, default).rstrip("/")
+    if not _WEB_ADDRESS.fullmatch(value):
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address such as https://longshore.example.org.")
+    return value
+
+
+def tls_files(certificate: str, key: str) -> tuple[str, str]:
+    """Both, or two empty texts; what cannot be used stops the start."""
+    files = os.environ.get(certificate, ""), os.environ.get(key, "")
+    if not any(files):
+        return files
+    if not all(files):
+        raise ImproperlyConfigured(f"{certificate} and {key} belong together: name the files of both, or neither.")
+    try:
+        # Without a password function OpenSSL would ask on the terminal for that of an encrypted key.
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*files, password=lambda: "")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) and error.strerror else "no certificate with its key"
+        raise ImproperlyConfigured(
+            f"{certificate} and {key} are {files[0]} and {files[1]}, not usable: {why}."
+        ) from error
+    return files
+
+
+def own_address(host: str, port: int, *, secure: bool) -> str:
+    return f"{'https' if secure else 'http'}://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def store_url(name: str) -> str:
+    """Empty for a local folder, else the address of an HDFS."""
+    value = text(name, "")
+    try:
+        namenodes(value) if value else []
+    except ValueError:
+        form = "webhdfs://namenode:9870, or both of a pair: webhdfs://nn1:9870;nn2:9870"
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be empty or {form}.") from None
+    return value
+
+
+def fs_uri(store: str, public_url: str) -> str:
+    """PAI_DEFAULT_FS_URI when nobody says otherwise: the NameNode, or this portal in its place."""
+    address = namenodes(store)[0] if store else public_url
+    secure, host = address.startswith("https:"), address.partition("://")[2].partition("/")[0]
+    return f"{'swebhdfs' if secure else 'webhdfs'}://{host}"
+
+
+def secret_file(name: str, path: Path) -> str:
+    """A secret given by the environment, or made once and kept in a 0600 file."""
+    given = text(name, "")
+    if given:
+        return given
+    try:
+        return _keep_secret(path)
+    except OSError as error:
+        raise ImproperlyConfigured(
+            f"{error.filename or path} cannot be used: {error.strerror}. LONGSHORE_HOME names the folder for it."
+        ) from error
+
+
+def _keep_secret(path: Path) -> str:
+    if path.exists():
+        return path.read_text()
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    part.touch(mode=0o600)
+    part.write_text(secrets.token_urlsafe(48))
+    try:
+        os.link(part, path)  # the first of two starting processes wins, both then read the same
+    except FileExistsError:
+        pass
+    part.unlink()
+    return path.read_text()

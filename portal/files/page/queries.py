@@ -1,0 +1,234 @@
+"""What the page of a folder shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from django.conf import settings
+
+from portal.files.page.who import Who, address, download, parent
+from portal.files.store import rules
+from portal.files.store.base import Entry, names_of
+
+ROWS = 200  # of one page
+_SORTS: dict[str, Callable[[Entry], Any]] = {
+    "name": lambda entry: entry.name.casefold(),
+    "size": lambda entry: entry.size,
+    "changed": lambda entry: entry.modified_at,
+    "owner": lambda entry: entry.owner.casefold(),
+}
+_COLUMNS = (("name", "Name", ""), ("size", "Size", "ls-num"), ("changed", "Changed", "ls-num ls-md"))
+_OWNER = ("owner", "Written by", "ls-lo")
+_TEXT = [
+    ".txt",
+    ".log",
+    ".csv",
+    ".tsv",
+    ".json",
+    ".jsonl",
+    ".py",
+    ".sh",
+    ".yaml",
+    ".yml",
+    ".md",
+    ".ini",
+    ".cfg",
+    ".conf",
+    ".toml",
+    ".xml",
+    ".html",
+    ".js",
+    ".c",
+    ".h",
+    ".cpp",
+    ".go",
+    ".rs",
+    ".java",
+    ".r",
+    ".sql",
+    ".out",
+    ".err",
+]
+_PICTURES = (".png", ".jpg", ".jpeg", ".gif", ".webp", ".svg", ".bmp")
+_PACKED = (".tar", ".gz", ".tgz", ".zip", ".bz2", ".xz", ".zst", ".whl")
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What is asked of the list: order (``-size`` is the largest first), page from 1, part of a name, hidden files."""
+
+    sort: str = "name"
+    page: int = 1
+    part: str = ""
+    hidden: bool = False
+
+    @property
+    def column(self) -> str:
+        return self.sort.removeprefix("-")
+
+    def query(self, **changes: object) -> str:
+        """``?sort=...``; what is usual is left out."""
+        given = {"sort": self.sort, "page": self.page, "q": self.part, "hidden": int(self.hidden), **changes}
+        usual = {"sort": "name", "page": 1, "q": "", "hidden": 0}
+        kept = {name: value for name, value in given.items() if value != usual[name]}
+        return f"?{urlencode(kept)}" if kept else ""
+
+
+def wish(sort: str, page: str, part: str, hidden: str) -> Wish:
+    known = sort if sort.removeprefix("-") in _SORTS else "name"
+    number = int(page) if page.isascii() and page.isdigit() and len(page) < 7 else 1
+    return Wish(known, max(1, number), part.strip()[:100], hidden == "1")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    entry: Entry
+    icon: str
+    size: str
+    url: str
+    href: str  # with the order of the list
+    download: str
+    may_remove: bool
+    selected: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    name: str
+    title: str
+    css: str
+    href: str
+    order: str  # for aria-sort
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    rows: Sequence[Row]
+    columns: Sequence[Column]
+    wish: Wish
+    says: str
+    total: int
+    first: int
+    last: int
+    newer: str
+    older: str
+    hidden: int
+    toggle: str
+    matching: bool
+
+
+def listing(who: Who, folder: str, wanted: Wish, selected: str = "", *, is_made: bool = True) -> Listing:
+    """``selected``: the path of a file, whose page of the list is then shown. Costs one list of the folder, whatever
+    its size; only the rows of one page are made."""
+    entries = who.entries(folder) if is_made else []
+    hidden = sum(1 for entry in entries if entry.name.startswith("."))
+    keep = wanted.hidden or bool(selected and selected.rsplit("/", 1)[-1].startswith("."))
+    shown = [entry for entry in entries if _matches(entry, wanted, keep)]
+    shown = _sorted(shown, wanted.sort)
+    at = next((i for i, entry in enumerate(shown) if entry.path == selected), None)
+    pages = max(1, -(-len(shown) // ROWS))
+    page = min(pages, wanted.page if at is None else at // ROWS + 1)
+    start = (page - 1) * ROWS
+    query = wanted.query(page=1)
+    rows = [_row(who, entry, query, selected) for entry in shown[start : start + ROWS]]
+    url = address(folder)
+    return Listing(
+        rows=rows,
+        columns=[_column(url, wanted, *column) for column in (*_COLUMNS, _OWNER)],
+        wish=wanted,
+        says=_says(shown),
+        total=len(shown),
+        first=start + 1,
+        last=start + len(rows),
+        newer=f"{url}{wanted.query(page=page - 1)}" if page > 1 else "",
+        older=f"{url}{wanted.query(page=page + 1)}" if page < pages else "",
+        hidden=hidden,
+        toggle=f"{url}{wanted.query(page=1, hidden=int(not wanted.hidden))}",
+        matching=bool(wanted.part),
+    )
+
+
+def crumbs(path: str) -> list[tuple[str, str]]:
+    """The folders above a path: (name, address)."""
+    names = names_of(path)
+    above = [("Store", "/files")]
+    return above + [(name, address("/" + "/".join(names[: i + 1]))) for i, name in enumerate(names[:-1])]
+
+
+def panel(path: str) -> dict[str, str]:
+    """How a path is written elsewhere: for tools, and in a job's config and commands, where nothing is quoted."""
+    return {
+        "uri": f"{settings.DEFAULT_FS_URI.rstrip('/')}{path}",
+        "in_job": f"$PAI_DEFAULT_FS_URI{path}",
+        "download": download(path),
+        "tar": tar_of(path),
+        "up": address(parent(path)),
+    }
+
+
+def tar_of(folder: str) -> str:
+    """Where it comes as a tar; empty for what holds the folders of all users."""
+    return f"{address(folder)}?do=tar" if has_tar(folder) else ""
+
+
+def has_tar(folder: str) -> bool:
+    return folder != "/" and not rules.holds_all_users(folder)
+
+
+def size_words(size: int) -> str:
+    """``212 KB``, ``18.4 MB``; 1 KB = 1024 B."""
+    value, unit = float(size), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+
+
+def icon_of(entry: Entry) -> str:
+    name = entry.name.lower()
+    kinds = ((_PICTURES, "photo"), (_PACKED, "package"), (tuple(_TEXT), "file-text"))
+    return "folder" if entry.is_dir else next((icon for ends, icon in kinds if name.endswith(ends)), "file")
+
+
+def _matches(entry: Entry, wanted: Wish, hidden: bool) -> bool:
+    return (hidden or not entry.name.startswith(".")) and wanted.part.casefold() in entry.name.casefold()
+
+
+def _sorted(entries: list[Entry], sort: str) -> list[Entry]:
+    """Folders first in every order; what is equal goes by name."""
+    named = sorted(entries, key=_SORTS["name"])
+    ordered = sorted(named, key=_SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
+    return sorted(ordered, key=lambda entry: not entry.is_dir)
+
+
+def _row(who: Who, entry: Entry, query: str, selected: str) -> Row:
+    url = address(entry.path)
+    return Row(
+        entry=entry,
+        icon=icon_of(entry),
+        size="–" if entry.is_dir else size_words(entry.size),
+        url=url,
+        href=url if entry.is_dir else f"{url}{query}",
+        download=tar_of(entry.path) if entry.is_dir else download(entry.path),
+        may_remove=who.may_remove(entry.path),
+        selected=entry.path == selected,
+    )
+
+
+def _column(url: str, wanted: Wish, name: str, title: str, css: str) -> Column:
+    order = ""
+    turned = name
+    if wanted.column == name:
+        order = "descending" if wanted.sort.startswith("-") else "ascending"
+        turned = f"-{name}" if order == "ascending" else name
+    return Column(name, title, css, f"{url}{wanted.query(sort=turned, page=1)}", order)
+
+
+def _says(entries: list[Entry]) -> str:
+    size = sum(entry.size for entry in entries)
+    text = f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'}"
+    return f"{text}, {size_words(size)} in files" if size else text

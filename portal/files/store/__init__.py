@@ -1,0 +1,44 @@
+"""Where files outlive containers: one folder tree, on this host's disk or on HDFS, behind one Protocol."""
+
+from __future__ import annotations
+
+import uuid
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from portal.files.store.base import Store
+from portal.files.store.local import LocalStore
+
+
+def open_store() -> Store:
+    """The store of this portal. Cheap: call it where it is needed."""
+    if not settings.STORE_URL:
+        from portal.files.store import marker  # late: settings, without which it cannot be, needs this package
+
+        root = local_root()
+        return LocalStore(root, marker.expected(root))
+    return _hdfs(settings.STORE_URL, settings.STORE_USER)
+
+
+def local_root() -> Path:
+    return Path(settings.HOME / "store")
+
+
+def try_write(store: Store) -> None:
+    """Raises StoreUnavailable when it takes no file, or gives none to another user."""
+    path = f"/.longshore-trial-{uuid.uuid4().hex[:12]}"
+    try:
+        store.write(path, [b"Longshore tries whether it can write."], owner="longshore-trial", mode=0o600)
+    finally:
+        store.delete(path)
+
+
+@lru_cache(maxsize=1)
+def _hdfs(url: str, user: str) -> Store:
+    """One for the process: it keeps its connections, and knows when the store was last out of reach."""
+    from portal.files.store.hdfs import HdfsStore  # takes 0.1 s, for those who have one
+    from portal.files.store.urls import namenodes
+
+    return HdfsStore(namenodes(url), user)

@@ -1,0 +1,134 @@
+"""Signed tokens for the ``delegation=`` parameter of WebHDFS: for programs that can do no more than open an address.
+
+One for all that its user may do is a row as API tokens are: it holds for a day, can be renewed up to seven, as HDFS has
+it, and is cancelled, or ended with all others by a new password. One for a single thing is a signature only; it holds
+for its time, while its user keeps the password.
+
+A token names its user, until when it holds and, if it is for one thing only, the path and the operations. That of a
+job has no date: it holds while the attempt lives whose containers have it, and what it opens is what any user of that
+name may open, also when they are an admin: whoever gets hold of a container has not got hold of the cluster. Whose user
+is gone, its token is too.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+import jwt
+from django.conf import settings
+from django.utils import timezone
+from django.utils.crypto import constant_time_compare
+
+from portal.accounts import tokens
+from portal.models import ApiToken, User
+
+RENEWED, LONGEST = timedelta(days=1), timedelta(days=7)  # as HDFS has them
+NAME = "WebHDFS"  # under which its user finds it among the API tokens, to revoke it
+
+_ALGORITHM = "HS256"
+_AUDIENCE = "webhdfs"
+
+_is_attempt_alive: Callable[[str], bool] = lambda _: False  # noqa: E731 - replaced by the app of jobs
+
+
+@dataclass(frozen=True, slots=True)
+class Delegation:
+    """Who may do what. ``path`` empty: wherever the user may; ``ops`` (upper case) empty: whatever they may."""
+
+    user: User
+    path: str = ""
+    ops: frozenset[str] = frozenset()
+    expires_at: int | None = None  # seconds since 1970
+    app_id: str = ""  # of the attempt whose token it is
+    token_id: str = ""  # of one that has a row
+
+    @property
+    def is_admin(self) -> bool:
+        """Whether the user's rights as an admin count."""
+        return self.user.is_admin and not self.app_id
+
+    def allows(self, op: str, path: str) -> bool:
+        return (not self.path or path == self.path) and (not self.ops or op.upper() in self.ops)
+
+
+def issue(username: str, *, seconds: int, path: str = "", ops: Iterable[str] = ()) -> str:
+    """A token for that many seconds; with ``path`` or ``ops`` for nothing else."""
+    user = User.objects.filter(username=username).first()
+    known = _session(user) if user else ""
+    return _sign(username, {"exp": int(time.time()) + seconds, "path": path, "ops": sorted(ops), "session": known})
+
+
+def grant(user: User) -> str:
+    """A token for all that the user may do, for RENEWED."""
+    now = timezone.now().replace(microsecond=0)
+    token_id = secrets.token_urlsafe(24)
+    row = {"id_hash": ApiToken.hash_id(token_id), "name": NAME, "expires_at": now + RENEWED}
+    ApiToken.objects.create(user=user, **row)
+    return _sign(user.username, {"exp": int((now + LONGEST).timestamp()), "jti": token_id})
+
+
+def renew(token: str, user: User) -> datetime | None:
+    """Until when it holds now; None when it is not a live one of the user's."""
+    row = _row(token, user)
+    if row is None:
+        return None
+    row.expires_at = min(timezone.now() + RENEWED, row.created_at + LONGEST)
+    row.save(update_fields=["expires_at"])
+    return row.expires_at
+
+
+def cancel(token: str, user: User) -> bool:
+    """False when it is not a live one of the user's."""
+    row = _row(token, user)
+    return bool(row and ApiToken.objects.filter(pk=row.pk).update(revoked_at=timezone.now()))
+
+
+def issue_for_attempt(username: str, app_id: str) -> str:
+    """The token of an attempt's containers: what its user may do without being an admin, for as long as it lives."""
+    return _sign(username, {"app": app_id})
+
+
+def read(token: str) -> Delegation | None:
+    """What the token stands for; None when it is not ours, has expired, or its user or attempt is gone."""
+    try:
+        claims = jwt.decode(token, settings.TOKEN_KEY, algorithms=[_ALGORITHM], audience=_AUDIENCE)
+    except jwt.InvalidTokenError:
+        return None
+    if token_id := str(claims.get("jti", "")):
+        row = tokens.live(token_id)
+        return Delegation(row.user, expires_at=int(row.expires_at.timestamp()), token_id=token_id) if row else None
+    app_id = claims.get("app", "")
+    if (app_id or "exp" not in claims) and not (isinstance(app_id, str) and _is_attempt_alive(app_id)):
+        return None
+    user = User.objects.filter(username=claims.get("sub"), pk=claims.get("uid", 0), is_active=True).first()
+    if user is None or not (app_id or constant_time_compare(claims.get("session", ""), _session(user))):
+        return None
+    return Delegation(user, claims.get("path", ""), frozenset(claims.get("ops", ())), claims.get("exp"), app_id)
+
+
+def attempts_alive_with(is_alive: Callable[[str], bool]) -> None:
+    """Called once, when the app of jobs is ready: it knows whether the attempt of an app id has not ended."""
+    global _is_attempt_alive
+    _is_attempt_alive = is_alive
+
+
+def _row(token: str, user: User) -> ApiToken | None:
+    found = read(token)
+    row = tokens.live(found.token_id) if found and found.token_id else None
+    return row if row and row.user_id == user.pk else None
+
+
+def _session(user: User) -> str:
+    """Another for each password; a part is enough to tell them apart."""
+    return user.get_session_auth_hash()[:32]
+
+
+def _sign(username: str, claims: Mapping[str, object]) -> str:
+    """A user's number goes with his name: a later user of the same name is another."""
+    number = User.objects.values_list("pk", flat=True).filter(username=username).first()
+    everything = {"sub": username, "uid": number or 0, "aud": _AUDIENCE, **claims}
+    return jwt.encode(everything, settings.TOKEN_KEY, algorithm=_ALGORITHM)

@@ -1,0 +1,316 @@
+"""The store as a folder of this host. On the disk folders are 0700 and files 0600: only the portal's own user reads
+them. Owner and mode as users see them are kept in extended attributes; where the file system has none, a path's place
+tells its owner (portal.files.store.rules) and the mode is the usual one.
+"""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import fcntl
+import os
+import shutil
+import stat
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from portal.core.errors import BadRequest
+from portal.files.store import rules
+from portal.files.store.base import (
+    PART,
+    PART_AGE,
+    PARTS,
+    BadPath,
+    Entry,
+    PathExists,
+    PathNotFound,
+    StoreUnavailable,
+    Usage,
+    Writing,
+    fill,
+    names_of,
+)
+
+_OWNER, _MODE = "user.longshore.owner", "user.longshore.mode"
+_BLOCK = 1 << 20
+MARKER = ".longshore-store"  # a file in the root
+
+
+class LocalStore:
+    def __init__(self, root: Path, marker: str = "") -> None:
+        """``marker``: the id that the folder must have (portal/files/store/marker.py); without one it is made if
+        missing."""
+        self._root = root
+        self._marker = marker
+
+    def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
+        with _translated(path):
+            file = os.fdopen(os.open(self._real(path), os.O_RDONLY | os.O_NOFOLLOW), "rb")
+            file.seek(offset)
+            return file
+
+    def write(
+        self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
+    ) -> int:
+        return fill(self.begin(path, owner=owner, mode=mode, overwrite=overwrite), chunks)
+
+    def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
+        target = self._real(path)
+        with _translated(path):
+            self._make(target.parent, owner, 0o755)
+            if target.is_dir():
+                raise IsADirectoryError
+            if target.exists() and not overwrite:
+                raise FileExistsError
+            part = self._root / PARTS.lstrip("/") / f"{uuid.uuid4().hex}{PART}"
+            part.parent.mkdir(mode=0o700, exist_ok=True)
+        return _New(path, target, part, owner=owner, mode=mode, overwrite=overwrite)
+
+    def append(self, path: str, chunks: Iterable[bytes]) -> int:
+        return fill(self.begin_append(path), chunks)
+
+    def begin_append(self, path: str) -> Writing:
+        return _Appended(path, self._real(path), os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+
+    def truncate(self, path: str, size: int) -> None:
+        real = self._real(path)
+        with _translated(path), os.fdopen(os.open(real, os.O_RDWR | os.O_NOFOLLOW), "r+b") as file:
+            if size < 0 or size > os.fstat(file.fileno()).st_size:
+                raise BadRequest(f"{path} is shorter than {size} bytes.")
+            file.truncate(size)
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        reals = [self._real(source) for source in sources]
+        if self._real(path) in reals:
+            raise BadPath(f"{path} cannot be joined to itself.")
+        for source in sources:
+            if self.stat(source).is_dir:
+                raise BadPath(f"{source} is a folder.")
+        for source, real in zip(sources, reals, strict=True):
+            with self.open_read(source) as file:
+                self.append(path, iter(lambda: file.read(_BLOCK), b""))
+            with _translated(source):
+                real.unlink()
+
+    def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
+        with _translated(path):
+            self._make(self._real(path), owner, mode)
+
+    def change(self, path: str, *, owner: str | None = None, mode: int | None = None) -> None:
+        real = self._real(path)
+        with _translated(path):
+            real.lstat()
+            _mark(real, owner or "", mode)
+
+    def usage(self, path: str) -> Usage:
+        entry = self.stat(path)
+        if not entry.is_dir:
+            return Usage(entry.size, 1, 0)
+        size, files, folders = 0, 0, 1
+        with _translated(path):
+            for folder, below, names in os.walk(self._real(path)):
+                below[:] = [name for name in below if not name.endswith(PART)]
+                folders += len(below)
+                for name in names:
+                    if not _is_ours(name):
+                        files += 1
+                        size += Path(folder, name).lstat().st_size
+        return Usage(size, files, folders)
+
+    def list(self, path: str) -> builtins.list[Entry]:
+        folder = self._real(path)
+        with _translated(path):
+            if folder.is_symlink():
+                raise NotADirectoryError
+            names = sorted(each.name for each in folder.iterdir() if not _is_ours(each.name))
+        base = "/" + "/".join(names_of(path))
+        found = []
+        for name in names:
+            try:
+                found.append(_entry(f"{base.rstrip('/')}/{name}", folder / name))
+            except FileNotFoundError:
+                continue  # deleted between the two calls
+        return found
+
+    def stat(self, path: str) -> Entry:
+        with _translated(path):
+            return _entry("/" + "/".join(names_of(path)), self._real(path))
+
+    def rename(self, source: str, target: str) -> None:
+        old, new = self._real(source), self._real(target)
+        with _translated(source):
+            old.lstat()
+        with _translated(target):
+            if new.exists():
+                raise FileExistsError
+            old.rename(new)
+
+    def sweep(self, age: float = PART_AGE) -> int:
+        folder, swept = self._root / PARTS.lstrip("/"), 0
+        with _translated(PARTS):
+            for part in folder.iterdir() if folder.is_dir() else ():
+                with suppress(FileNotFoundError, BlockingIOError), part.open("rb") as file:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    if time.time() - os.fstat(file.fileno()).st_mtime >= age:
+                        part.unlink()
+                        swept += 1
+        return swept
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        real = self._real(path)
+        if real == self._root:
+            raise BadPath("The root of the store cannot be deleted.")
+        with _translated(path):
+            try:
+                if not real.is_dir():
+                    real.unlink()
+                elif recursive:
+                    shutil.rmtree(real)
+                else:
+                    real.rmdir()
+            except FileNotFoundError:
+                return
+
+    def _real(self, path: str) -> Path:
+        """The path on disk. A symbolic link on the way (nothing here makes one) may not lead outside."""
+        names = names_of(path)
+        if names[:1] == [MARKER]:
+            raise BadPath(f"{path} is no path inside the store.")
+        real = self._root.joinpath(*names)
+        if self._marker:
+            self._check_marker()
+        elif real == self._root:
+            with _translated(path):
+                real.mkdir(mode=0o700, parents=True, exist_ok=True)  # the root of a store is always there
+        if real != self._root and not real.parent.resolve().is_relative_to(self._root.resolve()):
+            raise BadPath(f"{path} is no path inside the store.")
+        return real
+
+    def _check_marker(self) -> None:
+        try:
+            found = (self._root / MARKER).read_bytes().decode(errors="replace").strip()
+        except OSError:
+            found = ""
+        if found != self._marker:
+            raise StoreUnavailable("The file store's folder is not the one that was made for it. Is its disk mounted?")
+
+    def _make(self, folder: Path, owner: str, mode: int) -> None:
+        missing = []
+        while not folder.is_dir():
+            if folder.exists():
+                raise NotADirectoryError
+            missing.append(folder)
+            folder = folder.parent
+        for each in reversed(missing):
+            each.mkdir(mode=0o700, exist_ok=True)
+            if self._root in each.parents:
+                _mark(each, owner, mode)
+
+
+class _Appended:
+    """A file being written, on the disk before it is kept."""
+
+    def __init__(self, path: str, real: Path, flags: int) -> None:
+        self._path = path
+        with _translated(path):
+            self._file = os.fdopen(os.open(real, flags, 0o600), "ab", buffering=1 << 16)
+
+    def add(self, piece: bytes) -> None:
+        with _translated(self._path):
+            self._file.write(piece)
+
+    def keep(self) -> int:
+        with _translated(self._path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            return self._file.tell()
+
+    def drop(self) -> None:
+        with suppress(OSError):  # what could not be flushed cannot be now
+            self._file.close()
+
+
+class _New(_Appended):
+    """Written elsewhere until it is kept and takes its place. Locked as long as its writer lives."""
+
+    def __init__(self, path: str, target: Path, part: Path, *, owner: str, mode: int, overwrite: bool) -> None:
+        self._target, self._part = target, part
+        self._owner, self._mode, self._overwrite = owner, mode, overwrite
+        super().__init__(path, self._part, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+        with _translated(path):
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def keep(self) -> int:
+        size = super().keep()
+        with _translated(self._path):
+            _mark(self._part, self._owner, self._mode)
+            if self._overwrite:
+                self._part.replace(self._target)
+            else:
+                os.link(self._part, self._target)
+        return size
+
+    def drop(self) -> None:
+        super().drop()
+        self._part.unlink(missing_ok=True)
+
+
+def _is_ours(name: str) -> bool:
+    """Nobody's file."""
+    return name.endswith(PART) or name == MARKER
+
+
+def _entry(path: str, real: Path) -> Entry:
+    status = real.lstat()
+    is_dir = stat.S_ISDIR(status.st_mode)
+    return Entry(
+        path=path,
+        is_dir=is_dir,
+        size=0 if is_dir else status.st_size,
+        modified_at=datetime.fromtimestamp(status.st_mtime, UTC),
+        owner=_attribute(real, _OWNER) or rules.owner_by_name(path) or "root",
+        group="supergroup",
+        mode=int(_attribute(real, _MODE) or ("755" if is_dir else "644"), 8),
+    )
+
+
+def _mark(real: Path, owner: str, mode: int | None) -> None:
+    """Keep owner and mode with the file, where the file system can."""
+    marks = {_OWNER: owner, _MODE: "" if mode is None else f"{mode & 0o1777:o}"}
+    for name, value in marks.items():
+        if value:
+            try:
+                os.setxattr(real, name, value.encode())
+            except OSError as error:
+                if error.errno not in (errno.ENOTSUP, errno.EPERM):
+                    raise
+
+
+def _attribute(real: Path, name: str) -> str:
+    try:
+        return os.getxattr(real, name, follow_symlinks=False).decode()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def _translated(path: str) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise PathNotFound(f"{path} does not exist.") from None
+    except FileExistsError:
+        raise PathExists(f"{path} exists already.") from None
+    except (IsADirectoryError, NotADirectoryError):
+        raise BadPath(f"{path} is not the kind of thing (file or folder) that was asked for.") from None
+    except OSError as error:
+        if error.errno == errno.ENOTEMPTY:
+            raise PathExists(f"{path} is not empty.") from None
+        if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
+            raise BadPath(f"{path} is no path inside the store.") from None
+        raise StoreUnavailable(f"The file store cannot do that: {error.strerror}.") from error

@@ -1,0 +1,122 @@
+"""Who may do what in the store, by path alone. Pure.
+
+Personal trees belong to the user whose name follows the top folder, or is the top folder: they and admins read and
+write there, others do not even see that it exists. ``/shared`` and ``/tmp`` are everyone's. All the rest is read by
+everyone and written by admins. A path is one of portal.files.store.base: absolute, ``.`` and ``..`` are no names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import replace
+from typing import Protocol
+
+from portal.files.store.base import Entry, names_of
+
+PERSONAL = ("Container", "Output", "user", "users", "home")
+OPEN = ("shared", "tmp")
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
+
+
+class Accounts(Protocol):
+    def among(self, names: AbstractSet[str]) -> AbstractSet[str]:
+        """Those of the names that are, or were, an account's."""
+        ...
+
+
+def owner_of(path: str, accounts: Accounts) -> str:
+    """To whom a path belongs by where it is; empty when to nobody."""
+    names = names_of(path)
+    if not names or names[0] in OPEN:
+        return ""
+    if names[0] in PERSONAL:
+        return owner_by_name(path)
+    return names[0] if accounts.among({names[0]}) else ""
+
+
+def is_place(path: str, username: str) -> bool:
+    """Whether it is a folder that is there for the user before anybody made it: the roots of personal trees, and those
+    that everyone writes."""
+    names = names_of(path)
+    return (len(names) == 2 and names[0] in PERSONAL and names[1] == username) or (len(names) == 1 and names[0] in OPEN)
+
+
+def owner_by_name(path: str) -> str:
+    """The same, as far as it is told without knowing the accounts."""
+    names = names_of(path)
+    return names[1] if len(names) > 1 and names[0] in PERSONAL else ""
+
+
+def may_read(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
+    """Also whether a folder may be listed; what is in it is a question of its own (``visible``)."""
+    return is_admin or owner_of(path, accounts) in ("", username)
+
+
+def may_write(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
+    """Whether it may be made, changed or deleted. Top folders that are no user's are nobody's but the admins'."""
+    names = names_of(path)
+    if is_admin:
+        return bool(names)
+    return _is_open(names[:-1]) or (bool(username) and owner_of(path, accounts) == username)
+
+
+def may_remove(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
+    """Whether it may be deleted or moved away: not the roots of personal trees, which others rely on."""
+    names = names_of(path)
+    if len(names) < 2:
+        return False
+    is_root = names[0] in PERSONAL and len(names) == 2
+    return may_write(path, username, is_admin, accounts) and (is_admin or not is_root)
+
+
+def visible(entries: Iterable[Entry], username: str, is_admin: bool, accounts: Accounts) -> list[Entry]:
+    """Those of a folder that the user may know of."""
+    found = list(entries)
+    accounts.among({names_of(entry.path)[0] for entry in found})
+    return [entry for entry in found if may_read(entry.path, username, is_admin, accounts)]
+
+
+def shown(entry: Entry, accounts: Accounts) -> Entry:
+    """The entry with the owner and the mode that say what holds here: whoever reads there may read it, and so on. Of a
+    file's own mode only that it can be executed counts."""
+    names, owner = names_of(entry.path), owner_of(entry.path, accounts)
+    mode = 0o600 if owner else 0o666 if _is_open(names) else 0o644
+    if entry.is_dir or entry.mode & 0o111:
+        mode |= (mode & 0o444) >> 2
+    kept = entry.owner if _is_open(names) else ""
+    return replace(entry, owner=owner or kept or "root", group="supergroup", mode=mode)
+
+
+def is_read_by_all(path: str, accounts: Accounts) -> bool:
+    return not owner_of(path, accounts)
+
+
+def is_written_by_all(path: str) -> bool:
+    return _is_open(names_of(path))
+
+
+def holds_all_users(path: str) -> bool:
+    """Whether the folders of all users are right below it."""
+    names = names_of(path)
+    return len(names) == 1 and names[0] in PERSONAL
+
+
+def path_of(uri: str) -> str:
+    """The path of ``hdfs://host:port/a/b``, ``webhdfs://host/a/b``, ``hdfs:///a/b`` or ``/a/b``: ``/a/b``. Whatever
+    host is named, the portal has one store. Raises BadPath."""
+    return "/" + "/".join(names_of(_SCHEME.sub("", uri.strip(), count=1)))
+
+
+def hostless_path_of(uri: str) -> str:
+    """What ``hdfs://a/b`` named for the first clients, which wrote no host: ``/a/b``. Empty when ``a`` has a port or a
+    dot, so that it can only be a host. Raises BadPath."""
+    match = _SCHEME.match(uri.strip())
+    host = match[0].partition("://")[2] if match else ""
+    return "/" + "/".join(names_of(f"/{uri.strip().partition('://')[2]}")) if re.fullmatch(r"[\w-]+", host) else ""
+
+
+def _is_open(names: Sequence[str]) -> bool:
+    return bool(names) and names[0] in OPEN

@@ -1,0 +1,102 @@
+"""A request and its answer, as plain values. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote_to_bytes, urlencode
+
+from portal.core.errors import BadRequest
+from portal.files.store.base import Writing, names_of
+
+PREFIXES = ("/webhdfs/v1", "/webhdfs/api/v1")
+DATA = "data"  # the parameter that marks the second step
+NO_REDIRECT = "noredirect"  # the parameter that asks for its address in the body
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """``path`` is the store's; names of ``params`` and ``headers`` are lower case."""
+
+    method: str
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    address: str = ""  # of the caller
+    url: str = ""  # without the query
+    has_body: bool = False
+
+    @property
+    def op(self) -> str:
+        return self.params.get("op", "").upper()
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        text = self.params.get(name, "").lower()
+        if text not in ("", "true", "false"):
+            raise BadRequest(f"Invalid value for webhdfs parameter {name!r}: {text} is not true or false.")
+        return default if not text else text == "true"
+
+    def number(self, name: str, default: int | None = None) -> int | None:
+        text = self.params.get(name, "")
+        if text in ("", "null"):
+            return default
+        if not text.isascii() or not text.isdigit() or len(text) > 18:
+            raise BadRequest(f"Invalid value for webhdfs parameter {name!r}: {text} is not a number.")
+        return int(text)
+
+    def mode(self, default: int) -> int:
+        text = self.params.get("permission", "")
+        if text in ("", "null"):
+            return default
+        try:
+            return int(text, 8) & 0o1777
+        except ValueError:
+            raise BadRequest(f"Invalid value for webhdfs parameter 'permission': {text} is not octal.") from None
+
+    def is_second_step(self) -> bool:
+        return self.flag(DATA)
+
+    def has_credentials(self) -> bool:
+        """Whether more than a name tells who asks."""
+        bearer = self.headers.get("authorization", "").strip().lower().startswith("bearer ")
+        return bearer or bool(self.params.get("delegation")) or "cookie" in self.headers
+
+    def second_step(self) -> str:
+        """Where the data is: where a NameNode would name a DataNode."""
+        params = {name: value for name, value in self.params.items() if name != NO_REDIRECT}
+        return f"{self.url}?{urlencode({**params, DATA: 'true'})}"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """``body`` is all of it, or pieces to be sent one by one; an iterator is closed at the end. ``into``: where the
+    request's body goes before this is the answer."""
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | Iterator[bytes] = b""
+    into: Writing | None = None
+
+
+def told(value: Any, status: int = 200, **headers: str) -> Answer:
+    return Answer(status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode())
+
+
+def is_ours(path: str) -> bool:
+    return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PREFIXES)
+
+
+def path_in(raw_path: bytes) -> str:
+    """The store's path in that of an address. Raises BadRequest, BadPath."""
+    try:
+        path = unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        raise BadRequest("The path is not UTF-8.") from None
+    prefix = next(prefix for prefix in reversed(PREFIXES) if path == prefix or path.startswith(f"{prefix}/"))
+    return "/" + "/".join(names_of(path.removeprefix(prefix) or "/"))
+
+
+def params_in(query: bytes) -> dict[str, str]:
+    return {name.lower(): value for name, value in parse_qsl(query.decode("latin-1"), keep_blank_values=True)}

@@ -1,0 +1,27 @@
+"""django-q2's ORM broker, woken instead of polling: an order is durable and picked up in milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django_q.brokers.orm import ORM
+
+from portal import health
+from portal.wakes import wake
+
+
+class WakingBroker(ORM):
+    def enqueue(self, task: str) -> Any:
+        key = super().enqueue(task)
+        wake.notify("workers")
+        return key
+
+    def dequeue(self) -> Any:
+        """The base class sleeps POLL seconds when there is nothing; that is set to 0 and the wait is here."""
+        health.beat("workers")
+        return super().dequeue() or (self._listener().wait(1.0) and super().dequeue()) or None
+
+    def _listener(self) -> wake.Listener:
+        if not hasattr(self, "_wake"):
+            self._wake = wake.Listener("workers")
+        return self._wake

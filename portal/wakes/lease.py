@@ -1,0 +1,108 @@
+"""One scheduler acts, however many run: a row names the holder, and every write of a state compares the row's epoch.
+
+Whoever takes the lease raises the epoch. A holder that slept, lost its connection or was replaced finds another epoch
+in the transaction of its next write and writes nothing. Three things give the lease away: its holder returns it, its
+holder is a process of this host that has ended, or nobody renews it for PATIENCE seconds. The last is measured by the
+clock of the one who waits, as the time in which the row did not change, so clocks of two hosts are never compared.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.db import transaction
+from django.db.models import F
+
+from portal.core import clock
+from portal.models import LeaseRow
+
+PATIENCE = timedelta(seconds=20)  # a holder renews every few seconds, and a pass takes less than three
+
+
+class Fenced(Exception):
+    """Another process has taken the lease. What was about to be written is not written."""
+
+
+class Lease:
+    """``try_take`` until it says yes; then every write goes inside ``writing``."""
+
+    def __init__(self, name: str, *, holder: str = "", patience: timedelta = PATIENCE) -> None:
+        self.name = name
+        self.holder = holder or this_process()
+        self.epoch: int | None = None  # None: not held
+        self._patience = patience
+        self._pid = os.getpid()
+        self._unchanged: tuple[tuple[int, int], datetime] | None = None  # what the row said, and since when it does
+
+    def try_take(self) -> bool:
+        """True when this process holds the lease from now on. Raises what the database raises."""
+        row, _ = LeaseRow.objects.get_or_create(name=self.name)
+        if not self._is_free(row):
+            return False
+        same = LeaseRow.objects.filter(name=self.name, epoch=row.epoch, beats=row.beats)
+        if not same.update(epoch=row.epoch + 1, beats=0, holder=self.holder):
+            return False
+        self.epoch, self._pid, self._unchanged = row.epoch + 1, os.getpid(), None
+        return True
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """A transaction of the holder, which renews the lease as well. Raises Fenced, having written nothing, when the
+        lease is another's. Its row stays locked until the commit: nobody can take the lease in between."""
+        epoch = self._own_epoch()
+        with transaction.atomic():
+            if not LeaseRow.objects.filter(name=self.name, epoch=epoch).update(beats=F("beats") + 1):
+                self.epoch = None
+                raise Fenced(f"Another process has taken the lease {self.name}.")
+            yield
+
+    def give_back(self) -> None:
+        """The next one need not wait. Does nothing when the lease is another's by now."""
+        if self.epoch is not None:
+            LeaseRow.objects.filter(name=self.name, epoch=self.epoch).update(holder="", beats=F("beats") + 1)
+            self.epoch = None
+
+    def _is_free(self, row: LeaseRow) -> bool:
+        if row.holder in ("", self.holder) or has_ended(row.holder):
+            return True
+        said = row.epoch, row.beats
+        if self._unchanged is None or self._unchanged[0] != said:
+            self._unchanged = said, clock.steady()
+        return clock.steady() - self._unchanged[1] >= self._patience
+
+    def _own_epoch(self) -> int:
+        """A process that was forked off the holder is not the holder."""
+        if self.epoch is None or self._pid != os.getpid():
+            raise Fenced(f"This process does not hold the lease {self.name}.")
+        return self.epoch
+
+
+def this_process() -> str:
+    """Names this process among those of all hosts: machine, namespace, number, and when it started."""
+    return f"{_host()} {os.getpid()} {_started(os.getpid())}"
+
+
+def has_ended(holder: str) -> bool:
+    """Whether it was a process of this very host that is no more. A stopped one has not ended."""
+    host, _, rest = holder.partition(" ")
+    pid, _, started = rest.partition(" ")
+    return host == _host() and pid.isdigit() and _started(int(pid)) != started
+
+
+def _host() -> str:
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+
+
+def _started(pid: int) -> str:
+    """In ticks since the machine started; empty when there is no such process, or it is dead and not yet waited for."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    fields = text.rpartition(")")[2].split()
+    return "" if fields[0] in "ZX" else fields[19]

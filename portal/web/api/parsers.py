@@ -1,0 +1,130 @@
+"""Request bodies as v1 took them: JSON text kept raw, nested forms (``taskRoles[0][name]=w``), JSON without a type.
+
+JSON stays text, for who reads it wants lines and columns and may allow comments; a form becomes values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import IO, Any
+from urllib.parse import parse_qsl
+
+from rest_framework.parsers import BaseParser, JSONParser
+
+from portal.core.errors import BadRequest, TooLarge
+
+MAX_BODY = 100 * 1024  # bytes, v1's
+MAX_DEPTH = 20  # of brackets in a form's key
+MAX_FIELDS = 5000
+_INDEX_DIGITS = 4  # a longer number in brackets is a name, not a place in a list
+
+
+class Json(JSONParser):
+    """Gives values. Depth, which the library does not foresee, is a mistake of the sender too."""
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        try:
+            return super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise BadRequest("The body is nested too deep.") from None
+
+
+class JsonText(BaseParser):
+    """Gives the text, a ``str``."""
+
+    media_type = "application/json"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return _text(stream, parser_context)
+
+
+class NestedForm(BaseParser):
+    """Gives dicts, lists and strings, as Node's ``qs`` does."""
+
+    media_type = "application/x-www-form-urlencoded"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return parse_form(_text(stream, parser_context))
+
+
+class NoForm(BaseParser):
+    """A multipart body is read by nobody, as in v1: an empty object."""
+
+    media_type = "multipart/form-data"
+
+    def parse(
+        self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
+    ) -> Any:
+        return {}
+
+
+class UntypedText(JsonText):
+    """``text/plain``, ``text/yaml`` or no type at all: clients send JSON under them."""
+
+    media_type = "*/*"
+
+
+def parse_form(text: str) -> dict[str, Any]:
+    """``a[b][0]=x&a[b][1]=y`` -> ``{"a": {"b": ["x", "y"]}}``. Raises BadRequest for what is too deep or too wide."""
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MAX_FIELDS)
+    except ValueError:
+        raise BadRequest(f"The form has more than {MAX_FIELDS} fields.") from None
+    root = _Branch()
+    for key, value in pairs:
+        _put(root, _steps(key), value)
+    return {key: _settled(value) for key, value in root.items()}
+
+
+class _Branch(dict[str, Any]):
+    """An object or a list: which one is known when all of it is there."""
+
+
+def _text(stream: IO[Any], context: Mapping[str, Any] | None) -> str:
+    data: bytes = stream.read(MAX_BODY + 1)
+    if len(data) > MAX_BODY:
+        raise TooLarge
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise BadRequest(f"The body is not UTF-8: byte {error.start} cannot be read.") from None
+
+
+def _steps(key: str) -> list[str]:
+    head, bracket, rest = key.partition("[")
+    if not bracket or not head or not rest.endswith("]"):
+        return [key]
+    steps = [head, *rest[:-1].split("][")]
+    if len(steps) > MAX_DEPTH:
+        raise BadRequest(f"The form is nested deeper than {MAX_DEPTH} levels.")
+    return steps
+
+
+def _put(node: _Branch, steps: list[str], value: str) -> None:
+    *path, last = steps
+    for step in path:
+        step = step or str(len(node))
+        child = node.get(step)
+        if not isinstance(child, _Branch):
+            child = node[step] = _Branch({} if child is None else {"0": child})
+        node = child
+    last = last or str(len(node))
+    held = node.get(last)
+    if isinstance(held, _Branch):
+        held[str(len(held))] = value
+    else:
+        node[last] = value if held is None else _Branch({"0": held, "1": value})
+
+
+def _settled(value: Any) -> Any:
+    if not isinstance(value, _Branch):
+        return value
+    if all(key.isascii() and key.isdigit() and len(key) <= _INDEX_DIGITS for key in value):
+        return [_settled(value[key]) for key in sorted(value, key=int)]
+    return {key: _settled(inner) for key, inner in value.items()}

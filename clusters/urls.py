@@ -4,6 +4,17 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from clusters.nodes import views
+from clusters.nodes import views as nodes
+from clusters.users import views as users
+from clusters.vcs import views as vcs
 
-urlpatterns: list[URLPattern] = [path("nodes", views.nodes, name="nodes")]
+urlpatterns: list[URLPattern] = [
+    path("nodes", nodes.nodes, name="nodes"),
+    path("users", users.users, name="users"),
+    path("users/<str:username>", users.user, name="user"),
+    path("users/<str:username>/delete", users.delete, name="user-delete"),
+    path("vcs", vcs.vcs, name="vcs"),
+    path("vcs/<str:name>", vcs.vc, name="vc"),
+    path("vcs/<str:name>/status", vcs.status, name="vc-status"),
+    path("vcs/<str:name>/delete", vcs.delete, name="vc-delete"),
+]

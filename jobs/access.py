@@ -13,24 +13,11 @@ owner  that there is a job: its name, state, owner, place and resources. Its con
 
 from __future__ import annotations
 
-from typing import Protocol
-
 from django.conf import settings
 
 from jobs.models import Job
+from portal.accounts.viewer import Viewer, may_read_jobs
 from portal.core.errors import Forbidden, Unauthorized
-
-
-class Viewer(Protocol):
-    """A ``portal.models.User`` or Django's ``AnonymousUser``."""
-
-    @property
-    def is_authenticated(self) -> bool: ...
-
-
-def may_read_jobs(viewer: Viewer) -> bool:
-    """The job list and virtual clusters, and of each job what everybody may know."""
-    return viewer.is_authenticated or settings.ANONYMOUS_READ != "none"
 
 
 def may_read_story(viewer: Viewer, username: str) -> bool:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
-from clusters.live_jobs import LiveJobs
 from jobs.models import Attempt, Event, Job, Task
-from jobs.planning.lifecycle import JOB_ENDS, JobState
+from jobs.planning.lifecycle import JOB_ENDS, JobState, TaskState
 from jobs.planning.streak import End
 from portal.core.errors import NoJob
 
@@ -68,6 +68,11 @@ class JobFilter:
 
 def visible_jobs() -> QuerySet[Job]:
     return Job.objects.filter(deleted_at__isnull=True)
+
+
+def live_jobs() -> QuerySet[Job]:
+    """Those that have not ended, in no order."""
+    return visible_jobs().filter(state__in=LIVE).order_by()
 
 
 SORTS = {"newest": "-created_at", "oldest": "created_at", "ended": "-completed_at"}  # each has an index
@@ -127,26 +132,6 @@ def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
     return counts
 
 
-def count_by_vc() -> dict[str, dict[str, int]]:
-    """Live jobs: {vc: {"WAITING": n, "RUNNING": n}}."""
-    counts: dict[str, dict[str, int]] = {}
-    rows = visible_jobs().filter(state__in=LIVE).order_by().values_list("vc", "state").annotate(number=Count("id"))
-    for vc, state, number in rows:
-        counts.setdefault(vc, dict.fromkeys(LIVE, 0))[state] = number
-    return counts
-
-
-def is_attempt_live(app_id: str) -> bool:
-    """Whether a container of this attempt may still run."""
-    live = Attempt.objects.filter(app_id=app_id, completed_at=None, job__state__in=LIVE, job__deleted_at=None)
-    return live.exists()
-
-
-def live_by_vc() -> dict[str, LiveJobs]:
-    """The same for clusters.live_jobs."""
-    return {vc: LiveJobs(jobs[JobState.WAITING], jobs[JobState.RUNNING]) for vc, jobs in count_by_vc().items()}
-
-
 def get_job(username: str, name: str, *, mine: str = "") -> Job:
     """The visible job of that user, also as ``user~job``; raises NoJob.
 
@@ -190,6 +175,19 @@ def earlier_ends(job: Job, most: int = 100) -> list[End]:
 def list_tasks(attempt: Attempt) -> QuerySet[Task]:
     """In the order of creation: roles as in the config, then by index."""
     return Task.objects.filter(attempt=attempt).order_by("id")
+
+
+def held_tasks(job: Job) -> list[Task]:
+    """Those of the current attempt that nobody has released yet."""
+    kept = Task.objects.filter(job=job, attempt__number=job.attempt_number, state=TaskState.RUNNING)
+    return list(kept.filter(held_at__isnull=False, released_at__isnull=True).order_by("id"))
+
+
+def held_until(task: Task) -> datetime | None:
+    """When the time of a kept task is over; None unless it is kept."""
+    if task.held_at is None or task.state != TaskState.RUNNING:
+        return None
+    return task.held_at + timedelta(seconds=settings.DEBUG_HOLD)
 
 
 def list_events(job: Job, *, after: int = 0) -> QuerySet[Event]:

@@ -25,7 +25,8 @@ from jobs.attempts import open_attempt
 from jobs.config import jsonc
 from jobs.config.demands import demands
 from jobs.config.spec import DEFAULT_VIRTUAL_CLUSTER, IsGiven, JobSpec, read_config, read_value
-from jobs.models import Event, Job
+from jobs.models import Event, Job, Task
+from jobs.planning.lifecycle import TaskState
 from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import AuditEvent, User
 from portal.wakes import wake
@@ -145,6 +146,23 @@ def stop_many(actor: User, jobs: Sequence[Job]) -> StoppedMany:
     allowed = [job.pk for job in jobs if may_write(actor, job)]
     refused = tuple(job.full_name for job in jobs if not may_write(actor, job))
     return StoppedMany(len(_ask_stop(actor, allowed)), refused)
+
+
+def release(actor: User, job: Job) -> int:
+    """Ask for the end of all kept tasks; how many there were. Raises Forbidden unless owner or admin."""
+    require_write(actor, job, "execute")
+    now = timezone.now()
+    with transaction.atomic():
+        ids = [task.pk for task in queries.held_tasks(job)]
+        released = Task.objects.filter(pk__in=ids, state=TaskState.RUNNING, released_at__isnull=True).update(
+            released_at=now
+        )
+        if released:
+            reason = f"{actor.username} released what was kept for debugging."
+            Event.objects.create(job=job, at=now, kind="job.released", actor=actor.username, reason=reason)
+            wake.notify("scheduler")
+            wake.notify("pages")
+    return released
 
 
 def delete(actor: User, job: Job) -> bool:

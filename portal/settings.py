@@ -111,7 +111,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "portal.web.context.page",
+                "portal.context.page",
             ],
             "builtins": ["portal.web.templatetags.longshore"],
         },

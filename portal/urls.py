@@ -1,16 +1,14 @@
-"""All routes. None carries a trailing slash; portal.web.middleware lets a request with one find them."""
+"""All routes: the one place that knows all apps. None carries a trailing slash; portal.web.middleware lets a request
+with one find them."""
 
 from __future__ import annotations
 
 from django.urls import include, path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal.accounts.views import account as views
-from portal.accounts.views import keys as key_views
-from portal.accounts.views import tokens as token_views
+from portal import health
 from portal.web import error_pages, theme
-from portal.web.api import docs as api_docs
-from portal.web.api import paths as api_paths
+from portal.web.api import docs, paths, root
 
 _V1 = [
     path("", include("portal.accounts.api.urls")),
@@ -24,26 +22,20 @@ _V2 = [
 ]
 
 urlpatterns = [
-    path("healthz", views.healthz, name="healthz"),
-    path("login", views.login, name="login"),
-    path("logout", views.logout, name="logout"),
-    path("account", views.account, name="account"),
-    path("account/tokens", token_views.tokens, name="tokens"),
-    path("account/tokens/<int:token_id>/revoke", token_views.revoke, name="token-revoke"),
-    path("account/keys", key_views.keys, name="keys"),
-    path("account/keys/<int:key_id>/remove", key_views.remove, name="key-remove"),
+    path("healthz", health.healthz, name="healthz"),
     path("theme", theme.theme, name="theme"),
-    path("api/v1", views.api_root),
-    path("rest-server/api/v1", views.api_root),
+    path("api/v1", root.root),
+    path("rest-server/api/v1", root.root),
     path("rest-server/api/v1/", include((_V1, "rest-server"))),
     path("api/v1/", include(_V1)),
     path("rest-server/api/v2/", include((_V2, "rest-server-v2"))),
     path("api/v2/", include((_V2, "v2"))),
     path("api/schema", SpectacularAPIView.as_view(), name="schema"),
-    path("api/docs", api_docs.docs, name="api-docs"),
+    path("api/docs", docs.docs, name="api-docs"),
     path("rest-server/api/", include(("jobs.api.early_urls", "rest-server-early"))),
     path("api/", include("jobs.api.early_urls")),
-    re_path(rf"^{api_paths.PREFIX}", api_paths.other_spelling),
+    re_path(rf"^{paths.PREFIX}", paths.other_spelling),
+    path("", include("portal.accounts.views.urls")),
     path("", include("portal.files.page.urls")),
     path("", include("portal.web.old_addresses")),
     path("", include("clusters.urls")),

@@ -15,9 +15,10 @@ from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck, settings
 
 from clusters.models import VirtualCluster
-from portal import health
 from portal.accounts import tokens
+from portal.files.store import state as store_state
 from portal.models import User
+from portal.wakes import beats
 from tests.helpers import need
 from tests.http import ApiClient, Browser, Client
 
@@ -56,7 +57,8 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def _fresh_process_state() -> Iterator[None]:
-    health.forget()
+    beats.forget()
+    store_state.forget()
     cache.clear()
     yield
 

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
-from portal.core.signals import work_of
+from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 from portal.models import User
 
 DEFAULT_VC = "default"
@@ -44,16 +44,6 @@ def load_user(username: str) -> UserRecord | None:
     return found[0] if found else None
 
 
-def live_work(usernames: Iterable[str]) -> dict[str, int]:
-    """How much of each user's work is not over."""
-    counts: dict[str, int] = defaultdict(int)
-    answers = [answer for _, answer in work_of.send(sender=None, usernames=tuple(usernames))]
-    for answer in cast(list[dict[str, int]], answers):
-        for name, count in answer.items():
-            counts[name] += count
-    return counts
-
-
 def vc_names() -> list[str]:
     """``default`` first, then by name."""
     return in_order(VirtualCluster.objects.values_list("name", flat=True))
@@ -75,12 +65,12 @@ def _records(users: Iterable[User]) -> list[UserRecord]:
     for name, group in GroupMember.objects.filter(**only).values_list("username", "group__name"):
         joined[name].add(group)
     vcs, groups = vc_names(), list(Group.objects.filter(vc=None).order_by("name").values_list("name", flat=True))
-    live = live_work(names)
+    live = about_jobs().live("username", names)
     return [_record(user, granted.get(user.username), joined[user.username], vcs, groups, live) for user in rows]
 
 
 def _record(
-    user: User, granted: set[str] | None, joined: set[str], vcs: list[str], groups: list[str], live: dict[str, int]
+    user: User, granted: set[str] | None, joined: set[str], vcs: list[str], groups: list[str], live: dict[str, LiveJobs]
 ) -> UserRecord:
     mine = vcs if user.is_admin else in_order({DEFAULT_VC, *(granted or ())})
     also = [*groups, ADMIN_GROUP] if user.is_admin else sorted(joined)
@@ -90,7 +80,7 @@ def _record(
         user.is_admin,
         tuple(mine),
         user.created_at,
-        live.get(user.username, 0),
+        live.get(user.username, NO_JOBS).all,
         (*mine, *also),
         user.is_admin or granted is not None,
         user.is_active,

@@ -11,7 +11,7 @@ from django.db.models import Q
 
 from clusters.models import VcGrant, VirtualCluster
 from clusters.nodes.services import Actor
-from clusters.users.queries import DEFAULT_VC, in_order, live_work
+from clusters.users.queries import DEFAULT_VC, in_order
 from portal.core.errors import (
     BadRequest,
     ConflictUser,
@@ -21,6 +21,7 @@ from portal.core.errors import (
     Unauthorized,
     UnknownVirtualCluster,
 )
+from portal.core.signals import NO_JOBS, about_jobs
 from portal.models import USERNAME, User
 
 NON_ADMIN = "Non-admin is not allowed to do this operation."
@@ -105,7 +106,7 @@ def require_another_admin(username: str) -> None:
 
 
 def require_idle(username: str) -> None:
-    jobs = live_work([username]).get(username, 0)
+    jobs = about_jobs().live("username", [username]).get(username, NO_JOBS).all
     if jobs:
         what = "1 job that has not ended" if jobs == 1 else f"{jobs} jobs that have not ended"
         raise ConflictUser(f"User {username} has {what}. Stop them first.")

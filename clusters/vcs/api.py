@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from pydantic import BaseModel, Field, RootModel
 from rest_framework.request import Request
@@ -17,6 +16,7 @@ from clusters.nodes.shapes import Resources
 from clusters.vcs import services as vc_services
 from clusters.vcs.queries import Amount, VcView, load_vcs
 from portal.accounts.auth import require_user
+from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import NoVirtualCluster
 from portal.web.api.openapi import Message, errors
 from portal.web.api.v1 import V1View, fields, number_of, plain, refuse_others, text_of, wrong
@@ -170,7 +170,7 @@ def _done(message: str) -> Response:
 
 
 def _require_reader(request: Request) -> None:
-    if settings.ANONYMOUS_READ == "none":
+    if not may_read_jobs(request.user):
         require_user(request)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from clusters.live_jobs import NONE, LiveJobs, live_by_vc
 from clusters.models import Allocation, Node, VirtualCluster
+from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 
 DEFAULT = "default"
 
@@ -39,7 +39,7 @@ class VcView:
     total: Amount
     used_percent: float
     nodes: tuple[str, ...] = field(default=())
-    jobs: LiveJobs = NONE
+    jobs: LiveJobs = NO_JOBS
     profile: str = VirtualCluster.Profile.DEFAULT
     rdma: bool = False
 
@@ -47,13 +47,13 @@ class VcView:
 def load_vcs() -> list[VcView]:
     """All, ``default`` first, then by name. Five queries however many there are."""
     names, whole = _cluster()
-    used, jobs = _used(), live_by_vc()
+    used, jobs = _used(), about_jobs().live("vc")
     rows = {vc.name: vc for vc in VirtualCluster.objects.exclude(name=DEFAULT).order_by("name")}
     rest = max(0.0, round(100 - sum(vc.capacity for vc in rows.values()), 4))
     status = VirtualCluster.objects.filter(name=DEFAULT).values_list("status", flat=True).first()
     default = VirtualCluster(name=DEFAULT, capacity=rest, max_capacity=100, status=status or "RUNNING")
     return [
-        _view(vc, used.get(vc.name, Amount()), whole, names, jobs.get(vc.name, NONE))
+        _view(vc, used.get(vc.name, Amount()), whole, names, jobs.get(vc.name, NO_JOBS))
         for vc in (default, *rows.values())
     ]
 

@@ -11,11 +11,11 @@ from typing import Any
 from django.db import connection, transaction
 from django.db.models import Sum
 
-from clusters.live_jobs import NONE, live_by_vc
 from clusters.models import Group, VirtualCluster
 from clusters.nodes.services import Actor, require_admin
 from clusters.vcs.queries import DEFAULT
 from portal.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
+from portal.core.signals import NO_JOBS, about_jobs
 from portal.models import AuditEvent
 from portal.wakes import wake
 
@@ -93,7 +93,7 @@ def delete_vc(actor: Actor, name: str, *, ip: str | None = None) -> None:
             raise NoVirtualCluster(f"Can't delete a nonexistent vc {name}")
         grants = sorted(vc.grants.values_list("username", flat=True))
         vc.delete()  # first: a submission that comes now finds none
-        if jobs := live_by_vc().get(name, NONE).all:
+        if jobs := about_jobs().live("vc", [name]).get(name, NO_JOBS).all:
             raise RemoveRunningVc(f"Can't delete vc {name}, {jobs} jobs are running, stop them before delete vc")
         _give_default_the_rest()
         _record(who, "virtual cluster deleted", name, ip, {"capacity": vc.capacity, "grants": grants})

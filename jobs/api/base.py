@@ -9,10 +9,11 @@ from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from jobs import access, queries
+from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Job
 from portal.accounts.auth import user_or_none
+from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import BadRequest, TooLarge, Unauthorized
 from portal.models import User
 from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
@@ -36,7 +37,7 @@ def viewer(request: Request) -> User | AnonymousUser:
 
 
 def require_reader(request: Request) -> None:
-    if not access.may_read_jobs(viewer(request)):
+    if not may_read_jobs(viewer(request)):
         raise Unauthorized
 
 

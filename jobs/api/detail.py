@@ -11,15 +11,16 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, marks, queries, services, ssh
+from jobs import access, marks, queries, services
 from jobs.api import serializers, shapes
+from jobs.api.answers import created, job_answer
 from jobs.api.base import CONFIG, JobApi, body, find_job, is_legacy, viewer
 from jobs.config import jsonc
-from jobs.containers import hold
-from jobs.models import Attempt, Job
+from jobs.containers import ssh
+from jobs.models import Job
 from jobs.planning.lifecycle import JobState
-from jobs.scheduling.explain import waiting_reason
 from portal.accounts.auth import require_user
+from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from portal.web.api import etags
 from portal.web.api.openapi import Message, errors
@@ -42,10 +43,8 @@ class JobDetail(JobApi):
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:
-        from jobs.api.lists import created
-
         owner = username or getattr(viewer(request), "username", "")
-        if owner and access.may_read_jobs(viewer(request)):
+        if owner and may_read_jobs(viewer(request)):
             services.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
         user = require_user(request)
         legacy = is_legacy(request, username)
@@ -97,7 +96,7 @@ class Release(JobApi):
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         user = require_user(request)
-        return Response({"released": hold.release(user, find_job(request, username, job))}, status=202)
+        return Response({"released": services.release(user, find_job(request, username, job))}, status=202)
 
 
 class JobSsh(JobApi):
@@ -116,23 +115,6 @@ class JobSsh(JobApi):
         base_url = f"{request.scheme}://{request.get_host()}"
         link = ssh.key_link(found, base_url, signed=access.may_write(viewer(request), found))
         return Response(serializers.ssh_info(found, answering, link))
-
-
-def job_answer(
-    request: Request, job: Job, name: str, *, explain: bool = True, attempt: Attempt | None = None
-) -> dict[str, Any]:
-    """The v1 job detail. ``name`` is repeated as it was asked for. ``attempt``: the current one, when it is at hand."""
-    attempt = attempt or queries.current_attempt(job)
-    waits = explain and job.state == JobState.WAITING
-    answer = serializers.detail(
-        job,
-        attempt,
-        queries.list_tasks(attempt),
-        name=name,
-        base_url=f"{request.scheme}://{request.get_host()}",
-        waiting_reason=waiting_reason(job) if waits else None,
-    )
-    return answer if access.may_read_story(viewer(request), job.username) else serializers.without_story(answer)
 
 
 def _execution(data: Any) -> str:

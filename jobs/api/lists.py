@@ -17,9 +17,9 @@ from rest_framework.response import Response
 
 from jobs import marks, queries, services
 from jobs.api import serializers, shapes
+from jobs.api.answers import created
 from jobs.api.base import CONFIG, JobApi, body, is_legacy, query_number, query_text, require_reader
-from jobs.api.detail import JobDetail, job_answer
-from jobs.models import Job
+from jobs.api.detail import JobDetail
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
 from portal.accounts.auth import require_user
@@ -29,9 +29,6 @@ from portal.web.api.openapi import errors
 
 AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
-_WARNING = (
-    "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
-)
 _PARAMETERS = [
     *(OpenApiParameter(name, str) for name in ("username", "vc", "state", "keyword")),
     OpenApiParameter("since", str, description="Submitted since: `24h`, `7d`, `2026-11-20` or a time in ISO 8601."),
@@ -86,14 +83,6 @@ class Validate(JobDetail):
     def post(self, request: Request, job: str) -> Response:
         user = require_user(request)
         return Response(serializers.check_result(services.check(body(request), user)))
-
-
-def created(request: Request, job: Job, path: str) -> Response:
-    """201 with the detail, where it is by the route that was used, and v1's warning."""
-    headers = {"Location": f"{request.scheme}://{request.get_host()}{path}"}
-    if job.spec.get("killAllOnCompletedTaskNumber") is not None:
-        headers["X-Warning"] = _WARNING
-    return Response(job_answer(request, job, job.name, explain=False), status=201, headers=headers)
 
 
 def json_list(lines: Iterator[dict[str, Any]]) -> Iterator[bytes]:

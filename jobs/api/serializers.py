@@ -13,14 +13,14 @@ from urllib.parse import quote
 
 from clusters.models import Node
 from clusters.placement.fit import Blocker
-from jobs import ssh
+from jobs import queries
 from jobs.api import exit_report
 from jobs.config.spec import JobSpec
-from jobs.containers import hold, launch
+from jobs.containers import launch, ssh
+from jobs.containers.ssh import Login
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
 from jobs.services import CheckResult
-from jobs.ssh import Login
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -226,7 +226,7 @@ def _task(
         "containerExitCode": task.exit_code,
         "nodeName": task.node or None,
         "exitReason": (task.exit or {}).get("sentence"),
-        "heldUntil": milliseconds(hold.until(task)),
+        "heldUntil": milliseconds(queries.held_until(task)),
     }
 
 

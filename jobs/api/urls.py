@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.api import detail, history, lists
-from jobs.views.logs import log_api_patterns
+from jobs.api import detail, history, lists, log_pages, logs
 
 _OF_A_JOB = {
     "": detail.JobDetail,
@@ -26,8 +25,18 @@ def job_routes(root: str) -> list[URLPattern]:
     return [path(f"{root}/<str:job>{part}", view.as_view()) for part, view in _OF_A_JOB.items()]
 
 
+_LOGS = "<str:job>/taskRoles/<str:role>/<int:index>/logs"
+log_routes: list[URLPattern] = [
+    each
+    for root in ("jobs", "user/<str:username>/jobs")
+    for each in (
+        path(f"{root}/{_LOGS}/<int:attempt>", log_pages.ContainerLogs.as_view()),
+        path(f"{root}/{_LOGS}/<str:stream>", logs.TaskLog.as_view()),
+        path(f"{root}/{_LOGS}/<int:attempt>/<str:stream>", log_pages.ContainerLog.as_view()),
+    )
+]
 urlpatterns: list[URLPattern] = [
-    *log_api_patterns,
+    *log_routes,
     path("jobs", lists.JobList.as_view()),
     path("jobs/validate", lists.Validate.as_view(), {"job": "validate"}),
     *job_routes("jobs"),

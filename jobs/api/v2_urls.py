@@ -5,11 +5,10 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from jobs.api import lists, v2
-from jobs.api.urls import job_routes
-from jobs.views.logs import log_api_patterns
+from jobs.api.urls import job_routes, log_routes
 
 urlpatterns: list[URLPattern] = [
-    *log_api_patterns,
+    *log_routes,
     path("jobs", v2.JobList.as_view()),
     path("jobs/protocolversion/config", v2.ProtocolProbe.as_view()),
     path("jobs/<str:job>/config", v2.JobConfig.as_view()),

@@ -11,15 +11,14 @@ from django.db.models import Count, Max, Min
 from django.utils import timezone
 
 from jobs import access, queries
-from jobs.access import Viewer
 from jobs.config.spec import JobSpec
-from jobs.containers import hold
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views, without_story
 from jobs.planning.streak import Streak, streak
 from jobs.scheduling.explain import place_in_queue, waiting_reason
+from portal.accounts.viewer import Viewer
 from portal.core import words
 
 TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")
@@ -108,10 +107,10 @@ def detail(job: Job, viewer: Viewer) -> Detail:
 
 def _held(job: Job, spec: JobSpec) -> Held | None:
     """Asked only of jobs that are for debugging."""
-    kept = hold.held_tasks(job) if spec.is_debug and job.state == "RUNNING" else []
+    kept = queries.held_tasks(job) if spec.is_debug and job.state == "RUNNING" else []
     if not kept:
         return None
-    return Held([task.label for task in kept], min(end for task in kept if (end := hold.until(task))))
+    return Held([task.label for task in kept], min(end for task in kept if (end := queries.held_until(task))))
 
 
 def tabs(shown: Detail, current: str) -> list[Tab]:

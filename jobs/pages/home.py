@@ -12,11 +12,11 @@ from django.utils import timezone
 
 from clusters.models import Allocation, Node
 from jobs import queries
-from jobs.access import Viewer
 from jobs.models import Job, Task
 from jobs.pages.rows import rows_of, with_gpu_type
 from jobs.planning.lifecycle import TASK_LIVE
 from jobs.queries import JobFilter
+from portal.accounts.viewer import Viewer
 from portal.core import words
 
 MOST = 10  # lines of each part

@@ -13,10 +13,10 @@ from django.utils import timezone
 
 from clusters.models import Node, VirtualCluster
 from jobs import queries
-from jobs.access import Viewer
 from jobs.models import Job
 from jobs.pages.rows import Row, rows_of, with_gpu_type
 from jobs.queries import JobFilter
+from portal.accounts.viewer import Viewer
 
 SIZES = (20, 50, 100)
 SPANS = {"1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "last 30 days"}

@@ -15,6 +15,7 @@ from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
 from jobs.pages.tabs import context
 from jobs.pages.versions import home_version, job_version, list_version
+from portal.accounts.viewer import may_read_jobs
 from portal.core import words
 from portal.core.errors import NoJob, NotFound, Unauthorized
 
@@ -28,7 +29,7 @@ class LivePage(Protocol):
 
 def open_page(request: HttpRequest) -> LivePage:
     """Raises Unauthorized, NoJob, NotFound."""
-    if not access.may_read_jobs(request.user):
+    if not may_read_jobs(request.user):
         raise Unauthorized
     kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob, "nodes": Nodes}
     kind = kinds.get(request.GET.get("page", ""))

@@ -13,10 +13,10 @@ from django.db.models.fields.json import KT
 from django.utils import timezone
 
 from jobs import access, queries
-from jobs.access import Viewer
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
 from jobs.planning.streak import MANY, End, Streak, streak
+from portal.accounts.viewer import Viewer
 from portal.core import words
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from jobs import queries
 from jobs.config.spec import JobSpec, RoleSpec
-from jobs.containers import hold
 from jobs.models import Attempt, Task
 from portal.core import words
 
@@ -96,7 +96,7 @@ def task_line(task: Task) -> TaskLine:
         ports=tuple(_ports(task, label, ports) for label, ports in sorted(task.ports.items()) if ports),
         gpus=words.ranges(task.gpu_ids),
         doing=task.progress if task.state == "STARTING" else "",
-        kept_until=hold.until(task),
+        kept_until=queries.held_until(task),
         code="" if task.exit_code is None else words.code(task.exit_code),
         ended=_ended(task),
         bad=task.state == "FAILED",

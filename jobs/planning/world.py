@@ -97,7 +97,7 @@ class World:
 class Kind(StrEnum):
     START = "start"
     STOP = "stop"
-    RELEASE = "release"  # end a container that is only kept (jobs/containers/hold.py)
+    RELEASE = "release"  # end a container that is only kept (jobs/scheduling/hold.py)
     COLLECT = "collect"  # archive the log, then remove the container
     REMOVE = "remove"  # a container that belongs to nothing
 

@@ -21,19 +21,18 @@ from django.utils import timezone
 from clusters.engines.watch import Look, Watch, Watched
 from clusters.models import Node
 from clusters.nodes import survey
-from jobs.containers import discard, hold, publish
+from jobs.containers import discard, publish
 from jobs.models import Event
 from jobs.planning.planner import plan
 from jobs.planning.world import Observation
-from jobs.scheduling import invariants
+from jobs.scheduling import hold, invariants
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import Loader
-from portal import health
 from portal.accounts import expiry
 from portal.core import clock
 from portal.core.bulk import update_rows
 from portal.core.kept import Kept
-from portal.wakes import wake
+from portal.wakes import beats, wake
 from portal.wakes.lease import Fenced, Lease
 
 log = structlog.get_logger()
@@ -144,13 +143,13 @@ class Scheduler:
         """Renews the lease, and says how all parts of this process are. Keeps the threads alive on the way."""
         if self._ear is not None:
             self._ear.keep()
-        if health.is_due("scheduler"):
+        if beats.is_due("scheduler"):
             with self.lease.writing():
-                health.beat("scheduler", self._report())
+                beats.beat("scheduler", self._report())
 
-    def _report(self) -> health.Report:
+    def _report(self) -> beats.Report:
         threads = [*([self._ear] if self._ear is not None else []), *self.watch.threads()]
-        return health.Report(
+        return beats.Report(
             threads=len(threads),
             late_threads=sorted(thread.name for thread in threads if thread.is_late()),
             oldest_look=self.watch.oldest(),

@@ -15,12 +15,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from jobs import access, queries, services
-from jobs.containers import hold
 from jobs.models import Job, Task
 from jobs.pages.rows import job_url, shown_state
 from jobs.planning.lifecycle import TASK_LIVE
-from jobs.views.guard import signed_in
 from portal.accounts.auth import require_user
+from portal.accounts.guard import signed_in
 from portal.core import words
 from portal.core.errors import BadRequest, NoJob
 from portal.web.confirm import ask, back
@@ -68,7 +67,7 @@ def release(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
             verb_icon="player-eject",
             keep="Keep them",
         )
-    if hold.release(require_user(request), job):
+    if services.release(require_user(request), job):
         messages.success(request, f"{job.name} is let go. It ends with the exit code its command had.")
     else:
         messages.success(request, "Nothing was kept for debugging any more.")

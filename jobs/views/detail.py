@@ -8,11 +8,11 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jobs import access, queries
-from jobs import ssh as logins
+from jobs.containers import ssh as logins
 from jobs.pages.rows import Row, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
 from jobs.pages.versions import address, job_version
-from jobs.views.guard import reader
+from portal.accounts.guard import reader
 from portal.core.errors import NoJob
 
 

@@ -13,7 +13,7 @@ from jobs.pages.home import home as home_page
 from jobs.pages.listing import ListQuery, listing, place_named
 from jobs.pages.rows import job_url
 from jobs.pages.versions import address, home_version, list_version
-from jobs.views.guard import reader
+from portal.accounts.guard import reader
 from portal.core.errors import NoJob
 
 

@@ -1,4 +1,4 @@
-"""The log page, the lines and matches its script asks for, its live stream, and the routes of all logs."""
+"""The log page, the lines and matches its script asks for, and its live stream."""
 
 from __future__ import annotations
 
@@ -9,13 +9,10 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
-from django.urls import URLPattern, path
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jobs import access, queries
-from jobs.api.log_pages import ContainerLog, ContainerLogs
-from jobs.api.logs import TaskLog
 from jobs.logs import live as log_live
 from jobs.logs import read as logs
 from jobs.logs import search as log_search
@@ -23,6 +20,7 @@ from jobs.models import Job
 from jobs.pages import log as log_page
 from jobs.pages.log import SHOWN_LINES, Choice
 from jobs.views.welcome import while_welcome
+from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import BadRequest, LongshoreError, Unauthorized
 from portal.web.error_pages import error_answer
 from portal.web.serving import seats
@@ -98,7 +96,7 @@ def _choice(request: HttpRequest, username: str, name: str) -> Choice:
 
 
 def _readable(request: HttpRequest, username: str, name: str) -> Job:
-    if not access.may_read_jobs(request.user):
+    if not may_read_jobs(request.user):
         raise Unauthorized
     job = queries.get_job(username, name)
     access.require_logs(request.user, job)
@@ -106,7 +104,7 @@ def _readable(request: HttpRequest, username: str, name: str) -> Job:
 
 
 def _may_read(user: Any, username: str, name: str) -> bool:
-    return access.may_read_jobs(user) and access.may_read_logs(user, queries.get_job(username, name))
+    return may_read_jobs(user) and access.may_read_logs(user, queries.get_job(username, name))
 
 
 def _search(choice: Choice, text: str, start: int) -> dict[str, Any]:
@@ -137,23 +135,3 @@ def _place(request: HttpRequest) -> int | None:
     if value.isascii() and value.isdecimal() and len(value) <= 15:
         return int(value)
     return _number(request, "offset")
-
-
-log_page_patterns: list[URLPattern] = [
-    path("jobs/<str:username>/<str:name>/logs", page, name="job-logs"),
-    path("jobs/<str:username>/<str:name>/logs/lines", lines, name="job-log-lines"),
-    path("jobs/<str:username>/<str:name>/logs/search", search, name="job-log-search"),
-]
-log_stream_patterns: list[URLPattern] = [
-    path("stream/logs/<str:username>/<str:name>", stream, name="job-log-stream"),
-]
-_LOGS = "<str:job>/taskRoles/<str:role>/<int:index>/logs"
-log_api_patterns: list[URLPattern] = [
-    each
-    for root in ("jobs", "user/<str:username>/jobs")
-    for each in (
-        path(f"{root}/{_LOGS}/<int:attempt>", ContainerLogs.as_view()),
-        path(f"{root}/{_LOGS}/<str:stream>", TaskLog.as_view()),
-        path(f"{root}/{_LOGS}/<int:attempt>/<str:stream>", ContainerLog.as_view()),
-    )
-]

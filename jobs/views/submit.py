@@ -18,8 +18,8 @@ from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.pages.config import coloured, is_packed, laid_out
 from jobs.pages.plan import Plan, plan_for, refused
 from jobs.pages.rows import job_url
-from jobs.views.guard import signed_in
 from portal.accounts.auth import require_user
+from portal.accounts.guard import signed_in
 from portal.core.errors import BadRequest, InvalidConfig, LongshoreError
 
 _RECENT = 3

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.views import actions, detail, lists, stream, submit, users, vcs
-from jobs.views.logs import log_page_patterns, log_stream_patterns
+from jobs.views import actions, detail, lists, logs, stream, submit
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -25,14 +24,9 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),
     path(f"{_JOB}/release", actions.release, name="job-release"),
     path(f"{_JOB}/delete", actions.delete, name="job-delete"),
-    path("users", users.users, name="users"),
-    path("users/<str:username>", users.user, name="user"),
-    path("users/<str:username>/delete", users.delete, name="user-delete"),
-    path("vcs", vcs.vcs, name="vcs"),
-    path("vcs/<str:name>", vcs.vc, name="vc"),
-    path("vcs/<str:name>/status", vcs.status, name="vc-status"),
-    path("vcs/<str:name>/delete", vcs.delete, name="vc-delete"),
-    *log_page_patterns,
+    path(f"{_JOB}/logs", logs.page, name="job-logs"),
+    path(f"{_JOB}/logs/lines", logs.lines, name="job-log-lines"),
+    path(f"{_JOB}/logs/search", logs.search, name="job-log-search"),
     path("stream/page", stream.page, name="stream"),
-    *log_stream_patterns,
+    path("stream/logs/<str:username>/<str:name>", logs.stream, name="job-log-stream"),
 ]

@@ -1,4 +1,4 @@
-"""Signals by which other apps take part without portal knowing them.
+"""How lower rooms hear of higher ones without importing them: signals, and what they may ask the app of jobs.
 
 ``first_start``: sent at every ``manage.py up``; receivers do what is missing and may be called again. Argument
 ``say(sentence)`` tells the person at the terminal. A receiver that raises is reported and stops nothing.
@@ -6,14 +6,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
 from django.dispatch import Signal
 
 first_start = Signal()
 
-# Sent with ``usernames`` (a tuple) when users are listed or one is deleted: each receiver returns how many live pieces
-# of work each of them has, {name: count}; names with none may be left out.
-work_of = Signal()
-
 # Sent with ``node`` (its name), ``kind`` (node.marked, node.unmarked) and ``reason`` (a sentence) when a node was seen
 # to refuse something, or to do it again: for the ledger of jobs.
 node_learnt = Signal()
+
+
+@dataclass(frozen=True, slots=True)
+class LiveJobs:
+    """Jobs that have not ended. ``gpus``: what the running ones were given."""
+
+    waiting: int = 0
+    running: int = 0
+    gpus: int = 0
+
+    @property
+    def all(self) -> int:
+        return self.waiting + self.running
+
+
+NO_JOBS = LiveJobs()
+
+
+class AboutJobs(Protocol):
+    """What accounts, files and virtual clusters ask about jobs, which are above them."""
+
+    def live(self, by: Literal["vc", "username"], names: Collection[str] | None = None) -> dict[str, LiveJobs]:
+        """Live jobs by virtual cluster or by user, of these ``names`` only. Names without live jobs may be left out."""
+
+    def users_of(self, vc: str) -> dict[str, LiveJobs]:
+        """Live jobs in that virtual cluster, by user."""
+
+    def count_ended(self, username: str) -> int: ...
+
+    def count_users_running(self) -> int: ...
+
+    def is_attempt_live(self, app_id: str) -> bool:
+        """Whether a container of this attempt may still run."""
+
+    def moved_file(self, path: str) -> str:
+        """Where a file of the store is now that was at ``path`` in older releases; any other path as it is."""
+
+
+_about_jobs: list[AboutJobs] = []
+
+
+def answer_about_jobs(answers: AboutJobs) -> None:
+    """Called once, when the app of jobs is ready."""
+    _about_jobs[:] = [answers]
+
+
+def about_jobs() -> AboutJobs:
+    return _about_jobs[0]

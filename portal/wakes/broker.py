@@ -6,8 +6,7 @@ from typing import Any
 
 from django_q.brokers.orm import ORM
 
-from portal import health
-from portal.wakes import wake
+from portal.wakes import beats, wake
 
 
 class WakingBroker(ORM):
@@ -18,7 +17,7 @@ class WakingBroker(ORM):
 
     def dequeue(self) -> Any:
         """The base class sleeps POLL seconds when there is nothing; that is set to 0 and the wait is here."""
-        health.beat("workers")
+        beats.beat("workers")
         return super().dequeue() or (self._listener().wait(1.0) and super().dequeue()) or None
 
     def _listener(self) -> wake.Listener:

@@ -13,8 +13,8 @@ import pytest
 from django.core.cache import cache
 from rest_framework.test import APIClient
 
-from jobs import queries, ssh
-from jobs.containers import publish
+from jobs import queries
+from jobs.containers import publish, ssh
 from jobs.models import Job, Task
 from portal.accounts import tokens
 from portal.files.store import delegation, open_store

@@ -7,18 +7,20 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal import health
-from portal.health import Report
+from portal.files.store import state as store_state
+from portal.wakes import beats
+from portal.wakes.beats import Report
 
 pytestmark = pytest.mark.django_db
 FINE = Report(threads=5, oldest_look=2.0)
 
 
 def told(client: Client, report: Report) -> dict[str, Any]:
-    health.forget()
-    assert health.is_store_up(30)
-    health.beat("workers")
-    health.beat("scheduler", report)
+    beats.forget()
+    store_state.forget()
+    assert store_state.is_up(30)
+    beats.beat("workers")
+    beats.beat("scheduler", report)
     answer: dict[str, Any] = client.get("/healthz").json()
     return answer
 

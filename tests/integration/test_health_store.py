@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal import health
 from portal.files.store import local_root, marker, open_store
+from portal.files.store import state as store_state
 from portal.files.store.base import StoreUnavailable
 from portal.files.store.first_start import try_store
 from portal.models import LocalFolder, User
@@ -48,7 +48,7 @@ def test_a_silent_store_holds_up_no_page(client: Client, admin: User, silent: No
 
 
 def test_a_store_that_answers_is_no_news(client: Client, admin: User) -> None:
-    assert health.is_store_up(10) is True
+    assert store_state.is_up(10) is True
     client.force_login(admin)
     assert _SENTENCE not in client.get("/account").content.decode()
 
@@ -98,10 +98,10 @@ def test_a_store_that_takes_no_files_is_told(monkeypatch: pytest.MonkeyPatch) ->
         "Files cannot be kept yet. The file store cannot do that: No space left on device."
         " Jobs run, and their files are written later."
     ]
-    assert health.is_store_up(10) is False
+    assert store_state.is_up(10) is False
 
 
 def test_the_trial_of_a_write_leaves_nothing(settings: Any, tmp_path: Path) -> None:
     settings.HOME = tmp_path
-    assert health.is_store_up(10) is True
+    assert store_state.is_up(10) is True
     assert open_store().list("/") == []

@@ -11,7 +11,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters.engines.watch import Watch, Watched
-from jobs.containers import hold
+from jobs import services
 from jobs.models import Event, Job
 from portal.core.errors import Forbidden
 from portal.models import User
@@ -76,8 +76,8 @@ def test_only_json_true_asks_for_it(cluster: Cluster) -> None:
 
 def test_a_released_task_ends_with_the_code_of_its_command(cluster: Cluster) -> None:
     job = held(cluster, 3)
-    assert hold.release(cluster.owner, job) == 1
-    assert hold.release(cluster.owner, job) == 0, "twice is once"
+    assert services.release(cluster.owner, job) == 1
+    assert services.release(cluster.owner, job) == 0, "twice is once"
     cluster.tick()
     cluster.work()
     cluster.settle()
@@ -88,7 +88,7 @@ def test_a_released_task_ends_with_the_code_of_its_command(cluster: Cluster) -> 
 
 def test_a_lost_release_is_ordered_again(cluster: Cluster) -> None:
     job = held(cluster)
-    hold.release(cluster.owner, job)
+    services.release(cluster.owner, job)
     cluster.tick()
     cluster.lose_orders()
     cluster.tick()
@@ -140,7 +140,7 @@ def test_a_node_that_falls_silent_meanwhile_is_lost_as_any(cluster: Cluster) -> 
 def test_others_may_not_release_it(cluster: Cluster, bob: User, api: Callable[[User | None], APIClient]) -> None:
     job = held(cluster)
     with pytest.raises(Forbidden):
-        hold.release(bob, job)
+        services.release(bob, job)
     url = f"/api/v1/user/{job.username}/jobs/{job.name}/release"
     assert api(bob).put(url).status_code == 403
     assert api(None).put(url).status_code == 401

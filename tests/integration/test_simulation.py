@@ -15,7 +15,7 @@ import pytest
 from clusters.engines.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, ContainerStatus, Phase, RuntimeFault
 from clusters.models import Allocation, Node
 from jobs import services
-from jobs.containers import hold, tasks
+from jobs.containers import tasks
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
 from tests.cluster import Cluster
@@ -154,7 +154,7 @@ class History:
 
     def release_one(self) -> None:
         if job := self.any_job():
-            hold.release(self.cluster.owner, job)
+            services.release(self.cluster.owner, job)
 
     def stop_one(self) -> None:
         if job := self.any_job():

@@ -16,8 +16,8 @@ from django.db import connection, connections
 from django.utils import timezone
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from portal import health
 from portal.models import Heartbeat, User
+from portal.wakes import beats
 from tests import http
 from tests.conftest import PASSWORD
 from tests.helpers import chromium, until
@@ -138,7 +138,7 @@ def count_queries() -> Callable[[Callable[[], object]], int]:
     from django.test.utils import CaptureQueriesContext
 
     def counted(act: Callable[[], object]) -> int:
-        health.up()  # pages ask it every two seconds, whatever they show
+        beats.up()  # pages ask it every two seconds, whatever they show
         with CaptureQueriesContext(connection) as captured:
             act()
         return len(captured)

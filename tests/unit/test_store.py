@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from portal.core.errors import LongshoreError
+from portal.core.store_url import namenodes
 from portal.files.store.base import BadPath, Store, StoreUnavailable
 from portal.files.store.local import MARKER, LocalStore
-from portal.files.store.urls import namenodes
 from tests.contract_store import StoreContract, content
 
 

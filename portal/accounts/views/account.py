@@ -1,19 +1,16 @@
-"""Sign in, sign out, the account page, and two answers without a page: the API's root and health."""
+"""Sign in, sign out, and the account page."""
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.contrib import auth, messages
 from django.contrib.auth.decorators import login_required
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.cache import never_cache
-from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal import health
 from portal.accounts import services
 from portal.accounts.auth import require_user
 from portal.core.errors import BadRequest, IncorrectPassword, LongshoreError, NoUser
@@ -66,22 +63,6 @@ def account(request: HttpRequest) -> HttpResponse:
         return render(request, "portal/account.html", {"error": error.message}, status=error.status)
     messages.success(request, "Your password is changed. Your API tokens and your other sessions are ended.")
     return redirect("/account")
-
-
-@csrf_exempt
-def api_root(request: HttpRequest) -> HttpResponse:
-    return HttpResponse("<pre>PAI RESTful API</pre>")
-
-
-@never_cache
-@csrf_exempt
-def healthz(request: HttpRequest) -> HttpResponse:
-    """200 when this process and the database answer; the body also tells how long ago the others were seen. Who asks
-    for text gets the line that v1's front server had there."""
-    fine, report = health.report()
-    if fine and request.get_preferred_type(["application/json", "text/plain"]) == "text/plain":
-        return HttpResponse("Pylon ready.", content_type="text/plain")
-    return JsonResponse({**report, "instance": settings.INSTANCE}, status=200 if fine else 503)
 
 
 def _safe(request: HttpRequest, target: str) -> str:

@@ -14,7 +14,6 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from portal import health
 from portal.accounts import services as portal_services
 from portal.accounts.auth import require_user
 from portal.core import words
@@ -23,6 +22,7 @@ from portal.files.page import preview, queries, services
 from portal.files.page.tars import FolderTar, require_tar
 from portal.files.page.who import Who, address, inside, parent
 from portal.files.store import open_store
+from portal.files.store import state as store_state
 from portal.files.store.base import Entry, StoreUnavailable, Usage, names_of
 from portal.web.confirm import ask, back
 
@@ -35,7 +35,7 @@ _INERT = {"Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-T
 @require_http_methods(["GET", "HEAD", "POST"])
 def files(request: HttpRequest, path: str = "") -> HttpResponseBase:
     """A store that is known to be down is not asked, so the page is there at once; ``?now`` asks all the same."""
-    if request.method != "POST" and "now" not in request.GET and health.is_store_up() is False:
+    if request.method != "POST" and "now" not in request.GET and store_state.is_up() is False:
         return _down(request, "")
     try:
         who = Who(require_user(request), open_store())

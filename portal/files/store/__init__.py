@@ -38,7 +38,7 @@ def try_write(store: Store) -> None:
 @lru_cache(maxsize=1)
 def _hdfs(url: str, user: str) -> Store:
     """One for the process: it keeps its connections, and knows when the store was last out of reach."""
+    from portal.core.store_url import namenodes
     from portal.files.store.hdfs import HdfsStore  # takes 0.1 s, for those who have one
-    from portal.files.store.urls import namenodes
 
     return HdfsStore(namenodes(url), user)

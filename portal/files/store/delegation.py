@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,6 +24,7 @@ from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
 from portal.accounts import tokens
+from portal.core.signals import about_jobs
 from portal.models import ApiToken, User
 
 RENEWED, LONGEST = timedelta(days=1), timedelta(days=7)  # as HDFS has them
@@ -31,8 +32,6 @@ NAME = "WebHDFS"  # under which its user finds it among the API tokens, to revok
 
 _ALGORITHM = "HS256"
 _AUDIENCE = "webhdfs"
-
-_is_attempt_alive: Callable[[str], bool] = lambda _: False  # noqa: E731 - replaced by the app of jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,18 +101,12 @@ def read(token: str) -> Delegation | None:
         row = tokens.live(token_id)
         return Delegation(row.user, expires_at=int(row.expires_at.timestamp()), token_id=token_id) if row else None
     app_id = claims.get("app", "")
-    if (app_id or "exp" not in claims) and not (isinstance(app_id, str) and _is_attempt_alive(app_id)):
+    if (app_id or "exp" not in claims) and not (isinstance(app_id, str) and about_jobs().is_attempt_live(app_id)):
         return None
     user = User.objects.filter(username=claims.get("sub"), pk=claims.get("uid", 0), is_active=True).first()
     if user is None or not (app_id or constant_time_compare(claims.get("session", ""), _session(user))):
         return None
     return Delegation(user, claims.get("path", ""), frozenset(claims.get("ops", ())), claims.get("exp"), app_id)
-
-
-def attempts_alive_with(is_alive: Callable[[str], bool]) -> None:
-    """Called once, when the app of jobs is ready: it knows whether the attempt of an app id has not ended."""
-    global _is_attempt_alive
-    _is_attempt_alive = is_alive
 
 
 def _row(token: str, user: User) -> ApiToken | None:

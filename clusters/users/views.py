@@ -12,13 +12,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
-from clusters.users import services
+from clusters.users import pages, services
 from clusters.users.csv_import import TEMPLATE, ImportResult
+from clusters.users.pages import Edited, UserForm, UserQuery, user_url
 from clusters.users.queries import vc_names
-from jobs.pages import users as pages
-from jobs.pages.users import Edited, UserForm, UserQuery, user_url
-from jobs.views.guard import signed_in
 from portal.accounts.auth import require_admin
+from portal.accounts.guard import signed_in
 from portal.core import sealed, words
 from portal.core.errors import BadRequest, LongshoreError
 from portal.models import User
@@ -38,7 +37,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         if request.GET.get("template") == "csv":
             return _template()
-        return render(request, "portal/users.html", pages.page(UserQuery.read(request.GET.dict()), admin))
+        return render(request, "clusters/users.html", pages.page(UserQuery.read(request.GET.dict()), admin))
     action = request.POST.get("action")
     if action == "check":
         return _check_import(request, admin)
@@ -189,11 +188,11 @@ def _edit_page(
         "is_self": shown.row.username == admin.username,
         "all_vcs": vc_names(),
     }
-    return render(request, "portal/users_edit.html", page, status=error.status if error else 200)
+    return render(request, "clusters/users_edit.html", page, status=error.status if error else 200)
 
 
 def _list_page(request: HttpRequest, admin: User, status: int, **more: object) -> HttpResponse:
-    return render(request, "portal/users.html", pages.page(UserQuery(), admin, **more), status=status)
+    return render(request, "clusters/users.html", pages.page(UserQuery(), admin, **more), status=status)
 
 
 def _with_error(form: UserForm, error: str) -> UserForm:

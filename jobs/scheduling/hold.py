@@ -7,20 +7,14 @@ the job is stopped, or when somebody releases it: an intent on the row, made an 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-
-from django.conf import settings
-from django.db import transaction
-from django.utils import timezone
+from datetime import datetime
 
 from clusters.engines.watch import Look
-from jobs.access import require_write
-from jobs.models import Event, Job, Task
+from jobs.models import Event, Task
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.settle import is_claimed, may_order
 from jobs.planning.world import Kind, Order
 from jobs.scheduling import orders
-from portal.models import User
 from portal.wakes import wake
 from portal.wakes.lease import Lease
 
@@ -37,36 +31,6 @@ def note(looks: Mapping[str, Look], now: datetime, lease: Lease) -> None:
         elif task.released_at and _may_order(task, now):
             with lease.writing():
                 orders.send([Order(Kind.RELEASE, task.pk, task.node, task.container_name)], now)
-
-
-def held_tasks(job: Job) -> list[Task]:
-    """Those of the current attempt that nobody has released yet."""
-    kept = Task.objects.filter(job=job, attempt__number=job.attempt_number, state=TaskState.RUNNING)
-    return list(kept.filter(held_at__isnull=False, released_at__isnull=True).order_by("id"))
-
-
-def until(task: Task) -> datetime | None:
-    """When the time of a kept task is over; None unless it is kept."""
-    if task.held_at is None or task.state != TaskState.RUNNING:
-        return None
-    return task.held_at + timedelta(seconds=settings.DEBUG_HOLD)
-
-
-def release(actor: User, job: Job) -> int:
-    """Ask for the end of all kept tasks; how many there were. Raises Forbidden unless owner or admin."""
-    require_write(actor, job, "execute")
-    now = timezone.now()
-    with transaction.atomic():
-        ids = [task.pk for task in held_tasks(job)]
-        released = Task.objects.filter(pk__in=ids, state=TaskState.RUNNING, released_at__isnull=True).update(
-            released_at=now
-        )
-        if released:
-            reason = f"{actor.username} released what was kept for debugging."
-            Event.objects.create(job=job, at=now, kind="job.released", actor=actor.username, reason=reason)
-            wake.notify("scheduler")
-            wake.notify("pages")
-    return released
 
 
 def _keep(task: Task, code: int | None, now: datetime, lease: Lease) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 
-from jobs import access
+from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import Unauthorized
 
 P = ParamSpec("P")
@@ -18,11 +18,11 @@ View = Callable[Concatenate[HttpRequest, P], HttpResponseBase]
 
 
 def reader(view: View[P]) -> View[P]:
-    """For pages whose rule is ``access.may_read_jobs``."""
+    """For pages whose rule is ``viewer.may_read_jobs``."""
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if not access.may_read_jobs(request.user):
+        if not may_read_jobs(request.user):
             return sign_in(request)
         try:
             return view(request, *args, **kwargs)

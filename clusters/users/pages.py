@@ -1,4 +1,4 @@
-"""What the pages of users show. Here, since they tell what of each user runs."""
+"""What the pages of users show."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from django.db.models import Count, Max, Q, QuerySet, Sum
+from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
 from clusters.models import VcGrant
 from clusters.users.queries import DEFAULT_VC, in_order, load_user, vc_names
-from jobs import queries
-from jobs.planning.lifecycle import JobState
 from portal.core.errors import MissingUser
+from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 from portal.models import ApiToken, User
 
 SIZE = 50
@@ -83,7 +82,7 @@ class Edited:
 
 
 def page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
-    """The context of portal/users.html; eleven queries however many there are."""
+    """The context of clusters/users.html; eleven queries however many there are."""
     users = _filtered(query)
     found, newer, older = _slice(users, query)
     rows = _rows(found)
@@ -112,10 +111,9 @@ def edited(username: str) -> Edited:
     if record is None:
         raise MissingUser(f"There is no user {username}.")
     user = User.objects.get(username=username)
-    jobs = queries.visible_jobs().filter(username=username).order_by()
     tokens = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now()).count()
     groups = tuple(name for name in record.groups if name not in record.vcs)
-    ended = jobs.exclude(state__in=queries.LIVE).count()
+    ended = about_jobs().count_ended(username)
     return Edited(_rows([user])[0], record.created_at, record.jobs_live, ended, tokens, groups)
 
 
@@ -149,29 +147,20 @@ def _rows(users: list[User]) -> list[UserRow]:
     granted: dict[str, set[str]] = {}
     for name, vc in VcGrant.objects.filter(username__in=names).values_list("username", "vc__name"):
         granted.setdefault(name, set()).add(vc)
-    jobs = _jobs(names)
+    jobs = about_jobs().live("username", names)
     used = dict(ApiToken.objects.filter(user__in=users).order_by().values_list("user_id").annotate(Max("last_used_at")))
     return [_row(user, granted.get(user.username, set()), jobs, used.get(user.pk)) for user in users]
 
 
-def _row(
-    user: User, granted: set[str], jobs: Mapping[tuple[str, str], tuple[int, int]], used: datetime | None
-) -> UserRow:
-    running, gpus = jobs.get((user.username, JobState.RUNNING), (0, 0))
-    waiting, _ = jobs.get((user.username, JobState.WAITING), (0, 0))
+def _row(user: User, granted: set[str], jobs: Mapping[str, LiveJobs], used: datetime | None) -> UserRow:
+    live = jobs.get(user.username, NO_JOBS)
     seen = max((at for at in (user.last_login, used) if at), default=None)
     vcs = tuple(in_order({DEFAULT_VC, *granted}))
-    return UserRow(user.username, user.email, user.is_admin, user.is_active, vcs, gpus, running, waiting, seen)
-
-
-def _jobs(names: list[str]) -> dict[tuple[str, str], tuple[int, int]]:
-    """(user, state): (live jobs, their GPUs)"""
-    live = queries.visible_jobs().filter(username__in=names, state__in=queries.LIVE).order_by()
-    rows = live.values_list("username", "state").annotate(jobs=Count("id"), gpus=Sum("total_gpus"))
-    return {(name, state): (count, gpus) for name, state, count, gpus in rows}
+    return UserRow(
+        user.username, user.email, user.is_admin, user.is_active, vcs, live.gpus, live.running, live.waiting, seen
+    )
 
 
 def _facts() -> dict[str, int]:
     people = User.objects.aggregate(people=Count("id"), admins=Count("id", filter=Q(is_admin=True)))
-    now = queries.visible_jobs().filter(state=JobState.RUNNING).order_by().values("username").distinct().count()
-    return {**people, "now": now}
+    return {**people, "now": about_jobs().count_users_running()}

@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from django.db.models import Count, Sum
+from django.db.models import Count
 
 from clusters.models import Node, VcGrant
 from clusters.vcs.queries import DEFAULT, VcView, load_vcs
-from jobs import queries
-from jobs.access import Viewer
-from jobs.planning.lifecycle import JobState
+from portal.accounts.viewer import Viewer
 from portal.core import words
 from portal.core.errors import NoVirtualCluster
+from portal.core.signals import about_jobs
 
 MOST_PEOPLE = 60
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
@@ -142,18 +141,15 @@ def one_line(lines: list[VcLine], name: str) -> VcLine:
 def panel(line: VcLine, viewer: Viewer, form: VcForm | None = None) -> dict[str, Any]:
     """What stands below the list when one of them is open. Who may use it is for admins."""
     is_admin = bool(getattr(viewer, "is_admin", False))
-    using = list(
-        queries.visible_jobs()
-        .filter(vc=line.name, state=JobState.RUNNING)
-        .order_by()
-        .values("username")
-        .annotate(jobs=Count("id"), gpus=Sum("total_gpus"))
-        .order_by("-gpus", "-jobs", "username")[:MOST_PEOPLE]
+    now = about_jobs().users_of(line.name)
+    running = sorted(
+        (use for use in now.items() if use[1].running), key=lambda use: (-use[1].gpus, -use[1].running, use[0])
     )
+    using = [{"username": name, "jobs": use.running, "gpus": use.gpus} for name, use in running[:MOST_PEOPLE]]
     granted = VcGrant.objects.filter(vc__name=line.name).order_by("username").values_list("username", flat=True)
     names = list(granted) if is_admin and not line.is_default else []
-    now = {use["username"] for use in using}
-    others = [name for name in names if name not in now]
+    shown = {use["username"] for use in using}
+    others = [name for name in names if name not in shown]
     return {
         "shown": line,
         "form": form or VcForm(line.name, f"{line.view.capacity:g}", f"{line.view.max_capacity:g}"),

@@ -9,12 +9,12 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
+from clusters.vcs import pages
 from clusters.vcs import services as vc_services
+from clusters.vcs.pages import VcForm, VcLine
 from clusters.vcs.queries import DEFAULT
-from jobs.pages import vcs as pages
-from jobs.pages.vcs import VcForm, VcLine
-from jobs.views.guard import reader, signed_in
 from portal.accounts.auth import require_admin
+from portal.accounts.guard import reader, signed_in
 from portal.core import words
 from portal.core.errors import Forbidden, LongshoreError
 from portal.web.confirm import ask, back

@@ -9,8 +9,9 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal import health
 from portal.core import words
+from portal.files.store import state as store_state
+from portal.wakes import beats
 
 
 def page(request: HttpRequest) -> dict[str, Any]:
@@ -27,6 +28,6 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "is_admin": bool(getattr(getattr(request, "user", None), "is_admin", False)),
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
-            "health": {**health.up(), "store": health.is_store_up() is not False},
+            "health": {**beats.up(), "store": store_state.is_up() is not False},
         }
     }

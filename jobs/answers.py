@@ -1,0 +1,58 @@
+"""What the apps below ask about jobs (portal.core.signals.AboutJobs), and what they tell the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any, Literal
+
+from django.db.models import Count, Sum
+from django.utils import timezone
+
+from jobs import queries
+from jobs.containers import ssh
+from jobs.models import Attempt, Event
+from jobs.planning.lifecycle import JobState
+from portal.core.signals import LiveJobs
+
+_FEW = 100  # names; beyond that it is cheaper to count for all, and databases take no list without end
+
+
+class Answers:
+    def live(self, by: Literal["vc", "username"], names: Collection[str] | None = None) -> dict[str, LiveJobs]:
+        jobs = queries.live_jobs()
+        if names is not None and len(names) <= _FEW:
+            jobs = jobs.filter(**{f"{by}__in": names})
+        return _counted(jobs, by)
+
+    def users_of(self, vc: str) -> dict[str, LiveJobs]:
+        return _counted(queries.live_jobs().filter(vc=vc), "username")
+
+    def count_ended(self, username: str) -> int:
+        return queries.visible_jobs().filter(username=username).exclude(state__in=queries.LIVE).count()
+
+    def count_users_running(self) -> int:
+        running = queries.live_jobs().filter(state=JobState.RUNNING)
+        return running.values("username").distinct().count()
+
+    def is_attempt_live(self, app_id: str) -> bool:
+        live = Attempt.objects.filter(app_id=app_id, completed_at=None, job__state__in=queries.LIVE)
+        return live.filter(job__deleted_at=None).exists()
+
+    def moved_file(self, path: str) -> str:
+        return ssh.key_path_of(path)
+
+
+def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
+    """Receiver of portal.core.signals.node_learnt."""
+    Event.objects.create(at=timezone.now(), kind=kind, node=node, reason=reason)
+
+
+def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:
+    counts: dict[str, dict[str, int]] = {}
+    for name, state, number, gpus in jobs.values_list(by, "state").annotate(Count("id"), Sum("total_gpus")):
+        row = counts.setdefault(name, {"waiting": 0, "running": 0, "gpus": 0})
+        if state == JobState.RUNNING:
+            row |= {"running": number, "gpus": gpus}
+        else:
+            row["waiting"] += number
+    return {name: LiveJobs(**row) for name, row in counts.items()}

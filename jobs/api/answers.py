@@ -1,0 +1,44 @@
+"""The answers that several job routes give."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from jobs import access, queries
+from jobs.api import serializers
+from jobs.api.base import viewer
+from jobs.models import Attempt, Job
+from jobs.planning.lifecycle import JobState
+from jobs.scheduling.explain import waiting_reason
+
+_WARNING = (
+    "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
+)
+
+
+def created(request: Request, job: Job, path: str) -> Response:
+    """201 with the detail, where it is by the route that was used, and v1's warning."""
+    headers = {"Location": f"{request.scheme}://{request.get_host()}{path}"}
+    if job.spec.get("killAllOnCompletedTaskNumber") is not None:
+        headers["X-Warning"] = _WARNING
+    return Response(job_answer(request, job, job.name, explain=False), status=201, headers=headers)
+
+
+def job_answer(
+    request: Request, job: Job, name: str, *, explain: bool = True, attempt: Attempt | None = None
+) -> dict[str, Any]:
+    """The v1 job detail. ``name`` is repeated as it was asked for. ``attempt``: the current one, when it is at hand."""
+    attempt = attempt or queries.current_attempt(job)
+    waits = explain and job.state == JobState.WAITING
+    answer = serializers.detail(
+        job,
+        attempt,
+        queries.list_tasks(attempt),
+        name=name,
+        base_url=f"{request.scheme}://{request.get_host()}",
+        waiting_reason=waiting_reason(job) if waits else None,
+    )
+    return answer if access.may_read_story(viewer(request), job.username) else serializers.without_story(answer)

@@ -1,0 +1,47 @@
+"""Whether the file store answers and takes files. A thread asks, so that nobody waits for a store that is silent."""
+
+from __future__ import annotations
+
+import time
+
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store, try_write
+from portal.files.store.watch import Watch
+
+_WRITE_EVERY = 60.0  # seconds
+_wrote_at = -_WRITE_EVERY
+
+
+def is_up(wait: float = 0.0) -> bool | None:
+    """As of the last seconds; None when this process does not know yet, for which it waits up to ``wait`` seconds."""
+    fault = _watch.told(wait)
+    return None if fault is None else not fault
+
+
+def reason() -> str | None:
+    """What is wrong with it, in a sentence; empty when nothing is."""
+    return _watch.told()
+
+
+def forget() -> None:
+    """For tests: as in a process that has just started."""
+    global _watch, _wrote_at
+    _wrote_at = -_WRITE_EVERY
+    _watch = Watch(_ask)
+
+
+def _ask() -> str:
+    """A sentence about what is wrong with it; every minute it must take a file, too."""
+    global _wrote_at
+    try:
+        store = open_store()
+        store.stat("/")
+        if time.monotonic() - _wrote_at > _WRITE_EVERY:
+            try_write(store)
+            _wrote_at = time.monotonic()
+    except LongshoreError as error:
+        return error.message
+    return ""
+
+
+_watch = Watch(_ask)

@@ -1,0 +1,79 @@
+"""Which of the portal's processes are alive: each writes a row every few seconds, with how its parts are."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Literal
+
+from django.db import DatabaseError
+from django.utils import timezone
+
+from portal.models import Heartbeat
+
+Name = Literal["scheduler", "workers"]
+NAMES: tuple[Name, ...] = ("scheduler", "workers")
+EVERY = 5.0  # seconds between two beats
+LATE = 20.0  # seconds without a beat after which a process counts as down
+_last: dict[str, float] = {}
+_seen: tuple[float, dict[str, float | None]] = (0.0, {})
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """How the parts of a process are: its threads, how old what it knows of the nodes is (seconds), and what its
+    checker of invariants (jobs/scheduling/invariants.py) put right or could not."""
+
+    threads: int = 0
+    late_threads: Sequence[str] = ()  # neither working nor made anew yet, or failing again and again
+    oldest_look: float | None = None
+    old_looks: Mapping[str, float] = field(default_factory=dict)  # node -> age, of those too old to act on
+    healed: int = 0  # since the process began
+    broken: int = 0  # now
+
+
+def is_due(name: Name) -> bool:
+    return time.monotonic() - _last.get(name, -EVERY) >= EVERY
+
+
+def beat(name: Name, report: Report | None = None) -> None:
+    """Call as often as you like: it writes at most once every EVERY seconds."""
+    if is_due(name):
+        row = Heartbeat(name=name, at=timezone.now(), report=asdict(report) if report else {})
+        told = ["at", "report"]
+        Heartbeat.objects.bulk_create([row], update_conflicts=True, unique_fields=["name"], update_fields=told)
+        _last[name] = time.monotonic()
+
+
+def ages() -> dict[str, float | None]:
+    """Seconds since each process was last seen, None when never."""
+    return ages_of(rows())
+
+
+def up() -> dict[str, bool]:
+    """For pages: at most one query every two seconds; a database that is away makes nothing worse."""
+    global _seen
+    taken, values = _seen
+    if not values or time.monotonic() - taken > 2:
+        try:
+            _seen = (time.monotonic(), ages())
+        except DatabaseError:
+            return dict.fromkeys(NAMES, False)
+    return {name: age is not None and age < LATE for name, age in _seen[1].items()}
+
+
+def rows() -> dict[str, Heartbeat]:
+    return {row.name: row for row in Heartbeat.objects.all()}
+
+
+def ages_of(rows: Mapping[str, Heartbeat]) -> dict[str, float | None]:
+    now = timezone.now()
+    return {name: max(0.0, (now - rows[name].at).total_seconds()) if name in rows else None for name in NAMES}
+
+
+def forget() -> None:
+    """For tests: as in a process that has just started."""
+    global _seen
+    _last.clear()
+    _seen = (0.0, {})

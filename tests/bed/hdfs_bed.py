@@ -56,6 +56,8 @@ class HdfsBed:
     def freeze(self, server: str = "namenode") -> None:
         """It takes connections and says nothing."""
         os.kill(self._pids[server], signal.SIGSTOP)
+        threads = Path(f"/proc/{self._pids[server]}/task")  # a busy machine stops them one after the other
+        until(lambda: all("State:\tT" in (thread / "status").read_text() for thread in threads.iterdir()))
 
     def thaw(self, server: str = "namenode") -> None:
         os.kill(self._pids[server], signal.SIGCONT)

@@ -1,4 +1,4 @@
-"""A ContainerRequest in Docker's words. Pure."""
+"""A ContainerRequest in Docker's words."""
 
 from __future__ import annotations
 

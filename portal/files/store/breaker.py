@@ -1,4 +1,4 @@
-"""Leaves a server that did not answer alone for a while, so that nobody queues up for it. Pure."""
+"""Leaves a server that did not answer alone for a while, so that nobody queues up for it."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Placement:
     """Where one task goes. ``ports`` by label."""
 
     role: str
@@ -151,9 +151,9 @@ class Free:
     def free_port_count(self) -> int:
         return self.node.port_to - self.node.port_from + 1 - len(self.ports)  # at worst: all taken ones are in range
 
-    def put(self, demand: Demand, salt: int) -> Place:
+    def put(self, demand: Demand, salt: int) -> Placement:
         chosen = sorted((gpu for gpu in self.gpus if demand.gpu_type in ("", gpu[1])), key=_gpu_order)[: demand.gpus]
-        place = Place(
+        place = Placement(
             role=demand.role,
             index=demand.index,
             node=self.node.name,
@@ -166,7 +166,7 @@ class Free:
         self.gpus = [gpu for gpu in self.gpus if gpu not in chosen]
         return place
 
-    def take_back(self, demand: Demand, place: Place) -> None:
+    def take_back(self, demand: Demand, place: Placement) -> None:
         self.cpus += demand.cpus
         self.memory_mb += demand.memory_mb
         back = {gpu[0] for gpu in self.gpus} | set(place.gpu_ids)
@@ -216,7 +216,7 @@ class Room:
 
     def place(
         self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset()
-    ) -> list[Place] | None:
+    ) -> list[Placement] | None:
         """Places for all demands, in their order, or None and nothing is taken. Nodes that have a task's image come
         first, and those to ``avoid`` last."""
         if not self._could(demands):
@@ -248,10 +248,12 @@ class Room:
                         return True
         return False
 
-    def _search(self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]) -> list[tuple[Free, Place]] | None:
+    def _search(
+        self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]
+    ) -> list[tuple[Free, Placement]] | None:
         """Depth first, tightest node first. The first way down is the usual best fit; going back finds the packings
         that it misses, within EFFORT."""
-        done: list[tuple[Free, Place]] = []
+        done: list[tuple[Free, Placement]] = []
         choices: list[Iterator[Free]] = []
         self._effort = self.EFFORT + 10 * len(demands)
         while len(done) < len(demands):
@@ -301,13 +303,13 @@ class Room:
             self._having[image] = frozenset(node.name for node in self._nodes if image in node.images)
         return self._having[image]
 
-    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Place]:
+    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Placement]:
         self._leave(free)
         place = free.put(demand, salt)
         self._join(free)
         return free, place
 
-    def _take_back(self, free: Free, place: Place, demand: Demand) -> None:
+    def _take_back(self, free: Free, place: Placement, demand: Demand) -> None:
         self._leave(free)
         free.take_back(demand, place)
         self._join(free)

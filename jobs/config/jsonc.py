@@ -57,7 +57,7 @@ class NotJson(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Span:
     """Offsets into the text; ``key`` is None for elements of an array and for the whole."""
 
     value: int
@@ -75,13 +75,13 @@ class Fault:
 
 
 class Document:
-    """A parsed text. ``places`` (JSON pointer -> Place) and ``faults`` are worked out when first asked for."""
+    """A parsed text. ``places`` (JSON pointer -> Span) and ``faults`` are worked out when first asked for."""
 
     def __init__(self, text: str, value: Any, *, is_suspect: bool) -> None:
         self.text, self.value, self._is_suspect = text, value, is_suspect
 
     @cached_property
-    def places(self) -> dict[str, Place]:
+    def places(self) -> dict[str, Span]:
         return {path: place for path, place, _ in self._walk}
 
     @cached_property
@@ -89,14 +89,14 @@ class Document:
         return tuple(_faults(self._walk)) if self._is_suspect else ()
 
     @cached_property
-    def _walk(self) -> list[tuple[str, Place, str]]:
+    def _walk(self) -> list[tuple[str, Span, str]]:
         return list(_walk(self.text))
 
     def offset(self, path: str, *, of_key: bool = False) -> int:
         """Where ``path`` stands; for a path the text does not have, where its nearest ancestor stands."""
         while path and path not in self.places:
             path, of_key = path.rpartition("/")[0], False
-        place = self.places.get(path, Place(0))
+        place = self.places.get(path, Span(0))
         return place.key if of_key and place.key is not None else place.value
 
     def line_column(self, offset: int) -> tuple[int, int]:
@@ -207,7 +207,7 @@ def _depth_over(value: Any, limit: int) -> bool:
     return limit == 0 or any(_depth_over(item, limit - 1) for item in inner)
 
 
-def _walk(text: str) -> Iterator[tuple[str, Place, str]]:
+def _walk(text: str) -> Iterator[tuple[str, Span, str]]:
     """Every value of a text that is known to be JSON, in order: its JSON pointer, its place, its first token."""
     stack: list[tuple[str, int | None]] = []  # of open containers: pointer, next index (None: an object)
     path, key_at = "", None
@@ -228,14 +228,14 @@ def _walk(text: str) -> Iterator[tuple[str, Place, str]]:
         elif is_key:
             path, key_at = f"{stack[-1][0]}/{escape(json.loads(word))}", token.start()
         else:
-            yield path, Place(token.start(), key_at), word
+            yield path, Span(token.start(), key_at), word
             if word in "{[":
                 stack.append((path, 0 if word == "[" else None))
                 is_key, key_at = word == "{", None
                 path = f"{path}/0" if word == "[" else path
 
 
-def _faults(walk: list[tuple[str, Place, str]]) -> Iterator[Fault]:
+def _faults(walk: list[tuple[str, Span, str]]) -> Iterator[Fault]:
     seen: set[str] = set()
     for path, place, word in walk:
         name = unescape(path.rpartition("/")[2])

@@ -22,7 +22,7 @@ from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault
 from clusters.engines.schemes import runtime_for
 from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
-from jobs.logs.places import HEAD_GONE, STREAMS, Place, find_archive, place_of
+from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of
 from jobs.models import Task
 from portal.files.store import open_store
 from portal.files.store.base import PathNotFound, Store
@@ -60,7 +60,7 @@ def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
         _keep_what_is_left(store, place)
 
 
-def _keep_what_is_left(store: Store, place: Place) -> None:
+def _keep_what_is_left(store: Store, place: LogPlace) -> None:
     reason = LOST if place.container else f"{place.label} never had a container, so it has no log."
     try:
         indexes = {stream: _keep(store, place, stream, _left_over(store, place, stream)) for stream in STREAMS}
@@ -69,7 +69,7 @@ def _keep_what_is_left(store: Store, place: Place) -> None:
         return
 
 
-def _keep(store: Store, place: Place, stream: Stream, chunks: Iterable[bytes]) -> LineIndex:
+def _keep(store: Store, place: LogPlace, stream: Stream, chunks: Iterable[bytes]) -> LineIndex:
     """An empty stream gets no file."""
     index = LineIndex()
     pieces = iter(_indexed(store, place, chunks, index))
@@ -79,7 +79,7 @@ def _keep(store: Store, place: Place, stream: Stream, chunks: Iterable[bytes]) -
     return index
 
 
-def _indexed(store: Store, place: Place, chunks: Iterable[bytes], index: LineIndex) -> Iterator[bytes]:
+def _indexed(store: Store, place: LogPlace, chunks: Iterable[bytes], index: LineIndex) -> Iterator[bytes]:
     for chunk in chunks:
         if chunk:
             index.extend(chunk)
@@ -107,7 +107,7 @@ class _Said:
     missing: str = ""
 
 
-def _from_engine(runtime: ContainerRuntime, place: Place, stream: Stream, said: _Said) -> Iterator[bytes]:
+def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, said: _Said) -> Iterator[bytes]:
     try:
         with closing(runtime.logs(place.container, stream)) as chunks:  # type: ignore[type-var]
             for chunk in chunks:
@@ -120,7 +120,7 @@ def _from_engine(runtime: ContainerRuntime, place: Place, stream: Stream, said: 
         said.missing = fault.sentence
 
 
-def _left_over(store: Store, place: Place, stream: Stream) -> Iterator[bytes]:
+def _left_over(store: Store, place: LogPlace, stream: Stream) -> Iterator[bytes]:
     """What is in the store without an index (a worker died in between), else what viewers on this host were shown."""
     try:
         file = store.open_read(f"{place.folder}/{stream}")
@@ -134,7 +134,7 @@ def _left_over(store: Store, place: Place, stream: Stream) -> Iterator[bytes]:
             yield data
 
 
-def _finish(store: Store, place: Place, indexes: dict[Stream, LineIndex], *, complete: bool, reason: str) -> None:
+def _finish(store: Store, place: LogPlace, indexes: dict[Stream, LineIndex], *, complete: bool, reason: str) -> None:
     record: dict[str, Any] = {
         "version": 1,
         "complete": complete,

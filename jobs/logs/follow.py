@@ -21,7 +21,7 @@ from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault
 from clusters.engines.runtime import Phase as ContainerPhase
 from clusters.engines.schemes import runtime_for
 from jobs.logs.lines import LogView
-from jobs.logs.places import Phase, Place, current_place, find_archive
+from jobs.logs.places import LogPhase, LogPlace, current_place, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
 from portal.core.errors import LongshoreError, NoLog
 
@@ -117,11 +117,11 @@ class Follower:
             _log.warning("following a log failed", task=self.task_id, stream=self.stream, exc_info=error)
             return 2.0
 
-    def _copy_all(self, place: Place) -> float:
+    def _copy_all(self, place: LogPlace) -> float:
         if not place.container or not place.node:
-            if place.phase is Phase.ENDED:
+            if place.phase is LogPhase.ENDED:
                 raise NoLog(f"{place.label} never had a container, so it has no log.")
-            return 0.5 if place.phase is Phase.WAITING else 0.2
+            return 0.5 if place.phase is LogPhase.WAITING else 0.2
         runtime = runtime_for(place.node)
         connections.close_all()  # what follows may take days
         if not self._spool.state().caught_up:
@@ -138,13 +138,13 @@ class Follower:
             self._spool.mark(ended=True, problem="")
         return 0.1
 
-    def _catch_up(self, runtime: ContainerRuntime, place: Place, start: Anchor) -> None:
+    def _catch_up(self, runtime: ContainerRuntime, place: LogPlace, start: Anchor) -> None:
         """Copy what there is."""
         anchor = self._spool.state().anchor
         if self._copy(runtime, place, start):  # its beginning is gone: what is counted from there has no meaning
             self._copy(runtime, place, Anchor(anchor.newest, anchor.bytes if anchor.at else 0))
 
-    def _copy(self, runtime: ContainerRuntime, place: Place, start: Anchor, *, follow: bool = False) -> bool:
+    def _copy(self, runtime: ContainerRuntime, place: LogPlace, start: Anchor, *, follow: bool = False) -> bool:
         """From ``start`` on; what is known already comes again first and is passed over. Ends early, with True, where
         it is not certain any more what is known: a whole log does not begin as the copy does, or the stamps of a
         followed one go back. (Of a clock set back behind ``start`` nothing is noticed; the archive has all.)"""
@@ -178,7 +178,7 @@ class Follower:
             return 1.0
         place = current_place(self.task_id)
         archived = find_archive(place) is not None
-        if place.phase is Phase.STARTING and not archived:
+        if place.phase is LogPhase.STARTING and not archived:
             return 0.2  # about to be created
         self._spool.mark(ended=True, problem="" if archived else _LOST)
         return 0.0
@@ -191,7 +191,7 @@ class Follower:
             waker()
 
 
-class Hub:
+class Followers:
     """The followers of this process, by task and stream."""
 
     def __init__(self) -> None:
@@ -257,7 +257,7 @@ class Hub:
         follower.stop()
 
 
-hub = Hub()
+hub = Followers()
 
 
 def spool_folder(task_id: int, stream: Stream) -> Path:
@@ -269,7 +269,7 @@ def _spools() -> Path:
     return Path(settings.HOME) / "spool" / "logs"
 
 
-def _is_over(runtime: ContainerRuntime, place: Place) -> bool:
+def _is_over(runtime: ContainerRuntime, place: LogPlace) -> bool:
     """A followed log ends with its container, and also when the engine goes away for a while."""
     for status in runtime.list(doubted=True):
         if status.name == place.container:

@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 @dataclass(slots=True)
-class Cursor:
+class Position:
     """Where a viewer is: the next line to send begins at ``offset``; of it the bytes up to ``shown`` were sent."""
 
     offset: int
@@ -86,7 +86,7 @@ class _Viewer:
         self._follower.subscribe(self._wake)
         try:
             yield ": hello\n\n"
-            cursor: Cursor | None = None
+            cursor: Position | None = None
             while True:
                 self._woken = False
                 self._changed.clear()
@@ -137,7 +137,7 @@ class _Viewer:
         return event
 
 
-async def _send_rest(log: Log, cursor: Cursor) -> AsyncGenerator[str]:
+async def _send_rest(log: Log, cursor: Position) -> AsyncGenerator[str]:
     while batch := await _in_thread(_batch, log.view, cursor):
         for event in batch:
             yield event
@@ -152,13 +152,13 @@ def _reaches(view: LogView, line: int | None, offset: int | None) -> bool:
     return view.size >= offset if offset is not None else view.newlines + 1 >= (line or 1)
 
 
-def _cursor(view: LogView, line: int | None, offset: int | None) -> Cursor:
+def _cursor(view: LogView, line: int | None, offset: int | None) -> Position:
     """An offset wins: it is what a viewer who was here before sends. Any number is taken, also a made-up one."""
     number = view.number_at(offset) if offset is not None else max(1, min(line or 1, view.newlines + 1))
-    return Cursor(view.start_of(number), number)
+    return Position(view.start_of(number), number)
 
 
-def _batch(view: LogView, cursor: Cursor) -> list[str]:
+def _batch(view: LogView, cursor: Position) -> list[str]:
     """The next events, none when all is sent; moves ``cursor`` behind them."""
     if view.size <= max(cursor.offset, cursor.shown):
         return []
@@ -178,7 +178,7 @@ def _batch(view: LogView, cursor: Cursor) -> list[str]:
     return [_event("lines", [line.as_json() for line in lines], cursor.offset)]
 
 
-def _skip(view: LogView, cursor: Cursor) -> dict[str, int] | None:
+def _skip(view: LogView, cursor: Position) -> dict[str, int] | None:
     """The lines to leave out, if there are too many before the viewer."""
     if view.size - cursor.offset <= BEHIND_BYTES and view.newlines - cursor.number <= BEHIND_LINES:
         return None

@@ -26,7 +26,7 @@ HEAD_GONE = "A node keeps the newest part of a log, about 500 MB: the beginning 
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
 
-class Phase(StrEnum):
+class LogPhase(StrEnum):
     WAITING = "waiting"  # not placed: no container, no log
     STARTING = "starting"  # placed; a container may exist or not
     RUNNING = "running"  # its container has started
@@ -34,12 +34,12 @@ class Phase(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class LogPlace:
     """What the rows say of one task's log right now. ``folder`` is its path in the store."""
 
     task_id: int
     label: str  # worker-0
-    phase: Phase
+    phase: LogPhase
     node: str
     container: str  # name; empty while none was ever asked for
     folder: str
@@ -54,7 +54,7 @@ class Archive:
     reason: str
     streams: dict[str, dict[str, Any]]
 
-    def view(self, place: Place, stream: Stream) -> LogView:
+    def view(self, place: LogPlace, stream: Stream) -> LogView:
         index = self.streams[stream]
         path = f"{place.folder}/{stream}"
 
@@ -65,12 +65,12 @@ class Archive:
         return LogView(index["bytes"], index["newlines"], array("Q", index["blocks"]), read)
 
 
-def place_of(task: Task) -> Place:
+def place_of(task: Task) -> LogPlace:
     """Reads the attempt and the job; select them with the task."""
-    return Place(task.pk, task.label, _phase(task), task.node, task.container_name, folder_of(task))
+    return LogPlace(task.pk, task.label, _phase(task), task.node, task.container_name, folder_of(task))
 
 
-def current_place(task_id: int) -> Place:
+def current_place(task_id: int) -> LogPlace:
     """Raises NoLog when the task was purged meanwhile."""
     task = Task.objects.select_related("attempt", "job").filter(pk=task_id).first()
     if task is None:
@@ -103,7 +103,7 @@ def _as_name(text: str) -> str:
     return "%2E" * len(text) if text in (".", "..") else text
 
 
-def find_archive(place: Place, store: Store | None = None) -> Archive | None:
+def find_archive(place: LogPlace, store: Store | None = None) -> Archive | None:
     try:
         with (store or open_store()).open_read(f"{place.folder}/index.json") as file:
             index = json.load(file)
@@ -112,10 +112,10 @@ def find_archive(place: Place, store: Store | None = None) -> Archive | None:
     return Archive(index["complete"], index["reason"], {stream: index[stream] for stream in STREAMS})
 
 
-def _phase(task: Task) -> Phase:
+def _phase(task: Task) -> LogPhase:
     state = TaskState(task.state)
     if state in TASK_ENDS:
-        return Phase.ENDED
+        return LogPhase.ENDED
     if state is TaskState.WAITING:
-        return Phase.WAITING
-    return Phase.STARTING if state is TaskState.STARTING else Phase.RUNNING
+        return LogPhase.WAITING
+    return LogPhase.STARTING if state is TaskState.STARTING else LogPhase.RUNNING

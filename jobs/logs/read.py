@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from clusters.engines.runtime import Stream
 from jobs.logs.follow import Follower, hub
 from jobs.logs.lines import BLOCK, LogView
-from jobs.logs.places import HEAD_GONE, Phase, Place, current_place, find_archive, place_of
+from jobs.logs.places import HEAD_GONE, LogPhase, LogPlace, current_place, find_archive, place_of
 from jobs.logs.text import Line
 from jobs.models import Attempt, Job, Task
 from portal.core.errors import NodeUnreachable, NoLog
@@ -71,9 +71,9 @@ def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
     place = place_of(task)
     if (archived := _archived(task, place, stream)) is not None:
         return archived
-    if place.phase is Phase.WAITING:
+    if place.phase is LogPhase.WAITING:
         raise NoLog(f"{place.label} waits for its turn, so it has no log yet.")
-    if place.phase is Phase.ENDED and not (place.container and place.node):
+    if place.phase is LogPhase.ENDED and not (place.container and place.node):
         raise NoLog(f"{place.label} never had a container, so it has no log.")
     follower = hub.attach(task.pk, stream)
     try:
@@ -82,7 +82,7 @@ def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
         hub.release(follower)
 
 
-def _archived(task: Task, place: Place, stream: Stream) -> Log | None:
+def _archived(task: Task, place: LogPlace, stream: Stream) -> Log | None:
     """With a store that is down, an ended task's log is still in its container: that goes when the log is kept."""
     try:
         return open_archive(place, stream)
@@ -92,9 +92,9 @@ def _archived(task: Task, place: Place, stream: Stream) -> Log | None:
         return None
 
 
-def open_archive(place: Place, stream: Stream) -> Log | None:
+def open_archive(place: LogPlace, stream: Stream) -> Log | None:
     """None while it is not in the store."""
-    if place.phase in (Phase.WAITING, Phase.STARTING):
+    if place.phase in (LogPhase.WAITING, LogPhase.STARTING):
         return None
     archive = find_archive(place)
     if archive is None:
@@ -127,7 +127,7 @@ def last_lines(log: Log, count: int) -> list[Line]:
     return log.view.lines(max(1, total - count + 1), count)
 
 
-def _when_ready(follower: Follower, place: Place, *, stale: bool) -> Log:
+def _when_ready(follower: Follower, place: LogPlace, *, stale: bool) -> Log:
     try:
         _await_copy(follower, place, _GLANCE if stale else _LONGEST)
     except NodeUnreachable as silent:
@@ -150,7 +150,7 @@ def _when_ready(follower: Follower, place: Place, *, stale: bool) -> Log:
     return Log(view, ended=state.ended, note=state.problem)
 
 
-def _await_copy(follower: Follower, place: Place, longest: float) -> None:
+def _await_copy(follower: Follower, place: LogPlace, longest: float) -> None:
     """Until all the engine has is here. A log that keeps coming may take its time."""
     begun = quiet_since = time.monotonic()
     size = 0
@@ -158,7 +158,7 @@ def _await_copy(follower: Follower, place: Place, longest: float) -> None:
         now, seen = time.monotonic(), follower.size()
         if seen > size:
             size, quiet_since = seen, now
-        if place.phase is Phase.STARTING and now - quiet_since > 0.5:
+        if place.phase is LogPhase.STARTING and now - quiet_since > 0.5:
             raise NoLog(f"{place.label} is starting and has written nothing yet.")
         if state.problem:
             raise NodeUnreachable(f"The log of {place.label} cannot be read now. {state.problem}")

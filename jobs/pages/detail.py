@@ -28,7 +28,7 @@ MOST_ATTEMPTS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class KeptTasks:
     """Tasks whose command failed and whose containers are kept; ``until`` is when the first is let go."""
 
     labels: list[str]
@@ -63,7 +63,7 @@ class Detail:
     cause: cause.Cause | None
     before: Streak | None  # how the attempts before this one failed, while the job lives
     attempt_text: str
-    held: Held | None
+    held: KeptTasks | None
     may_write: bool
     may_read_story: bool
     may_read_logs: bool
@@ -105,12 +105,12 @@ def detail(job: Job, viewer: Viewer) -> Detail:
     )
 
 
-def _held(job: Job, spec: JobSpec) -> Held | None:
+def _held(job: Job, spec: JobSpec) -> KeptTasks | None:
     """Asked only of jobs that are for debugging."""
     kept = queries.held_tasks(job) if spec.is_debug and job.state == "RUNNING" else []
     if not kept:
         return None
-    return Held([task.label for task in kept], min(end for task in kept if (end := queries.held_until(task))))
+    return KeptTasks([task.label for task in kept], min(end for task in kept if (end := queries.held_until(task))))
 
 
 def tabs(shown: Detail, current: str) -> list[Tab]:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from clusters.models import Node, VirtualCluster
 from jobs import queries
 from jobs.models import Job
-from jobs.pages.rows import Row, rows_of, with_gpu_type
+from jobs.pages.rows import JobRow, rows_of, with_gpu_type
 from jobs.queries import JobFilter
 from portal.accounts.viewer import Viewer
 
@@ -27,21 +27,21 @@ STATES = ("WAITING", "RUNNING", queries.STOPPING, "SUCCEEDED", "FAILED", "STOPPE
 
 
 @dataclass(frozen=True, slots=True)
-class Cursor:
+class PageCursor:
     """A place in the list: the moment it is sorted by, and the job's id among those of the same moment."""
 
     at: datetime
     id: int
 
     @classmethod
-    def read(cls, text: str) -> Cursor | None:
+    def read(cls, text: str) -> PageCursor | None:
         moment, _, id = text.partition(".")
         if not (_number(moment) and _number(id)) or len(moment) > 16:
             return None
         return cls(datetime.fromtimestamp(0, UTC) + timedelta(microseconds=int(moment)), int(id))
 
     @classmethod
-    def of(cls, row: Row, sort: str) -> Cursor:
+    def of(cls, row: JobRow, sort: str) -> PageCursor:
         return cls((row.end if sort == "ended" else None) or row.created_at, row.id)
 
     def __str__(self) -> str:
@@ -53,8 +53,8 @@ class ListQuery:
     """The address of a list page. ``before`` and ``after`` are the cursors of Older and Newer."""
 
     which: JobFilter
-    before: Cursor | None = None
-    after: Cursor | None = None
+    before: PageCursor | None = None
+    after: PageCursor | None = None
     limit: int = 50
     since: str = ""  # as in the address
     sort: str = "newest"
@@ -81,7 +81,7 @@ class ListQuery:
             shown_as=True,
             since=begin,
         )
-        before, after = Cursor.read(params.get("before", "")), Cursor.read(params.get("after", ""))
+        before, after = PageCursor.read(params.get("before", "")), PageCursor.read(params.get("after", ""))
         odd = tuple(name for name in params if name not in _KNOWN or wrong.get(name))
         return cls(
             which,
@@ -134,8 +134,8 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
         "query": query,
         "rows": rows,
         "facets": facets(query),
-        "newer": query.address(after=Cursor.of(rows[0], query.sort)) if newer and rows else "",
-        "older": query.address(before=Cursor.of(rows[-1], query.sort)) if older and rows else "",
+        "newer": query.address(after=PageCursor.of(rows[0], query.sort)) if newer and rows else "",
+        "older": query.address(before=PageCursor.of(rows[-1], query.sort)) if older and rows else "",
         "back_on": ("Previous", "Next") if query.sort == "oldest" else ("Newer", "Older"),
         "spans": SPANS,
         "sorts": SORT_WORDS,
@@ -146,7 +146,7 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
     }
 
 
-def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[Row], bool, bool]:
+def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[JobRow], bool, bool]:
     """The rows in the order asked for, and whether there are some before and some behind them. ``before`` and ``after``
     are as in the list of the newest: Older and Newer."""
     jobs = with_gpu_type(queries.list_jobs(query.which, query.sort))
@@ -165,7 +165,7 @@ def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[Row], bool, bool]:
     return rows_of(found, viewer), newer, older
 
 
-def _behind(jobs: _Jobs, cursor: Cursor, order: tuple[str, ...]) -> _Jobs:
+def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
     """Those that come after the cursor in that order; the first condition is the one an index serves."""
     field = order[0].removeprefix("-")
     side = "lte" if order[0].startswith("-") else "gte"
@@ -173,7 +173,7 @@ def _behind(jobs: _Jobs, cursor: Cursor, order: tuple[str, ...]) -> _Jobs:
     return jobs.filter(**{f"{field}__{side}": cursor.at}).exclude(**{field: cursor.at, f"id__{passed}": cursor.id})
 
 
-def rows_by_id(ids: list[int], viewer: Viewer) -> list[Row]:
+def rows_by_id(ids: list[int], viewer: Viewer) -> list[JobRow]:
     """The same lines again, for the live stream."""
     found = list(with_gpu_type(queries.list_jobs()).filter(id__in=ids))
     return rows_of(found, viewer)

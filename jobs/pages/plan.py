@@ -14,7 +14,7 @@ from portal.models import User
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class WhatIf:
     """``state`` colours the panel: FAILED (problems, or never), WAITING, RUNNING (starts now), "" (nothing typed).
     ``refuses`` is the reason why Submit cannot work, empty when it can."""
 
@@ -26,27 +26,27 @@ class Plan:
     refuses: str = ""
 
 
-def plan_for(text: str, user: User) -> Plan:
+def plan_for(text: str, user: User) -> WhatIf:
     if not text.strip():
-        return Plan("", "Nothing typed yet", ("Paste a job config, or start from a sample.",))
+        return WhatIf("", "Nothing typed yet", ("Paste a job config, or start from a sample.",))
     try:
         result = services.check(text, user)
     except LongshoreError as error:
-        return Plan("FAILED", "It would be refused", (error.message,), refuses=error.message)
+        return WhatIf("FAILED", "It would be refused", (error.message,), refuses=error.message)
     if result.problems:
         return _yaml(text) or refused(result.problems)
     asks = _asks(result.spec) if result.spec else ()
     if result.never:
         says = (result.never.sentence, "Sent anyway, it fails at once.")
-        return Plan("FAILED", "Can never run here", says, asks=asks)
+        return WhatIf("FAILED", "Can never run here", says, asks=asks)
     if result.blockers:
-        return Plan("WAITING", "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
+        return WhatIf("WAITING", "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
     if result.pull:
-        return Plan("RUNNING", "Starts once its image is pulled", (result.pull,), asks=asks)
-    return Plan("RUNNING", "Starts now", asks=asks)
+        return WhatIf("RUNNING", "Starts once its image is pulled", (result.pull,), asks=asks)
+    return WhatIf("RUNNING", "Starts now", asks=asks)
 
 
-def _yaml(text: str) -> Plan | None:
+def _yaml(text: str) -> WhatIf | None:
     """A config in YAML gets no lesson about JSON, but its name and the way on."""
     if text.lstrip()[:1] in ("{", "[", "/", '"') or ":" not in text or yaml_text.to_json(text) is None:
         return None
@@ -55,13 +55,13 @@ def _yaml(text: str) -> Plan | None:
         "Jobs of protocolVersion 2, with prerequisites and deployments, are not taken: write jobName, image and "
         "taskRoles, or start from a sample.",
     )
-    return Plan("FAILED", "This is YAML", says, refuses="Turn it into JSON first.")
+    return WhatIf("FAILED", "This is YAML", says, refuses="Turn it into JSON first.")
 
 
-def refused(problems: Sequence[Problem]) -> Plan:
+def refused(problems: Sequence[Problem]) -> WhatIf:
     lines = sorted({problem.line for problem in problems if problem.line})
     where = f"line{'s' if len(lines) > 1 else ''} {_and(lines)}" if lines else "the config"
-    return Plan(
+    return WhatIf(
         "FAILED",
         words.count(len(problems), "problem"),
         problems=tuple(problems),

@@ -21,7 +21,7 @@ from portal.core import words
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class JobRow:
     """``state`` is as shown (STOPPING apart). ``start`` and ``end`` bound its Time: waiting, running or ran for."""
 
     id: int
@@ -72,7 +72,7 @@ def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str
     return jobs.annotate(gpu_type=KT("spec__gpuType"), not_before_at=F("not_before"), stopper=F("stopped_by"))
 
 
-def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[Row]:
+def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
     """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``; three queries however
     many, four more when one of them waits, and one when one is tried again."""
     ids = [job["id"] for job in jobs]
@@ -140,11 +140,11 @@ def _row(
     happening: str,
     before: Streak | None,
     viewer: Viewer,
-) -> Row:
+) -> JobRow:
     state = shown_state(job["state"], job["execution"])
     waiting = job["state"] == "WAITING"
     owner = viewer.is_authenticated and getattr(viewer, "username", "") == job["username"]
-    return Row(
+    return JobRow(
         id=job["id"],
         username=job["username"],
         name=job["name"],

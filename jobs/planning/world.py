@@ -13,7 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from clusters.engines.runtime import ContainerStatus
-from clusters.placement.fit import Demand, NodeView, Place
+from clusters.placement.fit import Demand, NodeView, Placement
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit, RetryDecision
 from jobs.planning.lifecycle import JobState, TaskState
@@ -137,7 +137,7 @@ class JobPlan:
 
     job: JobView
     changes: list[TaskChange] = field(default_factory=list)
-    places: list[Place] | None = None
+    places: list[Placement] | None = None
     start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
     decision: Decision | None = None
     after: JobState | None = None  # it ends

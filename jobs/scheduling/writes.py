@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import structlog
 
 from clusters.models import Allocation, Node
-from clusters.placement.fit import Place
+from clusters.placement.fit import Placement
 from jobs.attempts import open_attempt
 from jobs.containers.launch import name_of
 from jobs.models import Attempt, Event, Job, Task
@@ -120,7 +120,7 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None)
 
 
-def _placed_task(plan: JobPlan, place: Place, id: int, app_id: str, now: datetime) -> Row:
+def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime) -> Row:
     job = plan.job
     username, name = job.name.partition("/")[0], job.spec.job_name
     container = name_of(app_id, username, name, job.attempt_number, place.role, place.index)
@@ -129,7 +129,7 @@ def _placed_task(plan: JobPlan, place: Place, id: int, app_id: str, now: datetim
     return (after, now, *what, id, TaskState.WAITING)
 
 
-def _allocation(plan: JobPlan, place: Place, task_id: int, nodes: dict[str, int]) -> Allocation:
+def _allocation(plan: JobPlan, place: Placement, task_id: int, nodes: dict[str, int]) -> Allocation:
     role = plan.job.spec.role(place.role)
     if place.node not in nodes:
         raise Stale(f"node {place.node} is gone")
@@ -298,7 +298,7 @@ def _task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
     )
 
 
-def _placed_event(plan: JobPlan, places: Sequence[Place], now: datetime) -> Event:
+def _placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> Event:
     nodes = sorted({place.node for place in places})
     others = " and others" if len(nodes) > 5 else ""
     tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_safe
 
 from jobs import access, queries
 from jobs.containers import ssh as logins
-from jobs.pages.rows import Row, job_url, rows_of, with_gpu_type
+from jobs.pages.rows import JobRow, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
 from jobs.pages.versions import address, job_version
 from portal.accounts.guard import reader
@@ -70,7 +70,7 @@ def _not_found(request: HttpRequest, username: str, name: str) -> HttpResponse:
     return render(request, "error.html", {**page, "near": _near(request, username, name)}, status=404)
 
 
-def _near(request: HttpRequest, username: str, name: str) -> list[Row]:
+def _near(request: HttpRequest, username: str, name: str) -> list[JobRow]:
     """The newest jobs of that user whose name begins alike."""
     alike = queries.list_jobs(queries.JobFilter(username=username)).filter(name__istartswith=name[:6])
     return rows_of(list(with_gpu_type(alike)[:3]), request.user)

@@ -16,7 +16,7 @@ from jobs.config import yaml_text
 from jobs.config.samples import SAMPLES
 from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.pages.config import coloured, is_packed, laid_out
-from jobs.pages.plan import Plan, plan_for, refused
+from jobs.pages.plan import WhatIf, plan_for, refused
 from jobs.pages.rows import job_url
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
@@ -61,7 +61,7 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         return _page(request, text, refused(error.problems), status=error.status)
     except LongshoreError as error:
         plan = plan_for(text, require_user(request))
-        shown = plan if plan.refuses else Plan("FAILED", "It was refused", (error.message,), refuses=error.message)
+        shown = plan if plan.refuses else WhatIf("FAILED", "It was refused", (error.message,), refuses=error.message)
         return _page(request, text, shown, status=error.status)
     url = job_url(job.username, job.name)
     said = 'Job <b data-sent="draft:{}">{}</b> was submitted.'
@@ -70,7 +70,7 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
 
 
 def _page(
-    request: HttpRequest, text: str, plan: Plan | None, *, source: str = "", status: int = 200, anyway: bool = False
+    request: HttpRequest, text: str, plan: WhatIf | None, *, source: str = "", status: int = 200, anyway: bool = False
 ) -> HttpResponse:
     by_line: dict[int, list[str]] = {}
     for problem in plan.problems if plan else ():
@@ -90,7 +90,7 @@ def _page(
     return render(request, "jobs/submit.html", page, status=status)
 
 
-def _plan(request: HttpRequest, text: str) -> Plan:
+def _plan(request: HttpRequest, text: str) -> WhatIf:
     return plan_for(text, require_user(request))
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from portal.pai_fs.errors import CheckFailed, GaveUp, Held, NotFound, PaiFsError, Unreachable, Usage
-from portal.pai_fs.places import File, Place, part_of, refuse_same_side
+from portal.pai_fs.places import File, Location, part_of, refuse_same_side
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
@@ -38,8 +38,8 @@ class Copied:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    source: Place
-    target: Place
+    source: Location
+    target: Location
     file: File
     name: str  # in the target
 
@@ -48,7 +48,9 @@ class _Job:
         return f"{self.target.path.rstrip('/')}/{self.name}"
 
 
-def copy(source: Place, target: Place, *, contents: bool, recursive: bool, force: bool, progress: Progress) -> Copied:
+def copy(
+    source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: Progress
+) -> Copied:
     """As ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: what is in the folder only."""
     refuse_same_side(source, target)
     kind = source.is_dir()
@@ -65,7 +67,7 @@ def copy(source: Place, target: Place, *, contents: bool, recursive: bool, force
     return Copied(len(jobs), total)
 
 
-def _folder(source: Place, target: Place, contents: bool) -> tuple[list[str], list[_Job]]:
+def _folder(source: Location, target: Location, contents: bool) -> tuple[list[str], list[_Job]]:
     """Folders to make, and files to copy."""
     there = target.is_dir()
     if there is False:
@@ -77,7 +79,7 @@ def _folder(source: Place, target: Place, contents: bool) -> tuple[list[str], li
     ]
 
 
-def _single(source: Place, target: Place) -> _Job:
+def _single(source: Location, target: Location) -> _Job:
     (file,) = source.files()[1]
     folder, name = source.split()
     named = File(name, file.size, file.mark)
@@ -85,7 +87,7 @@ def _single(source: Place, target: Place) -> _Job:
     return _Job(folder, into, named, called)
 
 
-def _work(jobs: list[_Job], worker: _Worker, target: Place, folders: list[str], force: bool) -> None:
+def _work(jobs: list[_Job], worker: _Worker, target: Location, folders: list[str], force: bool) -> None:
     """The first failure, or Ctrl-C, ends all: what is under way stops at its next piece, the rest is not begun."""
     pool = ThreadPoolExecutor(THREADS)
     try:

@@ -27,7 +27,7 @@ class File:
     mark: str
 
 
-class Place(Protocol):
+class Location(Protocol):
     """A path, there or not. Names below it are relative, in POSIX form; empty is the path itself."""
 
     path: str
@@ -73,7 +73,7 @@ class Place(Protocol):
 
     def mkdir(self, name: str) -> None: ...
 
-    def split(self) -> tuple[Place, str]:
+    def split(self) -> tuple[Location, str]:
         """The folder it is in, and its name there."""
         ...
 
@@ -84,7 +84,7 @@ def part_of(name: str, mark: str) -> str:
     return f"{folder}{slash}.{base[:40]}.{mark}{_PART}"
 
 
-def place(text: str, remote: Remote) -> Place:
+def place(text: str, remote: Remote) -> Location:
     """``hdfs://a/b`` counts from the root and has no host; anything else is local."""
     if text.startswith(SCHEME):
         return Far("/" + text.removeprefix(SCHEME).strip("/"), remote)
@@ -273,6 +273,6 @@ def _mark(path: str, name: str, size: int, modified: int) -> str:
     return hashlib.sha1(f"{path}\0{name}\0{size}\0{modified}".encode(), usedforsecurity=False).hexdigest()[:12]
 
 
-def refuse_same_side(source: Place, target: Place) -> None:
+def refuse_same_side(source: Location, target: Location) -> None:
     if isinstance(source, Near) and isinstance(target, Near):
         raise PaiFsError("Both paths are on this machine. A path in the store begins with hdfs://")

@@ -347,7 +347,7 @@ def test_the_first_reader_of_a_log_deletes_old_spools_and_nothing_else(settings:
     for file in (code, old):
         file.parent.mkdir(parents=True)
         file.touch()
-    readers = follow.Hub()
+    readers = follow.Followers()
     try:
         readers.attach(2, "stdout")
         assert code.exists() and not old.exists()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from clusters.engines.image_names import canonical, registry_of
 from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, Mark, NodeView, Place, PortDemand, Room, bars, idle, in_force
+from clusters.placement.fit import Demand, Mark, NodeView, Placement, PortDemand, Room, bars, idle, in_force
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 
@@ -30,7 +30,7 @@ def gang(count: int = 1, cpus: int = 1, memory_mb: int = 100, gpus: int = 0, kin
     return [Demand(f"{role}-{at}", role, at, cpus, memory_mb, gpus, kind, ports, image) for at in range(count)]
 
 
-def where(places: list[Place] | None) -> list[str] | None:
+def where(places: list[Placement] | None) -> list[str] | None:
     return None if places is None else [place.node for place in places]
 
 
@@ -310,7 +310,7 @@ SOME_GANG = st.lists(
 )
 
 
-def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Place]]) -> None:
+def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Placement]]) -> None:
     for one in nodes:
         here = [(demand, place) for demand, place in placed if place.node == one.name]
         gpus = [gpu for _, place in here for gpu in place.gpu_ids]

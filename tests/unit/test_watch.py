@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from portal.files.store.watch import SILENT, Watch
+from portal.files.store.watch import SILENT, Liveness
 from tests.helpers import until
 
 
@@ -21,7 +21,7 @@ def answers() -> Iterator[Event]:
 
 
 def test_it_waits_for_the_first_answer_no_longer_than_asked(answers: Event) -> None:
-    watch = Watch(lambda: "" if answers.wait(30) else "never")
+    watch = Liveness(lambda: "" if answers.wait(30) else "never")
     began = time.monotonic()
     assert watch.told() is None
     assert watch.told(0.05) is None
@@ -32,15 +32,15 @@ def test_it_waits_for_the_first_answer_no_longer_than_asked(answers: Event) -> N
 
 def test_it_asks_again_only_after_a_while() -> None:
     asked: list[int] = []
-    watch = Watch(lambda: str(asked.append(1) or len(asked)), every=60)  # type: ignore[func-returns-value]
+    watch = Liveness(lambda: str(asked.append(1) or len(asked)), every=60)  # type: ignore[func-returns-value]
     assert [watch.told(10) for _ in range(3)] == ["1", "1", "1"]
-    eager = Watch(lambda: str(asked.append(1) or len(asked)), every=0)  # type: ignore[func-returns-value]
+    eager = Liveness(lambda: str(asked.append(1) or len(asked)), every=0)  # type: ignore[func-returns-value]
     eager.told()
     until(lambda: eager.told() == "5", what="it was asked again")
 
 
 def test_what_takes_long_counts_as_silent_until_it_answers(answers: Event) -> None:
-    watch = Watch(lambda: "" if answers.wait(30) else "never", slow=0.05)
+    watch = Liveness(lambda: "" if answers.wait(30) else "never", slow=0.05)
     until(lambda: watch.told() == SILENT, what="it counts as silent")
     answers.set()
     until(lambda: watch.told() == "", what="it has answered")

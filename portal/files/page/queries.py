@@ -84,7 +84,7 @@ def wish(sort: str, page: str, part: str, hidden: str) -> Wish:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class FileRow:
     entry: Entry
     icon: str
     size: str
@@ -106,7 +106,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    rows: Sequence[Row]
+    rows: Sequence[FileRow]
     columns: Sequence[Column]
     wish: Wish
     says: str
@@ -205,9 +205,9 @@ def _sorted(entries: list[Entry], sort: str) -> list[Entry]:
     return sorted(ordered, key=lambda entry: not entry.is_dir)
 
 
-def _row(who: Who, entry: Entry, query: str, selected: str) -> Row:
+def _row(who: Who, entry: Entry, query: str, selected: str) -> FileRow:
     url = address(entry.path)
-    return Row(
+    return FileRow(
         entry=entry,
         icon=icon_of(entry),
         size="–" if entry.is_dir else size_words(entry.size),

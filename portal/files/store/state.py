@@ -6,7 +6,7 @@ import time
 
 from portal.core.errors import LongshoreError
 from portal.files.store import open_store, try_write
-from portal.files.store.watch import Watch
+from portal.files.store.watch import Liveness
 
 _WRITE_EVERY = 60.0  # seconds
 _wrote_at = -_WRITE_EVERY
@@ -27,7 +27,7 @@ def forget() -> None:
     """For tests: as in a process that has just started."""
     global _watch, _wrote_at
     _wrote_at = -_WRITE_EVERY
-    _watch = Watch(_ask)
+    _watch = Liveness(_ask)
 
 
 def _ask() -> str:
@@ -44,4 +44,4 @@ def _ask() -> str:
     return ""
 
 
-_watch = Watch(_ask)
+_watch = Liveness(_ask)

@@ -13,7 +13,7 @@ log = structlog.get_logger()
 SILENT = "It does not answer."
 
 
-class Watch:
+class Liveness:
     """``ask`` returns a sentence about what is wrong, empty when nothing is. It is called when somebody wants to know
     and the last answer is older than ``every`` seconds; one call at a time. After ``slow`` seconds it counts as silent.
     """

@@ -12,7 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks import code, files, idle, pages, rates, serving, slow, starts
+from benchmarks import code, files, idle, pages, rates, serving, slow, starts, trace
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
@@ -22,8 +22,8 @@ NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files", "code
 
 def main() -> int:
     wanted = sys.argv[1:] or list(NAMES)
-    if unknown := set(wanted) - set(NAMES):
-        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join(NAMES)}.")
+    if unknown := set(wanted) - {*NAMES, "trace"}:
+        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join(NAMES)} and trace.")
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     report, began = Report(), time.monotonic()
@@ -35,7 +35,9 @@ def main() -> int:
         files.measure(report)
     if "slow" in wanted:
         slow.measure(report)
-    if set(wanted) - {"passes", "files", "slow"}:
+    if "trace" in wanted:
+        _trace()
+    if set(wanted) - {"passes", "files", "slow", "trace"}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0
@@ -61,6 +63,17 @@ def _on_an_engine(report: Report, wanted: list[str]) -> None:
                 pages.measure(report, portal)
             if "serving" in wanted:
                 serving.measure(report, portal)
+    finally:
+        bed.down()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _trace() -> None:
+    folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), Bed()
+    try:
+        node = bed.up(1)[0]
+        with portal_on(folder, node, **trace.settings(folder)) as portal:
+            trace.measure(portal, node)
     finally:
         bed.down()
         shutil.rmtree(folder, ignore_errors=True)

@@ -40,9 +40,13 @@ def _per_second(portal: Portal, prefix: str, jobs: int, tasks: int) -> float:
     began = time.perf_counter()
     with ThreadPoolExecutor(CLIENTS) as clients:
         list(clients.map(portal.submit, configs))
-    unfinished = (
-        f"SELECT count(*) FROM jobs_job j WHERE name LIKE '{prefix}-%' AND (state <> 'SUCCEEDED' OR EXISTS "
+    wait_for(lambda: portal.rows(unfinished(prefix)) == [(0,)], 240, 0.05, f"all {prefix} jobs are collected")
+    return jobs * tasks / (time.perf_counter() - began)
+
+
+def unfinished(prefix: str) -> str:
+    """A query that counts the jobs of these names which have not succeeded or are not collected."""
+    return (
+        f"SELECT count(*) FROM jobs_job j WHERE name LIKE '{prefix}-%' AND (state <> 'SUCCEEDED' OR EXISTS "  # noqa: S608
         "(SELECT 1 FROM jobs_task t WHERE t.job_id = j.id AND NOT collected))"
     )
-    wait_for(lambda: portal.rows(unfinished) == [(0,)], 240, 0.05, f"all {prefix} jobs are collected")
-    return jobs * tasks / (time.perf_counter() - began)

@@ -47,6 +47,6 @@ def _per_second(portal: Portal, prefix: str, jobs: int, tasks: int) -> float:
 def unfinished(prefix: str) -> str:
     """A query that counts the jobs of these names which have not succeeded or are not collected."""
     return (
-        f"SELECT count(*) FROM jobs_job j WHERE name LIKE '{prefix}-%' AND (state <> 'SUCCEEDED' OR EXISTS "  # noqa: S608
+        f"SELECT count(*) FROM jobs_job j WHERE name LIKE '{prefix}-%' AND (state <> 'SUCCEEDED' OR EXISTS "
         "(SELECT 1 FROM jobs_task t WHERE t.job_id = j.id AND NOT collected))"
     )

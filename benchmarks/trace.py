@@ -73,7 +73,11 @@ def _of_engine(node: BedNode, began: int, ended: int) -> list[Step]:
     client = APIClient(node.unix)
     try:
         found = client.events(since=began / 1e9, until=ended / 1e9, filters={"type": "container"}, decode=True)
-        return [Step(event["timeNano"], 0, f"engine: says {event['Action']}") for event in found if event["Action"] in ENGINE]
+        return [
+            Step(event["timeNano"], 0, f"engine: says {event['Action']}")
+            for event in found
+            if event["Action"] in ENGINE
+        ]
     finally:
         client.close()
 

@@ -18,7 +18,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, may_order, settle
 from jobs.planning.verdict import Ended, judge
-from jobs.planning.world import Decision, JobPlan, JobView, Kind, Order, Plan, TaskChange, TaskView, World
+from jobs.planning.world import Decision, JobPlan, JobView, Kind, Observation, Order, Plan, TaskChange, TaskView, World
 
 PARK_FOR = timedelta(minutes=1)
 STRANGER_GRACE = timedelta(seconds=30)
@@ -85,7 +85,9 @@ def _live(world: World, nodes: set[str], job: JobView, tasks: Sequence[TaskView]
         one = settled.get(task.id, STAYS)
         if one.after is not None:
             made.changes.append(TaskChange(task, one.after, one.exit, one.container, collected=one.gone))
-            if one.container is not None and one.container.phase is Phase.EXITED:
+            # A claimed task has its start's claim still: collected now, the order would find it taken and be lost.
+            ended = one.container is not None and one.container.phase is Phase.EXITED
+            if ended and not is_claimed(task, world.now):
                 made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
     decided = _decide(world, job, tasks, settled, made)
     if decided is not None:
@@ -197,7 +199,7 @@ def _leftovers(world: World, nodes: set[str], made: Plan) -> None:
         seen = world.observations.get(task.node)
         if task.node not in nodes:
             made.collected.append(task.id)
-        elif seen is not None and seen.reachable and may_order(task, world.now) and not is_stale(task, seen):
+        elif seen is not None and seen.reachable and may_order(task, world.now) and _is_sure(task, seen):
             made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
     live = {task.container_name for _, tasks in world.live for task in tasks if task.state in TASK_LIVE}
     for name, seen in world.observations.items():
@@ -205,17 +207,26 @@ def _leftovers(world: World, nodes: set[str], made: Plan) -> None:
         _hold(made, name, others)
         if seen.reachable and name in nodes:
             for container in others:
-                if world.known.get(container.name) not in uncollected:
-                    _stray(world, name, container, made)
+                owner = world.owners.get(container.name)
+                if owner is None or owner.task not in uncollected:
+                    _stray(world, seen, container, made)
     made.to_hold = {
         node.name: found for node in world.nodes if (found := made.held.get(node.name, node.held)) != node.held
     }
 
 
-def _stray(world: World, node: str, container: ContainerStatus, made: Plan) -> None:
-    """A known one has been collected before and is back, or outlived its task: it goes at once."""
-    if container.name in world.known:
-        made.orders.append(Order(Kind.REMOVE, 0, node, container.name))
+def _is_sure(task: TaskView, seen: Observation) -> bool:
+    """What the picture shows is there; what is missing in a picture older than the row may only not be there yet."""
+    return task.container_name in seen.containers or not is_stale(task, seen)
+
+
+def _stray(world: World, seen: Observation, container: ContainerStatus, made: Plan) -> None:
+    """One whose task has been collected is back, or outlived it: it goes as soon as a picture younger than the row
+    shows it. In an older picture it may be the one that has just been removed."""
+    node, owner = seen.node, world.owners.get(container.name)
+    if owner is not None:
+        if owner.read_at < seen.at:
+            made.orders.append(Order(Kind.REMOVE, 0, node, container.name))
         return
     first = world.strangers.get((node, container.name), world.now)
     made.strangers[node, container.name] = first

@@ -79,6 +79,14 @@ class JobView:
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The task that a container belongs to, and since when the scheduler knows the task's row as it is now."""
+
+    task: int
+    read_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class World:
     now: datetime
     nodes: Sequence[NodeView]
@@ -88,7 +96,7 @@ class World:
     leftovers: Sequence[TaskView]  # ended tasks whose container may still be there
     purgeable: Sequence[int]  # deleted jobs of which nothing is left
     stopped_vcs: frozenset[str] = frozenset()
-    known: Mapping[str, int] = field(default_factory=dict)  # container name -> id of the task it belongs to
+    owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
     random: float = 0.5  # in [0, 1): spreads retries

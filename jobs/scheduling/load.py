@@ -30,7 +30,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.planner import PARK_FOR
 from jobs.planning.settle import LEASE
-from jobs.planning.world import JobView, Observation, TaskView, World
+from jobs.planning.world import JobView, Observation, Owner, TaskView, World
 from jobs.scheduling import stamps
 from jobs.scheduling.stamps import Stamp
 from portal.core import clock
@@ -84,7 +84,7 @@ class _Picture:
     waiting: list[JobView]
     leftovers: list[TaskView]
     ended: list[int]  # deleted jobs that have ended
-    known: dict[str, int]  # container name -> task
+    owners: dict[str, Owner]  # by name of the container
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,7 @@ class _Known:
     stamp: Stamp
     times: Mapping[str, datetime | None]
     view: TaskView
+    read_at: datetime
 
 
 class Loader:
@@ -108,6 +109,7 @@ class Loader:
         self._own: dict[datetime, datetime] = {}  # the time of day that a pass writes -> when it began
         self._seen: tuple[object, ...] = ()
         self._picture = _Picture([], [], [], [], {})
+        self._others: dict[str, Owner] = {}  # of containers whose tasks are not in the picture
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """A pass begins, which writes this time of day into the rows it changes."""
@@ -139,7 +141,7 @@ class Loader:
             stopped_vcs=frozenset(
                 VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING).values_list("name", flat=True)
             ),
-            known=_known(observations, self._picture.known),
+            owners=self._owners(observations),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
@@ -162,8 +164,30 @@ class Loader:
             waiting=[job for job in views if job.state is JobState.WAITING],
             leftovers=[self._tasks[id].view for id in of_leftovers if id in self._tasks],
             ended=[id for id in of_jobs if id not in living],
-            known={one.view.container_name: id for id, one in self._tasks.items() if one.view.container_name},
+            owners={
+                one.view.container_name: Owner(id, one.read_at)
+                for id, one in self._tasks.items()
+                if one.view.container_name
+            },
         )
+
+    def _owners(self, observations: Mapping[str, Observation]) -> Mapping[str, Owner]:
+        """Of the containers seen. Those that belong to none of the tasks in the picture say themselves whose they are,
+        and are looked up once."""
+        labels = {
+            name: int(label)
+            for observation in observations.values()
+            for name, container in observation.containers.items()
+            if name not in self._picture.owners
+            and (label := container.labels.get(LABEL_TASK, "")).isdecimal()
+            and len(label) < 19
+        }
+        self._others = {name: owner for name, owner in self._others.items() if labels.get(name) == owner.task}
+        for some in _chunks(sorted({task for name, task in labels.items() if name not in self._others})):
+            rows = list(Task.objects.filter(id__in=some).values_list("id", "container_name"))
+            read_at = clock.steady()
+            self._others |= {name: Owner(id, read_at) for id, name in rows if labels.get(name) == id}
+        return {**self._picture.owners, **self._others} if self._others else self._picture.owners
 
     def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
         """In their order. One that is gone by the time it is read is left out."""
@@ -202,7 +226,7 @@ class Loader:
                 learnt[name] = read_at
             else:
                 learnt[name] = self._own.get(value, read_at)
-        return _Known(stamp, times, TaskView(**{**row, **learnt, "state": TaskState(row["state"])}))
+        return _Known(stamp, times, TaskView(**{**row, **learnt, "state": TaskState(row["state"])}), read_at)
 
     def _read_specs(self, ids: list[int]) -> None:
         self._specs = {id: self._specs[id] for id in ids if id in self._specs}
@@ -264,22 +288,6 @@ def _purgeable(ended: list[int]) -> list[int]:
         return []
     uncollected = Task.objects.filter(job=OuterRef("id"), collected=False).exclude(state=TaskState.WAITING)
     return list(Job.objects.filter(id__in=ended).filter(~Exists(uncollected)).values_list("id", flat=True))
-
-
-def _known(observations: Mapping[str, Observation], known: Mapping[str, int]) -> Mapping[str, int]:
-    """Which of the containers seen belong to a task: those already known, and others, which say so themselves, looked
-    up."""
-    said = {
-        int(label): name
-        for observation in observations.values()
-        for name, container in observation.containers.items()
-        if name not in known and (label := container.labels.get(LABEL_TASK, "")).isdecimal() and len(label) < 19
-    }
-    found: dict[str, int] = {}
-    for some in _chunks(sorted(said)):
-        rows = Task.objects.filter(id__in=some).values_list("id", "container_name")
-        found |= {name: id for id, name in rows if name == said[id]}
-    return {**known, **found} if found else known
 
 
 def _chunks(ids: list[int]) -> Iterator[list[int]]:

@@ -15,7 +15,7 @@ from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
 from jobs.planning.planner import MOST_SETTLED, plan
-from jobs.planning.world import JobView, Kind, Observation, TaskView, World
+from jobs.planning.world import JobView, Kind, Observation, Owner, TaskView, World
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PORT_TAKEN = {"reason": "port_taken", "sentence": "Port 80 is taken.", "permanent": False}
@@ -153,10 +153,29 @@ def test_orders_that_wait_for_a_hand_do_not_fill_a_pass() -> None:
 def test_a_container_without_an_owner_keeps_its_gpus_out_of_the_offer() -> None:
     stray = container("c9", labels={LABEL_GPUS: "0,1,2"})
     wants_two = job(state="WAITING", spec=spec(gpuNumber=2))
-    made = plan(world(observations=seen(stray), waiting=[wants_two], known={"c9": 9}))
+    made = plan(world(observations=seen(stray), waiting=[wants_two], owners={"c9": Owner(9, BEFORE)}))
     assert made.jobs == []
     assert made.held["n1"][0] == {"0", "1", "2"}
     assert [(order.kind, order.container) for order in made.orders] == [(Kind.REMOVE, "c9")]
+
+
+def test_a_container_that_an_older_picture_still_shows_is_not_removed_twice() -> None:
+    made = plan(world(observations=seen(container("c9")), owners={"c9": Owner(9, JUST_NOW)}))
+    assert made.orders == []
+
+
+def test_a_container_that_ends_while_its_start_is_claimed_is_collected_once_the_claim_is_closed() -> None:
+    ended, later = seen(container("c1", "exited", exit_code=0)), NOW + timedelta(seconds=9)
+    first = plan(world(live=[(job(), [task(1, "STARTING", claimed_until=later)])], observations=ended))
+    assert [(change.after, one.orders) for one in first.jobs for change in one.changes] == [(TaskState.SUCCEEDED, [])]
+    closed = task(1, "SUCCEEDED", ordered_at=None, changed_at=RECENTLY, fact_at=JUST_NOW)
+    made = plan(world(leftovers=[closed], observations=ended, owners={"c1": Owner(1, JUST_NOW)}))
+    assert [order.kind for order in made.orders] == [Kind.COLLECT]
+
+
+def test_what_an_older_picture_does_not_show_is_not_collected_yet() -> None:
+    fresh = task(1, "STOPPED", ordered_at=None, changed_at=JUST_NOW)
+    assert plan(world(leftovers=[fresh], observations=seen())).orders == []
 
 
 def test_a_stopped_vc_starts_nothing_and_the_others_go_on() -> None:

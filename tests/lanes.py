@@ -43,6 +43,9 @@ LONG = {
     "test_up.py": 80,
     "test_webhdfs_clients.py": 60,
 }
+# Sweeps over every route run once: bodies and queries on the database that is stricter, who may see what on the other.
+FUZZ = "tests/api/test_fuzz.py"
+SWEEPS = ("tests/api/test_privacy.py", "tests/api/test_schemathesis.py")
 _FOUND = re.compile(r"(\d+) (failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?)\b")
 _RULE = re.compile(r"^=+ (.+?) =+$")
 
@@ -129,14 +132,19 @@ class Lane:
 def lanes() -> list[Lane]:
     """The longest first."""
     database = ("tests/integration", "tests/api")
+    no_postgres = postgres_bed.missing()
     made = [Lane(f"engine-{nth}", pytest(*files)) for nth, files in enumerate(shares(), 1)]
     made += [
         Lane("pages", pytest("tests/pages"), polite=True),
-        Lane("sqlite", pytest("tests/unit", *database), polite=True),
-        Lane("postgres", pytest(*database), {"DATABASE_URL": "postgres"}, polite=True, lacks=postgres_bed.missing()),
+        Lane("sqlite", pytest("tests/unit", *database, *([] if no_postgres else without(FUZZ))), polite=True),
+        Lane("postgres", pytest(*database, *without(*SWEEPS)), {"DATABASE_URL": "postgres"}, True, no_postgres),
         Lane("lint", ["scripts/lint"], polite=True),
     ]
     return made
+
+
+def without(*files: str) -> list[str]:
+    return [f"--ignore={file}" for file in files]
 
 
 def pytest(*arguments: str) -> list[str]:

@@ -143,6 +143,7 @@ def floors() -> dict[str, int]:
     return {name: floor for floor, line in enumerate(FLOORS.split("\n")) for name in line.split()}
 
 
+@cache
 def modules() -> dict[str, Path]:
     dotted = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path for path in product()}
     return {name.removesuffix(".__init__"): path for name, path in dotted.items()}

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from jobs import queries
 from jobs.models import Job
 from portal.accounts.viewer import Viewer, may_read_jobs
 from portal.core.errors import Forbidden, Unauthorized
@@ -58,19 +59,21 @@ def may_write(viewer: Viewer, job: Job) -> bool:
     return _is_insider(viewer, job.username)
 
 
+def may_stop(viewer: Viewer, username: str, state: str, execution: str) -> bool:
+    """Whether to offer it: it is not needed for a job that has ended, or that somebody has stopped."""
+    return state in queries.LIVE and execution == Job.Execution.START and _is_insider(viewer, username)
+
+
 def require_write(viewer: Viewer, job: Job, doing: str) -> None:
     """Raise Unauthorized or Forbidden unless ``may_write``. ``doing`` is the v1 verb: execute, remove."""
     if not viewer.is_authenticated:
         raise Unauthorized
     if not may_write(viewer, job):
-        name = getattr(viewer, "username", "")
-        raise Forbidden(f"User {name} is not allowed to {doing} job {job.name}.")
+        raise Forbidden(f"User {viewer.username} is not allowed to {doing} job {job.name}.")
 
 
 def _is_insider(viewer: Viewer, username: str) -> bool:
-    if not viewer.is_authenticated:
-        return False
-    return getattr(viewer, "username", "") == username or bool(getattr(viewer, "is_admin", False))
+    return viewer.is_authenticated and (viewer.username == username or viewer.is_admin)
 
 
 def _refusal(viewer: Viewer, job: Job) -> Unauthorized | Forbidden:

@@ -19,16 +19,18 @@ from clusters.models import VcGrant, VirtualCluster
 from clusters.nodes.queries import load_idle_nodes, load_nodes
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker, NodeView, PortDemand
+from clusters.vcs.rules import DEFAULT
 from jobs import queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.config import jsonc
 from jobs.config.demands import demands
-from jobs.config.spec import DEFAULT_VIRTUAL_CLUSTER, IsGiven, JobSpec, read_config, read_value
+from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import TaskState
+from portal.accounts import audit
 from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
-from portal.models import AuditEvent, User
+from portal.models import User
 from portal.wakes import wake
 
 
@@ -71,7 +73,7 @@ def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> 
     """What is not in the config itself: the name is free, and the user may submit where he wants to."""
     require_free_name(username or user.username, spec.job_name)
     vc = spec.effective_virtual_cluster
-    if vc != DEFAULT_VIRTUAL_CLUSTER:
+    if vc != DEFAULT:
         _require_grant(user, vc)
     if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
         raise NoRdma(vc)
@@ -174,7 +176,7 @@ def delete(actor: User, job: Job) -> bool:
         if not queries.visible_jobs().filter(pk=job.pk).update(**gone):
             return False
         _record([job.pk], now, "job.deleted", actor.username, f"Deleted by {actor.username}.")
-        AuditEvent.objects.create(actor=actor.username, action="job.deleted", object=f"{job.username}/{job.name}")
+        audit.record(actor.username, "job.deleted", f"{job.username}/{job.name}")
         _wake()
     return True
 
@@ -246,7 +248,7 @@ def _hold_user(user: User) -> None:
 def _hold_vc(vc: str) -> None:
     """Until this transaction ends nobody deletes the virtual cluster; who does it then counts this job. Raises
     NoVirtualCluster when somebody just did."""
-    if vc == DEFAULT_VIRTUAL_CLUSTER:
+    if vc == DEFAULT:
         return
     if not VirtualCluster.objects.select_for_update(no_key=True).filter(name=vc).exists():
         raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")

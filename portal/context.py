@@ -9,6 +9,7 @@ from django.conf import settings
 from django.http import HttpRequest
 from django.utils import timezone
 
+from portal.accounts.viewer import viewer_of
 from portal.core import words
 from portal.files.store import state as store_state
 from portal.wakes import beats
@@ -25,7 +26,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "version": settings.VERSION,
             "open": settings.ANONYMOUS_READ != "none",
             "theme": theme if theme in ("light", "dark") else "",
-            "is_admin": bool(getattr(getattr(request, "user", None), "is_admin", False)),
+            "is_admin": viewer_of(request).is_admin,
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
             "health": {**beats.up(), "store": store_state.is_up() is not False},

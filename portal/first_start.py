@@ -9,7 +9,7 @@ from django.conf import settings
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ImproperlyConfigured, ValidationError
 
-from portal.accounts.services import audit
+from portal.accounts import audit
 from portal.core.env import text
 from portal.models import User
 
@@ -26,7 +26,7 @@ def ensure_admin() -> Path | None:
     password = given or secrets.token_urlsafe(9)
     kept = None if given else _keep(password)
     User.objects.create_superuser(ADMIN, password)
-    audit(None, "user made", actor="first start", target=ADMIN)
+    audit.record("first start", "user made", ADMIN)
     return kept
 
 

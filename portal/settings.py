@@ -88,7 +88,7 @@ MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.accounts.viewer.ViewerMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "portal.web.middleware.Zone",
@@ -181,7 +181,7 @@ REST_FRAMEWORK = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "EXCEPTION_HANDLER": "portal.web.api.answers.exception_handler",
     "DEFAULT_SCHEMA_CLASS": "portal.web.api.openapi.Schema",
-    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+    "UNAUTHENTICATED_USER": "portal.accounts.viewer.Guest",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Longshore",

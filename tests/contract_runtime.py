@@ -30,11 +30,22 @@ from clusters.engines.runtime import (
     Phase,
     RuntimeFault,
     Stream,
-    resumed,
 )
 from tests.helpers import until
 
 _numbers = itertools.count(1)
+
+
+def resumed(chunks: Iterator[LogChunk], at: str, taken: int) -> Iterator[LogChunk]:
+    """What follows the place (``at``, ``taken``) in ``chunks``, which were asked for with ``since=at``: how a reader of
+    a log may go on where it was, which every runtime must allow."""
+    skip: int | None = None
+    for chunk in chunks:
+        if skip is None:
+            skip = taken if chunk.at == at else 0
+        if rest := chunk.data[skip:]:
+            yield LogChunk(at if skip else chunk.at, rest)
+        skip = max(0, skip - len(chunk.data))
 
 
 @dataclass(frozen=True)

@@ -1,14 +1,40 @@
-"""Watching a log as the page does: an EventSource that keeps lines by number, and reconnects where it was."""
+"""What tests of logs share: a cluster whose tasks write, and watching a log as the page does: an EventSource that keeps
+lines by number, and reconnects where it was."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+from clusters.engines import schemes as engines
 from clusters.engines.runtime import Stream
 from jobs.logs import live as log_live
+from jobs.logs.follow import hub
+from jobs.models import Job
+from portal.models import User
+from tests.cluster import Clock, Cluster
+
+
+@contextmanager
+def cluster_with_logs(owner: User, settings: Any, home: Path) -> Iterator[Cluster]:
+    """A cluster of fake engines whose logs are spooled below ``home``; nobody follows any when it ends."""
+    settings.HOME = home
+    hub.close()  # a page of the last test may have asked once more, about a task of the same number
+    try:
+        yield Cluster(owner, Clock())
+    finally:
+        hub.close()
+        engines.use(None)
+
+
+def write(cluster: Cluster, job: Job, data: bytes | str) -> None:
+    """The job's first task writes this to its stdout."""
+    text = data.encode() if isinstance(data, str) else data
+    cluster.engines["n1"].print(cluster.task(job).container_name, text)
 
 
 class Viewer:

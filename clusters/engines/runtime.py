@@ -166,28 +166,11 @@ class LogChunk:
     """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first
     byte; later lines may be in it too, earlier stamped ones never: those begin a chunk. All parts of a line longer than
     16 KiB carry one stamp, so a place in a log is a stamp and the number of bytes taken since the first one that bears
-    it: see ``resumed``. ``beheaded``: the engine has thrown away what was written before this chunk."""
+    it. ``beheaded``: the engine has thrown away what was written before this chunk."""
 
     at: str
     data: bytes
     beheaded: bool = False
-
-
-def resumed(chunks: Iterator[LogChunk], at: str, taken: int) -> Iterator[LogChunk]:
-    """What follows the place (``at``, ``taken``) in ``chunks``, which were asked for with ``since=at``.
-
-    A reader keeps its place so: a chunk with another stamp than the place's makes it (chunk.at, len(data)), one with
-    the same stamp adds len(data). Nothing is dropped when the log no longer begins at ``at`` (rotated away)."""
-    skip: int | None = None
-    for chunk in chunks:
-        if skip is None:
-            skip = taken if chunk.at == at else 0
-        if skip == 0:
-            yield chunk
-            continue
-        if rest := chunk.data[skip:]:
-            yield LogChunk(at, rest)  # still counted from the place's stamp
-        skip = max(0, skip - len(chunk.data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from django.conf import settings
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, EngineInfo, RuntimeFault
 from portal.core import clock
-from portal.core.kept import Kept
+from portal.core.threads import Kept
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
 FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pauses then double up to LIST_EVERY

@@ -13,7 +13,8 @@ from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, node_objects
 from clusters.nodes.shapes import NodeObject, NodeObjects
-from portal.accounts.auth import require_user
+from portal.accounts.audit import ip_of
+from portal.accounts.auth import require_admin, require_user
 from portal.core.errors import BadRequest
 from portal.web.api.openapi import Message, errors
 from portal.web.api.parsers import Json
@@ -31,7 +32,7 @@ class NodeList(NodeView):
 
     @extend_schema(summary="Register a node", request=NewNode, responses={201: NodeObject, **errors(409)})
     def post(self, request: Request) -> Response:
-        node = services.register_node(request.user, _body(request), _ip(request))
+        node = services.register_node(require_admin(request), _body(request), ip_of(request))
         return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
 
 
@@ -43,19 +44,19 @@ class NodeDetail(NodeView):
 
     @extend_schema(summary="Change what the body names", request=NodeChange, responses={200: NodeObject, **errors(409)})
     def put(self, request: Request, name: str) -> Response:
-        node = services.change_node(request.user, name, _body(request), _ip(request))
+        node = services.change_node(require_admin(request), name, _body(request), ip_of(request))
         return Response(node_objects([node])[0])
 
     @extend_schema(summary="Remove a node that nothing runs on", responses={200: Message, **errors(409)})
     def delete(self, request: Request, name: str) -> Response:
-        services.remove_node(request.user, name, _ip(request))
+        services.remove_node(require_admin(request), name, ip_of(request))
         return Response({"message": f"node {name} removed"})
 
 
 class NodeStatusView(NodeView):
     @extend_schema(summary="Activate, cordon or drain a node", request=NodeStatus, responses=NodeObject)
     def put(self, request: Request, name: str) -> Response:
-        node = services.set_node_status(request.user, name, _body(request), _ip(request))
+        node = services.set_node_status(require_admin(request), name, _body(request), ip_of(request))
         return Response(node_objects([node])[0])
 
 
@@ -66,12 +67,8 @@ def _reader(request: Request) -> None:
 
 def _body(request: Request) -> object:
     """The JSON value that was sent. Permission comes first: what a guest sends is not even read."""
-    services.require_admin(request.user)
+    require_admin(request)
     try:
         return request.data
     except RecursionError:
         raise BadRequest("The body is nested too deep.") from None
-
-
-def _ip(request: Request) -> str | None:
-    return request.META.get("REMOTE_ADDR") or None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import datetime
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -17,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_now
 from portal.core.errors import BadRequest
+from portal.web.api.v1 import milliseconds
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
@@ -213,7 +213,7 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, An
         "status": node.status,
         "health": "quarantined" if quarantined else node.health,
         "healthReason": _held_reason(node.held) if quarantined and not node.health_reason else node.health_reason,
-        "lastSeen": _milliseconds(node.last_seen_at),
+        "lastSeen": milliseconds(node.last_seen_at),
         "resourcesTotal": {"vCores": node.cpus, "memory": node.memory_mb, "GPUs": len(node.gpus)},
         "resourcesUsed": {
             "vCores": sum(cpus for cpus, _, _ in taken),
@@ -227,7 +227,7 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, An
         "labels": node.labels,
         "dockerVersion": node.docker_version,
         "marks": [
-            {"kind": mark.kind, "sentence": mark.sentence, "until": _milliseconds(mark.until)}
+            {"kind": mark.kind, "sentence": mark.sentence, "until": milliseconds(mark.until)}
             for mark in marks_now(node.marks, timezone.now())
         ],
     }
@@ -237,10 +237,6 @@ def _held_reason(held: dict[str, list[Any]]) -> str:
     named = ((what, held.get(key)) for key, what in (("gpus", "GPU"), ("ports", "port")))
     parts = [f"{what} {', '.join(map(str, ids))}" for what, ids in named if ids]
     return f"A container that should not be there still has {' and '.join(parts)}."
-
-
-def _milliseconds(at: datetime | None) -> int | None:
-    return None if at is None else int(at.timestamp() * 1000)
 
 
 _PLAIN = {

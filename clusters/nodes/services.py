@@ -12,8 +12,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from django.conf import settings
-from django.contrib.auth.models import AnonymousUser
-from django.db import IntegrityError, connection, transaction
+from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, Q
 from django.utils import timezone
 
@@ -25,19 +24,20 @@ from clusters.nodes import refusals, survey
 from clusters.nodes.gpus import find_gpus
 from clusters.nodes.probe import LOOPBACK, address_of, probe, within
 from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, check_endpoint, read
+from portal.accounts import audit
+from portal.accounts.viewer import Viewer, require_admin
+from portal.core.bulk import take_turns
 from portal.core.env import text
-from portal.core.errors import BadRequest, ConflictNode, Forbidden, NoNode, Unauthorized
-from portal.models import AuditEvent, User
+from portal.core.errors import BadRequest, ConflictNode, NoNode
 from portal.wakes import wake
 
-Actor = User | AnonymousUser
 LOCAL = "local"
 FIRST_START = "first start"  # actor of what Longshore does by itself then
 
 
-def register_node(actor: Actor, data: object, ip: str | None = None) -> Node:
+def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
     """POST /nodes. BadRequest for a bad body or an engine that cannot be reached, ConflictNode for a known one."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     body = read(NewNode, data)
     if Node.objects.filter(name=body.name).exists():
         raise ConflictNode(f"A node with the name {body.name} exists already.")
@@ -57,10 +57,10 @@ def register_node(actor: Actor, data: object, ip: str | None = None) -> Node:
         raise
 
 
-def change_node(actor: Actor, name: str, data: object, ip: str | None = None) -> Node:
+def change_node(actor: Viewer, name: str, data: object, ip: str | None = None) -> Node:
     """PUT /nodes/:name: what the body names is changed, the rest stays. A total may shrink below what is in use: only
     new placements see it. The engine is asked again when ``endpoint`` or ``tls`` is given."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     node = find_node(name)
     body = read(NodeChange, data)
     if body.name is not None and body.name != name:
@@ -80,9 +80,9 @@ def change_node(actor: Actor, name: str, data: object, ip: str | None = None) ->
     return _surveyed(changed, body)
 
 
-def set_node_status(actor: Actor, name: str, data: object, ip: str | None = None) -> Node:
+def set_node_status(actor: Viewer, name: str, data: object, ip: str | None = None) -> Node:
     """PUT /nodes/:name/status. Nothing new is placed on a cordoned or draining node."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     find_node(name)
     body = read(NodeStatus, data)
     with transaction.atomic():
@@ -93,9 +93,9 @@ def set_node_status(actor: Actor, name: str, data: object, ip: str | None = None
     return node
 
 
-def remove_node(actor: Actor, name: str, ip: str | None = None) -> None:
+def remove_node(actor: Viewer, name: str, ip: str | None = None) -> None:
     """DELETE /nodes/:name. ConflictNode while tasks hold something on it."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     try:
         with transaction.atomic():
             node = find_node(name, lock=True)
@@ -123,15 +123,6 @@ def register_local_node() -> Node | None:
         return _create(node, FIRST_START, None)
     except ConflictNode:  # another process of a first start was quicker
         return None
-
-
-def require_admin(actor: Actor) -> str:
-    """The admin's name, or Unauthorized (401), or Forbidden (403)."""
-    if not isinstance(actor, User):
-        raise Unauthorized()
-    if not actor.is_admin:
-        raise Forbidden("Non-admin is not allowed to do this operation.")
-    return actor.username
 
 
 def find_node(name: str, *, lock: bool = False) -> Node:
@@ -215,7 +206,7 @@ def _look_into(node: Node) -> tuple[frozenset[str], dict[str, str]] | None:
 def _create(node: Node, who: str, ip: str | None) -> Node:
     try:
         with transaction.atomic():
-            _one_writer()
+            take_turns(Node)
             _refuse_known_engine(node)
             node.save(force_insert=True)
             _record(who, "node registered", node, ip, _summary(node))
@@ -228,7 +219,7 @@ def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, 
     fields = ["address", "cpus", "memory_mb", "gpus", "port_from", "port_to", "fixed_ports", "network", "labels"]
     fields.append("updated_at")
     with transaction.atomic():
-        _one_writer()
+        take_turns(Node)
         node = find_node(old.name, lock=True)
         if info is not None:
             _move(node, body, info, tls_dir)
@@ -264,13 +255,6 @@ def _refuse_known_engine(node: Node) -> None:
     raise ConflictNode(f"The engine at {node.endpoint} is node {twin.name} already.{hint}")
 
 
-def _one_writer() -> None:
-    """No unique column can say "one engine, one node", so writers take turns. SQLite has one writer anyway."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(f'LOCK TABLE "{Node._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE')
-
-
 def _in_use(node: Node, count: int) -> str:
     tasks = "1 task runs" if count == 1 else f"{count} tasks run"
     return f"{tasks} on node {node.name}. Cordon the node, stop their jobs or wait until they end, then try again."
@@ -281,7 +265,7 @@ def _summary(node: Node) -> dict[str, Any]:
 
 
 def _record(who: str, action: str, node: Node, ip: str | None, data: dict[str, Any]) -> None:
-    AuditEvent.objects.create(actor=who, action=action, object=node.name, ip=ip, data=data)
+    audit.record(who, action, node.name, ip, data)
     wake.notify("scheduler")
     wake.notify("pages")
 

@@ -12,9 +12,10 @@ from clusters.users import bodies, shapes
 from clusters.users import services as users
 from clusters.users.api_v2 import OneUser, make_user
 from clusters.users.queries import UserRecord
+from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
 from portal.web.api.openapi import Message, errors
-from portal.web.api.v1 import V1View, ip_of, said
+from portal.web.api.v1 import V1View, said
 
 
 class Users(V1View):

@@ -11,12 +11,14 @@ from rest_framework.response import Response
 from clusters.users import bodies, groups, shapes
 from clusters.users import services as users
 from clusters.users.queries import UserRecord, load_user, load_users
+from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
 from portal.accounts.services import check_password
+from portal.accounts.viewer import require_admin, require_self_or_admin, viewer_of
 from portal.core.errors import Forbidden, IncorrectPassword, NoUser
 from portal.models import User
 from portal.web.api.openapi import Message, errors
-from portal.web.api.v1 import V1View, ip_of, said
+from portal.web.api.v1 import V1View, said
 
 NON_ADMIN = "Non-admin is not allow to do this operation."
 
@@ -43,7 +45,7 @@ class OneUser(V1View):
 
     @extend_schema(summary="Remove a user", responses={200: Message, **errors(409)})
     def delete(self, request: Request, username: str) -> Response:
-        users.delete_user(_admin(require_user(request)), username, ip=ip_of(request))
+        users.delete_user(require_admin(viewer_of(request), NON_ADMIN), username, ip=ip_of(request))
         return said("user is removed successfully", 200)
 
     def shown(self, record: UserRecord, full: bool) -> dict[str, Any]:
@@ -55,7 +57,7 @@ class Password(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         old, new = bodies.passwords(request)
-        actor = _self_or_admin(user, username)
+        actor = require_self_or_admin(user, username, NON_ADMIN)
         if not actor.is_admin:
             _prove(request, actor, old)
         users.set_password(actor, username, new, check_old=False, ip=ip_of(request))
@@ -67,7 +69,7 @@ class VirtualClusters(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         names = bodies.names_put(request, "virtualCluster")
-        users.set_grants(_admin(user), username, names, ip=ip_of(request))
+        users.set_grants(require_admin(user, NON_ADMIN), username, names, ip=ip_of(request))
         return said("Update user virtualCluster data successfully.")
 
 
@@ -76,7 +78,7 @@ class Admin(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         admin = bodies.admin_put(request)
-        users.set_admin(_admin(user), username, admin, ip=ip_of(request))
+        users.set_admin(require_admin(user, NON_ADMIN), username, admin, ip=ip_of(request))
         return said("Update user admin permission successfully.")
 
 
@@ -85,7 +87,7 @@ class Email(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         email = bodies.email_put(request)
-        users.set_email(_self_or_admin(user, username), username, email, ip=ip_of(request))
+        users.set_email(require_self_or_admin(user, username, NON_ADMIN), username, email, ip=ip_of(request))
         return said("Update user email data successfully.")
 
 
@@ -96,7 +98,7 @@ class Extension(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         extension = bodies.extension_put(request)
-        users.merge_extension(_self_or_admin(user, username), username, extension, ip=ip_of(request))
+        users.merge_extension(require_self_or_admin(user, username, NON_ADMIN), username, extension, ip=ip_of(request))
         return said("Update user extension data successfully.")
 
 
@@ -105,7 +107,7 @@ class Grouplist(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         names = bodies.names_put(request, "grouplist")
-        groups.set_grouplist(_admin(user), username, names, ip=ip_of(request))
+        groups.set_grouplist(require_admin(user, NON_ADMIN), username, names, ip=ip_of(request))
         return said("update user grouplist successfully.")
 
 
@@ -114,14 +116,14 @@ class Membership(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         name = bodies.group_put(request)
-        groups.add_member(_admin(user), username, name, ip=ip_of(request))
+        groups.add_member(require_admin(user, NON_ADMIN), username, name, ip=ip_of(request))
         return said(f"User {username} is added into group {name}")
 
     @extend_schema(summary="Take a user out of a group", responses={201: Message, **errors(400, 413)})
     def delete(self, request: Request, username: str) -> Response:
         user = require_user(request)
         name = bodies.group_put(request)
-        groups.remove_member(_admin(user), username, name, ip=ip_of(request))
+        groups.remove_member(require_admin(user, NON_ADMIN), username, name, ip=ip_of(request))
         return said(f"User {username} is removed from group {name}")
 
 
@@ -129,7 +131,7 @@ def make_user(request: Request) -> Response:
     user = require_user(request)
     new = bodies.new_user(request)
     users.create_user(
-        _admin(user),
+        require_admin(user, NON_ADMIN),
         username=new.username,
         password=new.password,
         admin=new.admin,
@@ -156,16 +158,6 @@ def user_object(record: UserRecord, full: bool) -> dict[str, Any]:
 
 def _sees_all(viewer: User, username: str) -> bool:
     return viewer.is_admin or viewer.username == username
-
-
-def _admin(user: User) -> User:
-    if not user.is_admin:
-        raise Forbidden(NON_ADMIN)
-    return user
-
-
-def _self_or_admin(user: User, username: str) -> User:
-    return user if user.username == username else _admin(user)
 
 
 def _prove(request: Request, user: User, password: str) -> None:

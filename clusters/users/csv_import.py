@@ -12,11 +12,12 @@ from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
 
 from clusters.models import VirtualCluster
-from clusters.nodes.services import Actor, require_admin
 from clusters.users import rules
-from clusters.users.queries import DEFAULT_VC
+from clusters.vcs.rules import DEFAULT
+from portal.accounts import audit, passwords
+from portal.accounts.viewer import Viewer, require_admin
 from portal.core.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
-from portal.models import AuditEvent, User
+from portal.models import User
 
 COLUMNS = ("username", "password", "admin", "virtual cluster", "githubPAT")
 TEMPLATE = ",".join(COLUMNS) + '\nmira,choose-one,false,"default",\n'
@@ -57,9 +58,9 @@ class _Line:
     has_github_pat: bool
 
 
-def import_csv(actor: Actor, text: str, *, dry_run: bool, ip: str | None = None) -> ImportResult:
+def import_csv(actor: Viewer, text: str, *, dry_run: bool, ip: str | None = None) -> ImportResult:
     """Makes the users, or with ``dry_run`` only says what it would do. BadRequest for a file that is none of these."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     rows: list[ImportRow] = []
     lines: list[_Line] = []
     taken = set(User.objects.values_list("username", flat=True))
@@ -79,7 +80,7 @@ def import_csv(actor: Actor, text: str, *, dry_run: bool, ip: str | None = None)
 
 
 def _besides_default(line: _Line) -> tuple[str, ...]:
-    return tuple(vc for vc in line.vcs if vc != DEFAULT_VC)
+    return tuple(vc for vc in line.vcs if vc != DEFAULT)
 
 
 def _cells(text: str) -> list[tuple[int, dict[str, str]]]:
@@ -119,7 +120,7 @@ def _line(number: int, cells: dict[str, str], taken: set[str]) -> _Line:
     if username in taken:
         raise ConflictUser(f"User name {username} already exists.")
     password = cells.get("password", "")
-    rules.check_password(password)
+    passwords.check(password)
     admin = cells.get("admin", "").strip().lower()
     if admin not in _YES | _NO:
         raise BadRequest(f"admin is {admin!r}; write true or false.")
@@ -145,4 +146,4 @@ def _make(who: str, line: _Line, hashed: str, ip: str | None) -> None:
     granted: list[VirtualCluster] = [] if line.admin or not line.vcs else rules.known_vcs(line.vcs)
     rules.write_grants(line.username, granted)
     data = {"admin": line.admin, "virtualClusters": [vc.name for vc in granted], "csvLine": line.number}
-    AuditEvent.objects.create(actor=who, action="user made", object=line.username, ip=ip, data=data)
+    audit.record(who, "user made", line.username, ip, data)

@@ -10,11 +10,11 @@ from rest_framework.response import Response
 
 from clusters.users import bodies, groups, shapes
 from clusters.users.api_v2 import NON_ADMIN
+from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
-from portal.core.errors import Forbidden
-from portal.models import User
+from portal.accounts.viewer import require_admin, viewer_of
 from portal.web.api.openapi import Message, errors
-from portal.web.api.v1 import V1View, ip_of, said
+from portal.web.api.v1 import V1View, said
 
 
 class Groups(V1View):
@@ -28,7 +28,7 @@ class Groups(V1View):
         user = require_user(request)
         name, description, external, extension = bodies.new_group(request)
         more: dict[str, Any] = {"description": description, "external_name": external, "extension": extension}
-        groups.create_group(_admin(user), name, **more, ip=ip_of(request))
+        groups.create_group(require_admin(user, NON_ADMIN), name, **more, ip=ip_of(request))
         return said("group is created successfully")
 
 
@@ -40,14 +40,14 @@ class OneGroup(V1View):
 
     @extend_schema(summary="Remove a group", responses={200: Message})
     def delete(self, request: Request, group: str) -> Response:
-        groups.delete_group(_admin(require_user(request)), group, ip=ip_of(request))
+        groups.delete_group(require_admin(viewer_of(request), NON_ADMIN), group, ip=ip_of(request))
         return said("group is removed successfully", 200)
 
 
 class GroupUsers(V1View):
     @extend_schema(summary="Who is in a group", responses={200: shapes.GroupMembers, **errors(403)})
     def get(self, request: Request, group: str) -> Response:
-        found = groups.members(_admin(require_user(request)), group)
+        found = groups.members(require_admin(viewer_of(request), NON_ADMIN), group)
         return Response([{"username": name, "clusterAdmin": admin} for name, admin in found])
 
 
@@ -56,7 +56,7 @@ class GroupExtension(V1View):
     def put(self, request: Request, group: str) -> Response:
         user = require_user(request)
         extension = bodies.extension_put(request)
-        groups.change_group(_admin(user), group, extension=extension, ip=ip_of(request))
+        groups.change_group(require_admin(user, NON_ADMIN), group, extension=extension, ip=ip_of(request))
         return said("update group extension data successfully.")
 
 
@@ -65,7 +65,7 @@ class GroupDescription(V1View):
     def put(self, request: Request, group: str) -> Response:
         user = require_user(request)
         text = bodies.text_put(request, "description")
-        groups.change_group(_admin(user), group, description=text, ip=ip_of(request))
+        groups.change_group(require_admin(user, NON_ADMIN), group, description=text, ip=ip_of(request))
         return said("update group description data successfully.")
 
 
@@ -74,7 +74,7 @@ class GroupExternalName(V1View):
     def put(self, request: Request, group: str) -> Response:
         user = require_user(request)
         text = bodies.text_put(request, "externalName")
-        groups.change_group(_admin(user), group, external_name=text, ip=ip_of(request))
+        groups.change_group(require_admin(user, NON_ADMIN), group, external_name=text, ip=ip_of(request))
         return said("update group externalNameData data successfully.")
 
 
@@ -85,9 +85,3 @@ def group_object(record: groups.GroupRecord) -> dict[str, Any]:
         "externalName": record.external_name,
         "extension": record.extension,
     }
-
-
-def _admin(user: User) -> User:
-    if not user.is_admin:
-        raise Forbidden(NON_ADMIN)
-    return user

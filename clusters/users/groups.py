@@ -12,12 +12,14 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
-from clusters.nodes.services import Actor, require_admin
 from clusters.users import rules
 from clusters.users import services as users
-from clusters.users.queries import ADMIN_GROUP, DEFAULT_VC, load_users, vc_names
+from clusters.users.queries import load_users, vc_names
+from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
+from portal.accounts import audit
+from portal.accounts.viewer import Viewer, require_admin
 from portal.core.errors import BadRequest, ConflictGroup, Forbidden, NoGroup
-from portal.models import AuditEvent, User
+from portal.models import User
 
 VC, ADMIN = "vc", "admin"  # group types
 LONGEST_EXTENSION = 100_000  # characters of JSON
@@ -50,7 +52,7 @@ def find_group(name: str) -> GroupRecord:
     raise NoGroup(f"Group {name} is not found.")
 
 
-def members(actor: Actor, name: str) -> list[tuple[str, bool]]:
+def members(actor: Viewer, name: str) -> list[tuple[str, bool]]:
     """User name and whether he is admin, by name; for admins."""
     require_admin(actor)
     find_group(name)
@@ -58,7 +60,7 @@ def members(actor: Actor, name: str) -> list[tuple[str, bool]]:
 
 
 def create_group(
-    actor: Actor,
+    actor: Viewer,
     name: str,
     *,
     description: str = "",
@@ -67,7 +69,7 @@ def create_group(
     ip: str | None = None,
 ) -> None:
     """ConflictGroup when a group or a virtual cluster has the name."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     kept = _checked(extension or {})
     if (extension or {}).get("groupType") in (VC, ADMIN):
         raise BadRequest("A virtual cluster brings its group with it: make the virtual cluster.")
@@ -76,13 +78,13 @@ def create_group(
     try:
         with transaction.atomic():
             Group.objects.create(name=name, description=description, external_name=external_name, extension=kept)
-            _audit(who, "group made", name, ip)
+            audit.record(who, "group made", name, ip)
     except IntegrityError:
         raise ConflictGroup(f"Group name {name} already exists.") from None
 
 
 def change_group(
-    actor: Actor,
+    actor: Viewer,
     name: str,
     *,
     description: str | None = None,
@@ -91,7 +93,7 @@ def change_group(
     ip: str | None = None,
 ) -> None:
     """What is not None is changed; ``extension`` is merged. A group's type stays what it is."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     find_group(name)
     given = {"description": description, "external_name": external_name}
     with transaction.atomic():
@@ -103,23 +105,23 @@ def change_group(
         row.extension = _checked({**row.extension, **(extension or {})})
         row.save()
         changed = [field for field, value in (*given.items(), ("extension", extension)) if value is not None]
-        _audit(who, "group changed", name, ip, {"changed": changed})
+        audit.record(who, "group changed", name, ip, {"changed": changed})
 
 
-def delete_group(actor: Actor, name: str, ip: str | None = None) -> None:
+def delete_group(actor: Viewer, name: str, ip: str | None = None) -> None:
     """One of the organisation's own; Forbidden for the admins' and for those of virtual clusters."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     group = find_group(name)
     if group.kind:
         raise Forbidden(f"Group {name} is not allowed to remove.")
     with transaction.atomic():
         Group.objects.filter(name=name, vc=None).delete()
-        _audit(who, "group deleted", name, ip)
+        audit.record(who, "group deleted", name, ip)
 
 
-def set_grouplist(actor: Actor, username: str, names: Iterable[str], ip: str | None = None) -> None:
+def set_grouplist(actor: Viewer, username: str, names: Iterable[str], ip: str | None = None) -> None:
     """Exactly these from now on, and ``default``: grants, memberships and, by ``admingroup``, the role."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     wanted = set(names)
     kinds = {group.name: group.kind for group in load_groups()}
     if missing := sorted(wanted - set(kinds)):
@@ -132,12 +134,12 @@ def set_grouplist(actor: Actor, username: str, names: Iterable[str], ip: str | N
         GroupMember.objects.filter(username=username).delete()
         own = Group.objects.filter(vc=None, name__in=[name for name in wanted if not kinds[name]])
         GroupMember.objects.bulk_create(GroupMember(group=group, username=user.username) for group in own)
-        _audit(who, "groups changed", username, ip, {"groups": sorted(wanted)})
+        audit.record(who, "groups changed", username, ip, {"groups": sorted(wanted)})
 
 
-def add_member(actor: Actor, username: str, name: str, ip: str | None = None) -> None:
+def add_member(actor: Viewer, username: str, name: str, ip: str | None = None) -> None:
     """Forbidden for an admin: he is in all of them."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     with transaction.atomic():
         user = _changeable(username)
         kind = find_group(name).kind
@@ -147,20 +149,20 @@ def add_member(actor: Actor, username: str, name: str, ip: str | None = None) ->
             _grant(user, name)
         else:
             GroupMember.objects.get_or_create(group=Group.objects.get(name=name), username=username)
-        _audit(who, "added to group", username, ip, {"group": name})
+        audit.record(who, "added to group", username, ip, {"group": name})
 
 
-def remove_member(actor: Actor, username: str, name: str, ip: str | None = None) -> None:
+def remove_member(actor: Viewer, username: str, name: str, ip: str | None = None) -> None:
     """Forbidden for an admin, and for ``default``, which everybody is in."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     with transaction.atomic():
         _changeable(username)
         find_group(name)
-        if name == DEFAULT_VC:
+        if name == DEFAULT:
             raise Forbidden("Every user is in the group default.")
         VcGrant.objects.filter(username=username, vc__name=name).delete()
         GroupMember.objects.filter(username=username, group__name=name).delete()
-        _audit(who, "removed from group", username, ip, {"group": name})
+        audit.record(who, "removed from group", username, ip, {"group": name})
 
 
 def _kind(name: str) -> str:
@@ -190,7 +192,3 @@ def _changeable(username: str) -> User:
 def _grant(user: User, vc: str) -> None:
     have = VcGrant.objects.filter(username=user.username).values_list("vc__name", flat=True)
     rules.write_grants(user.username, rules.known_vcs([*have, vc]))
-
-
-def _audit(who: str, action: str, target: str, ip: str | None, data: dict[str, Any] | None = None) -> None:
-    AuditEvent.objects.create(actor=who, action=action, object=target, ip=ip, data=data or {})

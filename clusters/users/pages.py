@@ -12,7 +12,8 @@ from django.db.models import Count, Max, Q, QuerySet
 from django.utils import timezone
 
 from clusters.models import VcGrant
-from clusters.users.queries import DEFAULT_VC, in_order, load_user, vc_names
+from clusters.users.queries import in_order, load_user, vc_names
+from clusters.vcs.rules import DEFAULT
 from portal.core.errors import MissingUser
 from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 from portal.models import ApiToken, User
@@ -65,7 +66,7 @@ class UserForm:
     email: str = ""
     admin: bool = False
     active: bool = True
-    vcs: tuple[str, ...] = (DEFAULT_VC,)
+    vcs: tuple[str, ...] = (DEFAULT,)
     error: str = ""
 
 
@@ -125,7 +126,7 @@ def _filtered(query: UserQuery) -> QuerySet[User]:
     users = User.objects.all()
     if query.q:
         users = users.filter(Q(username__icontains=query.q) | Q(email__icontains=query.q))
-    if query.vc and query.vc != DEFAULT_VC:
+    if query.vc and query.vc != DEFAULT:
         granted = VcGrant.objects.filter(vc__name=query.vc).values("username")
         users = users.filter(Q(is_admin=True) | Q(username__in=granted))
     return users
@@ -155,7 +156,7 @@ def _rows(users: list[User]) -> list[UserRow]:
 def _row(user: User, granted: set[str], jobs: Mapping[str, LiveJobs], used: datetime | None) -> UserRow:
     live = jobs.get(user.username, NO_JOBS)
     seen = max((at for at in (user.last_login, used) if at), default=None)
-    vcs = tuple(in_order({DEFAULT_VC, *granted}))
+    vcs = tuple(in_order({DEFAULT, *granted}))
     return UserRow(
         user.username, user.email, user.is_admin, user.is_active, vcs, live.gpus, live.running, live.waiting, seen
     )

@@ -9,11 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
+from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
 from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 from portal.models import User
-
-DEFAULT_VC = "default"
-ADMIN_GROUP = "admingroup"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +48,7 @@ def vc_names() -> list[str]:
 
 
 def in_order(names: Iterable[str]) -> list[str]:
-    return sorted(names, key=lambda name: (name != DEFAULT_VC, name))
+    return sorted(names, key=lambda name: (name != DEFAULT, name))
 
 
 def _records(users: Iterable[User]) -> list[UserRecord]:
@@ -72,7 +70,7 @@ def _records(users: Iterable[User]) -> list[UserRecord]:
 def _record(
     user: User, granted: set[str] | None, joined: set[str], vcs: list[str], groups: list[str], live: dict[str, LiveJobs]
 ) -> UserRecord:
-    mine = vcs if user.is_admin else in_order({DEFAULT_VC, *(granted or ())})
+    mine = vcs if user.is_admin else in_order({DEFAULT, *(granted or ())})
     also = [*groups, ADMIN_GROUP] if user.is_admin else sorted(joined)
     return UserRecord(
         user.username,

@@ -4,37 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db.models import Q
 
 from clusters.models import VcGrant, VirtualCluster
-from clusters.nodes.services import Actor
-from clusters.users.queries import DEFAULT_VC, in_order
+from clusters.users.queries import in_order
+from clusters.vcs.rules import DEFAULT
 from portal.core.errors import (
     BadRequest,
     ConflictUser,
-    Forbidden,
     MissingUser,
     RemoveAdmin,
-    Unauthorized,
     UnknownVirtualCluster,
 )
 from portal.core.signals import NO_JOBS, about_jobs
 from portal.models import USERNAME, User
-
-NON_ADMIN = "Non-admin is not allowed to do this operation."
-LONGEST_PASSWORD = 1024
-
-
-def require_self_or_admin(actor: Actor, username: str) -> User:
-    """The actor, or Unauthorized, or Forbidden."""
-    if not isinstance(actor, User):
-        raise Unauthorized
-    if not actor.is_admin and actor.username != username:
-        raise Forbidden(NON_ADMIN)
-    return actor
 
 
 def find_user(username: str, *, lock: bool = False) -> User:
@@ -63,15 +48,6 @@ def check_free(username: str) -> None:
         raise ConflictUser(f"User name {username} already exists.")
 
 
-def check_password(password: str, user: User | None = None) -> None:
-    if len(password) > LONGEST_PASSWORD:
-        raise BadRequest(f"The password is longer than {LONGEST_PASSWORD} characters.")
-    try:
-        validate_password(password, user)
-    except ValidationError as error:
-        raise BadRequest(" ".join(error.messages)) from error
-
-
 def check_email(email: str) -> None:
     if not email:
         return
@@ -89,7 +65,7 @@ def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
     for name in wanted:
         if name not in rows:
             raise UnknownVirtualCluster(f"Virtual cluster {name} not found.")
-    return [rows[name] for name in in_order({DEFAULT_VC, *wanted}) if name in rows]
+    return [rows[name] for name in in_order({DEFAULT, *wanted}) if name in rows]
 
 
 def write_grants(username: str, vcs: Iterable[VirtualCluster]) -> None:

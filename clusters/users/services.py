@@ -14,28 +14,28 @@ from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
 
 from clusters.models import GroupMember, VcGrant
-from clusters.nodes.services import Actor, require_admin
 from clusters.users import rules
 from clusters.users.csv_import import ImportResult as ImportResult
 from clusters.users.csv_import import ImportRow as ImportRow
 from clusters.users.csv_import import import_csv as import_csv
 from clusters.users.queries import UserRecord as UserRecord
 from clusters.users.queries import load_user, load_users
-from portal.accounts import tokens
+from portal.accounts import audit, passwords, tokens
+from portal.accounts.viewer import NON_ADMIN, Viewer, require_admin, require_self_or_admin
 from portal.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
-from portal.models import AuditEvent, FormerUser, User
+from portal.models import FormerUser, User
 
 LONGEST_EXTENSION = 100_000  # characters of JSON
 
 
-def list_users(actor: Actor) -> list[UserRecord]:
+def list_users(actor: Viewer) -> list[UserRecord]:
     """All users by name, for admins."""
     require_admin(actor)
     return load_users()
 
 
 def create_user(
-    actor: Actor,
+    actor: Viewer,
     *,
     username: str,
     password: str,
@@ -46,11 +46,11 @@ def create_user(
     ip: str | None = None,
 ) -> User:
     """ConflictUser when the name is taken, UnknownVirtualCluster, BadRequest. ``vcs`` always gets ``default``."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     wanted = list(vcs)
     rules.check_username(username)
     rules.check_free(username)
-    rules.check_password(password)
+    passwords.check(password)
     rules.check_email(email)
     kept = _merged({}, extension or {})
     granted = rules.known_vcs(wanted) if wanted else []
@@ -59,14 +59,16 @@ def create_user(
         with transaction.atomic():
             user.save(force_insert=True)
             rules.write_grants(username, [] if admin else granted)
-            _audit(who, "user made", username, ip, {"admin": admin, "virtualClusters": [vc.name for vc in granted]})
+            audit.record(
+                who, "user made", username, ip, {"admin": admin, "virtualClusters": [vc.name for vc in granted]}
+            )
     except IntegrityError:  # somebody else was faster with this name
         raise ConflictUser(f"User name {username} already exists.") from None
     return user
 
 
 def update_user(
-    actor: Actor,
+    actor: Viewer,
     username: str,
     *,
     password: str | None = None,
@@ -76,14 +78,14 @@ def update_user(
 ) -> User:
     """What is not None is changed, in one transaction. The role is for admins; the rest also for oneself. As v1 has
     it, the old password is not asked for here (``set_password`` does)."""
-    who = rules.require_self_or_admin(actor, username)
+    who = require_self_or_admin(actor, username)
     if admin is not None and not who.is_admin:
         if admin:
-            raise Forbidden(rules.NON_ADMIN)
+            raise Forbidden(NON_ADMIN)
         admin = None
     user = rules.find_user(username)
     if password:
-        rules.check_password(password, user)
+        passwords.check(password, user)
     if email is not None:
         rules.check_email(email)
     hashed = make_password(password) if password else None
@@ -94,14 +96,14 @@ def update_user(
         if email is not None:
             _change_email(who.username, user, email, ip)
         if hashed is not None:
-            _change_password(who.username, user, hashed, ip)
+            passwords.replace(user, hashed, by=who.username, ip=ip)
     return user
 
 
-def delete_user(actor: Actor, username: str, ip: str | None = None) -> None:
+def delete_user(actor: Viewer, username: str, ip: str | None = None) -> None:
     """His tokens, sessions, grants and memberships end; his ended jobs and his data stay. RemoveAdmin for an admin,
     ConflictUser while jobs of his have not ended."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
         if user.is_admin:
@@ -111,34 +113,34 @@ def delete_user(actor: Actor, username: str, ip: str | None = None) -> None:
         GroupMember.objects.filter(username=username).delete()
         FormerUser.objects.get_or_create(username=username)
         user.delete()
-        _audit(who, "user deleted", username, ip)
+        audit.record(who, "user deleted", username, ip)
 
 
 def set_password(
-    actor: Actor, username: str, new: str, old: str | None = None, *, check_old: bool = True, ip: str | None = None
+    actor: Viewer, username: str, new: str, old: str | None = None, *, check_old: bool = True, ip: str | None = None
 ) -> None:
     """Ends all tokens and sessions of the user. Who is no admin proves the old one (``check_old`` False: the caller has
     checked it)."""
-    who = rules.require_self_or_admin(actor, username)
+    who = require_self_or_admin(actor, username)
     user = rules.find_user(username)
     if check_old and not who.is_admin and not user.check_password(old or ""):
         raise Forbidden("Pls input the correct password.")
-    rules.check_password(new, user)
+    passwords.check(new, user)
     hashed = make_password(new)
     with transaction.atomic():
-        _change_password(who.username, user, hashed, ip)
+        passwords.replace(user, hashed, by=who.username, ip=ip)
 
 
-def set_admin(actor: Actor, username: str, admin: bool, ip: str | None = None) -> None:
+def set_admin(actor: Viewer, username: str, admin: bool, ip: str | None = None) -> None:
     """RemoveAdmin when it would leave nobody who is."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     with transaction.atomic():
         _change_admin(who, rules.find_user(username, lock=True), admin, ip)
 
 
-def set_active(actor: Actor, username: str, active: bool, ip: str | None = None) -> None:
+def set_active(actor: Viewer, username: str, active: bool, ip: str | None = None) -> None:
     """A disabled user cannot sign in; his tokens are revoked for good and his sessions end."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
         if user.is_active == active:
@@ -149,12 +151,12 @@ def set_active(actor: Actor, username: str, active: bool, ip: str | None = None)
         user.epoch += not active  # his sessions do not come back with him
         user.save(update_fields=["is_active", "epoch"])
         revoked = 0 if active else tokens.revoke_all(user)
-        _audit(who, "user enabled" if active else "user disabled", username, ip, {"tokensRevoked": revoked})
+        audit.record(who, "user enabled" if active else "user disabled", username, ip, {"tokensRevoked": revoked})
 
 
-def set_grants(actor: Actor, username: str, vcs: Iterable[str], ip: str | None = None) -> tuple[str, ...]:
+def set_grants(actor: Viewer, username: str, vcs: Iterable[str], ip: str | None = None) -> tuple[str, ...]:
     """Where the user may submit from now on, ``default`` always among it. Forbidden for admins: they may anywhere."""
-    who = require_admin(actor)
+    who = require_admin(actor).username
     wanted = list(vcs)
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
@@ -163,27 +165,27 @@ def set_grants(actor: Actor, username: str, vcs: Iterable[str], ip: str | None =
             raise Forbidden("Admin's virtual clusters cannot be updated.")
         rules.write_grants(username, granted)
         names = tuple(vc.name for vc in granted)
-        _audit(who, "grants changed", username, ip, {"virtualClusters": names})
+        audit.record(who, "grants changed", username, ip, {"virtualClusters": names})
     return names
 
 
-def set_email(actor: Actor, username: str, email: str, ip: str | None = None) -> None:
+def set_email(actor: Viewer, username: str, email: str, ip: str | None = None) -> None:
     update_user(actor, username, email=email, ip=ip)
 
 
-def set_github_pat(actor: Actor, username: str, pat: str, ip: str | None = None) -> None:
+def set_github_pat(actor: Viewer, username: str, pat: str, ip: str | None = None) -> None:
     """Notes that there is one and forgets what it is: nothing here ever used it."""
-    who = rules.require_self_or_admin(actor, username)
+    who = require_self_or_admin(actor, username)
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
         user.has_github_pat = bool(pat)
         user.save(update_fields=["has_github_pat"])
-        _audit(who.username, "GitHub token noted" if pat else "GitHub token cleared", username, ip)
+        audit.record(who.username, "GitHub token noted" if pat else "GitHub token cleared", username, ip)
 
 
-def merge_extension(actor: Actor, username: str, extension: dict[str, Any], ip: str | None = None) -> None:
+def merge_extension(actor: Viewer, username: str, extension: dict[str, Any], ip: str | None = None) -> None:
     """What clients keep with a user. ``virtualCluster`` in it is a grant, so only an admin may change it."""
-    who = rules.require_self_or_admin(actor, username)
+    who = require_self_or_admin(actor, username)
     vcs = _vcs_in(extension)
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
@@ -193,7 +195,7 @@ def merge_extension(actor: Actor, username: str, extension: dict[str, Any], ip: 
         for name, value in _merged(user.extension, extension).items():
             setattr(user, name, value)
         user.save(update_fields=["extension", "has_github_pat"])
-        _audit(who.username, "extension changed", username, ip, {"keys": sorted(extension)[:50]})
+        audit.record(who.username, "extension changed", username, ip, {"keys": sorted(extension)[:50]})
 
 
 def _change_admin(who: str, user: User, admin: bool, ip: str | None) -> None:
@@ -203,20 +205,13 @@ def _change_admin(who: str, user: User, admin: bool, ip: str | None) -> None:
         rules.require_another_admin(user.username)
     user.is_admin = admin
     user.save(update_fields=["is_admin"])
-    _audit(who, "made admin" if admin else "admin removed", user.username, ip)
+    audit.record(who, "made admin" if admin else "admin removed", user.username, ip)
 
 
 def _change_email(who: str, user: User, email: str, ip: str | None) -> None:
     user.email = email
     user.save(update_fields=["email"])
-    _audit(who, "email changed", user.username, ip)
-
-
-def _change_password(who: str, user: User, hashed: str, ip: str | None) -> None:
-    user.password = hashed
-    user.save(update_fields=["password"])
-    revoked = tokens.revoke_all(user)
-    _audit(who, "password changed", user.username, ip, {"tokensRevoked": revoked})
+    audit.record(who, "email changed", user.username, ip)
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
@@ -238,7 +233,3 @@ def _vcs_in(extension: dict[str, Any]) -> list[str] | None:
     if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
         raise BadRequest('"virtualCluster" must be an array of names')
     return found
-
-
-def _audit(who: str, action: str, username: str, ip: str | None, data: dict[str, Any] | None = None) -> None:
-    AuditEvent.objects.create(actor=who, action=action, object=username, ip=ip, data=data or {})

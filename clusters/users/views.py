@@ -16,6 +16,8 @@ from clusters.users import pages, services
 from clusters.users.csv_import import TEMPLATE, ImportResult
 from clusters.users.pages import Edited, UserForm, UserQuery, user_url
 from clusters.users.queries import vc_names
+from clusters.vcs.rules import DEFAULT
+from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import signed_in
 from portal.core import sealed, words
@@ -71,7 +73,7 @@ def user(request: HttpRequest, username: str) -> HttpResponseBase:
 def delete(request: HttpRequest, username: str) -> HttpResponseBase:
     admin = require_admin(request)
     if request.method == "POST":
-        services.delete_user(admin, username, ip=_ip(request))
+        services.delete_user(admin, username, ip=ip_of(request))
         messages.success(request, f"The user {username} was deleted.")
         return redirect("/users")
     return ask(request, user_url(username), nav="users", **_delete_question(pages.edited(username)))
@@ -88,7 +90,7 @@ def _add(request: HttpRequest, admin: User) -> HttpResponse:
             admin=form.admin,
             vcs=form.vcs,
             email=form.email,
-            ip=_ip(request),
+            ip=ip_of(request),
         )
     except LongshoreError as error:
         return _list_page(request, admin, error.status, form=_with_error(form, error.message))
@@ -99,7 +101,7 @@ def _add(request: HttpRequest, admin: User) -> HttpResponse:
 def _check_import(request: HttpRequest, admin: User) -> HttpResponse:
     try:
         name, text = _file(request)
-        result = services.import_csv(admin, text, dry_run=True, ip=_ip(request))
+        result = services.import_csv(admin, text, dry_run=True, ip=ip_of(request))
     except LongshoreError as error:
         return _list_page(request, admin, error.status, import_error=error.message)
     kept = "" if result.problems else sealed.seal(text, _purpose(admin))
@@ -109,7 +111,7 @@ def _check_import(request: HttpRequest, admin: User) -> HttpResponse:
 def _import(request: HttpRequest, admin: User) -> HttpResponse:
     try:
         text = sealed.unseal(request.POST.get("sealed", ""), _purpose(admin), _SECONDS_TO_IMPORT)
-        result: ImportResult = services.import_csv(admin, text, dry_run=False, ip=_ip(request))
+        result: ImportResult = services.import_csv(admin, text, dry_run=False, ip=ip_of(request))
     except LongshoreError as error:
         return _list_page(request, admin, error.status, import_error=error.message)
     if not result.written:  # it was fine when it was checked, and something changed since
@@ -149,10 +151,10 @@ def _typed(request: HttpRequest, username: str, *, is_self: bool) -> UserForm:
 
 
 def _save(request: HttpRequest, admin: User, shown: Edited, form: UserForm) -> None:
-    name, ip = form.username, _ip(request)
+    name, ip = form.username, ip_of(request)
     password = request.POST.get("password", "") if name != admin.username else ""
     services.update_user(admin, name, password=password or None, admin=form.admin, email=form.email, ip=ip)
-    if request.POST.get("with_vcs") and not form.admin and set(form.vcs) | {"default"} != set(shown.row.vcs):
+    if request.POST.get("with_vcs") and not form.admin and {*form.vcs, DEFAULT} != set(shown.row.vcs):
         services.set_grants(admin, name, form.vcs, ip=ip)
     services.set_active(admin, name, form.active, ip=ip)
 
@@ -201,7 +203,3 @@ def _with_error(form: UserForm, error: str) -> UserForm:
 
 def _purpose(admin: User) -> str:
     return f"import of users by {admin.pk}"
-
-
-def _ip(request: HttpRequest) -> str | None:
-    return request.META.get("REMOTE_ADDR") or None

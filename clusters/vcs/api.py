@@ -15,8 +15,9 @@ from rest_framework.response import Response
 from clusters.nodes.shapes import Resources
 from clusters.vcs import services as vc_services
 from clusters.vcs.queries import Amount, VcView, load_vcs
+from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
-from portal.accounts.viewer import may_read_jobs
+from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import NoVirtualCluster
 from portal.web.api.openapi import Message, errors
 from portal.web.api.v1 import V1View, fields, number_of, plain, refuse_others, text_of, wrong
@@ -88,14 +89,14 @@ class OneVirtualCluster(V1View):
         vc_services.require_name(vc)
         user = require_user(request)
         capacity, most, more = _new(fields(request))
-        _, created = vc_services.create_or_resize_vc(user, vc, capacity, most, **more, ip=_ip(request))
+        _, created = vc_services.create_or_resize_vc(user, vc, capacity, most, **more, ip=ip_of(request))
         did = "create" if created else "update"
         return _done(f"{did} vc: {vc} to capacity: {plain(capacity)} successfully")
 
     @extend_schema(summary="Delete a virtual cluster without jobs", responses={201: Message, **errors(400)})
     def delete(self, request: Request, vc: str) -> Response:
         vc_services.require_name(vc)
-        vc_services.delete_vc(require_user(request), vc, ip=_ip(request))
+        vc_services.delete_vc(require_user(request), vc, ip=ip_of(request))
         return _done(f"Remove vc: {vc} successfully")
 
 
@@ -109,7 +110,7 @@ class VirtualClusterStatus(V1View):
         vc_services.require_name(vc)
         user = require_user(request)
         status = _status(fields(request))
-        vc_services.set_vc_status(user, vc, status, ip=_ip(request))
+        vc_services.set_vc_status(user, vc, status, ip=ip_of(request))
         return _done(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
 
 
@@ -170,9 +171,5 @@ def _done(message: str) -> Response:
 
 
 def _require_reader(request: Request) -> None:
-    if not may_read_jobs(request.user):
+    if not may_read_jobs(viewer_of(request)):
         require_user(request)
-
-
-def _ip(request: Request) -> str | None:
-    return request.META.get("REMOTE_ADDR") or None

@@ -10,15 +10,17 @@ from typing import Any
 from django.db.models import Count
 
 from clusters.models import Node, VcGrant
-from clusters.vcs.queries import DEFAULT, VcView, load_vcs
+from clusters.vcs import rules
+from clusters.vcs.queries import VcView, load_vcs
+from clusters.vcs.rules import DEFAULT, part_of
 from portal.accounts.viewer import Viewer
 from portal.core import words
 from portal.core.errors import NoVirtualCluster
 from portal.core.signals import about_jobs
 
 MOST_PEOPLE = 60
-_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?")
+_FIELDS = {"capacity": "capacity", "max_capacity": "maximum"}
 _STATES = {"RUNNING": "active", "STOPPED": "STOPPED", "DRAINING": "draining"}
 
 
@@ -89,7 +91,7 @@ class VcLine:
         return f"{view.name}: {self.used:g} % used, {view.capacity:g} % guaranteed, at most {view.max_capacity:g} %"
 
     def _cell(self, percent: float) -> tuple[str, str]:
-        return (f"{gpus_of(percent, self.gpus):,}", f"{percent:g} %") if self.gpus else (f"{percent:g} %", "")
+        return (f"{part_of(self.gpus, percent):,}", f"{percent:g} %") if self.gpus else (f"{percent:g} %", "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +120,7 @@ def page(viewer: Viewer, **more: Any) -> dict[str, Any]:
         "lines": lines,
         "gpus": gpus,
         "out": out,
-        "is_admin": bool(getattr(viewer, "is_admin", False)),
+        "is_admin": viewer.is_admin,
         "has_above": any(line.above for line in lines),
         "default": lines[0],
         "add": VcForm(),
@@ -140,7 +142,7 @@ def one_line(lines: list[VcLine], name: str) -> VcLine:
 
 def panel(line: VcLine, viewer: Viewer, form: VcForm | None = None) -> dict[str, Any]:
     """What stands below the list when one of them is open. Who may use it is for admins."""
-    is_admin = bool(getattr(viewer, "is_admin", False))
+    is_admin = viewer.is_admin
     now = about_jobs().users_of(line.name)
     running = sorted(
         (use for use in now.items() if use[1].running), key=lambda use: (-use[1].gpus, -use[1].running, use[0])
@@ -168,35 +170,36 @@ def checked(form: VcForm, lines: list[VcLine]) -> VcForm:
     before = next((line for line in lines if line.name == form.name), None)
     default = lines[0]
     capacity, most = form.numbers
-    room = default.view.capacity + (before.view.capacity if before else 0)
-    if capacity > room:
+    if not rules.fits(capacity, rules.room_for(form.name, capacities_of(lines))):
         return replace(form, errors={"capacity": f"default has only {default.view.capacity:g} % to give."})
     if before and (before.view.capacity, before.view.max_capacity) == (capacity, most):
         return replace(form, effect=("Nothing changes: these are the numbers it has now.",), checked=True)
     said = _new(form.name, default.gpus, capacity, most) if before is None else _changes(before, capacity, most)
-    said += [default_says(default.view.capacity, round(room - capacity, 4)), "No running job is touched."]
+    said += [default_says(lines, form.name, capacity), "No running job is touched."]
     return replace(form, effect=tuple(said), checked=True)
 
 
-def default_says(now: float, then: float) -> str:
+def capacities_of(lines: list[VcLine]) -> dict[str, float]:
+    return {line.name: line.view.capacity for line in lines}
+
+
+def default_says(lines: list[VcLine], name: str, capacity: float) -> str:
+    """What becomes of ``default`` when the virtual cluster ``name`` gets ``capacity`` percent (0: it is deleted)."""
+    now, then = lines[0].view.capacity, rules.rest_after(name, capacity, capacities_of(lines))
     if now == then:
         return f"default keeps its {now:g} %."
     return f"default {'shrinks' if then < now else 'grows'} from {now:g} % to {then:g} %."
 
 
-def gpus_of(percent: float, gpus: int) -> int:
-    return int(round(gpus * percent / 100, 4))
-
-
 def _errors(form: VcForm) -> dict[str, str]:
     errors = {}
-    if not _NAME.fullmatch(form.name):
+    if not rules.is_name(form.name):
         errors["name"] = "Use letters, digits and underscores, 64 at most."
     for name, value in (("capacity", form.capacity), ("maximum", form.maximum or "0")):
-        if not _PERCENT.fullmatch(value) or float(value) > 100:
+        if not _PERCENT.fullmatch(value):
             errors[name] = "Give a number from 0 to 100."
-    if not errors and form.maximum and float(form.maximum) < float(form.capacity):
-        errors["maximum"] = "It may not be less than what is guaranteed."
+    if not errors and (mistake := rules.find_mistake(*form.numbers)):
+        errors[_FIELDS[mistake.field]] = mistake.sentence
     return errors
 
 
@@ -214,11 +217,11 @@ def _changes(before: VcLine, capacity: float, most: float) -> list[str]:
 
 
 def _share(percent: float, gpus: int) -> str:
-    return f"{percent:g} % ({words.count(gpus_of(percent, gpus), 'GPU')})" if gpus else f"{percent:g} %"
+    return f"{percent:g} % ({words.count(part_of(gpus, percent), 'GPU')})" if gpus else f"{percent:g} %"
 
 
 def _change(now: float, then: float, gpus: int) -> str:
-    of_gpus = f", {gpus_of(now, gpus):,} → {words.count(gpus_of(then, gpus), 'GPU')}" if gpus else ""
+    of_gpus = f", {part_of(gpus, now):,} → {words.count(part_of(gpus, then), 'GPU')}" if gpus else ""
     return f"{now:g} % → {then:g} %{of_gpus}"
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from clusters.models import Allocation, Node, VirtualCluster
+from clusters.vcs.rules import DEFAULT, part_of, rest_of
 from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
-
-DEFAULT = "default"
 
 
 @dataclass(slots=True)
@@ -49,7 +48,7 @@ def load_vcs() -> list[VcView]:
     names, whole = _cluster()
     used, jobs = _used(), about_jobs().live("vc")
     rows = {vc.name: vc for vc in VirtualCluster.objects.exclude(name=DEFAULT).order_by("name")}
-    rest = max(0.0, round(100 - sum(vc.capacity for vc in rows.values()), 4))
+    rest = rest_of(vc.capacity for vc in rows.values())
     status = VirtualCluster.objects.filter(name=DEFAULT).values_list("status", flat=True).first()
     default = VirtualCluster(name=DEFAULT, capacity=rest, max_capacity=100, status=status or "RUNNING")
     return [
@@ -75,11 +74,7 @@ def _used() -> dict[str, Amount]:
 
 
 def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...], jobs: LiveJobs) -> VcView:
-    total = Amount(_part(whole.cpus, vc), _part(whole.memory_mb, vc), _part(whole.gpus, vc))
+    total = Amount(*(part_of(each, vc.capacity) for each in (whole.cpus, whole.memory_mb, whole.gpus)))
     percent = used.percent_of(whole)
     shares = (vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, percent)
     return VcView(*shares, nodes, jobs, vc.profile, vc.rdma)
-
-
-def _part(whole: int, vc: VirtualCluster) -> int:
-    return int(round(whole * vc.capacity / 100, 4))

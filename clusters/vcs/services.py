@@ -5,42 +5,38 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from django.db import connection, transaction
-from django.db.models import Sum
+from django.db import transaction
 
 from clusters.models import Group, VirtualCluster
-from clusters.nodes.services import Actor, require_admin
-from clusters.vcs.queries import DEFAULT
+from clusters.vcs import rules
+from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
+from portal.accounts import audit
+from portal.accounts.viewer import Viewer, require_admin
+from portal.core.bulk import take_turns
 from portal.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
 from portal.core.signals import NO_JOBS, about_jobs
-from portal.models import AuditEvent
 from portal.wakes import wake
 
-ADMIN_GROUP = "admingroup"  # the group of that name is no virtual cluster
-_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
-_DIGITS = 4  # percents are added up: beyond this a difference is a rounding
 
 
 def require_name(name: str, *, write: bool = True) -> None:
     """BadRequest for what cannot be a name; Forbidden for ``default`` when it is to be changed."""
-    if not _NAME.fullmatch(name):
+    if not rules.is_name(name):
         raise BadRequest(_BAD_NAME)
-    if write and name == DEFAULT:
+    if write and not rules.is_changeable(name):
         raise Forbidden("Update operation to default vc isn't allowed")
 
 
 def available_for(name: str) -> float:
-    """Percent that a virtual cluster of this name could be given: all that no other shared one has."""
-    others = VirtualCluster.objects.exclude(name__in=(DEFAULT, name)).aggregate(sum=Sum("capacity"))["sum"] or 0
-    return max(0.0, round(100 - others, _DIGITS))
+    """The largest percentage that a virtual cluster of this name could be given now."""
+    return rules.room_for(name, dict(VirtualCluster.objects.values_list("name", "capacity")))
 
 
 def create_or_resize_vc(
-    actor: Actor,
+    actor: Viewer,
     name: str,
     capacity: float,
     max_capacity: float | None = None,
@@ -59,14 +55,15 @@ def create_or_resize_vc(
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota.
     """
     require_name(name)
-    who = require_admin(actor)
+    who = require_admin(actor).username
     most = capacity if max_capacity is None else max_capacity
-    _require_percents(capacity, most)
+    if mistake := rules.find_mistake(capacity, most):
+        raise BadRequest(f"{mistake.field}: {mistake.sentence}")
     with transaction.atomic():
-        _one_writer()
+        take_turns(VirtualCluster)
         if name == ADMIN_GROUP or Group.objects.filter(name=name, vc=None).exists():
             raise ConflictVc(f"Group name {name} already exists.")
-        if round(available_for(name) - capacity, _DIGITS) < 0:
+        if not rules.fits(capacity, available_for(name)):
             raise NoEnoughQuota
         wanted = {"capacity": capacity, "max_capacity": most, "profile": profile, "rdma": rdma}
         given = {key: value for key, value in wanted.items() if value is not None}
@@ -80,14 +77,14 @@ def create_or_resize_vc(
     return vc, created
 
 
-def delete_vc(actor: Actor, name: str, *, ip: str | None = None) -> None:
+def delete_vc(actor: Viewer, name: str, *, ip: str | None = None) -> None:
     """Also ends its grants. Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster, RemoveRunningVc."""
     require_name(name)
-    who = require_admin(actor)
+    who = require_admin(actor).username
     if name == ADMIN_GROUP:
         raise Forbidden(f"The name '{name}' is occupied by admin group.")
     with transaction.atomic():
-        _one_writer()
+        take_turns(VirtualCluster)
         vc = VirtualCluster.objects.filter(name=name).first()
         if vc is None:
             raise NoVirtualCluster(f"Can't delete a nonexistent vc {name}")
@@ -99,17 +96,17 @@ def delete_vc(actor: Actor, name: str, *, ip: str | None = None) -> None:
         _record(who, "virtual cluster deleted", name, ip, {"capacity": vc.capacity, "grants": grants})
 
 
-def set_vc_status(actor: Actor, name: str, status: str, *, ip: str | None = None) -> VirtualCluster:
+def set_vc_status(actor: Viewer, name: str, status: str, *, ip: str | None = None) -> VirtualCluster:
     """``stopped``: its waiting jobs stay waiting, what runs goes on. ``running`` reverses it.
 
     Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster.
     """
     require_name(name)
-    who = require_admin(actor)
+    who = require_admin(actor).username
     if status not in ("stopped", "running"):
         raise BadRequest('child "vcStatus" fails because ["vcStatus" must be one of [stopped, running]]')
     with transaction.atomic():
-        _one_writer()
+        take_turns(VirtualCluster)
         vc = VirtualCluster.objects.filter(name=name).first()
         if vc is None:
             raise NoVirtualCluster(f"Vc {name} not found, can't {'stop' if status == 'stopped' else 'active'}")
@@ -117,13 +114,6 @@ def set_vc_status(actor: Actor, name: str, status: str, *, ip: str | None = None
         vc.save(update_fields=["status"])
         _record(who, "virtual cluster status set", name, ip, {"from": before, "to": vc.status})
     return vc
-
-
-def _require_percents(capacity: float, most: float) -> None:
-    if not 0 <= capacity <= 100:
-        raise BadRequest("The capacity must be a number from 0 to 100.")
-    if not capacity <= most <= 100:
-        raise BadRequest("The maximum capacity must be a number from the capacity to 100.")
 
 
 def _give_default_the_rest() -> None:
@@ -136,14 +126,7 @@ def _new_default() -> dict[str, Any]:
     return {"capacity": available_for(DEFAULT), "max_capacity": 100}
 
 
-def _one_writer() -> None:
-    """What is left is a sum over rows, so writers take turns. SQLite has one writer anyway."""
-    if connection.vendor == "postgresql":
-        with connection.cursor() as cursor:
-            cursor.execute(f'LOCK TABLE "{VirtualCluster._meta.db_table}" IN SHARE ROW EXCLUSIVE MODE')
-
-
 def _record(who: str, action: str, name: str, ip: str | None, data: dict[str, Any]) -> None:
-    AuditEvent.objects.create(actor=who, action=action, object=name, ip=ip, data=data)
+    audit.record(who, action, name, ip, data)
     wake.notify("scheduler")
     wake.notify("pages")

@@ -1,4 +1,4 @@
-"""The page of virtual clusters: read by whoever reads jobs, changed by admins. Here, since it counts jobs."""
+"""The page of virtual clusters: read by whoever reads jobs, changed by admins."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from clusters.vcs import pages
+from clusters.vcs import pages, rules
 from clusters.vcs import services as vc_services
 from clusters.vcs.pages import VcForm, VcLine
-from clusters.vcs.queries import DEFAULT
+from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import reader, signed_in
+from portal.accounts.viewer import viewer_of
 from portal.core import words
 from portal.core.errors import Forbidden, LongshoreError
 from portal.web.confirm import ask, back
@@ -25,7 +26,7 @@ from portal.web.confirm import ask, back
 @require_http_methods(["GET", "HEAD", "POST"])
 def vcs(request: HttpRequest) -> HttpResponseBase:
     """POST adds one. Fields: name, capacity, maximum, action (check: only say what it would do)."""
-    page = pages.page(request.user)
+    page = pages.page(viewer_of(request))
     if request.method != "POST":
         return render(request, "clusters/vcs.html", page)
     require_admin(request)
@@ -44,7 +45,7 @@ def vcs(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 def vc(request: HttpRequest, name: str) -> HttpResponseBase:
     """POST resizes it. Fields: capacity, maximum, action (check: only say what it would do)."""
-    page = pages.page(request.user)
+    page = pages.page(viewer_of(request))
     line = pages.one_line(page["lines"], name)
     form = None
     if request.method == "POST":
@@ -55,7 +56,7 @@ def vc(request: HttpRequest, name: str) -> HttpResponseBase:
             form = _save(request, form)
             if not form.errors:
                 return redirect("/vcs")
-    context = {**page, **pages.panel(line, request.user, form)}
+    context = {**page, **pages.panel(line, viewer_of(request), form)}
     return render(request, "clusters/vcs.html", context, status=_status_of(request, form))
 
 
@@ -68,7 +69,7 @@ def status(request: HttpRequest, name: str) -> HttpResponseBase:
     _require_changeable(name)
     if request.method == "POST":
         to = request.POST.get("to", "")
-        vc_services.set_vc_status(admin, name, to, ip=_ip(request))
+        vc_services.set_vc_status(admin, name, to, ip=ip_of(request))
         done = "stopped: nothing new starts in it" if to == "stopped" else "active: its waiting jobs may start"
         messages.success(request, f"{name} is {done}.")
         return redirect(back(request, "/vcs"))
@@ -83,10 +84,10 @@ def delete(request: HttpRequest, name: str) -> HttpResponseBase:
     admin = require_admin(request)
     _require_changeable(name)
     if request.method == "POST":
-        vc_services.delete_vc(admin, name, ip=_ip(request))
+        vc_services.delete_vc(admin, name, ip=ip_of(request))
         messages.success(request, f"The virtual cluster {name} was deleted.")
         return redirect("/vcs")
-    return ask(request, "/vcs", nav="vcs", **_delete_question(_line(name), _line(DEFAULT)))
+    return ask(request, "/vcs", nav="vcs", **_delete_question(pages.vc_lines(0), name))
 
 
 def _stop_question(line: VcLine) -> dict[str, object]:
@@ -117,14 +118,15 @@ def _activate_question(line: VcLine) -> dict[str, object]:
     }
 
 
-def _delete_question(line: VcLine, default: VcLine) -> dict[str, object]:
+def _delete_question(lines: list[VcLine], name: str) -> dict[str, object]:
+    line = pages.one_line(lines, name)
     if line.view.jobs.all:
         live = words.count(line.view.jobs.all, "job waits or runs", "jobs wait or run")
         link = format_html('<a href="/jobs?vc={}">{}</a>', line.name, live)
         effect = format_html("{} in it. It can be deleted once they have ended; stop it, so that none start.", link)
         return {"title": f"{line.name} is in use", "effect": effect, "keep": "Back", "sure": False}
     people = "" if line.people == "admins only" else f" {line.people} can no longer submit to it."
-    grows = pages.default_says(default.view.capacity, round(default.view.capacity + line.view.capacity, 4))
+    grows = pages.default_says(lines, name, 0.0)
     return {
         "title": f"Delete {line.name}?",
         "effect": f"{grows}{people} Ended jobs stay in the list.",
@@ -147,7 +149,9 @@ def _save(request: HttpRequest, form: VcForm) -> VcForm:
     """The form as it is when it was saved, else with the error."""
     capacity, most = form.numbers
     try:
-        _, is_new = vc_services.create_or_resize_vc(require_admin(request), form.name, capacity, most, ip=_ip(request))
+        _, is_new = vc_services.create_or_resize_vc(
+            require_admin(request), form.name, capacity, most, ip=ip_of(request)
+        )
     except LongshoreError as error:  # somebody else was quicker, or a rule that only the service knows
         return _refuse(form, "capacity", error.message)
     did = "was added" if is_new else "was changed"
@@ -168,9 +172,5 @@ def _line(name: str) -> VcLine:
 
 
 def _require_changeable(name: str) -> None:
-    if name == DEFAULT:
+    if not rules.is_changeable(name):
         raise Forbidden("default has what the other virtual clusters leave. It cannot be changed, stopped or deleted.")
-
-
-def _ip(request: HttpRequest) -> str | None:
-    return request.META.get("REMOTE_ADDR") or None

@@ -9,10 +9,10 @@ from rest_framework.response import Response
 
 from jobs import access, queries
 from jobs.api import serializers
-from jobs.api.base import viewer
 from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import JobState
 from jobs.scheduling.explain import waiting_reason
+from portal.accounts.viewer import viewer_of
 
 _WARNING = (
     "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
@@ -41,4 +41,4 @@ def job_answer(
         base_url=f"{request.scheme}://{request.get_host()}",
         waiting_reason=waiting_reason(job) if waits else None,
     )
-    return answer if access.may_read_story(viewer(request), job.username) else serializers.without_story(answer)
+    return answer if access.may_read_story(viewer_of(request), job.username) else serializers.without_story(answer)

@@ -1,57 +1,30 @@
-"""What every job route shares: bodies, who is looking, which job, and numbers in the query."""
+"""What every job route shares: which job it is about, whether the viewer may read jobs, and values in the query."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from django.contrib.auth.models import AnonymousUser
 from drf_spectacular.types import OpenApiTypes
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Job
-from portal.accounts.auth import user_or_none
-from portal.accounts.viewer import may_read_jobs
-from portal.core.errors import BadRequest, TooLarge, Unauthorized
-from portal.models import User
-from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
+from portal.accounts.viewer import may_read_jobs, viewer_of
+from portal.core.errors import BadRequest, Unauthorized
 
 _MOST = 1_000_000_000
 # For the API's document. A config is read under any content type; comments and trailing commas are allowed in JSON.
 CONFIG = {"application/json": JobSpec, "application/x-www-form-urlencoded": JobSpec, "text/plain": OpenApiTypes.STR}
 
 
-class JobApi(APIView):
-    """Answers JSON whatever the client says it accepts, as v1 does."""
-
-    parser_classes = (JsonText, NestedForm, NoForm, UntypedText)
-
-    def perform_content_negotiation(self, request: Request, force: bool = False) -> Any:
-        return super().perform_content_negotiation(request, force=True)
-
-
-def viewer(request: Request) -> User | AnonymousUser:
-    return user_or_none(request) or AnonymousUser()
-
-
 def require_reader(request: Request) -> None:
-    if not may_read_jobs(viewer(request)):
+    if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
 
 
 def find_job(request: Request, username: str, job: str) -> Job:
     """The job of the URL, before anything else is asked, as v1 does; but no word of it to who may read nothing."""
     require_reader(request)
-    return queries.get_job(username, job, mine=getattr(viewer(request), "username", ""))
-
-
-def body(request: Request) -> Any:
-    """JSON text (a ``str``) or the values of a form. Raises TooLarge before it reads."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > MAX_BODY:
-        raise TooLarge
-    return request.data
+    return queries.get_job(username, job, mine=viewer_of(request).username)
 
 
 def is_legacy(request: Request, username: str) -> bool:

@@ -14,28 +14,29 @@ from rest_framework.response import Response
 from jobs import access, marks, queries, services
 from jobs.api import serializers, shapes
 from jobs.api.answers import created, job_answer
-from jobs.api.base import CONFIG, JobApi, body, find_job, is_legacy, viewer
+from jobs.api.base import CONFIG, find_job, is_legacy
 from jobs.config import jsonc
 from jobs.containers import ssh
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from portal.accounts.auth import require_user
-from portal.accounts.viewer import may_read_jobs
+from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from portal.web.api import etags
 from portal.web.api.openapi import Message, errors
+from portal.web.api.v1 import V1View, body
 
 _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 
 
-class JobDetail(JobApi):
+class JobDetail(V1View):
     @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
         attempt = queries.current_attempt(found)
         if found.state == JobState.WAITING:
             return Response(job_answer(request, found, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
-        whole = access.may_read_story(viewer(request), found.username)
+        whole = access.may_read_story(viewer_of(request), found.username)
         etag = etags.mark(f"{request.build_absolute_uri()} {whole}", *marks.of_job(found, attempt))
         if etags.has(request, etag):
             return etags.not_modified(etag)
@@ -43,8 +44,8 @@ class JobDetail(JobApi):
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:
-        owner = username or getattr(viewer(request), "username", "")
-        if owner and may_read_jobs(viewer(request)):
+        owner = username or viewer_of(request).username
+        if owner and may_read_jobs(viewer_of(request)):
             services.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
         user = require_user(request)
         legacy = is_legacy(request, username)
@@ -58,7 +59,7 @@ class JobDetail(JobApi):
         return Response({"message": f"deleted job {found.name} successfully"}, status=202)
 
 
-class ExecutionType(JobApi):
+class ExecutionType(V1View):
     @extend_schema(summary="START or STOP a job", request=shapes.ExecutionValue, responses={202: Message})
     def put(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
@@ -71,11 +72,11 @@ class ExecutionType(JobApi):
         return Response({"message": f"execute job {found.name} successfully"}, status=202)
 
 
-class JobConfig(JobApi):
+class JobConfig(V1View):
     @extend_schema(summary="The config as it was submitted", responses={200: {"type": "object"}})
     def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
         found = find_job(request, username, job)
-        access.require_config(viewer(request), found)
+        access.require_config(viewer_of(request), found)
         if not found.config:
             raise NoJobConfig(f"Config of job {found.name} is not found.")
         value = self.value_of(found)
@@ -88,7 +89,7 @@ class JobConfig(JobApi):
         return jsonc.parse(job.config).value
 
 
-class Release(JobApi):
+class Release(V1View):
     @extend_schema(
         summary="Let go the containers that are kept for debugging",
         request=None,
@@ -99,7 +100,7 @@ class Release(JobApi):
         return Response({"released": services.release(user, find_job(request, username, job))}, status=202)
 
 
-class JobSsh(JobApi):
+class JobSsh(V1View):
     """v1 contract, 3.9. Containers are those whose sshd answers now."""
 
     @extend_schema(
@@ -108,12 +109,12 @@ class JobSsh(JobApi):
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = find_job(request, username, job)
-        access.require_config(viewer(request), found)
+        access.require_config(viewer_of(request), found)
         answering = [login for login in ssh.logins(found, queries.current_attempt(found)) if login.answers]
         if not answering:
             raise NoJobSshInfo(f"SSH info of job {found.name} is not found.")
         base_url = f"{request.scheme}://{request.get_host()}"
-        link = ssh.key_link(found, base_url, signed=access.may_write(viewer(request), found))
+        link = ssh.key_link(found, base_url, signed=access.may_write(viewer_of(request), found))
         return Response(serializers.ssh_info(found, answering, link))
 
 

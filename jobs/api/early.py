@@ -19,14 +19,14 @@ from clusters.users import services as users
 from jobs import queries, services
 from jobs.api import exit_report, serializers
 from jobs.api.answers import job_answer
-from jobs.api.base import find_job, viewer
+from jobs.api.base import find_job
 from jobs.api.lists import AT_ONCE, json_list
 from jobs.planning.lifecycle import JobState, v1_sub_state
 from jobs.queries import JobFilter
 from portal.accounts.api import tokens as token_api
 from portal.accounts.auth import require_admin, require_user
 from portal.accounts.services import make_token
-from portal.accounts.viewer import may_read_jobs
+from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import IncorrectPassword, LongshoreError, NoJob, NoUser, Unauthorized
 from portal.web.api.answers import exception_handler
 from portal.web.api.v1 import V1View, body, fields, flag_of, text_of
@@ -90,7 +90,7 @@ class Auth(EarlyView):
 @extend_schema(exclude=True)
 class Jobs(EarlyView):
     def get(self, request: Request) -> HttpResponseBase:
-        if not may_read_jobs(viewer(request)):
+        if not may_read_jobs(viewer_of(request)):
             raise Unauthorized
         lines = _lines(_base(request))
         first = next(lines, None)
@@ -110,7 +110,7 @@ class OneJob(EarlyView):
         return Response({**item, **{name: status[name] for name in _FROM_DETAIL}})
 
     def put(self, request: Request, job: str) -> Response:
-        name = getattr(viewer(request), "username", "")
+        name = viewer_of(request).username
         if name and queries.visible_jobs().filter(username=name, name=job).exists():
             raise EarlyError(500, "DuplicateJobSubmission", "duplicate job submission")
         services.submit(require_user(request), body(request), name_from_url=job, legacy=True)

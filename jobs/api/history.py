@@ -8,14 +8,16 @@ from rest_framework.response import Response
 
 from jobs import access, queries
 from jobs.api import serializers, shapes
-from jobs.api.base import JobApi, find_job, query_number, viewer
+from jobs.api.base import find_job, query_number
 from jobs.models import Job
+from portal.accounts.viewer import viewer_of
 from portal.core.errors import NoJob
+from portal.web.api.v1 import V1View
 
 _LIMIT, _MOST = 100, 1000
 
 
-class Attempts(JobApi):
+class Attempts(V1View):
     @extend_schema(
         summary="The attempts of a job, newest first",
         parameters=[OpenApiParameter("offset", int), OpenApiParameter("limit", int)],
@@ -29,7 +31,7 @@ class Attempts(JobApi):
         return Response([serializers.attempt_item(found, attempt) for attempt in attempts])
 
 
-class OneAttempt(JobApi):
+class OneAttempt(V1View):
     @extend_schema(summary="One attempt with its tasks", responses=shapes.AttemptDetail)
     def get(self, request: Request, job: str, number: str, username: str = "") -> Response:
         found = _find(request, username, job)
@@ -41,7 +43,7 @@ class OneAttempt(JobApi):
         return Response({**serializers.attempt_item(found, attempt), "taskRoles": roles})
 
 
-class Events(JobApi):
+class Events(V1View):
     @extend_schema(
         summary="What happened to a job, oldest first; go on with after=next",
         parameters=[OpenApiParameter("after", int), OpenApiParameter("limit", int)],
@@ -59,5 +61,5 @@ class Events(JobApi):
 
 def _find(request: Request, username: str, job: str) -> Job:
     found = find_job(request, username, job)
-    access.require_story(viewer(request), found)
+    access.require_story(viewer_of(request), found)
     return found

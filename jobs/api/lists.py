@@ -18,7 +18,7 @@ from rest_framework.response import Response
 from jobs import marks, queries, services
 from jobs.api import serializers, shapes
 from jobs.api.answers import created
-from jobs.api.base import CONFIG, JobApi, body, is_legacy, query_number, query_text, require_reader
+from jobs.api.base import CONFIG, is_legacy, query_number, query_text, require_reader
 from jobs.api.detail import JobDetail
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
@@ -26,6 +26,7 @@ from portal.accounts.auth import require_user
 from portal.core.errors import BadRequest
 from portal.web.api import etags
 from portal.web.api.openapi import errors
+from portal.web.api.v1 import V1View, body
 
 AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
@@ -37,7 +38,7 @@ _PARAMETERS = [
 ]
 
 
-class JobList(JobApi):
+class JobList(V1View):
     @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=shapes.JobItems)
     def get(self, request: Request, username: str = "") -> HttpResponseBase:
         require_reader(request)

@@ -20,11 +20,13 @@ from clusters.engines.runtime import Stream
 from jobs import access
 from jobs.api import logs as log_api
 from jobs.api import serializers
-from jobs.api.base import JobApi, find_job, viewer
+from jobs.api.base import find_job
 from jobs.logs import read as logs
 from jobs.models import Job, Task
+from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, NoLog
 from portal.web.api.openapi import errors
+from portal.web.api.v1 import V1View
 
 _SHOWN = 4096  # bytes
 _LONGEST_NUMBER = 15  # digits
@@ -61,7 +63,7 @@ class ContainerLog(log_api.TaskLog):
         return _answer(_page(f"{task.label} {stream}", says, f"{_folder(task)}{quote(stream)}?start=0", log, first))
 
 
-class ContainerLogs(JobApi):
+class ContainerLogs(V1View):
     """What ``containerLog`` itself leads to."""
 
     @extend_schema(summary="The logs of a task in one attempt", responses={(200, _HTML): OpenApiTypes.STR})
@@ -77,7 +79,7 @@ class ContainerLogs(JobApi):
 
 def _readable_task(request: Request, username: str, job: str, role: str, index: int, attempt: int) -> Task:
     found: Job = find_job(request, username, job)
-    access.require_logs(viewer(request), found)
+    access.require_logs(viewer_of(request), found)
     return logs.find_task(found, role, index, attempt or None)
 
 

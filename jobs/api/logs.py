@@ -11,10 +11,12 @@ from rest_framework.request import Request
 
 from clusters.engines.runtime import Stream
 from jobs import access
-from jobs.api.base import JobApi, find_job, query_number, viewer
+from jobs.api.base import find_job, query_number
 from jobs.logs import read as logs
+from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, NoLog
 from portal.web.api.openapi import errors
+from portal.web.api.v1 import V1View
 
 _MOST = 9_999_999_999
 # What v1 clients append to containerLog; the user's output had names of its own from v0.13 on.
@@ -26,7 +28,7 @@ STREAM_NAMES = {
 }
 
 
-class TaskLog(JobApi):
+class TaskLog(V1View):
     """``attempt``: number, the newest by default. ``offset``: from that byte on; behind the end it is empty.
     ``tail``: only the last so many lines, where text behind the last newline counts as a line, 0 is nothing and more
     than there are is all. Not both. ``download=1`` asks the browser to save it.
@@ -49,7 +51,7 @@ class TaskLog(JobApi):
         self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0
     ) -> HttpResponseBase:
         found = find_job(request, username, job)
-        access.require_logs(viewer(request), found)
+        access.require_logs(viewer_of(request), found)
         if stream not in STREAM_NAMES:
             raise NoLog(f"There is no log {stream}: it is stdout or stderr.")
         attempt = attempt or query_number(request, "attempt", 0)  # containerLog has it in the path

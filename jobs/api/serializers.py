@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote
 
@@ -21,13 +20,7 @@ from jobs.containers.ssh import Login
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
 from jobs.services import CheckResult
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MILLISECOND = timedelta(milliseconds=1)
-
-
-def milliseconds(at: datetime | None) -> int | None:
-    return None if at is None else (at - _EPOCH) // _MILLISECOND
+from portal.web.api.v1 import milliseconds
 
 
 def job_path(job: Job) -> str:

@@ -10,7 +10,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import services
-from jobs.api.base import CONFIG, JobApi, body
+from jobs.api.base import CONFIG
 from jobs.api.detail import JobConfig as ConfigOfV1
 from jobs.api.lists import JobList as ListOfV1
 from jobs.config import jsonc, protocol_v2, yaml_text
@@ -20,6 +20,7 @@ from portal.accounts.auth import require_user
 from portal.core.errors import ConflictJob, InvalidProtocol
 from portal.web.api.answers import no_api
 from portal.web.api.openapi import errors
+from portal.web.api.v1 import V1View, body
 
 
 class Accepted(BaseModel):
@@ -48,7 +49,7 @@ class JobConfig(ConfigOfV1):
         return protocol_v2.of_v1(JobSpec.from_json(job.spec), job.username)
 
 
-class ProtocolProbe(JobApi):
+class ProtocolProbe(V1View):
     """The VS Code extension asks for this job's config: NoApiError tells it to submit v1 JSON, which we take."""
 
     @extend_schema(exclude=True)

@@ -26,6 +26,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from clusters.vcs.rules import DEFAULT
 from jobs.config import coerce, jsonc, v1_words
 from jobs.config import problems as spec_problems
 from portal.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
@@ -35,7 +36,6 @@ MAX_FULL_NAME = 256  # of <user>~<job>
 MAX_ROLE_TASKS = 50_000
 MAX_TASKS = 500_000  # of all roles together
 INT_MAX = 2**31 - 1  # what the v1 launcher could hold
-DEFAULT_VIRTUAL_CLUSTER = "default"
 PORT_MAX = spec_problems.PORT_MAX
 
 IsGiven = Callable[[int, int], bool]
@@ -112,7 +112,7 @@ class JobSpec(_Spec):
     gpu_type: str = Field("", strict=True, pattern=r"^\S*$", max_length=256)
     # None: not given. A null that is given is refused, as v1 did
     kill_all_on_completed_task_number: Annotated[int | None, BeforeValidator(coerce.integer)] = None
-    virtual_cluster: Text = DEFAULT_VIRTUAL_CLUSTER
+    virtual_cluster: Text = DEFAULT
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
     job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
     extras: Annotated[dict[ExtraName, JsonValue], BeforeValidator(coerce.container)] = {}
@@ -127,7 +127,7 @@ class JobSpec(_Spec):
 
     @property
     def effective_virtual_cluster(self) -> str:
-        return self.virtual_cluster or DEFAULT_VIRTUAL_CLUSTER
+        return self.virtual_cluster or DEFAULT
 
     @property
     def is_debug(self) -> bool:

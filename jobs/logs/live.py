@@ -17,12 +17,10 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, TypeVar
-
-from django.db import connections
+from typing import Any
 
 from clusters.engines.runtime import Stream
 from jobs.logs.follow import Follower, hub
@@ -30,6 +28,7 @@ from jobs.logs.lines import LogView
 from jobs.logs.places import current_place
 from jobs.logs.read import Log, open_archive
 from portal.core.errors import LongshoreError
+from portal.core.threads import in_thread
 
 BATCH_LINES = 500
 BATCH_BYTES = 64 * 1024
@@ -37,8 +36,6 @@ INTERVAL = 0.1  # seconds between two batches
 BEHIND_BYTES, BEHIND_LINES = 1 << 20, 5000  # a viewer with more than this before him skips ...
 KEPT_LINES = 500  # ... to this many before the end
 HEARTBEAT = 15.0
-
-T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -55,7 +52,7 @@ async def events(
 ) -> AsyncGenerator[str]:
     """From line ``line``, or from the line that holds byte ``offset``, on; from the first without either."""
     try:
-        archived = await _in_thread(_archived, task_id, stream)
+        archived = await in_thread(_archived, task_id, stream)
         if archived is not None:
             async for event in _send_rest(archived, _cursor(archived.view, line, offset)):
                 yield event
@@ -91,14 +88,14 @@ class _Viewer:
                 self._woken = False
                 self._changed.clear()
                 state = self._follower.state()  # before the view: what it says is in the view
-                view = await _in_thread(self._follower.view)
+                view = await in_thread(self._follower.view)
                 if cursor is None and (state.caught_up or state.ended or _reaches(view, line, offset)):
                     cursor = _cursor(view, line, offset)
                 if state.problem != self._problem:
                     self._problem = state.problem
                     yield self._out(_event("note", {"text": state.problem}))
                 sent = False
-                for event in await _in_thread(_batch, view, cursor) if cursor is not None else ():
+                for event in await in_thread(_batch, view, cursor) if cursor is not None else ():
                     sent = True
                     yield self._out(event)
                 if state.ended and not sent:
@@ -108,8 +105,8 @@ class _Viewer:
                     yield self._out(": still here\n\n")
         finally:
             self._follower.unsubscribe(self._wake)
-        archived = await _in_thread(_archived, self._follower.task_id, self._follower.stream)
-        rest = archived or Log(await _in_thread(self._follower.view), ended=True)
+        archived = await in_thread(_archived, self._follower.task_id, self._follower.stream)
+        rest = archived or Log(await in_thread(self._follower.view), ended=True)
         async for event in _send_rest(rest, cursor or _cursor(rest.view, line, offset)):
             yield event
 
@@ -138,13 +135,13 @@ class _Viewer:
 
 
 async def _send_rest(log: Log, cursor: Position) -> AsyncGenerator[str]:
-    while batch := await _in_thread(_batch, log.view, cursor):
+    while batch := await in_thread(_batch, log.view, cursor):
         for event in batch:
             yield event
         await asyncio.sleep(INTERVAL)
     if log.note:
         yield _event("note", {"text": log.note})
-    yield _event("end", {"lines": await _in_thread(log.view.line_count), "size": log.view.size})
+    yield _event("end", {"lines": await in_thread(log.view.line_count), "size": log.view.size})
 
 
 def _reaches(view: LogView, line: int | None, offset: int | None) -> bool:
@@ -195,15 +192,3 @@ def _event(kind: str, data: Any, offset: int | None = None) -> str:
 
 def _archived(task_id: int, stream: Stream) -> Log | None:
     return open_archive(current_place(task_id), stream)
-
-
-async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    """Off the event loop, and without leaving the thread a database connection of its own."""
-
-    def run() -> T:
-        try:
-            return function(*arguments)
-        finally:
-            connections.close_all()
-
-    return await asyncio.to_thread(run)

@@ -15,7 +15,7 @@ from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
 from jobs.pages.tabs import context
 from jobs.pages.versions import home_version, job_version, list_version
-from portal.accounts.viewer import may_read_jobs
+from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core import words
 from portal.core.errors import NoJob, NotFound, Unauthorized
 
@@ -29,7 +29,7 @@ class LivePage(Protocol):
 
 def open_page(request: HttpRequest) -> LivePage:
     """Raises Unauthorized, NoJob, NotFound."""
-    if not may_read_jobs(request.user):
+    if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
     kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob, "nodes": Nodes}
     kind = kinds.get(request.GET.get("page", ""))
@@ -44,7 +44,7 @@ class Home:
         self.version = home_version
 
     def parts(self) -> dict[str, str]:
-        page = home(self._request.user)
+        page = home(viewer_of(self._request))
         return {
             "home-jobs": render_to_string("jobs/_home_jobs.html", page, self._request),
             "home-cluster": render_to_string("jobs/_home_cluster.html", page, self._request),
@@ -57,7 +57,7 @@ class Jobs:
     def __init__(self, request: HttpRequest) -> None:
         self._request = _as_page(request)
         self._query = ListQuery.read(self._request.GET.dict())
-        rows, newer, _ = page_of(self._query, request.user)
+        rows, newer, _ = page_of(self._query, viewer_of(request))
         self._top = _number(request.GET.get("top"))
         self._ids = [row.id for row in rows if row.id <= self._top]
         self._is_first = self._query.sort == "newest" and not (newer or self._query.before or self._query.after)
@@ -71,7 +71,7 @@ class Jobs:
             "jobs-facets": render_to_string("jobs/_facets.html", page, self._request),
             "jobs-news": render_to_string("jobs/_news.html", page, self._request),
         }
-        for row in rows_by_id(self._ids, self._request.user):
+        for row in rows_by_id(self._ids, viewer_of(self._request)):
             line = {"row": row, "selectable": self._selectable}
             drawn[row.part] = render_to_string("jobs/_row.html", line)
         return drawn
@@ -103,7 +103,7 @@ class OneJob:
         self._request = _as_page(request)
         job = queries.get_job(self._username, self._name)
         if self._tab != "tasks":
-            access.require_story(request.user, job)
+            access.require_story(viewer_of(request), job)
 
     def version(self) -> str:
         try:
@@ -116,7 +116,7 @@ class OneJob:
             job = queries.get_job(self._username, self._name)
         except NoJob:
             return {"job-top": render_to_string("jobs/_gone.html", {"name": self._name})}
-        page = context(job, self._request.user, self._tab, self._request.GET.dict())
+        page = context(job, viewer_of(self._request), self._tab, self._request.GET.dict())
         templates: dict[str, str] = {
             "job-head": "jobs/_head.html",
             "job-top": "jobs/_top.html",

@@ -143,7 +143,6 @@ def _row(
 ) -> JobRow:
     state = shown_state(job["state"], job["execution"])
     waiting = job["state"] == "WAITING"
-    owner = viewer.is_authenticated and getattr(viewer, "username", "") == job["username"]
     return JobRow(
         id=job["id"],
         username=job["username"],
@@ -160,7 +159,7 @@ def _row(
         next_try=_next_try(job) if state == "WAITING" else None,
         is_warned=state in queries.LIVE and before is not None and before.is_warned,
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
-        may_stop=state in queries.LIVE and (owner or bool(getattr(viewer, "is_admin", False))),
+        may_stop=access.may_stop(viewer, job["username"], job["state"], job["execution"]),
     )
 
 

@@ -31,7 +31,7 @@ from jobs.scheduling.load import Loader
 from portal.accounts import expiry
 from portal.core import clock
 from portal.core.bulk import update_rows
-from portal.core.kept import Kept
+from portal.core.threads import Kept
 from portal.wakes import beats, wake
 from portal.wakes.lease import Fenced, Lease
 

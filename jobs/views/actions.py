@@ -20,6 +20,7 @@ from jobs.pages.rows import job_url, shown_state
 from jobs.planning.lifecycle import TASK_LIVE
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
+from portal.accounts.viewer import viewer_of
 from portal.core import words
 from portal.core.errors import BadRequest, NoJob
 from portal.web.confirm import ask, back
@@ -40,7 +41,7 @@ class Item:
 @require_http_methods(["GET", "POST"])
 def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = queries.get_job(username, name)
-    access.require_write(request.user, job, "execute")
+    access.require_write(viewer_of(request), job, "execute")
     if request.method == "GET":
         return _ask_stop(request, [job], request.path, bulk=False, skipped=0)
     if services.stop(require_user(request), job):
@@ -55,7 +56,7 @@ def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 def release(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = queries.get_job(username, name)
-    access.require_write(request.user, job, "execute")
+    access.require_write(viewer_of(request), job, "execute")
     if request.method == "GET":
         return ask(
             request,
@@ -95,7 +96,7 @@ def stop_many(request: HttpRequest) -> HttpResponseBase:
 @require_http_methods(["GET", "POST"])
 def delete(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = queries.get_job(username, name)
-    access.require_write(request.user, job, "remove")
+    access.require_write(viewer_of(request), job, "remove")
     if request.method == "GET":
         return _ask(request, _delete_question(job), [job], request.path, bulk=False)
     services.delete(require_user(request), job)
@@ -155,8 +156,7 @@ def _item(job: Job) -> Item:
 
 
 def _may_stop(request: HttpRequest, job: Job) -> bool:
-    is_live = job.state in queries.LIVE and job.execution == Job.Execution.START
-    return is_live and access.may_write(request.user, job)
+    return access.may_stop(viewer_of(request), job.username, job.state, job.execution)
 
 
 def _chosen(names: Sequence[str]) -> list[Job]:

@@ -13,6 +13,7 @@ from jobs.pages.rows import JobRow, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
 from jobs.pages.versions import address, job_version
 from portal.accounts.guard import reader
+from portal.accounts.viewer import viewer_of
 from portal.core.errors import NoJob
 
 
@@ -29,7 +30,7 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     if "download" not in request.GET:
         return _tab(request, username, name, "config")
     job = queries.get_job(username, name)
-    access.require_config(request.user, job)
+    access.require_config(viewer_of(request), job)
     answer = HttpResponse(job.config, content_type="application/json; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{job.name}.jsonc"'
     return answer
@@ -41,8 +42,8 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """The part of the tab that asks containers, fetched by it: the page itself waits for nobody."""
     job = queries.get_job(username, name)
-    access.require_config(request.user, job)
-    may_have_key = access.may_write(request.user, job)
+    access.require_config(viewer_of(request), job)
+    may_have_key = access.may_write(viewer_of(request), job)
     found = {
         "job": job,
         "url": job_url(username, name),
@@ -61,7 +62,7 @@ def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpRespon
         return _not_found(request, username, name)
     stream = address("job", **{**request.GET.dict(), "user": username, "name": name, "tab": tab, "v": job_version(job)})
     return render(
-        request, "jobs/detail.html", {"stream": stream, **context(job, request.user, tab, request.GET.dict())}
+        request, "jobs/detail.html", {"stream": stream, **context(job, viewer_of(request), tab, request.GET.dict())}
     )
 
 
@@ -73,4 +74,4 @@ def _not_found(request: HttpRequest, username: str, name: str) -> HttpResponse:
 def _near(request: HttpRequest, username: str, name: str) -> list[JobRow]:
     """The newest jobs of that user whose name begins alike."""
     alike = queries.list_jobs(queries.JobFilter(username=username)).filter(name__istartswith=name[:6])
-    return rows_of(list(with_gpu_type(alike)[:3]), request.user)
+    return rows_of(list(with_gpu_type(alike)[:3]), viewer_of(request))

@@ -14,6 +14,7 @@ from jobs.pages.listing import ListQuery, listing, place_named
 from jobs.pages.rows import job_url
 from jobs.pages.versions import address, home_version, list_version
 from portal.accounts.guard import reader
+from portal.accounts.viewer import viewer_of
 from portal.core.errors import NoJob
 
 
@@ -21,7 +22,7 @@ from portal.core.errors import NoJob
 @reader
 def home(request: HttpRequest) -> HttpResponse:
     stream = address("home", v=home_version())  # before the reads: what changes meanwhile is sent again
-    return render(request, "jobs/home.html", {"stream": stream, **home_page(request.user)})
+    return render(request, "jobs/home.html", {"stream": stream, **home_page(viewer_of(request))})
 
 
 @require_safe
@@ -29,7 +30,7 @@ def home(request: HttpRequest) -> HttpResponse:
 def job_list(request: HttpRequest) -> HttpResponse:
     query = ListQuery.read(request.GET.dict())
     version = list_version()
-    page = listing(query, request.user)
+    page = listing(query, viewer_of(request))
     rows = page["rows"]
     top = max((row.id for row in rows), default=0)
     kept = {"top": top, "shown": len(rows), "sel": "1" if page["selectable"] else ""}

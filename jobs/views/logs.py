@@ -20,7 +20,7 @@ from jobs.models import Job
 from jobs.pages import log as log_page
 from jobs.pages.log import SHOWN_LINES, Choice
 from jobs.views.welcome import while_welcome
-from portal.accounts.viewer import may_read_jobs
+from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import BadRequest, LongshoreError, Unauthorized
 from portal.web.error_pages import error_answer
 from portal.web.serving import seats
@@ -96,10 +96,10 @@ def _choice(request: HttpRequest, username: str, name: str) -> Choice:
 
 
 def _readable(request: HttpRequest, username: str, name: str) -> Job:
-    if not may_read_jobs(request.user):
+    if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
     job = queries.get_job(username, name)
-    access.require_logs(request.user, job)
+    access.require_logs(viewer_of(request), job)
     return job
 
 

@@ -15,11 +15,10 @@ import asyncio
 import hashlib
 import json
 import re
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
 
-from django.db import DatabaseError, close_old_connections
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
 from django.utils import timezone
 from django.views.decorators.http import require_safe
@@ -28,6 +27,7 @@ from jobs.pages.live import LivePage, open_page
 from jobs.views.welcome import while_welcome
 from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import LongshoreError
+from portal.core.threads import in_thread
 from portal.wakes.hub import hub
 from portal.web.middleware import zone_of
 from portal.web.serving import seats
@@ -37,7 +37,6 @@ HEARTBEAT = 15.0
 _THREADS = 4
 _TICKING = re.compile(r"(<time data-[^>]*>)[^<]*")  # the browser keeps these up to date by itself
 
-T = TypeVar("T")
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
 
 
@@ -45,7 +44,7 @@ _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
 async def page(request: HttpRequest) -> HttpResponseBase:
     """Query: page (home, jobs, job, nodes), v, and what the page's own address has."""
     try:
-        shown = await _in_thread(_opened, request)
+        shown = await in_thread(_opened, request, pool=_pool)
         if not request.user.is_authenticated:
             seats.take(request)
     except LongshoreError as error:
@@ -68,7 +67,7 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
         while True:
             woken.clear()
             began = loop.time()
-            seen, message = await _in_thread(_news, request, shown, seen, sent)
+            seen, message = await in_thread(_news, request, shown, seen, sent, pool=_pool)
             if message:
                 yield message
             await _pause(woken, HEARTBEAT)
@@ -109,11 +108,3 @@ async def _pause(woken: asyncio.Event, seconds: float) -> None:
         await asyncio.wait_for(woken.wait(), seconds)
     except TimeoutError:
         pass
-
-
-async def _in_thread(function: Callable[..., T], *arguments: Any) -> T:
-    def run() -> T:
-        close_old_connections()
-        return function(*arguments)
-
-    return await asyncio.get_running_loop().run_in_executor(_pool, run)

@@ -20,6 +20,7 @@ from jobs.pages.plan import WhatIf, plan_for, refused
 from jobs.pages.rows import job_url
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
+from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, InvalidConfig, LongshoreError
 
 _RECENT = 3
@@ -99,7 +100,7 @@ def _start(request: HttpRequest) -> tuple[str, str]:
     if full_name := request.GET.get("from", ""):
         username, _, name = full_name.partition("/")
         job = queries.get_job(username, name)
-        access.require_config(request.user, job)
+        access.require_config(viewer_of(request), job)
         return _renamed(request, job.config, job.name), full_name
     wanted = request.GET.get("template", "")
     sample = next((sample for sample in SAMPLES if sample.key == wanted), None)

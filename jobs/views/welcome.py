@@ -8,10 +8,10 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from django.contrib.auth import get_user
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 
+from portal.accounts.viewer import viewer_in_session, viewer_of
 from portal.core.errors import LongshoreError
 
 EVERY = 3.0  # seconds between two questions
@@ -23,7 +23,7 @@ _users: dict[str, tuple[float, Any]] = {}
 async def while_welcome(
     request: HttpRequest, may: Callable[[Any], bool], events: AsyncGenerator[str]
 ) -> AsyncIterator[str]:
-    """``may`` runs in a thread and looks at the user as he is now; an error of ours is a no."""
+    """``may`` runs in a thread and looks at the user as they are now; an error of ours means no."""
     loop = asyncio.get_running_loop()
     due, step = loop.time() + EVERY, _next(events)
     try:
@@ -56,7 +56,7 @@ def _is_welcome(request: HttpRequest, may: Callable[[Any], bool]) -> bool:
     close_old_connections()
     try:
         user = _user_now(request)
-        return _standing(user) == _standing(request.user) and may(user)
+        return _standing(user) == _standing(viewer_of(request)) and may(user)
     except DatabaseError:
         return True
     except LongshoreError:
@@ -65,19 +65,19 @@ def _is_welcome(request: HttpRequest, may: Callable[[Any], bool]) -> bool:
 
 def _standing(user: Any) -> tuple[Any, ...]:
     """What a stream shows depends on it: one that changed ends the stream, and the browser opens another."""
-    return user.pk, getattr(user, "is_admin", False)
+    return user.pk, user.is_admin
 
 
 def _user_now(request: HttpRequest) -> Any:
     key = request.session.session_key
     if key is None:
-        return request.user  # a guest stays one
+        return viewer_of(request)  # a guest stays one
     at, user = _users.get(key, (0.0, None))
     if time.monotonic() - at > _KNOWN or user is None:
         if len(_users) > 10_000:
             _users.clear()
         asked = HttpRequest()
         asked.session = type(request.session)(key)
-        user = get_user(asked)
+        user = viewer_in_session(asked)
         _users[key] = time.monotonic(), user
     return user

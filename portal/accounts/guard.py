@@ -10,7 +10,7 @@ from urllib.parse import quote
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect
 
-from portal.accounts.viewer import may_read_jobs
+from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import Unauthorized
 
 P = ParamSpec("P")
@@ -22,7 +22,7 @@ def reader(view: View[P]) -> View[P]:
 
     @wraps(view)
     def guarded(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
-        if not may_read_jobs(request.user):
+        if not may_read_jobs(viewer_of(request)):
             return sign_in(request)
         try:
             return view(request, *args, **kwargs)

@@ -6,16 +6,15 @@ from typing import Any
 
 from axes.handlers.proxy import AxesProxyHandler
 from django.contrib.auth import authenticate
-from django.contrib.auth.password_validation import validate_password
-from django.core.exceptions import ValidationError
+from django.contrib.auth.hashers import make_password
 from django.db import transaction
 from django.http import HttpRequest
 from django.utils import timezone
 
-from portal.accounts import guessing, tokens
+from portal.accounts import audit, guessing, passwords, tokens
 from portal.accounts.keys import read_public_key
 from portal.core.errors import BadRequest, IncorrectPassword, LockedOut, NoUser
-from portal.models import USERNAME, ApiToken, AuditEvent, User, UserKey
+from portal.models import USERNAME, ApiToken, User, UserKey
 
 LONGEST_TOKEN_NAME = 100
 MOST_TOKEN_DAYS = 365
@@ -27,7 +26,7 @@ def check_password(request: HttpRequest, username: str, password: str) -> User:
     if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # nothing a database should ever be asked for
         raise NoUser("There is no user of this name.")
     credentials = {"username": username, "password": password}
-    address = request.META.get("REMOTE_ADDR")
+    address = audit.ip_of(request)
     if not AxesProxyHandler.is_allowed(request, credentials):
         raise LockedOut
     if guessing.is_too_much(username, address, timezone.now()):
@@ -35,7 +34,7 @@ def check_password(request: HttpRequest, username: str, password: str) -> User:
     user = authenticate(request, **credentials)
     if isinstance(user, User):
         return user
-    audit(request, guessing.FAILED, actor=username)
+    audit.record(username, guessing.FAILED, ip=address)
     if not AxesProxyHandler.is_allowed(request, credentials):
         raise LockedOut
     if not User.objects.filter(username=username, is_active=True).exists():
@@ -46,22 +45,17 @@ def check_password(request: HttpRequest, username: str, password: str) -> User:
 def make_token(request: HttpRequest, username: str, password: str, seconds: int) -> tuple[User, str]:
     user = check_password(request, username, password)
     token = tokens.issue(user, seconds)
-    audit(request, "token made", actor=user.username, data={"seconds": seconds})
+    audit.record(user.username, "token made", ip=audit.ip_of(request), data={"seconds": seconds})
     return user, token
 
 
 def change_password(request: HttpRequest, user: User, old: str, new: str) -> None:
     """Ends every token and, since sessions carry a hash of the password, every other session."""
     check_password(request, user.username, old)
-    try:
-        validate_password(new, user)
-    except ValidationError as error:
-        raise BadRequest(" ".join(error.messages)) from error
+    passwords.check(new, user)
+    hashed = make_password(new)
     with transaction.atomic():
-        user.set_password(new)
-        user.save(update_fields=["password"])
-        revoked = tokens.revoke_all(user)
-        audit(request, "password changed", actor=user.username, data={"tokensRevoked": revoked})
+        passwords.replace(user, hashed, by=user.username, ip=audit.ip_of(request))
 
 
 def list_tokens(user: User) -> list[ApiToken]:
@@ -79,7 +73,7 @@ def create_token(user: User, name: str, days: int, request: HttpRequest | None =
         raise BadRequest(f"A token lives 1 to {MOST_TOKEN_DAYS} days.")
     with transaction.atomic():
         token = tokens.issue(user, days * 86_400, name)
-        audit(request, "token made", actor=user.username, target=user.username, data={"name": name, "days": days})
+        _record(request, user, "token made", {"name": name, "days": days})
     return token
 
 
@@ -90,7 +84,7 @@ def revoke_token(user: User, token_id: int, request: HttpRequest | None = None) 
         if not mine.update(revoked_at=timezone.now()):
             return False
         name = ApiToken.objects.values_list("name", flat=True).get(pk=token_id)
-        audit(request, "token revoked", actor=user.username, target=user.username, data={"name": name})
+        _record(request, user, "token revoked", {"name": name})
     return True
 
 
@@ -106,7 +100,7 @@ def add_key(user: User, text: str, request: HttpRequest | None = None) -> UserKe
         if mine.count() >= MOST_KEYS:
             raise BadRequest(f"Nobody has more than {MOST_KEYS} keys. Remove one first.")
         made = UserKey.objects.create(user=user, name=key.comment, text=key.line, fingerprint=key.fingerprint)
-        audit(request, "key added", actor=user.username, target=user.username, data={"fingerprint": key.fingerprint})
+        _record(request, user, "key added", {"fingerprint": key.fingerprint})
     return made
 
 
@@ -117,13 +111,10 @@ def remove_key(user: User, key_id: int, request: HttpRequest | None = None) -> b
         if key is None:
             return False
         key.delete()
-        audit(request, "key removed", actor=user.username, target=user.username, data={"fingerprint": key.fingerprint})
+        _record(request, user, "key removed", {"fingerprint": key.fingerprint})
     return True
 
 
-def audit(
-    request: HttpRequest | None, action: str, *, actor: str, target: str = "", data: dict[str, Any] | None = None
-) -> None:
-    """One line of the account ledger. Never put a password or a token in ``data``."""
-    address = request.META.get("REMOTE_ADDR") if request is not None else None
-    AuditEvent.objects.create(actor=actor, action=action, object=target, ip=address or None, data=data or {})
+def _record(request: HttpRequest | None, user: User, action: str, data: dict[str, Any]) -> None:
+    """What a user does with their own account."""
+    audit.record(user.username, action, user.username, audit.ip_of(request), data)

@@ -1,6 +1,7 @@
-"""Many rows written by one prepared statement each: what a pass of the scheduler needs to write hundreds of them.
+"""What querysets cannot do: write many rows by one prepared statement, and let writers of a table take turns.
 
-Signals are left out; the querysets' own ways take ten times as long (SQLite takes but 999 values in one statement).
+A pass of the scheduler writes hundreds of rows. Querysets take ten times as long for them (SQLite takes no more than
+999 values in one statement). Django's signals are not sent.
 """
 
 from __future__ import annotations
@@ -49,6 +50,17 @@ def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str],
     with connection.cursor() as cursor:
         cursor.executemany(f"UPDATE {table} SET {sets} WHERE {conditions}", values)  # noqa: S608 - our own names
         return int(cursor.rowcount)
+
+
+def take_turns(model: type[Model]) -> None:
+    """Inside a transaction: until it ends nobody else writes to the table of ``model``, and another one that calls this
+    waits here. For rules over all rows, such as a sum, which no constraint can state. SQLite has one
+    writer at a time anyway."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    if connection.vendor == "postgresql":
+        with connection.cursor() as cursor:
+            table = connection.ops.quote_name(model._meta.db_table)
+            cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
 
 
 def _prepare(field: Any, connection: BaseDatabaseWrapper) -> Callable[[Any], Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 
-from portal.core.kept import Kept
+from portal.core.threads import Kept
 from portal.wakes.wake import Listener
 
 POLL = 5.0  # seconds after which streams look by themselves, should a wake-up be lost

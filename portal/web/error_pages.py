@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 
@@ -42,5 +41,5 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 def _as_guest(request: HttpRequest) -> None:
     """The page must not ask the database, which may be what has just failed, who reads it and what they are told."""
-    request.user = AnonymousUser()
+    vars(request).pop("user", None)
     vars(request).pop("_messages", None)

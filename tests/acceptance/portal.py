@@ -105,16 +105,7 @@ class Portal:
         return not left
 
     def processes(self) -> dict[int, str]:
-        """Command line by process id, zombies left out."""
-        mark = f"LONGSHORE_HOME={self.home}\0".encode()
-        found = {}
-        for folder in Path("/proc").iterdir():
-            try:
-                if folder.name.isdigit() and mark in (folder / "environ").read_bytes():
-                    found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
-            except (OSError, UnicodeDecodeError):
-                continue
-        return {pid: line for pid, line in found.items() if line}
+        return processes_of(self.home)
 
     def running(self, who: str) -> list[int]:
         """``web``, ``scheduler`` or ``workers``: the first process and its children."""
@@ -295,6 +286,19 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def processes_of(home: Path) -> dict[int, str]:
+    """The command lines of a portal's processes by process id, zombies left out."""
+    mark = f"LONGSHORE_HOME={home}\0".encode()
+    found = {}
+    for folder in Path("/proc").iterdir():
+        try:
+            if folder.name.isdigit() and mark in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
+        except (OSError, UnicodeDecodeError):
+            continue
+    return {pid: line for pid, line in found.items() if line}
 
 
 def _has_sample(portal: Portal, node: BedNode) -> bool:

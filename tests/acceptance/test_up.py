@@ -17,6 +17,7 @@ from urllib.error import URLError
 
 import pytest
 
+from tests.acceptance.portal import free_port, processes_of
 from tests.helpers import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -68,16 +69,7 @@ class Portal:
         assert self.process.poll() is None, self.text()
 
     def processes(self) -> dict[int, str]:
-        """Command line by process id, zombies left out."""
-        mark = f"LONGSHORE_HOME={self.home}\0".encode()
-        found = {}
-        for folder in Path("/proc").iterdir():
-            try:
-                if folder.name.isdigit() and mark in (folder / "environ").read_bytes():
-                    found[int(folder.name)] = (folder / "cmdline").read_text().replace("\0", " ")
-            except (OSError, UnicodeDecodeError):
-                continue
-        return {pid: line for pid, line in found.items() if line}
+        return processes_of(self.home)
 
     def running(self, what: str) -> list[int]:
         return sorted(pid for pid, line in self.processes().items() if what in line)
@@ -90,12 +82,6 @@ class Portal:
                 except ProcessLookupError:
                     pass
         self.process.wait(10)
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @pytest.fixture(scope="module")

@@ -11,13 +11,12 @@ import pytest
 from django.core.asgi import get_asgi_application
 from rest_framework.test import APIClient
 
-from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
-from tests.cluster import Clock, Cluster
+from tests.cluster import Cluster
 from tests.http import Client
-from tests.logs import Viewer
+from tests.logs import Viewer, cluster_with_logs, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -26,17 +25,10 @@ Browse = Callable[[User | None], Client]
 LOG = "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/"
 
 
-@pytest.fixture(autouse=True)
-def home(settings: Any, tmp_path: Path) -> Iterator[None]:
-    settings.HOME = tmp_path
-    yield
-    hub.close()
-
-
 @pytest.fixture
-def cluster(alice: User) -> Iterator[Cluster]:
-    yield Cluster(alice, Clock())
-    engines.use(None)
+def cluster(alice: User, settings: Any, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster_with_logs(alice, settings, tmp_path) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -47,10 +39,6 @@ def job(cluster: Cluster) -> Job:
     cluster.settle()
     write(cluster, job, b"".join(b"line %d\n" % n for n in range(1, 11)))
     return job
-
-
-def write(cluster: Cluster, job: Job, data: bytes) -> None:
-    cluster.engines["n1"].print(cluster.task(job).container_name, data)
 
 
 def end(cluster: Cluster, job: Job) -> None:

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
-from clusters.engines import schemes as engines
-from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
-from tests.cluster import Clock, Cluster
+from tests.cluster import Cluster
+from tests.logs import cluster_with_logs, write
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -23,17 +22,10 @@ LOG = "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/1/"
 NAMES = ["stdout", "stderr", "user.pai.stdout", "user.pai.stderr"]
 
 
-@pytest.fixture(autouse=True)
-def home(settings: Any, tmp_path: Path) -> Iterator[None]:
-    settings.HOME = tmp_path
-    yield
-    hub.close()
-    engines.use(None)
-
-
 @pytest.fixture
-def cluster(alice: User) -> Cluster:
-    return Cluster(alice, Clock())
+def cluster(alice: User, settings: Any, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster_with_logs(alice, settings, tmp_path) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -76,10 +68,6 @@ def page(client: APIClient, url: str) -> Portal:
     answer = client.get(url)
     assert (answer.status_code, answer["Content-Type"]) == (200, "text/html; charset=utf-8")
     return Portal(b"".join(answer.streaming_content).decode())
-
-
-def write(cluster: Cluster, job: Job, data: bytes) -> None:
-    cluster.engines["n1"].print(cluster.task(job).container_name, data)
 
 
 def test_it_shows_the_last_4096_bytes_and_leads_to_all_of_it(api: Api, alice: User, cluster: Cluster, job: Job) -> None:

@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 from django.conf import settings
-from django.contrib.auth.models import AnonymousUser
 from django.db import connection, connections
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -28,6 +27,7 @@ from clusters.nodes import gpus, probe, services, survey, trial
 from clusters.nodes import keys as node_keys
 from clusters.nodes.serializers import Tls
 from jobs.models import Event
+from portal.accounts.viewer import Guest
 from portal.core.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
 from portal.core.signals import first_start
 from portal.models import AuditEvent, User
@@ -113,7 +113,7 @@ def test_it_uses_and_never_removes_the_certificates_of_docker_cert_path(
 
 
 def test_it_asks_for_the_right_before_anything_else(alice: User, engine: FakeRuntime) -> None:
-    for actor, error in ((AnonymousUser(), Unauthorized), (alice, Forbidden)):
+    for actor, error in ((Guest(), Unauthorized), (alice, Forbidden)):
         for write in (services.register_node,):
             with pytest.raises(error):
                 write(actor, {})

@@ -6,7 +6,6 @@ import threading
 from typing import Any
 
 import pytest
-from django.contrib.auth.models import AnonymousUser
 from django.db import connection
 from django.test import Client
 
@@ -14,13 +13,14 @@ from clusters.models import VcGrant, VirtualCluster
 from clusters.users import services as users
 from clusters.users.queries import load_user
 from portal.accounts import services, tokens
+from portal.accounts.viewer import Guest
 from portal.core import errors
 from portal.models import ApiToken, AuditEvent, User
 from tests.conftest import PASSWORD
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
-GUEST = AnonymousUser()
+GUEST = Guest()
 
 
 @pytest.fixture

@@ -9,29 +9,20 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from clusters.engines import schemes as engines
-from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
-from tests.cluster import Clock, Cluster
+from tests.cluster import Cluster
 from tests.helpers import until
+from tests.logs import cluster_with_logs, write
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
 URL = "/jobs/alice/hello/logs"
 
 
-@pytest.fixture(autouse=True)
-def home(settings: Any, tmp_path: Path) -> Iterator[None]:
-    settings.HOME = tmp_path
-    hub.close()  # the last test's page may have asked once more: its task had the number of this one's
-    yield
-    hub.close()
-
-
 @pytest.fixture
-def cluster(alice: User) -> Iterator[Cluster]:
-    yield Cluster(alice, Clock())
-    engines.use(None)
+def cluster(alice: User, settings: Any, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster_with_logs(alice, settings, tmp_path) as cluster:
+        yield cluster
 
 
 @pytest.fixture
@@ -42,10 +33,6 @@ def job(cluster: Cluster) -> Job:
     cluster.settle()
     write(cluster, job, "".join(f"line {n} of the log\n" for n in range(1, 2001)))
     return job
-
-
-def write(cluster: Cluster, job: Job, text: str) -> None:
-    cluster.engines["n1"].print(cluster.task(job).container_name, text.encode())
 
 
 def at_end(page: Page) -> bool:

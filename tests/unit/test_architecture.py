@@ -72,6 +72,7 @@ PURE = (
     "clusters/engines/docker/status.py",
     "clusters/engines/image_names.py",
     "clusters/engines/runtime.py",
+    "clusters/vcs/rules.py",
     "jobs/containers/bootstrap.py",
     "jobs/containers/environment.py",
     "jobs/containers/launch.py",

@@ -7,7 +7,6 @@ import json
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -39,10 +38,10 @@ from clusters.engines.runtime import (
     LogChunk,
     Phase,
     RuntimeFault,
-    resumed,
 )
 from clusters.engines.runtime import FaultReason as R
 from clusters.engines.sample_image import is_static
+from tests.contract_runtime import resumed
 
 # --- faults ---
 
@@ -309,24 +308,6 @@ def test_a_log_without_its_mark_has_lost_its_head(marked: bool, cut: int) -> Non
     assert b"".join(chunk.data for chunk in chunks) == b"a\nb\n"
     assert [chunk.beheaded for chunk in chunks] == [not marked] + [False] * (len(chunks) - 1)
     assert len(asked) == (0 if marked else 1)
-
-
-def test_a_reader_resumes_twice() -> None:
-    log = [LogChunk("1", b"aaaa"), LogChunk("2", b"bb"), LogChunk("3", b"cc")]
-    (first, *_) = resumed(iter([LogChunk("1", b"aaaabbcc")]), "1", 5)
-    assert first == LogChunk("1", b"bcc")
-    assert list(resumed(iter(log), "1", 5 + len(first.data))) == []
-
-
-def test_nothing_is_dropped_when_the_place_was_rotated_away() -> None:
-    assert list(resumed(iter([LogChunk("5", b"new")]), "1", 2)) == [LogChunk("5", b"new")]
-
-
-def test_an_empty_log_resumes_empty() -> None:
-    def nothing() -> Iterator[LogChunk]:
-        yield from ()
-
-    assert list(resumed(nothing(), "1", 2)) == []
 
 
 @pytest.mark.parametrize(

@@ -9,14 +9,14 @@ from itertools import count
 import pytest
 from django.db import OperationalError
 
-from portal.core import kept
-from portal.core.kept import Kept
+from portal.core import threads
+from portal.core.threads import Kept
 from tests.helpers import until
 
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_FIRST_PAUSE", 0.001)
+    monkeypatch.setattr(threads, "_FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture

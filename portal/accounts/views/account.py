@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal.accounts import services
+from portal.accounts import audit, services
 from portal.accounts.auth import require_user
 from portal.core.errors import BadRequest, IncorrectPassword, LongshoreError, NoUser
 
@@ -37,14 +37,14 @@ def login(request: HttpRequest) -> HttpResponse:
         return render(request, "registration/login.html", page, status=error.status)
     auth.login(request, user)
     request.session.set_expiry(_REMEMBER_SECONDS if request.POST.get("remember") else 0)
-    services.audit(request, "login", actor=user.username)
+    audit.record(user.username, "login", ip=audit.ip_of(request))
     return redirect(target)
 
 
 @require_POST
 def logout(request: HttpRequest) -> HttpResponse:
     if request.user.is_authenticated:
-        services.audit(request, "logout", actor=request.user.get_username())
+        audit.record(request.user.get_username(), "logout", ip=audit.ip_of(request))
     auth.logout(request)
     return redirect("/login")
 

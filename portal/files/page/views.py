@@ -14,7 +14,7 @@ from django.utils.http import content_disposition_header
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
-from portal.accounts import services as portal_services
+from portal.accounts import audit
 from portal.accounts.auth import require_user
 from portal.core import words
 from portal.core.errors import BadRequest, LongshoreError, NotFound
@@ -234,7 +234,7 @@ def _delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
         who.require_remove(each)
     for each in paths:
         services.delete(who, each)
-        portal_services.audit(request, "files deleted", actor=who.name, target=each[:200])
+        audit.record(who.name, "files deleted", each[:200], audit.ip_of(request))
     gone = names_of(paths[0])[-1] if len(paths) == 1 else f"{len(paths)} entries"
     messages.success(request, f"{gone} {'is' if len(paths) == 1 else 'are'} deleted.")
     folder = address(path if names else parent(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rest_framework.request import Request
@@ -12,6 +13,8 @@ from rest_framework.views import APIView
 
 from portal.core.errors import BadRequest, TooLarge
 from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class V1View(APIView):
@@ -44,11 +47,6 @@ def fields(request: Request) -> dict[str, Any]:
 def said(message: str, status: int = 201) -> Response:
     """The answer to most writes: a sentence."""
     return Response({"message": message}, status=status)
-
-
-def ip_of(request: Request) -> str | None:
-    """For the audit record."""
-    return request.META.get("REMOTE_ADDR") or None
 
 
 def wrong(name: str, what: str) -> BadRequest:
@@ -108,6 +106,11 @@ def flag_of(data: Mapping[str, Any], name: str, default: bool | None = None) -> 
     if not isinstance(value, bool):
         raise wrong(name, "must be a boolean")
     return value
+
+
+def milliseconds(at: datetime | None) -> int | None:
+    """A time as the API writes it: whole milliseconds since 1970, computed without a float, which would round."""
+    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 def plain(value: float) -> int | float:

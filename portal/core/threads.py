@@ -1,20 +1,25 @@
-"""Threads that go on whatever happens in them.
+"""Threads: some that go on whatever happens in them, and some that run what would block the event loop.
 
-A step that raises is logged and repeated after a pause that grows. A thread that ended all the same, or that is stuck
-in one step for too long, is replaced by whoever owns it: ``keep`` costs nothing and is called at every occasion.
+A step of a Kept that raises is logged, and the next one follows after a pause that grows. A thread that has ended all
+the same, or that has been in one step for too long, is replaced by its owner, who calls ``keep`` at every occasion: it
+costs nothing.
 """
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, TypeVar
 
 import structlog
-from django.db import close_old_connections
+from django.db import close_old_connections, connections
 
 from portal.core import clock
 
 log = structlog.get_logger()
+T = TypeVar("T")
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 10.0  # seconds after a step that raised
 _MOST_STUCK = 3  # threads of one owner that may be stuck before no new one is started beside them
@@ -79,3 +84,18 @@ class Kept:
                 log.error("a thread goes on after an error", name=self.name, failures=self.failures, exc_info=error)
                 self._stopped.wait(min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(self.failures, 8)))
             close_old_connections()
+
+
+async def in_thread(function: Callable[..., T], *arguments: Any, pool: Executor | None = None) -> T:
+    """Run ``function`` in a thread and give what it returns or raises. The threads of ``pool`` keep their database
+    connections for the next call. Without a pool it is any thread of asyncio's, which keeps none: there may be many."""
+
+    def run() -> T:
+        close_old_connections()
+        try:
+            return function(*arguments)
+        finally:
+            if pool is None:
+                connections.close_all()
+
+    return await asyncio.get_running_loop().run_in_executor(pool, run)

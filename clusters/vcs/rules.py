@@ -1,0 +1,65 @@
+"""The rules of virtual clusters (v1 contract, 7.3): their names, their percents, and what ``default`` has left. Pure.
+
+Each virtual cluster but ``default`` is guaranteed a percentage of all that the nodes have; ``default`` has the rest.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+DEFAULT = "default"  # jobs that name no virtual cluster run there; nobody changes, stops or deletes it
+ADMIN_GROUP = "admingroup"  # the group of the admins, so no virtual cluster may have that name
+_NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
+_WHOLE = 100.0
+_DIGITS = 4  # percents are added up: a difference beyond this digit is an error of rounding
+
+
+class Mistake(NamedTuple):
+    """What is wrong with a percentage, and with which one: ``capacity`` or ``max_capacity``."""
+
+    field: str
+    sentence: str
+
+
+def is_name(name: str) -> bool:
+    return _NAME.fullmatch(name) is not None
+
+
+def is_changeable(name: str) -> bool:
+    return name != DEFAULT
+
+
+def find_mistake(capacity: float, max_capacity: float) -> Mistake | None:
+    """None when a virtual cluster may have these two percentages."""
+    if not 0 <= capacity <= _WHOLE:
+        return Mistake("capacity", "Give a number from 0 to 100.")
+    if not capacity <= max_capacity <= _WHOLE:
+        return Mistake("max_capacity", "It may not be less than what is guaranteed, nor more than 100.")
+    return None
+
+
+def rest_of(capacities: Iterable[float]) -> float:
+    """The percentage that ``default`` has when the others have these."""
+    return max(0.0, round(_WHOLE - sum(capacities), _DIGITS))
+
+
+def rest_after(name: str, capacity: float, capacities: Mapping[str, float]) -> float:
+    """The percentage that ``default`` has once the virtual cluster ``name`` has ``capacity``. ``capacities`` are those
+    of all virtual clusters now, by name; that of ``default`` does not count."""
+    return rest_of(percent for other, percent in {**capacities, name: capacity}.items() if other != DEFAULT)
+
+
+def room_for(name: str, capacities: Mapping[str, float]) -> float:
+    """The largest percentage that the virtual cluster ``name`` may be given: all that no other one has."""
+    return rest_after(name, 0.0, capacities)
+
+
+def fits(capacity: float, room: float) -> bool:
+    return round(room - capacity, _DIGITS) >= 0
+
+
+def part_of(whole: int, percent: float) -> int:
+    """How many whole units of ``whole`` (cores, MB, GPUs) a percentage is: what is not a whole one is not given."""
+    return int(round(whole * percent / _WHOLE, _DIGITS))

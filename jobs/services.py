@@ -16,7 +16,7 @@ from django.db import IntegrityError, transaction
 from django.utils import timezone
 
 from clusters.models import VcGrant, VirtualCluster
-from clusters.nodes.queries import load_idle_nodes, load_nodes
+from clusters.nodes.queries import load_idle_nodes
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker, NodeView, PortDemand
 from clusters.vcs.rules import DEFAULT
@@ -28,6 +28,8 @@ from jobs.config.demands import demands
 from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import TaskState
+from jobs.planning.turns import Verdict
+from jobs.scheduling.queue import turn_if_submitted
 from portal.accounts import audit
 from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import User
@@ -117,10 +119,11 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
     except InvalidConfig as error:
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
     problem = _refusal(user, text, spec) if user else None
-    nodes, wanted = load_nodes(), demands(spec)
-    never = blockers.never_fits(nodes, wanted)
-    found = () if never else tuple(blockers.blockers(nodes, wanted))
-    pull = "" if never or found else blockers.to_pull(nodes, wanted)
+    turn = turn_if_submitted(spec)
+    never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None)
+    found = () if never else tuple(turn.blockers)
+    goes = turn.verdict is Verdict.GO
+    pull = blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places) if goes else ""
     return CheckResult((problem,) if problem else (), spec, never, found, pull)
 
 

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from clusters.placement.fit import Blocker, Demand, Free, Mark, NodeView, PortDemand, Room, bars, copies, idle
+from clusters.placement.fit import (
+    Blocker,
+    Demand,
+    Free,
+    Mark,
+    NodeView,
+    Placement,
+    PortDemand,
+    Room,
+    bars,
+    copies,
+    idle,
+)
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
@@ -52,13 +64,10 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
     return _too_much_in_sum(idles, demands)
 
 
-def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> str:
-    """What is known of images that the gang, placed now, would wait for; empty when they are all there."""
+def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], places: Sequence[Placement]) -> str:
+    """What is known of images that the gang, placed there, would wait for; empty when they are all there."""
     images = {node.name: node.images for node in nodes}
-    places = Room(nodes).place(demands) or []
-    lacking = sorted(
-        {(d.image, p.node) for d, p in zip(demands, places, strict=False) if d.image not in images[p.node]}
-    )
+    lacking = sorted({(d.image, p.node) for d, p in zip(demands, places, strict=True) if d.image not in images[p.node]})
     if not lacking:
         return ""
     image, node = lacking[0]

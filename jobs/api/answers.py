@@ -11,7 +11,7 @@ from jobs import access, queries
 from jobs.api import serializers
 from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import JobState
-from jobs.scheduling.explain import waiting_reason
+from jobs.scheduling.explain import turn_of, waiting_reason
 from portal.accounts.viewer import viewer_of
 
 _WARNING = (
@@ -39,6 +39,6 @@ def job_answer(
         queries.list_tasks(attempt),
         name=name,
         base_url=f"{request.scheme}://{request.get_host()}",
-        waiting_reason=waiting_reason(job) if waits else None,
+        waiting_reason=waiting_reason(job, turn_of(job)) if waits else None,
     )
     return answer if access.may_read_story(viewer_of(request), job.username) else serializers.without_story(answer)

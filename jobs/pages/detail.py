@@ -17,7 +17,9 @@ from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views, without_story
 from jobs.planning.streak import Streak, streak
-from jobs.scheduling.explain import place_in_queue, waiting_reason
+from jobs.planning.turns import Turn
+from jobs.scheduling.explain import turn_of, waiting_reason
+from jobs.scheduling.queue import Queued
 from portal.accounts.viewer import Viewer
 from portal.core import words
 
@@ -84,6 +86,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
     starts, nodes = _starts(attempts[0], counts)
     if not may_read_story:
         starts = replace(starts, doing="")
+    turn = turn_of(job)
     before = _before(attempts, spec) if may_read_story and job.state in queries.LIVE else None
     return Detail(
         job=job,
@@ -93,8 +96,8 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         attempts=attempts,
         counts=counts,
         steps=progress.steps(job, attempts if may_read_story else attempts[:1], starts, state),
-        strip=progress.strip(job, spec, counts, nodes, attempts, place_in_queue(job) if state == "WAITING" else 0),
-        cause=_cause(job, state, attempts[0], before) if may_read_story else None,
+        strip=progress.strip(job, spec, counts, nodes, attempts, turn.place if turn else 0),
+        cause=_cause(job, state, attempts[0], turn, before) if may_read_story else None,
         before=before,
         attempt_text=progress.attempt_text(job, spec),
         held=_held(job, spec) if may_read_story else None,
@@ -230,10 +233,12 @@ def _before(attempts: Sequence[Attempt], spec: JobSpec) -> Streak | None:
     return streak(((one.number, one.exit_code, one.exit) for one in attempts[1:]), spec.retry_count)
 
 
-def _cause(job: Job, state: str, attempt: Attempt, before: Streak | None) -> cause.Cause | None:
+def _cause(
+    job: Job, state: str, attempt: Attempt, turn: Turn[Queued] | None, before: Streak | None
+) -> cause.Cause | None:
     if state == "WAITING":
         next_try = job.not_before if job.not_before and job.not_before > timezone.now() else None
-        return cause.waiting(waiting_reason(job, before) or {}, before, next_try)
+        return cause.waiting(waiting_reason(job, turn, before), before, next_try)
     if state == "FAILED":
         return cause.failed(job, attempt)
     return cause.stopped(job, attempt) if state == "STOPPED" else None

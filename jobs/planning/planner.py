@@ -12,11 +12,12 @@ from datetime import datetime, timedelta
 from functools import partial
 
 from clusters.engines.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
-from clusters.placement.fit import Demand, NodeView, Room
+from clusters.placement.fit import NodeView
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, may_order, settle
+from jobs.planning.turns import Verdict, ending, turns
 from jobs.planning.verdict import Ended, judge
 from jobs.planning.world import Decision, JobPlan, JobView, Kind, Observation, Order, Plan, TaskChange, TaskView, World
 
@@ -249,31 +250,21 @@ def _hold(made: Plan, node: str, others: Sequence[ContainerStatus]) -> None:
 
 
 def _place_all(world: World, made: Plan) -> None:
-    """First in, first out in each virtual cluster. A job that will get its turn holds the queue behind it; one that no
-    set of the nodes offered now could ever hold (its node is away) lets the others pass."""
-    nodes = offered(world, made.held)
-    room = Room(node for node in nodes if node.name in world.observations)
-    emptied = _Idle(nodes)
-    blocked = set(world.stopped_vcs)
+    """Ends those that will never start, and places those whose turn it is."""
+    for job in ending(world.waiting):
+        _guarded(world, made, job, partial(_end_waiting, job))
+    unseen = {node.name for node in world.nodes} - world.observations.keys()
     placed = 0
-    for job in world.waiting:
-        if job.stopping or job.deleted or job.never:
-            _guarded(world, made, job, partial(_end_waiting, job))
-            continue
-        if job.vc in blocked or _later(job, world.now):
-            continue
-        if placed >= MOST_PLACED:
-            made.more = True
-            break
-        found = _guarded(world, made, job, partial(_place, room, job))
-        if found is not None and found.places:
-            placed += len(found.places)
-        elif found is not None and emptied.could_hold(job):
-            blocked.add(job.vc)
-
-
-def _place(room: Room, job: JobView) -> JobPlan:
-    return JobPlan(job, places=room.place(job.demands, job.id, job.avoid))
+    nodes = offered(world, made.held)
+    for turn in turns(world.waiting, nodes, world.stopped_vcs, world.now, unseen, only_tried=True):
+        if turn.error is not None:
+            made.jobs.append(_parked(turn.job, turn.error))
+        elif turn.verdict is Verdict.GO:
+            if placed >= MOST_PLACED:
+                made.more = True
+                break
+            made.jobs.append(JobPlan(turn.job, places=turn.places))
+            placed += len(turn.places)
 
 
 def _end_waiting(job: JobView) -> JobPlan:
@@ -281,34 +272,6 @@ def _end_waiting(job: JobView) -> JobPlan:
     stopped = job.stopping or job.deleted
     exit_ = exits.job_stopped(job.stopped_by) if stopped else exits.never_fits(job.never)
     return JobPlan(job, decision=Decision(exit_), after=end_state(exit_))
-
-
-def _later(job: JobView, now: datetime) -> bool:
-    return any(moment is not None and moment > now for moment in (job.not_before, job.parked_until))
-
-
-class _Idle:
-    """Could the offered nodes, if nothing ran on them, hold it? Remembered by shape."""
-
-    def __init__(self, nodes: Sequence[NodeView]) -> None:
-        self._nodes = nodes
-        self._room: Room | None = None
-        self._known: dict[int, bool] = {}
-
-    def could_hold(self, job: JobView) -> bool:
-        key = id(job.demands)
-        if key not in self._known:
-            self._known[key] = self._could_place(job.demands)
-        return self._known[key]
-
-    def _could_place(self, demands: Sequence[Demand]) -> bool:
-        """Tried in one empty room, which is made anew only when something was put there."""
-        if self._room is None:
-            self._room = Room(self._nodes, empty=True)
-        if self._room.place(demands) is None:
-            return False
-        self._room = None
-        return True
 
 
 # --- starts, and when to look again ----------------------------------------------------------------------------------
@@ -362,8 +325,12 @@ def _guarded(world: World, made: Plan, job: JobView, make: Callable[[], JobPlan]
     try:
         found = make()
     except Exception as error:
-        made.jobs.append(JobPlan(job, parked=f"{type(error).__name__}: {error}"))
+        made.jobs.append(_parked(job, error))
         return None
     if not found.is_empty:
         made.jobs.append(found)
     return found
+
+
+def _parked(job: JobView, error: Exception) -> JobPlan:
+    return JobPlan(job, parked=f"{type(error).__name__}: {error}")

@@ -145,7 +145,7 @@ class JobPlan:
 
     job: JobView
     changes: list[TaskChange] = field(default_factory=list)
-    places: list[Placement] | None = None
+    places: Sequence[Placement] = ()
     start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
     decision: Decision | None = None
     after: JobState | None = None  # it ends

@@ -1,81 +1,48 @@
-"""Why a waiting job waits: computed when somebody asks, from what is true then, with the planner's own functions."""
+"""Why a waiting job waits, in words: its turn as jobs/planning/turns.py decides it, and how it failed before."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import Any
 
-from django.db.models import QuerySet
-from django.utils import timezone
-
-from clusters.models import VirtualCluster
-from clusters.nodes.queries import load_nodes
-from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker
 from jobs import queries
-from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, streak
-from portal.core import words
+from jobs.planning.turns import Turn
+from jobs.scheduling.queue import Queued, turns_of
 
 MOST_AHEAD = 5  # jobs named of those that start before this one
 
 
-def waiting_reason(job: Job, before: Streak | None = None) -> dict[str, Any] | None:
+def turn_of(job: Job) -> Turn[Queued] | None:
+    """Its turn; None when it does not wait, or is about to end."""
+    return turns_of([job.pk]).get(job.pk) if job.state == JobState.WAITING else None
+
+
+def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = None) -> dict[str, Any]:
     """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
-    [{"name"}]}``, of those ahead the first; None when it does not wait. ``before`` is what ``earlier`` says, for those
-    who know it."""
-    if job.state != JobState.WAITING:
-        return None
-    found = explain(job, before or earlier(job))
+    [{"name"}]}`` of a waiting job, ``ahead`` being the first of those before it. ``turn`` is of ``turn_of``; ``before``
+    of ``earlier``, for those who know it."""
+    if turn is None:
+        return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
+    found = explain(job, turn, before)
     return {
         "summary": _summary(found),
         "blockers": [{key: value for key, value in asdict(blocker).items() if value} for blocker in found],
-        **_place(job, found),
+        **_place(turn, found),
     }
 
 
-def explain(job: Job, before: Streak | None = None) -> list[Blocker]:
+def explain(job: Job, turn: Turn[Queued], before: Streak | None = None) -> list[Blocker]:
     """Everything that keeps it from starting, most telling first. Empty: it is about to be placed."""
-    now = timezone.now()
-    if job.parked_until is not None and job.parked_until > now:
-        return [Blocker("parked", "Longshore could not plan this job. It looks again in a minute; its events say why.")]
-    spec = JobSpec.from_json(job.spec)
-    found: list[Blocker] = []
-    if before:
-        found.append(Blocker("failed", before.says))
-    if job.not_before is not None and job.not_before > now:
-        until = timezone.localtime(job.not_before)
-        wait = words.duration((job.not_before - now).total_seconds())
-        said = f"The next try is in {wait}, at {until:%H:%M:%S} ({words.zone(until)})."
-        found.append(Blocker("delay", said, until=until.isoformat(timespec="seconds")))
-    if VirtualCluster.objects.filter(name=job.vc).exclude(status=VirtualCluster.Status.RUNNING).exists():
-        found.append(Blocker("vc_stopped", f"VC {job.vc} is stopped, so nothing new starts in it."))
-    nodes, wanted = load_nodes(), demands(spec)
-    never = never_fits(nodes, wanted)
-    found += [never] if never else blockers(nodes, wanted)
-    ahead = place_in_queue(job) - 1
-    if ahead and not never:
-        jobs = "One job is" if ahead == 1 else f"{ahead} jobs are"
-        found.append(
-            Blocker("queue", f"{jobs} ahead of it in VC {job.vc}, which starts jobs in order.", have=str(ahead))
-        )
-    return found
-
-
-def _place(job: Job, found: list[Blocker]) -> dict[str, Any]:
-    kinds = {blocker.kind: blocker for blocker in found}
-    if "never" in kinds or "parked" in kinds:
-        return {"ahead": []}
-    if "queue" not in kinds:
-        return {"position": 1, "ahead": []}
-    names = _queue(job).order_by("id").values_list("username", "name")[:MOST_AHEAD]
-    return {
-        "position": 1 + int(kinds["queue"].have),
-        "ahead": [{"name": f"{username}~{name}"} for username, name in names],
-    }
+    found = turn.blockers
+    if any(blocker.kind == "parked" for blocker in found):
+        return found
+    before = before or earlier(job)
+    return [Blocker("failed", before.says), *found] if before else found
 
 
 def earlier(job: Job) -> Streak | None:
@@ -85,15 +52,17 @@ def earlier(job: Job) -> Streak | None:
     return streak(queries.earlier_ends(job), JobSpec.from_json(job.spec).retry_count)
 
 
-def place_in_queue(job: Job) -> int:
-    """1 is next."""
-    return 1 + _queue(job).count()
-
-
-def _queue(job: Job) -> QuerySet[Job]:
-    """What is ahead of it."""
-    waiting = Job.objects.filter(vc=job.vc, state=JobState.WAITING, deleted_at__isnull=True, execution="START")
-    return waiting.filter(id__lt=job.pk, never="")
+def _place(turn: Turn[Queued], found: list[Blocker]) -> dict[str, Any]:
+    kinds = {blocker.kind for blocker in found}
+    if kinds & {"never", "parked"}:
+        return {"ahead": []}
+    first = [one.id for one in turn.ahead[:MOST_AHEAD]] if "queue" in kinds else []
+    names = Job.objects.filter(id__in=first).values_list("id", "username", "name") if first else ()
+    full = {id: f"{username}~{name}" for id, username, name in names}
+    return {
+        "position": turn.place,
+        "ahead": [{"name": full[id]} for id in first if id in full],
+    }
 
 
 def _summary(found: list[Blocker]) -> str:

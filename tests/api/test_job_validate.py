@@ -6,9 +6,10 @@ from collections.abc import Callable
 
 from rest_framework.test import APIClient
 
-from clusters.models import Node
+from clusters.models import Node, VirtualCluster
 from jobs.models import Job
 from portal.models import User
+from tests.builders import make_job, make_node
 from tests.submitting import config_text, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -59,6 +60,29 @@ def test_it_says_what_no_node_could_ever_run_and_what_does_not_fit_now(api: Api,
     node.save()
     body = api(alice).post(URL, config_text(), content_type=JSON).json()
     assert (body["neverFits"], [blocker["kind"] for blocker in body["blockers"]]) == (None, ["nodes"])
+
+
+def test_it_says_that_a_stopped_virtual_cluster_starts_nothing(api: Api, alice: User) -> None:
+    make_node()
+    VirtualCluster.objects.filter(name="default").update(status=VirtualCluster.Status.STOPPED)
+    body = api(alice).post(URL, config_text(), content_type=JSON).json()
+    assert (body["valid"], [blocker["kind"] for blocker in body["blockers"]]) == (True, ["vc_stopped"])
+
+
+def test_it_says_that_a_job_ahead_holds_the_queue(api: Api, alice: User) -> None:
+    make_job("bob", "runs", state="RUNNING", gpus=1, node=make_node(gpus=2))
+    make_job("bob", "large", gpus=2)
+    body = api(alice).post(URL, config_text(gpus=1), content_type=JSON).json()
+    [blocker] = body["blockers"]
+    assert (blocker["kind"], blocker["have"]) == ("queue", "1")
+    assert blocker["sentence"] == "One job is ahead of it in VC default, which starts jobs in order."
+
+
+def test_it_counts_what_a_job_that_is_about_to_start_will_take(api: Api, alice: User) -> None:
+    make_node(gpus=2)
+    make_job("bob", "starts", gpus=2)
+    body = api(alice).post(URL, config_text(gpus=1), content_type=JSON).json()
+    assert [blocker["kind"] for blocker in body["blockers"]] == ["gpus"]
 
 
 def test_it_knows_taken_names(api: Api, alice: User) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from clusters.engines.fake.host import Behaviour
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.models import Event
-from jobs.scheduling.explain import waiting_reason
+from jobs.scheduling.explain import turn_of, waiting_reason
 from tests.cluster import Cluster
 
 MISTYPED = "regstry.lab/a:1"
@@ -22,11 +22,11 @@ def test_a_mistyped_registry_is_told_in_the_reason_and_once_in_an_event(cluster:
     cluster.add_node().behave(Behaviour(pull_fault=fault), image=MISTYPED)
     job = cluster.submit(image=MISTYPED)
     tried(cluster, 1)
-    first = waiting_reason(cluster.job(job))
+    first = waiting_reason(cluster.job(job), turn_of(job))
     assert first and first["summary"].startswith("Attempt 2 failed: Registry regstry.lab could not be reached.")
     assert "job.failing" not in cluster.kinds(job)
     tried(cluster, 4)
-    reason = waiting_reason(cluster.job(job))
+    reason = waiting_reason(cluster.job(job), turn_of(job))
     assert reason and reason["blockers"][0]["kind"] == "failed"
     assert "attempts failed in the same way: Registry regstry.lab could not be reached" in reason["summary"]
     (told,) = Event.objects.filter(job=job, kind="job.failing")

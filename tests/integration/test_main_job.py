@@ -11,11 +11,18 @@ from clusters.engines.runtime import Phase
 from clusters.models import Node
 from jobs import services
 from jobs.models import Event, Job
-from jobs.scheduling.explain import explain, waiting_reason
+from jobs.scheduling.explain import turn_of, waiting_reason
 from portal.models import User
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
+
+
+def kinds_of(job: Job) -> list[str]:
+    """The kinds of what keeps it waiting."""
+    turn = turn_of(job)
+    assert turn is not None
+    return [blocker.kind for blocker in turn.blockers]
 
 
 def test_it_runs_a_job_and_leaves_nothing_behind(cluster: Cluster) -> None:
@@ -154,7 +161,7 @@ def test_a_gang_starts_whole_or_not_at_all(cluster: Cluster) -> None:
     cluster.settle()
     assert cluster.job(gang).state == "WAITING"
     assert {task.state for task in cluster.tasks(gang)} == {"WAITING"}
-    assert [blocker.kind for blocker in explain(gang)] == ["gang"]
+    assert kinds_of(gang) == ["gang"]
     cluster.finish(first, 0)
     cluster.settle()
     assert cluster.job(gang).state == "RUNNING"
@@ -170,8 +177,8 @@ def test_a_virtual_cluster_starts_jobs_in_order(cluster: Cluster) -> None:
     small = cluster.submit(name="c")
     cluster.settle()
     assert cluster.job(large).state == cluster.job(small).state == "WAITING"
-    assert [blocker.kind for blocker in explain(large)] == ["cpu"]
-    assert [blocker.kind for blocker in explain(small)] == ["queue"]
+    assert kinds_of(large) == ["cpu"]
+    assert kinds_of(small) == ["queue"]
     cluster.finish(running, 0)
     cluster.settle()
     assert cluster.job(large).state == "RUNNING"
@@ -188,7 +195,7 @@ def test_a_job_whose_node_is_away_does_not_hold_the_queue(cluster: Cluster) -> N
     cluster.settle()
     assert cluster.job(wants_gpu).state == "WAITING"
     assert cluster.job(plain).state == "RUNNING"
-    reason = waiting_reason(wants_gpu)
+    reason = waiting_reason(wants_gpu, turn_of(wants_gpu))
     assert reason is not None
     assert {blocker["kind"] for blocker in reason["blockers"]} == {"gpus", "nodes"}
 
@@ -208,7 +215,7 @@ def test_without_any_node_a_job_waits_and_says_so(cluster: Cluster) -> None:
     job = cluster.submit()
     cluster.settle()
     assert cluster.job(job).state == "WAITING"
-    reason = waiting_reason(cluster.job(job))
+    reason = waiting_reason(cluster.job(job), turn_of(job))
     assert reason is not None
     assert "No node is registered" in reason["summary"]
 
@@ -254,7 +261,7 @@ def test_a_job_whose_planning_raises_is_parked_and_the_others_go_on(cluster: Clu
     assert cluster.job(good).state == "RUNNING"
     assert cluster.job(bad).state == "WAITING"
     assert "job.parked" in cluster.kinds(bad)
-    assert [blocker.kind for blocker in explain(cluster.job(bad))] == ["parked"]
+    assert kinds_of(cluster.job(bad)) == ["parked"]
 
 
 def test_it_starts_at_most_twice_the_cores_of_a_node_at_once(cluster: Cluster) -> None:

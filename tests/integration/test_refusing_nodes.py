@@ -11,7 +11,7 @@ from clusters.nodes import refusals
 from clusters.nodes.queries import load_nodes
 from clusters.placement.fit import MARK_LASTS
 from jobs.models import Event, Task
-from jobs.scheduling.explain import waiting_reason
+from jobs.scheduling.explain import turn_of, waiting_reason
 from tests.cluster import IMAGE, Cluster, config
 
 NO_GPUS = RuntimeFault("Its driver is not there.", reason=FaultReason.GPU_MISSING)
@@ -86,7 +86,7 @@ def test_a_waiting_job_names_the_mark_and_starts_when_it_lapses(cluster: Cluster
     job = cluster.submit(config("g", roles=[{"gpuNumber": 1}]))
     cluster.settle()
     assert engine.calls["ensure"] == 0
-    reason = waiting_reason(cluster.job(job))
+    reason = waiting_reason(cluster.job(job), turn_of(job))
     assert reason is not None
     assert reason["summary"].startswith("Node n1 cannot hand out GPUs: No driver. It is tried again at ")
     assert [(each["kind"], each["node"]) for each in reason["blockers"]] == [("marked", "n1")]

@@ -185,7 +185,7 @@ def test_after_the_third_failure_of_one_kind_pages_warn(browse: Browse, alice: U
 
 
 def test_those_ahead_in_the_queue_are_named_and_linked(browse: Browse, alice: User) -> None:
-    make_node()
+    make_job("bob", state="RUNNING", node=make_node(cpus=1))
     for number in range(7):
         make_job("bob", f"first-{number}")
     make_job("alice", "train")

@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from clusters.models import VirtualCluster
 from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
@@ -32,6 +33,20 @@ def test_it_filters_by_state_user_vc_and_keyword(browse: Browse) -> None:
     assert names(client, "/jobs?vc=nlp") == ["bert-3"]
     tallies = {facet.state: facet.number for facet in client.get("/jobs?keyword=bert&state=failed").context["facets"]}
     assert (tallies[""], tallies["FAILED"], tallies["RUNNING"]) == (3, 1, 2)
+
+
+def test_every_waiting_job_says_why(browse: Browse, alice: User) -> None:
+    """The first is held by its lack of GPUs and the second by the first; the third is in a stopped virtual cluster."""
+    make_job("bob", state="RUNNING", gpus=1, node=make_node(gpus=2))
+    make_job("alice", "large", gpus=2)
+    make_job("alice", "behind", gpus=1)
+    VirtualCluster.objects.create(name="nlp", status=VirtualCluster.Status.STOPPED)
+    make_job("alice", "elsewhere", vc="nlp")
+    rows = {row.name: (row.place, row.happening) for row in browse(alice).get("/jobs?username=alice").context["rows"]}
+    assert rows["large"][0] == "1st in default"
+    assert rows["large"][1].startswith("No node has 2 GPUs free.")
+    assert rows["behind"] == ("2nd in default", "One job is ahead of it in VC default, which starts jobs in order.")
+    assert rows["elsewhere"] == ("1st in nlp", "VC nlp is stopped, so nothing new starts in it.")
 
 
 def test_it_pages_by_cursor_while_new_jobs_come_in(browse: Browse) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 import pytest
@@ -9,10 +10,11 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from playwright.sync_api import expect
 
+from clusters.models import VirtualCluster
 from jobs.config.samples import SAMPLES
 from jobs.models import Job
 from portal.models import User
-from tests.builders import make_job, make_node
+from tests.builders import make_config, make_job, make_node
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
@@ -62,6 +64,23 @@ def test_it_submits_a_sample_with_the_keyboard(tab: Callable[..., Tab], alice: U
     expect(page.locator("h1")).to_have_text("hello-world")
     expect(page.locator("main")).to_contain_text("was submitted")
     assert Job.objects.get().config == SAMPLES[0].config
+
+
+def test_it_does_not_promise_a_start_in_a_stopped_virtual_cluster(browse: Browse, alice: User) -> None:
+    make_node()
+    sent = {"config": SAMPLES[0].config}
+    assert browse(alice).post("/submit/check", sent).context["plan"].title == "Starts now"
+    VirtualCluster.objects.filter(name="default").update(status=VirtualCluster.Status.STOPPED)
+    plan = browse(alice).post("/submit/check", sent).context["plan"]
+    assert (plan.state, plan.title) == ("WAITING", "Waits")
+    assert plan.sentences == ("VC default is stopped, so nothing new starts in it.",)
+
+
+def test_it_does_not_promise_a_start_behind_a_job_that_holds_the_queue(browse: Browse, alice: User) -> None:
+    make_job("bob", state="RUNNING", node=make_node(cpus=2))
+    make_job("bob", "large", config={"taskRoles": [{"name": "w", "cpuNumber": 2, "memoryMB": 100, "command": "x"}]})
+    plan = browse(alice).post("/submit/check", {"config": json.dumps(make_config("mine"))}).context["plan"]
+    assert plan.sentences == ("One job is ahead of it in VC default, which starts jobs in order.",)
 
 
 @pytest.mark.browser

@@ -1,0 +1,59 @@
+"""The turns that pages and the API print are those that the scheduler carries out in its next pass."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from clusters.models import Node, VcGrant, VirtualCluster
+from jobs import services
+from jobs.models import Job
+from jobs.planning.turns import Verdict
+from jobs.scheduling.queue import turns_of
+from tests.cluster import Cluster
+
+VCS = ("default", "a", "stopped")
+
+
+def waiting(cluster: Cluster) -> list[int]:
+    return list(Job.objects.filter(state="WAITING").values_list("id", flat=True))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_printed_is_what_happens(cluster: Cluster, seed: int) -> None:
+    chance = random.Random(seed)
+    for name in VCS:
+        status = VirtualCluster.Status.STOPPED if name == "stopped" else VirtualCluster.Status.RUNNING
+        vc, _ = VirtualCluster.objects.update_or_create(name=name, defaults={"status": status})
+        VcGrant.objects.create(vc=vc, username=cluster.owner.username)
+    for at in range(3):
+        cluster.add_node(f"n{at}", gpus=chance.randint(1, 3), cpus=4)
+    Node.objects.filter(name="n0").update(status=chance.choice(["active", "cordoned"]))
+    cluster.tick()
+    for at in range(12):
+        role = {"gpuNumber": chance.randint(0, 3), "taskNumber": chance.randint(1, 3)}
+        cluster.submit(name=f"j{at}", roles=[role], virtualCluster=chance.choice(VCS))
+    for _ in range(3):
+        printed = turns_of(waiting(cluster))
+        cluster.tick()
+        started = set(Job.objects.filter(state="RUNNING").values_list("id", flat=True))
+        assert {id for id, turn in printed.items() if turn.verdict is Verdict.GO} == started & printed.keys()
+        for id in printed.keys() - started:
+            assert printed[id].blockers, "a job that waits has a reason"
+        for job in Job.objects.filter(id__in=sorted(started)[:2]):
+            services.stop(cluster.owner, job)
+        cluster.tick()
+        cluster.tick()  # their containers never began: their room is free
+
+
+def test_the_turns_of_many_jobs_take_as_many_queries_as_those_of_one(
+    cluster: Cluster, django_assert_max_num_queries: Callable[[int], Any]
+) -> None:
+    cluster.add_node(cpus=1)
+    jobs = [cluster.submit(name=f"j{at}").pk for at in range(30)]
+    cluster.tick()
+    with django_assert_max_num_queries(7):
+        assert [turn.place for turn in turns_of(jobs[1:]).values()] == list(range(1, 30))

@@ -24,7 +24,8 @@ KINDS = ("wrong", "stuck", "leaked", "doubled")
 # Of each, what is left over, or None where the table is empty.
 LEFTOVERS = {
     "allocations": "SELECT owner, node_id, gpu_ids, ports FROM clusters_allocation",
-    "tasks in hand": "SELECT id, state, claim, claimed_until FROM jobs_task WHERE claim <> ''",
+    # A claim of a worker that was killed stays in the row; it means nothing once it has lapsed.
+    "tasks in hand": "SELECT id, state, claim FROM jobs_task WHERE claim <> '' AND claimed_until > CURRENT_TIMESTAMP",
     "tasks not collected": "SELECT id, state, node FROM jobs_task WHERE collected = false AND state <> 'WAITING'",
     "nodes with something held": "SELECT name, held FROM clusters_node WHERE health <> 'ready'",
 }

@@ -9,6 +9,8 @@ class ClustersConfig(AppConfig):
 
     def ready(self) -> None:
         from clusters.first_start import prepare
-        from portal.core.signals import first_start
+        from clusters.vcs.answers import Answers
+        from portal.core.signals import answer_about_vcs, first_start
 
+        answer_about_vcs(Answers())
         first_start.connect(prepare, dispatch_uid="clusters.first_start")

@@ -68,6 +68,8 @@ class VirtualCluster(models.Model):
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)
     rdma = models.BooleanField(default=False)  # its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA)
+    # Bytes that the files of each of its users may take; -1: no limit; null: it says nothing.
+    store_quota = models.BigIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name

@@ -34,6 +34,8 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     has_github_pat = models.BooleanField(default=False)  # v1 showed no more than that; the token itself is not kept
     extension = models.JSONField(default=dict, blank=True)  # whatever clients keep with a user; decides nothing
+    # Bytes that the user's files may take; -1: no limit; null: portal.files.quota.limits decides.
+    store_quota = models.BigIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
     epoch = models.PositiveIntegerField(default=0)  # one more: all sessions and signed tokens so far are over
 

@@ -15,6 +15,7 @@ from portal.core.env import (
     networks,
     number,
     own_address,
+    quota,
     secret_file,
     store_url,
     text,
@@ -62,6 +63,7 @@ WEBHDFS_TRUST = networks(
     "LONGSHORE_WEBHDFS_TRUST", PRIVATE if IS_V0 else ""
 )  # from there the gateway believes user.name, as HDFS does
 WEBHDFS_TRUST_ADMINS = choice("LONGSHORE_WEBHDFS_TRUST_ADMINS", "no", ("no", "yes")) == "yes"  # also an admin's name
+STORE_QUOTA = quota("LONGSHORE_STORE_QUOTA")  # bytes a user's trees may hold; None: no limit (portal.files.quota)
 CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
 SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from clusters.models import VirtualCluster
 from portal.accounts import tokens
+from portal.files.quota import use as store_use
 from portal.files.store import state as store_state
 from portal.models import User
 from portal.wakes import beats
@@ -59,6 +60,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 def _fresh_process_state() -> Iterator[None]:
     beats.forget()
     store_state.forget()
+    store_use.forget()
     cache.clear()
     yield
 

@@ -91,6 +91,15 @@ class Email(V1View):
         return said("Update user email data successfully.")
 
 
+class StoreQuota(V1View):
+    @extend_schema(summary="Limit what a user's files may take", request=shapes.StoreQuota, responses={201: Message})
+    def put(self, request: Request, username: str) -> Response:
+        user = require_user(request)
+        quota = bodies.quota_put(request)
+        users.set_store_quota(_admin(user), username, quota, ip=ip_of(request))
+        return said("Update user store quota successfully.")
+
+
 class Extension(V1View):
     @extend_schema(
         summary="Merge into what clients keep with a user", request=shapes.ExtensionChange, responses={201: Message}
@@ -144,8 +153,9 @@ def make_user(request: Request) -> Response:
 
 
 def user_object(record: UserRecord, full: bool) -> dict[str, Any]:
-    """``full``: with all of what clients keep with him, which is not for everybody."""
+    """``full``: with all of what clients keep with the user and their quota, for themselves and admins."""
     vcs = list(record.vcs)
+    more: dict[str, Any] = {"storeQuota": record.store_quota} if full else {}
     return {
         "username": record.username,
         "email": record.email,
@@ -153,6 +163,7 @@ def user_object(record: UserRecord, full: bool) -> dict[str, Any]:
         "extension": {**(record.extension if full else {}), "virtualCluster": vcs},
         "admin": record.admin,
         "virtualCluster": vcs,
+        **more,
     }
 
 

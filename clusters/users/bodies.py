@@ -12,7 +12,7 @@ from django.core.validators import validate_email
 from rest_framework.request import Request
 
 from portal.core.errors import BadRequest
-from portal.web.api.v1 import fields, flag_of, refuse_others, text_of, wrong
+from portal.web.api.v1 import fields, flag_of, quota_of, refuse_others, text_of, wrong
 
 LEAST_PASSWORD = 6
 MOST_NAMES = 1000
@@ -112,6 +112,13 @@ def email_put(request: Request) -> str:
     email = email_of(data)
     refuse_others(data, ("email",))
     return email
+
+
+def quota_put(request: Request) -> int | None:
+    data = fields(request)
+    quota = quota_of(data, "storeQuota")
+    refuse_others(data, ("storeQuota",))
+    return quota
 
 
 def extension_put(request: Request) -> dict[str, Any]:

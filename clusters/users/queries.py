@@ -30,6 +30,7 @@ class UserRecord:
     is_active: bool = True
     has_github_pat: bool = False
     extension: dict[str, Any] = field(default_factory=dict)
+    store_quota: int | None = None
 
 
 def load_users() -> list[UserRecord]:
@@ -84,4 +85,5 @@ def _record(
         user.is_active,
         user.has_github_pat,
         user.extension,
+        user.store_quota,
     )

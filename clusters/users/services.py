@@ -173,6 +173,16 @@ def set_email(actor: Viewer, username: str, email: str, ip: str | None = None) -
     update_user(actor, username, email=email, ip=ip)
 
 
+def set_store_quota(actor: Viewer, username: str, quota: int | None, ip: str | None = None) -> None:
+    """Bytes that the user's files may take in the store; UNLIMITED, or None for what portal.files.quota.limits says."""
+    who = require_admin(actor).username
+    with transaction.atomic():
+        user = rules.find_user(username, lock=True)
+        before, user.store_quota = user.store_quota, quota
+        user.save(update_fields=["store_quota"])
+        audit.record(who, "store quota set", username, ip, {"from": before, "to": quota})
+
+
 def set_github_pat(actor: Viewer, username: str, pat: str, ip: str | None = None) -> None:
     """Notes that there is one and forgets what it is: nothing here ever used it."""
     who = require_self_or_admin(actor, username)

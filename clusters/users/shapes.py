@@ -36,6 +36,11 @@ class UserObject(BaseModel):
     admin: bool
     virtualCluster: list[str]
     hasGithubPAT: bool | None = Field(None, description="Below /api/v1 only")
+    storeQuota: int | None = Field(
+        None,
+        description="Bytes; -1: no limit; null: as the virtual clusters or LONGSHORE_STORE_QUOTA say. Shown to the user"
+        " and to admins.",
+    )
 
 
 class UserObjects(RootModel[list[UserObject]]):
@@ -103,6 +108,10 @@ class Grants(BaseModel):
 
 class AdminFlag(BaseModel):
     admin: _Flag
+
+
+class StoreQuota(BaseModel):
+    storeQuota: int | str | None = Field(description="Bytes, a text such as 100g, none or -1 for no limit, or null.")
 
 
 class EmailChange(BaseModel):

@@ -12,6 +12,7 @@ _BOTH: list[URLPattern] = [
     path("user/<str:username>/virtualcluster", api_v2.VirtualClusters.as_view()),
     path("user/<str:username>/admin", api_v2.Admin.as_view()),
     path("user/<str:username>/email", api_v2.Email.as_view()),
+    path("user/<str:username>/storequota", api_v2.StoreQuota.as_view()),
     path("user/<str:username>/extension", api_v2.Extension.as_view()),
     path("user/<str:username>/grouplist", api_v2.Grouplist.as_view()),
     path("user/<str:username>/group", api_v2.Membership.as_view()),

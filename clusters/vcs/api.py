@@ -20,12 +20,13 @@ from portal.accounts.auth import require_user
 from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import NoVirtualCluster
 from portal.web.api.openapi import Message, errors
-from portal.web.api.v1 import V1View, fields, number_of, plain, refuse_others, text_of, wrong
+from portal.web.api.v1 import V1View, fields, number_of, plain, quota_of, refuse_others, text_of, wrong
 
 _TEXTS = {"description": "description", "externalName": "external_name"}
 _LONGEST = 255  # signs of a text
 _STATUSES = ("stopped", "running")
 _PROFILES = ("default", "pai")
+_QUOTA = "Bytes that the files of each of its users may take in the store; -1: no limit; null: it says nothing."
 
 
 class VirtualCluster(BaseModel):
@@ -44,6 +45,7 @@ class VirtualCluster(BaseModel):
     nodeList: list[str]
     profile: str
     rdma: bool
+    storeQuota: int | None = Field(None, description=_QUOTA)
 
 
 class VirtualClustersByName(RootModel[dict[str, VirtualCluster]]):
@@ -57,6 +59,7 @@ class VcRequest(BaseModel):
     externalName: str = ""
     profile: str | None = Field(None, pattern="^(default|pai)$", description="pai: containers may mount file systems.")
     rdma: bool | None = Field(None, description="Its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA).")
+    storeQuota: int | str | None = Field(None, description=f"{_QUOTA} A text such as 100g will do.")
 
 
 class VcStatusRequest(BaseModel):
@@ -129,6 +132,7 @@ def vc_object(vc: VcView) -> dict[str, Any]:
         "nodeList": list(vc.nodes),
         "profile": vc.profile,
         "rdma": vc.rdma,
+        "storeQuota": vc.store_quota,
     }
 
 
@@ -140,8 +144,9 @@ def _new(data: dict[str, Any]) -> tuple[float, float | None, dict[str, Any]]:
     capacity = number_of(data, "vcCapacity", 0, 100)
     most = number_of(data, "vcMaxCapacity", capacity, 100) if "vcMaxCapacity" in data else None
     texts = {field: text_of(data, name, empty=True)[:_LONGEST] for name, field in _TEXTS.items() if name in data}
-    refuse_others(data, ("vcCapacity", "vcMaxCapacity", *_TEXTS, "profile", "rdma"))
-    return capacity, most, {**texts, "profile": _profile(data), "rdma": _rdma(data)}
+    refuse_others(data, ("vcCapacity", "vcMaxCapacity", *_TEXTS, "profile", "rdma", "storeQuota"))
+    quota = {"store_quota": quota_of(data, "storeQuota")} if "storeQuota" in data else {}
+    return capacity, most, {**texts, **quota, "profile": _profile(data), "rdma": _rdma(data)}
 
 
 def _profile(data: dict[str, Any]) -> str | None:

@@ -41,6 +41,7 @@ class VcView:
     jobs: LiveJobs = NO_JOBS
     profile: str = VirtualCluster.Profile.DEFAULT
     rdma: bool = False
+    store_quota: int | None = None
 
 
 def load_vcs() -> list[VcView]:
@@ -77,4 +78,4 @@ def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...
     total = Amount(*(part_of(each, vc.capacity) for each in (whole.cpus, whole.memory_mb, whole.gpus)))
     percent = used.percent_of(whole)
     shares = (vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, percent)
-    return VcView(*shares, nodes, jobs, vc.profile, vc.rdma)
+    return VcView(*shares, nodes, jobs, vc.profile, vc.rdma, vc.store_quota)

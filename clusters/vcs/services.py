@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from django.db import transaction
 
@@ -45,12 +45,14 @@ def create_or_resize_vc(
     external_name: str = "",
     profile: str | None = None,
     rdma: bool | None = None,
+    store_quota: int | Literal["as it was"] | None = "as it was",
     ip: str | None = None,
 ) -> tuple[VirtualCluster, bool]:
     """The row and whether it is new. ``capacity`` is percent of the cluster, taken from ``default``;
     ``max_capacity`` (as much as ``capacity`` when not given) is what it may borrow up to. The two texts describe the
     group that a new one is; afterwards the group is changed instead. ``profile`` and ``rdma``: what its containers may
-    do, as it was when not given.
+    do, as it was when not given. ``store_quota``: bytes that the files of each of its users may take, None for no word
+    about it.
 
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota.
     """
@@ -66,7 +68,9 @@ def create_or_resize_vc(
         if not rules.fits(capacity, available_for(name)):
             raise NoEnoughQuota
         wanted = {"capacity": capacity, "max_capacity": most, "profile": profile, "rdma": rdma}
-        given = {key: value for key, value in wanted.items() if value is not None}
+        given: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
+        if store_quota != "as it was":
+            given["store_quota"] = store_quota
         before = VirtualCluster.objects.filter(name=name).values(*given).first()
         vc, created = VirtualCluster.objects.update_or_create(name=name, defaults=given)
         if created and (description or external_name):

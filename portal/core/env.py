@@ -11,6 +11,7 @@ from pathlib import Path
 
 from django.core.exceptions import ImproperlyConfigured
 
+from portal.core import words
 from portal.core.store_url import namenodes
 
 # Addresses that nobody has on the Internet.
@@ -35,6 +36,16 @@ def number(name: str, default: int, *, least: int) -> int:
     if not value.isascii() or not value.isdigit() or int(value) < least:
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be a whole number, {least} or more.")
     return int(value)
+
+
+def quota(name: str) -> int | None:
+    """Bytes, of a text such as ``100g``; None for no limit, when it is empty or ``none``."""
+    value = text(name, "none")
+    try:
+        size = words.quota_in(value)
+    except ValueError:
+        raise ImproperlyConfigured(f"{name} is {value!r}; it must be a size such as 100g, or none.") from None
+    return None if size == words.UNLIMITED else size
 
 
 def choice(name: str, default: str, allowed: tuple[str, ...]) -> str:

@@ -55,6 +55,14 @@ class AboutJobs(Protocol):
         """Where a file of the store is now that was at ``path`` in older releases; any other path as it is."""
 
 
+class AboutVcs(Protocol):
+    """What files ask about virtual clusters, which are above them."""
+
+    def store_quotas(self, username: str, *, is_admin: bool) -> Collection[int]:
+        """The store quotas of the virtual clusters that the user may use and that have one."""
+
+
+_about_vcs: list[AboutVcs] = []
 _about_jobs: list[AboutJobs] = []
 
 
@@ -65,3 +73,12 @@ def answer_about_jobs(answers: AboutJobs) -> None:
 
 def about_jobs() -> AboutJobs:
     return _about_jobs[0]
+
+
+def answer_about_vcs(answers: AboutVcs) -> None:
+    """Called once, when the app of clusters is ready."""
+    _about_vcs[:] = [answers]
+
+
+def about_vcs() -> AboutVcs:
+    return _about_vcs[0]

@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+UNLIMITED = -1  # a quota that is none, as HDFS writes it
 NOTHING = "–"  # unknown or not applicable; 0 is written as 0
 
 
@@ -31,6 +33,7 @@ STATES: dict[str, StateWord] = {
     "unreachable": StateWord("Unreachable", "plug-connected-x", "ls-failed"),
 }
 
+_SIZE = re.compile(r"([0-9]{1,15})(?:\.([0-9]{1,3}))?\s*([kmgtp]?)(?:i?b)?", re.IGNORECASE)
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
@@ -71,6 +74,28 @@ def memory(megabytes: float) -> str:
     if megabytes < 1024:
         return f"{megabytes:g} MB"
     return f"{round(megabytes / 1024, 1):,g} GB"
+
+
+def size(count: int) -> str:
+    """Bytes: ``212 KB``, ``18.4 MB``; 1 KB = 1024 B."""
+    value, unit = float(count), "B"
+    for larger in ("KB", "MB", "GB", "TB"):
+        if value < 1000:
+            break
+        value, unit = value / 1024, larger
+    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
+
+
+def quota_in(text: str) -> int:
+    """Bytes of ``100g``, ``1.5 TB`` or ``4096``; UNLIMITED of ``none``. Raises ValueError."""
+    if text.strip().lower() == "none":
+        return UNLIMITED
+    match = _SIZE.fullmatch(text.strip())
+    if match is None:
+        raise ValueError(text)
+    whole, fraction, unit = match[1], match[2] or "0", match[3].lower()
+    factor = 1 << 10 * " kmgtp".index(unit or " ")
+    return int(whole) * factor + int(fraction) * factor // int(10 ** len(fraction))
 
 
 def number(value: float | None) -> str:

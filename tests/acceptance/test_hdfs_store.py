@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 
+from portal.files.quota.use import use_of
+from portal.files.quota.writes import Writes
 from portal.files.store import try_write
-from portal.files.store.base import PARTS, PathNotFound, Store, StoreUnavailable
+from portal.files.store.accounts import Accounts
+from portal.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreUnavailable, fill
 from portal.files.store.hdfs import HdfsStore
+from portal.models import User
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content
 from tests.helpers import until
@@ -80,6 +84,24 @@ def test_what_hdfs_did_not_keep_is_told(hdfs: HdfsBed, store: Store) -> None:
     with pytest.raises(StoreUnavailable):
         store.write("/small/file", [b"x" * (4 << 20)])
     assert store.list("/small") == []
+
+
+def test_a_user_s_quota_holds_and_leaves_nothing_half_written(store: Store, alice: User, settings: Any) -> None:
+    settings.STORE_QUOTA = 3 << 20
+    writes, path, piece = Writes(store, Accounts()), "/users/alice/file", b"x" * (1 << 20)
+    writes.write(path, [piece])
+    with pytest.raises(QuotaExceeded):
+        writes.begin("/users/alice/other", size=(2 << 20) + 1)
+    with pytest.raises(QuotaExceeded):
+        writes.write("/users/alice/other", [piece] * 4)
+    with pytest.raises(QuotaExceeded):
+        fill(writes.begin_append(path), [piece] * 3)
+    until(lambda: store.stat(path).size == 1 << 20, what="HDFS cuts off what was appended")
+    assert [entry.name for entry in store.list("/users/alice")] == ["file"]
+    store.write("/Container/alice/alice~job/log/0", [piece] * 3)
+    until(lambda: use_of("alice", store).total() == 1 << 20)  # as of the last minutes
+    use_of("alice", store).outdate()
+    assert use_of("alice", store).total() == 4 << 20, "what jobs leave is not refused, but counts"
 
 
 def test_what_killed_writers_left_goes_and_what_is_being_written_stays(

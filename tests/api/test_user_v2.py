@@ -23,6 +23,7 @@ WRITES = [
     ("alice/admin", {"admin": True}),
     ("alice/grouplist", {"grouplist": []}),
     ("alice/group", {"groupname": "default"}),
+    ("alice/storequota", {"storeQuota": "none"}),
     ("bob/email", {"email": "a@x.org"}),
     ("bob/extension", {"extension": {}}),
     ("bob/password", {"oldPassword": PASSWORD, "newPassword": "sesame"}),
@@ -55,6 +56,7 @@ def test_an_admin_makes_a_user(api: Api, admin: User, vision: VirtualCluster, ro
         "extension": {"virtualCluster": ["default", "vision"]},
         "admin": False,
         "virtualCluster": ["default", "vision"],
+        "storeQuota": None,
     }
     assert both(api(admin).post(f"{root}/user", data, format="json")) == (
         409,
@@ -168,6 +170,25 @@ def test_it_changes_grants_role_and_address(api: Api, admin: User, alice: User, 
     assert put(f"{URL}/alice/virtualcluster", {"virtualCluster": []}, format="json").json()["message"] == (
         "Admin's virtual clusters cannot be updated."
     )
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("1.5g", 3 << 29), (4096, 4096), (0, 0), ("none", -1), (-1, -1), (None, None)]
+)
+def test_an_admin_limits_what_a_user_s_files_take(
+    api: Api, admin: User, alice: User, bob: User, given: object, kept: int | None
+) -> None:
+    put = api(admin).put(f"{URL}/alice/storequota", {"storeQuota": given}, format="json")
+    assert both(put) == said("Update user store quota successfully.")
+    assert api(alice).get(f"{URL}/alice").json()["storeQuota"] == kept
+    assert "storeQuota" not in api(bob).get(f"{URL}/alice").json()
+
+
+@pytest.mark.parametrize("given", ["much", -2, 1.5, True, [], 1 << 63])
+def test_what_is_no_quota_is_refused(api: Api, admin: User, alice: User, given: object) -> None:
+    answer = api(admin).put(f"{URL}/alice/storequota", {"storeQuota": given}, format="json")
+    assert answer.status_code == 400
+    assert '"storeQuota" must be a number of bytes' in answer.json()["message"]
 
 
 def test_a_user_cannot_grant_himself_anything_through_his_extension(

@@ -203,3 +203,12 @@ def test_it_leaves_the_names_of_groups_alone(api: Api, admin: User) -> None:
 def test_it_reads_the_three_kinds_of_bodies(api: Api, admin: User, text: str, kind: str) -> None:
     assert api(admin).put(f"{URL}/vision", text, content_type=kind).status_code == 201
     assert capacities()["vision"] == (30, 30)
+
+
+def test_an_admin_limits_what_the_files_of_its_users_take(api: Api, admin: User) -> None:
+    put(api(admin), "vision", {"vcCapacity": 30, "storeQuota": "2g"})
+    put(api(admin), "vision", {"vcCapacity": 40})
+    assert api(admin).get(f"{URL}/vision").json()["storeQuota"] == 2 << 30
+    put(api(admin), "vision", {"vcCapacity": 40, "storeQuota": None})
+    assert api(admin).get(f"{URL}/vision").json()["storeQuota"] is None
+    assert put(api(admin), "vision", {"vcCapacity": 40, "storeQuota": "a lot"})[0] == 400

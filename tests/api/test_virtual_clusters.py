@@ -40,6 +40,7 @@ def test_it_shows_what_the_default_one_has_and_uses(api: Api, alice: User) -> No
             "dedicated": False,
             "profile": "default",
             "rdma": False,
+            "storeQuota": None,
             "nodeList": ["n1"],
         }
     }

@@ -203,6 +203,22 @@ class TestChanging:
         assert content("/user/alice/new/a b%.txt") == b"two"
         assert client.post(f"{HOME}/new?do=upload").status_code == 400
 
+    def test_an_upload_beyond_the_quota_is_refused_and_the_page_says_how_much_there_is(
+        self, browse: Browse, alice: User, settings: Any
+    ) -> None:
+        settings.STORE_QUOTA = 2048
+        put("/users/alice/there", b"x" * 1024)
+        file = SimpleUploadedFile("large.bin", b"x" * 1025)
+        answer = browse(alice).post(f"{HOME}?do=upload", {"file": file, "end": "1"})
+        assert answer.status_code == 403
+        assert "may take 2.0 KB in the store and take 1.0 KB: 1.0 KB more does not fit" in answer.content.decode()
+        assert ">1.0 KB of 2.0 KB<" in answer.content.decode()
+        with pytest.raises(PathNotFound):
+            open_store().stat("/user/alice/large.bin")
+
+    def test_without_a_quota_nothing_is_counted(self, browse: Browse, alice: User) -> None:
+        assert browse(alice).get(HOME).context["quota"] == ""
+
     def test_an_upload_that_broke_off_leaves_nothing(self, browse: Browse, alice: User) -> None:
         """The server tells a broken connection as the end of the body, and Django takes what came for all of it."""
         edge, head = "xXx", 'Content-Disposition: form-data; name="file"; filename="a"'

@@ -157,3 +157,18 @@ def test_the_start_warns_of_plain_http_on_a_network(settings: Any) -> None:
     assert plain_http().startswith("longshore: passwords and tokens reach LONGSHORE_BIND (0.0.0.0:9186) in plain text")
     settings.IS_HTTPS = True  # a proxy is in front
     assert plain_http() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("", None), ("none", None), ("100g", 100 << 30), ("0", 0), ("1.5 TB", 3 << 39)]
+)
+def test_a_quota_is_a_size_or_none(monkeypatch: pytest.MonkeyPatch, text: str, size: int | None) -> None:
+    monkeypatch.setenv("THING", text)
+    assert env.quota("THING") == size
+
+
+@pytest.mark.parametrize("text", ["much", "-1", "1 x", "g", "1e3"])
+def test_what_is_no_size_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("THING", text)
+    with pytest.raises(ImproperlyConfigured, match="^THING is .*; it must be a size such as 100g, or none.$"):
+        env.quota("THING")

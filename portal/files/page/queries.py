@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 from django.conf import settings
 
+from portal.core import words
 from portal.files.page.who import Who, address, download, parent
 from portal.files.store import rules
 from portal.files.store.base import Entry, names_of
@@ -178,16 +179,6 @@ def has_tar(folder: str) -> bool:
     return folder != "/" and not rules.holds_all_users(folder)
 
 
-def size_words(size: int) -> str:
-    """``212 KB``, ``18.4 MB``; 1 KB = 1024 B."""
-    value, unit = float(size), "B"
-    for larger in ("KB", "MB", "GB", "TB"):
-        if value < 1000:
-            break
-        value, unit = value / 1024, larger
-    return f"{value:.0f} {unit}" if unit == "B" or value >= 100 else f"{value:.1f} {unit}"
-
-
 def icon_of(entry: Entry) -> str:
     name = entry.name.lower()
     kinds = ((_PICTURES, "photo"), (_PACKED, "package"), (tuple(_TEXT), "file-text"))
@@ -210,7 +201,7 @@ def _row(who: Who, entry: Entry, query: str, selected: str) -> FileRow:
     return FileRow(
         entry=entry,
         icon=icon_of(entry),
-        size="–" if entry.is_dir else size_words(entry.size),
+        size="–" if entry.is_dir else words.size(entry.size),
         url=url,
         href=url if entry.is_dir else f"{url}{query}",
         download=tar_of(entry.path) if entry.is_dir else download(entry.path),
@@ -231,4 +222,4 @@ def _column(url: str, wanted: Wish, name: str, title: str, css: str) -> Column:
 def _says(entries: list[Entry]) -> str:
     size = sum(entry.size for entry in entries)
     text = f"{len(entries):,} {'entry' if len(entries) == 1 else 'entries'}"
-    return f"{text}, {size_words(size)} in files" if size else text
+    return f"{text}, {words.size(size)} in files" if size else text

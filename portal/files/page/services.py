@@ -28,7 +28,7 @@ def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace
         path = inside(folder, name)
         who.require_write(path)
         try:
-            who.store.write(path, file.chunks(), owner=who.owner_for(path), overwrite=replace)
+            who.writes.write(path, file.chunks(), owner=who.owner_for(path), overwrite=replace, size=file.size)
             done.append(name)
         except PathExists:
             there.append(name)
@@ -72,7 +72,7 @@ def rename(who: Who, path: str, to: str) -> str:
     if target.startswith(f"{path}/"):
         raise BadRequest("A folder cannot be moved into itself.")
     try:
-        who.store.rename(path, target)
+        who.writes.rename(path, target)
     except PathNotFound:
         if find(who.store, path):
             raise NotFound(f"There is no folder {parent(target)} to move it to.") from None
@@ -82,7 +82,7 @@ def rename(who: Who, path: str, to: str) -> str:
 
 def delete(who: Who, path: str) -> None:
     who.require_remove(path)
-    who.store.delete(path, recursive=True)
+    who.writes.delete(path, recursive=True)
 
 
 def usage(who: Who, paths: Iterable[str]) -> Usage:

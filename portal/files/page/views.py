@@ -58,7 +58,7 @@ def _dispatch(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
 
 
 def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status: int = 200) -> HttpResponseBase:
-    """Context: path, folder, crumbs, list, panel, entry and preview of a file, places, may_*, error."""
+    """Context: path, folder, crumbs, list, panel, entry and preview of a file, places, quota, may_*, error."""
     entry = who.stat(path)
     is_file = entry is not None and not entry.is_dir
     folder = parent(path) if is_file else path
@@ -79,12 +79,13 @@ def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status:
         "entry": entry if is_file else None,
         "is_made": entry is not None,
         "places": [(says, place, address(place)) for says, place in who.places()],
+        "quota": who.quota(path),
         "may_put": who.may_put(folder),
         "may_remove": who.may_remove(path) and entry is not None,
         "error": error,
     }
     if entry is not None and is_file:
-        page |= {"size": queries.size_words(entry.size), "preview": _previewed(who, entry)}
+        page |= {"size": words.size(entry.size), "preview": _previewed(who, entry)}
     return render(request, "portal/files.html", page, status=status)
 
 
@@ -252,7 +253,7 @@ def _names(request: HttpRequest) -> list[str]:
 
 
 def _says(gone: Usage, entries: int) -> str:
-    size = queries.size_words(gone.size)
+    size = words.size(gone.size)
     if gone.folders == 0 and gone.files == 1:
         return f"The file has {size}."
     if gone.files == 0 and gone.folders == entries:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from urllib.parse import quote
 
+from portal.core import words
 from portal.core.errors import Forbidden, NotFound
+from portal.files.quota.limits import limit_of
+from portal.files.quota.use import use_of
+from portal.files.quota.writes import Writes
 from portal.files.store import rules
 from portal.files.store.accounts import Accounts
 from portal.files.store.base import Entry, PathNotFound, Store, names_of
@@ -21,6 +25,10 @@ class Who:
     @property
     def name(self) -> str:
         return self.user.username
+
+    @property
+    def writes(self) -> Writes:
+        return Writes(self.store, self.accounts)
 
     def require_read(self, path: str) -> None:
         """NotFound, for nobody learns what others have."""
@@ -50,6 +58,15 @@ class Who:
     def entries(self, folder: str) -> list[Entry]:
         return rules.visible(self.store.list(folder), self.name, self.user.is_admin, self.accounts)
 
+    def quota(self, path: str) -> str:
+        """``12.3 GB of 100 GB``: of whoever owns the path, else of the user who looks; empty without a limit."""
+        owner = rules.owner_of(path, self.accounts) or self.name
+        limit = limit_of(owner)
+        if limit is None:
+            return ""
+        total = use_of(owner, self.store).total(wait=_A_MOMENT)
+        return f"{words.NOTHING if total is None else words.size(total)} of {words.size(limit)}"
+
     def places(self) -> list[tuple[str, str]]:
         """Where one starts: (what it is, path)."""
         mine = [(f"/{top}/{self.name}", says) for top, says in _MINE]
@@ -65,6 +82,7 @@ class Who:
             raise PathNotFound(f"There is no {path}.") from None
 
 
+_A_MOMENT = 0.5  # seconds that a page waits for a count of the user's files
 _MINE = (("users", "My files"), ("Container", "My jobs"), ("Output", "My outputs"))
 
 

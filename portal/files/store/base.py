@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import BinaryIO, Protocol
 
-from portal.core.errors import BadRequest, Conflict, LongshoreError, NotFound
+from portal.core.errors import BadRequest, Conflict, Forbidden, LongshoreError, NotFound
 
 PART = ".longshore-part"  # ending of a file being written; never listed, never readable by name
 PARTS = f"/{PART}"  # the folder of all of them: what a killed writer left is found in one look
@@ -30,6 +30,12 @@ class PathNotFound(NotFound):
 
 class PathExists(Conflict):
     """There is something of that name already."""
+
+
+class QuotaExceeded(Forbidden):
+    """The files of a user would take more of the store than they may."""
+
+    code = "StoreQuotaError"
 
 
 class StoreUnavailable(LongshoreError):

@@ -37,6 +37,12 @@ def owner_of(path: str, accounts: Accounts) -> str:
     return names[0] if accounts.among({names[0]}) else ""
 
 
+def trees_of(username: str) -> list[str]:
+    """The roots of all trees that belong to a user."""
+    own = [] if username in (*PERSONAL, *OPEN) else [f"/{username}"]
+    return [*(f"/{top}/{username}" for top in PERSONAL), *own]
+
+
 def is_place(path: str, username: str) -> bool:
     """Whether it is a folder that is there for the user before anybody made it: the roots of personal trees, and those
     that everyone writes."""

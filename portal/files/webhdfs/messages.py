@@ -55,6 +55,12 @@ class Request:
         except ValueError:
             raise BadRequest(f"Invalid value for webhdfs parameter 'permission': {text} is not octal.") from None
 
+    @property
+    def length(self) -> int | None:
+        """Bytes of the body; None when the client does not say how many."""
+        text = self.headers.get("content-length", "")
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
+
     def is_second_step(self) -> bool:
         return self.flag(DATA)
 

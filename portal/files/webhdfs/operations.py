@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any, BinaryIO
+from dataclasses import replace
+from typing import BinaryIO
 from urllib.parse import quote
 
 from portal.core.errors import BadRequest, Forbidden, LongshoreError, NotFound
 from portal.files.store import delegation, open_store, rules
-from portal.files.store.accounts import Accounts
-from portal.files.store.base import BadPath, Entry, PathExists, PathNotFound, Store, find, names_of
-from portal.files.store.delegation import Delegation
+from portal.files.store.base import PathExists, PathNotFound, find, names_of
 from portal.files.webhdfs import addresses, checksum, shapes, who
+from portal.files.webhdfs.call import NEVER, Call
 from portal.files.webhdfs.messages import NO_REDIRECT, Answer, Request, told
 from portal.models import User
 
 PIECE = 1 << 18  # bytes of a download that wait for their client in memory
-_NEVER = datetime.fromtimestamp(0, UTC)
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",
@@ -41,62 +38,6 @@ def refused(error: LongshoreError) -> Answer:
     """The answer to an error of ours."""
     body, status = shapes.remote_exception(error)
     return told(body, status, **({"WWW-Authenticate": "Bearer"} if status == 401 else {}))
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One operation under way. ``may_*`` raise Forbidden."""
-
-    request: Request
-    rights: Delegation
-    store: Store
-    accounts: Accounts = field(default_factory=Accounts)
-
-    @property
-    def path(self) -> str:
-        return self.request.path
-
-    @property
-    def user(self) -> User:
-        return self.rights.user
-
-    def may_read(self, path: str) -> None:
-        if not rules.may_read(path, self.user.username, self.rights.is_admin, self.accounts):
-            raise self._denied(path)
-
-    def may_write(self, path: str) -> None:
-        if not rules.may_write(path, self.user.username, self.rights.is_admin, self.accounts):
-            raise self._denied(path)
-
-    def may_remove(self, path: str) -> None:
-        if not rules.may_remove(path, self.user.username, self.rights.is_admin, self.accounts):
-            raise self._denied(path)
-
-    @property
-    def owner(self) -> str:
-        """Whose a new file is: in somebody's own tree theirs, whoever writes it."""
-        return rules.owner_of(self.path, self.accounts) or self.user.username
-
-    def stat(self, path: str) -> Entry:
-        """Also of a folder that is the user's before anybody made it; whoever copies into it must find a folder."""
-        try:
-            return self.store.stat(path)
-        except PathNotFound:
-            if not rules.is_place(path, self.user.username):
-                raise
-            return Entry(path, is_dir=True, size=0, modified_at=_NEVER)
-
-    def find(self, path: str) -> Entry | None:
-        try:
-            return self.stat(path)
-        except (PathNotFound, BadPath):
-            return None
-
-    def shown(self, entry: Entry, suffix: str = "") -> dict[str, Any]:
-        return shapes.file_status(rules.shown(entry, self.accounts), suffix)
-
-    def _denied(self, path: str) -> Forbidden:
-        return Forbidden(f"Permission denied: user={self.user.username}, path={path}")
 
 
 def _respond(request: Request) -> Answer:
@@ -122,7 +63,7 @@ def _list(call: Call) -> Answer:
     call.may_read(call.path)
     entry = call.stat(call.path)
     if entry.is_dir:
-        inside = call.store.list(call.path) if entry.modified_at != _NEVER else []
+        inside = call.store.list(call.path) if entry.modified_at != NEVER else []
         found = rules.visible(inside, call.user.username, call.rights.is_admin, call.accounts)
         rows = [call.shown(each, each.name) for each in found]
     else:
@@ -245,7 +186,8 @@ def _create(call: Call) -> Answer:
         raise PathExists(f"{call.path} for client {call.request.address} already exists.")
     if not _has_data(call.request):
         return _redirect(call.request)
-    into = call.store.begin(call.path, owner=call.owner, mode=mode, overwrite=overwrite)
+    size = call.request.length
+    into = call.writes.begin(call.path, owner=call.owner, mode=mode, overwrite=overwrite, size=size)
     return Answer(201, {"Location": f"{call.request.url}"}, into=into)
 
 
@@ -255,7 +197,7 @@ def _append(call: Call) -> Answer:
         raise PathNotFound(f"{call.path} is a folder.")
     if not _has_data(call.request):
         return _redirect(call.request)
-    return Answer(into=call.store.begin_append(call.path))
+    return Answer(into=call.writes.begin_append(call.path, size=call.request.length))
 
 
 def _has_data(request: Request) -> bool:
@@ -287,20 +229,20 @@ def _rename(call: Call) -> Answer:
     if rules.is_place(folder := target.rpartition("/")[0], call.user.username):
         call.store.mkdirs(folder, owner=rules.owner_by_name(folder))
     try:
-        call.store.rename(call.path, target)
+        call.writes.rename(call.path, target)
     except (NotFound, PathExists):
         if call.request.params.get("renameoptions", "").upper() != "OVERWRITE" or not find(call.store, call.path):
             return told({"boolean": False})
         call.may_remove(target)
-        call.store.delete(target)
-        call.store.rename(call.path, target)
+        call.writes.delete(target)
+        call.writes.rename(call.path, target)
     return told({"boolean": True})
 
 
 def _delete(call: Call) -> Answer:
     call.may_remove(call.path)
     there = find(call.store, call.path) is not None
-    call.store.delete(call.path, recursive=call.request.flag("recursive"))
+    call.writes.delete(call.path, recursive=call.request.flag("recursive"))
     return told({"boolean": there})
 
 
@@ -309,7 +251,7 @@ def _truncate(call: Call) -> Answer:
     length = call.request.number("newlength")
     if length is None:
         raise BadRequest("The parameter 'newlength' is missing.")
-    call.store.truncate(call.path, length)
+    call.writes.truncate(call.path, length)
     return told({"boolean": True})
 
 
@@ -320,7 +262,7 @@ def _concat(call: Call) -> Answer:
     call.may_write(call.path)
     for source in sources:
         call.may_remove(source)
-    call.store.concat(call.path, sources)
+    call.writes.concat(call.path, sources)
     return Answer()
 
 

@@ -13,7 +13,7 @@ from portal.core.errors import (
     NotFound,
     Unauthorized,
 )
-from portal.files.store.base import BadPath, Entry, PathExists, StoreUnavailable, Usage
+from portal.files.store.base import BadPath, Entry, PathExists, QuotaExceeded, StoreUnavailable, Usage
 
 BLOCK_SIZE = 128 << 20
 
@@ -25,6 +25,7 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
     (BadPath, "java.lang.IllegalArgumentException", 400),
     (NotFound, f"{_IO}FileNotFoundException", 404),
     (Unauthorized, "java.lang.SecurityException", 401),
+    (QuotaExceeded, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
     (Forbidden, f"{_HADOOP}security.AccessControlException", 403),
     (Conflict, f"{_IO}IOException", 403),
     (BadRequest, "java.lang.IllegalArgumentException", 400),

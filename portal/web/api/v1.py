@@ -11,6 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.core import words
 from portal.core.errors import BadRequest, TooLarge
 from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
 
@@ -92,6 +93,22 @@ def number_of(data: Mapping[str, Any], name: str, least: float, most: float) -> 
     if value > most:
         raise wrong(name, f"must be less than or equal to {plain(most)}")
     return float(value)
+
+
+def quota_of(data: Mapping[str, Any], name: str) -> int | None:
+    """Bytes as a number, a text such as ``100g``, ``none`` or -1 for no limit; null for none of its own."""
+    if name not in data:
+        raise wrong(name, "is required")
+    value = data[name]
+    if value is None or value == "":
+        return None
+    try:
+        size = value if isinstance(value, int) and not isinstance(value, bool) else words.quota_in(value)
+    except (ValueError, TypeError, AttributeError):
+        size = None
+    if size is None or not words.UNLIMITED <= size < 1 << 63:
+        raise wrong(name, "must be a number of bytes, a size such as 100g, none, or null")
+    return size
 
 
 def flag_of(data: Mapping[str, Any], name: str, default: bool | None = None) -> bool:

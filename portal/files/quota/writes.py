@@ -1,0 +1,185 @@
+"""Writes to the store that keep within the quota of the user in whose tree they end.
+
+The gateway and the pages write through these. What the portal itself writes for jobs (logs, configs, keys) goes to the
+store directly: it is never refused, but it counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+from portal.core import words
+from portal.core.errors import LongshoreError
+from portal.files.quota.limits import limit_of
+from portal.files.quota.use import Use, outdate, use_of
+from portal.files.store import rules
+from portal.files.store.base import QuotaExceeded, Store, Writing, fill, find
+from portal.files.store.rules import Accounts
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """The writing operations of a Store, with its errors and QuotaExceeded, which leaves everything as it was."""
+
+    store: Store
+    accounts: Accounts
+
+    def begin(
+        self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True, size: int | None = None
+    ) -> Writing:
+        """``size``: how many bytes will come, where that is known; they are then refused before the first one."""
+        room = self._room(path)
+        if room is None:
+            return self.store.begin(path, owner=owner, mode=mode, overwrite=overwrite)
+        there = find(self.store, path)
+        room.freed = there.size if there else 0
+        room.reach(size or 0)
+        with room.given_back_on_error():
+            return _Limited(self.store.begin(path, owner=owner, mode=mode, overwrite=overwrite), room)
+
+    def write(
+        self, path: str, chunks: Iterable[bytes], *, owner: str = "", overwrite: bool = True, size: int | None = None
+    ) -> int:
+        return fill(self.begin(path, owner=owner, overwrite=overwrite, size=size), chunks)
+
+    def begin_append(self, path: str, *, size: int | None = None) -> Writing:
+        room = self._room(path)
+        if room is None:
+            return self.store.begin_append(path)
+        room.reach(size or 0)
+        with room.given_back_on_error():
+            before = self.store.stat(path).size
+            return _LimitedAppend(self.store.begin_append(path), room, self.store, path, before)
+
+    def rename(self, source: str, target: str) -> None:
+        with self._room_for([source], target):
+            self.store.rename(source, target)
+
+    def concat(self, path: str, sources: Sequence[str]) -> None:
+        with self._room_for(sources, path):
+            self.store.concat(path, sources)
+
+    def truncate(self, path: str, size: int) -> None:
+        self.store.truncate(path, size)
+        self._outdate(path)
+
+    def delete(self, path: str, *, recursive: bool = False) -> None:
+        self.store.delete(path, recursive=recursive)
+        self._outdate(path)
+
+    def _room(self, path: str) -> _Room | None:
+        """None where there is no limit."""
+        owner = rules.owner_of(path, self.accounts)
+        limit = limit_of(owner) if owner else None
+        return None if limit is None else _Room(use_of(owner, self.store), limit, owner)
+
+    @contextmanager
+    def _room_for(self, sources: Sequence[str], target: str) -> Iterator[None]:
+        """Room in the tree of ``target`` for the sources that come from other trees."""
+        owner = rules.owner_of(target, self.accounts)
+        others = [path for path in sources if rules.owner_of(path, self.accounts) != owner]
+        room = self._room(target) if others else None
+        if room is None:
+            yield
+        else:
+            room.reach(sum(self.store.usage(path).size for path in others))
+            with room.given_back_on_error():
+                yield
+            room.keep()
+        for path in others:
+            self._outdate(path)
+
+    def _outdate(self, path: str) -> None:
+        if owner := rules.owner_of(path, self.accounts):
+            outdate(owner)
+
+
+@dataclass(slots=True)
+class _Room:
+    """What one write takes of a user's quota."""
+
+    use: Use
+    limit: int
+    owner: str
+    freed: int = 0  # bytes of the file that is replaced
+    taken: int = 0
+
+    def reach(self, size: int) -> None:
+        """Take what ``size`` bytes in all need. Raises QuotaExceeded."""
+        more = max(0, size - self.freed) - self.taken
+        if more <= 0:
+            return
+        if not self.use.take(more, self.limit):
+            total = words.size(self.use.total(wait=0.0) or 0)
+            raise QuotaExceeded(
+                f"The files of {self.owner} may take {words.size(self.limit)} in the store and take {total}:"
+                f" {words.size(max(size, more))} more does not fit. Delete files, or ask an admin for more room."
+            )
+        self.taken += more
+
+    def keep(self) -> None:
+        self.use.keep(self.taken)
+        self.taken = 0
+        if self.freed:
+            self.use.outdate()
+
+    def give_back(self) -> None:
+        self.use.give_back(self.taken)
+        self.taken = 0
+
+    @contextmanager
+    def given_back_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.give_back()
+            raise
+
+
+class _Limited:
+    """A Writing that takes room for every piece before it is added."""
+
+    def __init__(self, inner: Writing, room: _Room) -> None:
+        self._inner, self._room, self._size = inner, room, 0
+
+    def add(self, piece: bytes) -> None:
+        self._room.reach(self._size + len(piece))
+        self._size += len(piece)
+        self._inner.add(piece)
+
+    def keep(self) -> int:
+        size = self._inner.keep()
+        self._room.keep()
+        return size
+
+    def drop(self) -> None:
+        self._inner.drop()
+        self._room.give_back()
+
+
+class _LimitedAppend(_Limited):
+    """What was appended stays when the connection breaks, as HDFS has it; what exceeds the quota goes altogether."""
+
+    def __init__(self, inner: Writing, room: _Room, store: Store, path: str, before: int) -> None:
+        super().__init__(inner, room)
+        self._store, self._path, self._before = store, path, before
+        self._is_over = False
+
+    def add(self, piece: bytes) -> None:
+        try:
+            super().add(piece)
+        except QuotaExceeded:
+            self._is_over = True
+            raise
+
+    def drop(self) -> None:
+        if not self._is_over:
+            self._inner.drop()
+            self._room.keep()
+            return
+        with suppress(LongshoreError):
+            self._inner.keep()
+            self._store.truncate(self._path, self._before)
+        super().drop()

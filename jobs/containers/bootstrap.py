@@ -1,7 +1,7 @@
-"""What runs inside the container: the start script and the files it needs, put there before the container starts.
+"""The files that a container has before it starts: the start script, the command, keys, tokens and secrets. Pure.
 
-Pure. The command is a file of its own, so no quoting stands between the config and the shell: several lines, quotes
-and ``$VAR`` arrive as written.
+The command is a file of its own, so that nothing in it has to be quoted: several lines, quotes and ``$VAR`` arrive as
+written.
 """
 
 from __future__ import annotations
@@ -18,14 +18,12 @@ TOKEN = "/pai/secrets/webhdfs.token"  # noqa: S105 - the path of one
 ENV = {"TINI_KILL_PROCESS_GROUP": "1"}
 
 _SCRIPT = Path(__file__).with_name("bootstrap.sh").read_bytes()
-
-
-HELD = "/pai/bootstrap/held"
+HELD = "/pai/bootstrap/held"  # the start script writes it when a failed isDebug container is kept
 HOLD = "LONGSHORE_DEBUG_HOLD"  # seconds; the start script takes it out of the environment
 
 
 def files(command: str) -> tuple[File, ...]:
-    """The files of one task."""
+    """The start script and the command of one task."""
     return (
         File("/pai/bootstrap/start.sh", _SCRIPT, 0o755, handed=True),
         File("/pai/bootstrap/command.sh", _command(command), handed=True),
@@ -33,13 +31,13 @@ def files(command: str) -> tuple[File, ...]:
 
 
 def token_file(token: str) -> tuple[File, ...]:
-    """What opens the user's files to his own containers, while the job lives. Not a variable of the environment, which
-    many programs write to their log."""
+    """The token with which a container reads and writes its user's files while the job lives; nothing for an empty one.
+    It is no environment variable, as many programs print those to their log."""
     return (File(TOKEN, token.encode(), 0o600, secret=True),) if token else ()
 
 
 def key_files(private: str, authorized: str) -> tuple[File, ...]:
-    """The job's own key, and the public keys that may log in. Only the job's containers hold them."""
+    """The job's private key, and the lines of authorized_keys; nothing without a key."""
     if not private:
         return ()
     return (
@@ -49,11 +47,13 @@ def key_files(private: str, authorized: str) -> tuple[File, ...]:
 
 
 def secrets_file(values: Mapping[str, str]) -> tuple[File, ...]:
-    """Read by the shell that becomes the command; who logs in by ssh can read it too."""
+    """The job's secrets as a shell script that sets variables. The shell of the command reads it; users who log in by
+    ssh can read it too."""
     lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(values.items()))
     return (File("/pai/secrets/job.sh", lines.encode(), 0o600, secret=True),) if values else ()
 
 
 def _command(command: str) -> bytes:
-    """With Unix line ends: a carriage return from a Windows editor would become part of the last word of its line."""
+    """The command with Unix line ends: a carriage return from a Windows editor would become part of the line's last
+    word."""
     return command.replace("\r\n", "\n").encode() + b"\n"

@@ -1,8 +1,8 @@
-"""The folder that a job's codeDir names, as one tar on this host: read from the store once an attempt, and shared by
-all tasks of it that start here.
+"""Packs the folder of a job's codeDir as one tar on this host. It is read from the store once an attempt, and all tasks
+of the attempt that start here share it.
 
-A file of the spool that somebody needs is locked by him, over threads and processes, and a killed worker's lock ends
-with it; what nobody holds is deleted when it is old or there is no more room.
+Whoever needs a tar holds a lock on its file. The locks work between threads and processes, and that of a killed worker
+ends with it. Tars that nobody holds are deleted when they are old or there is no room for more.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from django.conf import settings
 
 from portal.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, names_of
 
-INSIDE = "pai/code"  # where it lands in the container
-KEPT = 900.0  # seconds a tar stays after it was last wanted: retries of single tasks come soon
-ROOM = 4 << 30  # bytes of tars that nobody needs at the moment
+INSIDE = "pai/code"  # the folder in the container where the tar is unpacked
+KEPT = 900.0  # seconds a tar stays after its last use: a task that is tried again needs it soon
+ROOM = 4 << 30  # bytes that tars may take which nobody needs at the moment
 _READERS = 16  # small files read at once: from HDFS each takes some milliseconds, whatever its size
 _SMALL = 1 << 20
 Report = Callable[[int, int], None]
@@ -34,7 +34,7 @@ Visible = Callable[[Iterable[Entry]], Iterable[Entry]]
 
 
 class TooLarge(Exception):
-    """``size`` in bytes, as far as it was summed."""
+    """The code is larger than CODE_LIMIT. ``size`` is the sum in bytes at which that was noticed."""
 
     def __init__(self, size: int) -> None:
         super().__init__()
@@ -45,34 +45,37 @@ class TooLarge(Exception):
 def spooled(
     store: Store, path: str, key: str, report: Report, visible: Visible = lambda entries: entries
 ) -> Iterator[Path]:
-    """The tar of what is at ``path``, made if it is not there yet; it stays while the block lasts. ``key`` names the
-    attempt, ``visible`` leaves of a folder's entries those that the reader may know of. ``report`` is told the bytes
-    read and their sum, and may raise to give up. Raises TooLarge, PathNotFound when there is nothing at ``path``, and
-    the store's other errors."""
+    """The tar of the file or folder at ``path``, packed if it is not there yet; it stays while the ``with`` block
+    lasts.
+
+    ``key`` names the attempt. ``visible`` filters the entries of a folder to those that the user may see. ``report`` is
+    called with the bytes read and their sum, and may raise to give up. Raises TooLarge, PathNotFound when there is
+    nothing at ``path``, and the store's other errors.
+    """
     folder = _folder()
     target = folder / f"{key}.tar"
     with _alone(folder / f"{key}.lock", lambda: report(0, 0)):
-        held = _hold(target)
-        if held is None:
+        locked = _open_locked(target)
+        if locked is None:
             sweep()
-            held = _make(store, path, target, report, visible)
+            locked = _pack(store, path, target, report, visible)
         os.utime(target)
-    with held:
+    with locked:
         yield target
 
 
 def sweep() -> None:
-    """Deletes what nobody needs: all that is old, and of the rest the oldest beyond ROOM."""
-    found = []
+    """Delete tars that nobody needs: those that are old, and the oldest of the rest beyond ROOM."""
+    tars = []
     for file in _folder().iterdir():
         with suppress(FileNotFoundError):
-            known = file.stat()
-            found.append((known.st_mtime, known.st_size, file))
+            status = file.stat()
+            tars.append((status.st_mtime, status.st_size, file))
     room = ROOM
-    for wanted, size, file in sorted(found, reverse=True):
+    for used_at, size, file in sorted(tars, reverse=True):
         room -= size
-        if room < 0 or time.time() - wanted > KEPT:
-            _delete_unless_held(file)
+        if room < 0 or time.time() - used_at > KEPT:
+            _delete_unless_locked(file)
 
 
 def _folder() -> Path:
@@ -81,8 +84,8 @@ def _folder() -> Path:
     return folder
 
 
-def _make(store: Store, path: str, target: Path, report: Report, visible: Visible) -> BinaryIO:
-    """The finished tar, open and locked."""
+def _pack(store: Store, path: str, target: Path, report: Report, visible: Visible) -> BinaryIO:
+    """Write the tar; returns it open and locked."""
     root = store.stat(path)
     part = target.with_suffix(".part")
     file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
@@ -106,24 +109,24 @@ def _make(store: Store, path: str, target: Path, report: Report, visible: Visibl
 
 def _write(store: Store, root: Entry, file: BinaryIO, report: Report, visible: Visible) -> None:
     base = names_of(root.path)[-1]
-    found = list(_walk(store, root, visible, lambda: report(0, 0)))
-    total, done = sum(entry.size for entry in found), 0
+    entries = list(_walk(store, root, visible, lambda: report(0, 0)))
+    total, done = sum(entry.size for entry in entries), 0
 
-    def told(count: int) -> None:
+    def count_up(count: int) -> None:
         nonlocal done
         done += count
         report(done, total)
 
     with tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for entry, content in contents(store, found):
+        for entry, content in contents(store, entries):
             name = f"{INSIDE}/{base}{entry.path.removeprefix(root.path)}"
             with content:
-                tar.addfile(_header(name, entry), _Told(content, entry, told))
+                tar.addfile(_header(name, entry), _Counted(content, entry, count_up))
     file.flush()
 
 
 def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], None]) -> Iterator[Entry]:
-    """The entry and all below it, a folder before what is in it. Raises TooLarge as soon as the sum is."""
+    """The entry and all below it, a folder before its content. Raises TooLarge as soon as the sum exceeds the limit."""
     total, todo = 0, deque([root])
     while todo:
         entry = todo.popleft()
@@ -137,7 +140,7 @@ def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], Non
 
 
 def contents(store: Store, entries: Iterable[Entry]) -> Iterator[tuple[Entry, BinaryIO]]:
-    """Each with its content, in order; small files are read ahead by several threads."""
+    """Each entry with its content, in order. Several threads read small files ahead."""
     ahead: deque[tuple[Entry, Future[bytes] | None]] = deque()
     with ThreadPoolExecutor(_READERS, thread_name_prefix="code") as readers:
         for entry in entries:
@@ -165,17 +168,18 @@ class _Source(Protocol):
     def read(self, size: int = ..., /) -> bytes: ...
 
 
-class _Told:
-    """A file's content that tells how much of it was read. It may have become shorter since it was listed."""
+class _Counted:
+    """The content of a file, which calls ``count_up`` with the bytes of each read. Raises StoreUnavailable when the
+    file has become shorter since it was listed."""
 
-    def __init__(self, content: _Source, entry: Entry, told: Callable[[int], None]) -> None:
-        self._content, self._entry, self._told = content, entry, told
+    def __init__(self, content: _Source, entry: Entry, count_up: Callable[[int], None]) -> None:
+        self._content, self._entry, self._count_up = content, entry, count_up
 
     def read(self, size: int = -1) -> bytes:
         data = self._content.read(size)
         if len(data) < size:
             raise _changed(self._entry.path)
-        self._told(len(data))
+        self._count_up(len(data))
         return data
 
 
@@ -184,7 +188,7 @@ def _changed(path: str) -> StoreUnavailable:
 
 
 def _header(name: str, entry: Entry) -> tarfile.TarInfo:
-    """Readable by all, writable by none: the container's own copy is beside its start directory."""
+    """Readable by all and writable by none: commands write to the container's own copy, ``./code``."""
     header = tarfile.TarInfo(name)
     header.mtime = int(entry.modified_at.timestamp())
     if entry.is_dir:
@@ -196,17 +200,18 @@ def _header(name: str, entry: Entry) -> tarfile.TarInfo:
 
 @contextmanager
 def _alone(lock: Path, waiting: Callable[[], None]) -> Iterator[None]:
-    """One at a time; ``waiting`` is called now and then and may raise to give up."""
+    """One caller at a time holds the lock. ``waiting`` is called now and then by the others and may raise to give
+    up."""
     while True:
         with lock.open("ab") as file:
-            if _locked(file, fcntl.LOCK_EX) and _is_there(file):
+            if _try_lock(file, fcntl.LOCK_EX) and _is_there(file):
                 yield
                 return
         waiting()
         time.sleep(0.1)
 
 
-def _hold(target: Path) -> BinaryIO | None:
+def _open_locked(target: Path) -> BinaryIO | None:
     """The tar, open and locked; None when there is none."""
     try:
         file = target.open("rb")
@@ -219,13 +224,14 @@ def _hold(target: Path) -> BinaryIO | None:
     return None
 
 
-def _delete_unless_held(path: Path) -> None:
+def _delete_unless_locked(path: Path) -> None:
     with suppress(FileNotFoundError), path.open("rb") as file:
-        if _locked(file, fcntl.LOCK_EX):
+        if _try_lock(file, fcntl.LOCK_EX):
             path.unlink()
 
 
-def _locked(file: io.IOBase, how: int) -> bool:
+def _try_lock(file: io.IOBase, how: int) -> bool:
+    """False when somebody else has it."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -234,5 +240,5 @@ def _locked(file: io.IOBase, how: int) -> bool:
 
 
 def _is_there(file: io.IOBase) -> bool:
-    """It was not deleted between opening and locking it."""
+    """Whether the file still has its name: it may be deleted between opening and locking it."""
     return os.fstat(file.fileno()).st_nlink > 0

@@ -1,7 +1,7 @@
-"""What a start needs from the store before its container is made: the code, and the password of a private registry.
+"""Reads what a start needs from the store before its container is made: the code and the password of a registry.
 
-Everything is read with the rights of the job's user. What he can mend is a DeliveryFault and ends the attempt; a store
-that is down is none (StoreUnavailable passes): the start is tried again.
+Everything is read with the rights of the job's user. A mistake that the user can mend is a DeliveryFault and ends the
+attempt. A store that is down is not (StoreUnavailable passes through): the start is tried again later.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _AUTH_BYTES = 10_000
 
 
 class DeliveryFault(Exception):
-    """``sentence`` is for the user; trying again ends the same way until he changes something."""
+    """The start cannot succeed until the user changes something. ``sentence`` tells them what."""
 
     def __init__(self, reason: StartFault, sentence: str) -> None:
         super().__init__(sentence)
@@ -38,7 +38,8 @@ class DeliveryFault(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """``tars`` are unpacked in the container; ``auth`` is the registry's user and password."""
+    """What was read for one start. ``tars`` are unpacked in the container; ``auth`` is the registry's user and
+    password."""
 
     tars: tuple[Path, ...] = ()
     auth: tuple[str, str] | None = None
@@ -46,9 +47,14 @@ class Delivery:
 
 @contextmanager
 def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None]) -> Iterator[Delivery]:
-    """What the start in the block may use. ``key`` names the attempt; ``note`` is told how far it is and may raise to
-    give up. Raises DeliveryFault, also for an image that the block was refused in spite of the authFile, and
-    StoreUnavailable. A job that wants no file does not touch the store."""
+    """The Delivery for a start, which happens inside the ``with`` block.
+
+    ``key`` names the attempt. ``note`` is called with the progress and may raise to give up. A job without codeDir and
+    authFile does not touch the store.
+
+    Raises DeliveryFault and StoreUnavailable. When the block raises IMAGE_DENIED although there is an authFile, that
+    becomes a DeliveryFault which says why the authFile did not help.
+    """
     if not (spec.code_dir or spec.auth_file):
         yield Delivery()
         return
@@ -57,19 +63,21 @@ def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None])
     login = _login(reader, paths["authFile"]) if spec.auth_file else None
     fits = login is not None and same_registry(login.server, registry_of(spec.image))
     auth = (login.user, login.password) if login and fits else None
-    with ExitStack() as kept:
-        tars = (kept.enter_context(_code(reader, paths["codeDir"], key, note)),) if spec.code_dir else ()
+    with ExitStack() as stack:
+        tars = (stack.enter_context(_code(reader, paths["codeDir"], key, note)),) if spec.code_dir else ()
         try:
             yield Delivery(tars, auth)
         except RuntimeFault as fault:
             if login is None or fault.reason is not FaultReason.IMAGE_DENIED:
                 raise
-            said = f"{fault.sentence} {login.why_not(paths['authFile'], spec.image)}"
-            raise DeliveryFault(StartFault.AUTH_REFUSED, said) from None
+            sentence = f"{fault.sentence} {login.why_not(paths['authFile'], spec.image)}"
+            raise DeliveryFault(StartFault.AUTH_REFUSED, sentence) from None
 
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
+    """The store as the job's user may read it."""
+
     store: Store
     username: str
     is_admin: bool
@@ -84,7 +92,7 @@ class _Reader:
         return rules.visible(entries, self.username, self.is_admin, self.accounts)
 
     def allowed(self, uri: str, denied: StartFault) -> str:
-        """The path, if the user may read it."""
+        """The path that ``uri`` names. Raises DeliveryFault with the reason ``denied`` if the user may not read it."""
         try:
             path, hostless = rules.path_of(uri), rules.hostless_path_of(uri)
         except LongshoreError:
@@ -98,7 +106,7 @@ class _Reader:
 
 @dataclass(frozen=True, slots=True)
 class _Login:
-    """An authFile. Its password goes to its own registry only."""
+    """The content of an authFile. The password is sent to its own registry only."""
 
     server: str
     user: str
@@ -119,15 +127,15 @@ def _code(reader: _Reader, uri: str, key: str, note: Callable[[str], None]) -> I
     def report(done: int, total: int) -> None:
         note(f"reading the code: {done / 1e6:.0f} of {total / 1e6:.0f} MB" if total else "reading the code")
 
-    with ExitStack() as kept:
+    with ExitStack() as stack:
         try:
-            tar = kept.enter_context(code_tar.spooled(reader.store, path, key, report, reader.visible))
+            tar = stack.enter_context(code_tar.spooled(reader.store, path, key, report, reader.visible))
         except code_tar.TooLarge:
             limit = f"{settings.CODE_LIMIT / 1e6:g}MB"
             raise DeliveryFault(StartFault.CODE_TOO_LARGE, f"{uri} is larger than {limit}.") from None
         except PathNotFound:
-            said = f"Can not stat {uri}: there is nothing of that name."
-            raise DeliveryFault(StartFault.CODE_MISSING, said) from None
+            sentence = f"Can not stat {uri}: there is nothing of that name."
+            raise DeliveryFault(StartFault.CODE_MISSING, sentence) from None
         except StoreUnavailable:
             raise
         except LongshoreError as error:

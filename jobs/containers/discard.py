@@ -1,8 +1,10 @@
-"""Removes from the store what a purged job left there: the logs of its attempts and, unless a job of its name has come
-after it, its config and keys. What the user or the job's programs put there stays (``/Output`` always does).
+"""Removes the files of purged jobs from the store: the logs of their attempts, their configs and keys.
 
-A row of ``Discarded`` is written in the transaction that purges the job and goes when the files are gone, so a store
-that is down only delays it. Everything may be done twice.
+Config and keys stay when a newer job has the same name and so the same folder. Files that the user or the job's
+programs wrote stay too, and so does everything below ``/Output``.
+
+The transaction that purges a job writes a row of ``Discarded``, which is deleted when the files are gone: a store that
+is down only delays the removal. Every step may be done twice.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ log = structlog.get_logger()
 
 
 def note(job_ids: Sequence[int], now: datetime) -> None:
-    """Call inside the transaction that deletes these jobs, before it does."""
+    """Write the rows of ``Discarded`` for these jobs. Call it inside the transaction that deletes the jobs, before the
+    deletion."""
     attempts: dict[int, list[str]] = {id: [] for id in job_ids}
     for id, app_id in Attempt.objects.filter(job__in=job_ids).order_by("id").values_list("job_id", "app_id"):
         attempts[id].append(app_id)
@@ -37,13 +40,13 @@ def note(job_ids: Sequence[int], now: datetime) -> None:
 
 
 def sweep() -> None:
-    """Orders what is left."""
-    if found := list(Discarded.objects.order_by("id").values_list("id", flat=True)[:_AT_ONCE]):
-        async_task("jobs.containers.tasks.discard", found)
+    """Order a worker to remove the files that are left."""
+    if ids := list(Discarded.objects.order_by("id").values_list("id", flat=True)[:_AT_ONCE]):
+        async_task("jobs.containers.tasks.discard", ids)
 
 
 def discard_all(ids: list[int]) -> None:
-    """What the sweep orders. The first that cannot be removed stands for the rest."""
+    """Remove the files of these rows, as ordered by ``sweep``. Stops at the first failure: the store is down."""
     for row in Discarded.objects.filter(id__in=ids).order_by("id"):
         try:
             _discard(open_store(), row)
@@ -60,7 +63,7 @@ def _discard(store: Store, row: Discarded) -> None:
         store.delete(log_places.attempt_folder(row.username, row.full_name, app_id), recursive=True)
     namesakes = Job.objects.filter(username=row.username, name=row.name)
     if namesakes.exists():
-        return  # the folder is theirs
+        return  # the folder belongs to the newer job
     folder = publish.folder_of(row.username, row.full_name)
     store.delete(f"{folder}/JobConfig.json")
     store.delete(f"{folder}/ssh", recursive=True)
@@ -68,5 +71,6 @@ def _discard(store: Store, row: Discarded) -> None:
         try:
             store.delete(path)
         except PathExists:
-            pass  # somebody else's files
-    namesakes.filter(deleted_at=None).update(published_at=None)  # came while we were at it: written once more
+            pass  # the user's own files are in it
+    # A job of that name may have been submitted meanwhile, and its files deleted here: they are written once more.
+    namesakes.filter(deleted_at=None).update(published_at=None)

@@ -1,7 +1,8 @@
-"""The variables a task sees: every name any OpenPAI v0.x release gave it, with the values of v0.14 (v1 contract, 2).
+"""The environment variables of a task: every name of any OpenPAI v0.x release, with the values of v0.14 (v1 contract,
+2). Pure.
 
-Pure. The whole-job part is the same for all tasks of an attempt: ``topology`` makes it once, ``build`` adds what is
-the task's own and, last, the job's own ``jobEnvs``.
+``topology`` gives the variables that are the same for all tasks of an attempt. ``build`` adds those of the one task
+and, last, the ``jobEnvs`` of the config.
 """
 
 from __future__ import annotations
@@ -37,9 +38,11 @@ def build(
     work_dir: str | None = None,
     shared: Mapping[str, str] | None = None,
 ) -> dict[str, str]:
-    """All variables of one task. ``shared`` is ``topology(spec, tasks)`` when the caller starts many tasks of one
-    attempt. ``work_dir`` is known in the container only, where the start script sets it. KeyError for a role the
-    job does not have."""
+    """All variables of the task ``me``.
+
+    ``shared`` is ``topology(spec, tasks)``, from a caller that starts many tasks of one attempt. ``work_dir`` is known
+    inside the container only, where the start script sets it. Raises KeyError for a role that the job does not have.
+    """
     role = spec.role(me.role)
     env = dict(topology(spec, tasks) if shared is None else shared)
     env |= _job(spec, username, app_id, fs_uri)
@@ -51,7 +54,7 @@ def build(
 
 
 def topology(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
-    """Who runs where: the same for every task of an attempt (v1 contract, 2.3)."""
+    """The variables that say where each task runs; the same for every task of an attempt (v1 contract, 2.3)."""
     env: dict[str, str] = {}
     by_role: dict[str, list[TaskPlace]] = {role.name: [] for role in spec.task_roles}
     for place in tasks:
@@ -77,8 +80,8 @@ def topology(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
 
 
 def job_envs(spec: JobSpec) -> dict[str, str]:
-    """The job's own variables: strings exactly as written, null as nothing, anything else as JSON. (Names and
-    characters no environment can hold never get past jobs/config/spec.py.)"""
+    """The ``jobEnvs`` of the config: strings exactly as written, null as an empty text, anything else as JSON. Names
+    and characters that no environment can hold are refused earlier, by jobs/config/spec.py."""
     return {key: _text(value) for key, value in spec.job_envs.items()}
 
 
@@ -118,7 +121,7 @@ def _job(spec: JobSpec, username: str, app_id: str, fs_uri: str) -> dict[str, st
 
 
 def _role(role: RoleSpec, number: int) -> dict[str, str]:
-    """What concerns the task's own role (v1 contract, 2.2)."""
+    """The variables about the task's own role (v1 contract, 2.2)."""
     tasks, cpus, gpus = str(role.task_number), str(role.cpu_number), str(role.gpu_number)
     memory = str(role.memory_mb)
     return {
@@ -141,7 +144,7 @@ def _role(role: RoleSpec, number: int) -> dict[str, str]:
 
 
 def _role_facts(role: RoleSpec) -> dict[str, str]:
-    """What every task is told about every role."""
+    """The variables about any role, which every task gets."""
     return {
         f"PAI_TASK_ROLE_TASK_COUNT_{role.name}": str(role.task_number),
         f"PAI_RESOURCE_{role.name}": _resource(role),

@@ -1,4 +1,4 @@
-"""From a task's row to what its start needs. What all tasks of an attempt share is read and made once."""
+"""Builds a Launch from the row of a task. The parts that all tasks of an attempt share are read once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from portal.models import UserKey
 
 @dataclass(frozen=True, slots=True)
 class _Shared:
-    """Of one placed attempt; placements never change within it."""
+    """The parts of a Launch that all tasks of a placed attempt share. They can be cached: the placement of an attempt
+    never changes."""
 
     spec: JobSpec
     username: str
@@ -38,7 +39,8 @@ class _Shared:
 
 
 def launch(task_id: int, *, epoch: str) -> Launch:
-    """Raises Task.DoesNotExist, Node.DoesNotExist when either is gone."""
+    """The Launch of a task; ``epoch`` is the claim under which it starts. Raises Task.DoesNotExist or
+    Node.DoesNotExist when either is gone."""
     task = Task.objects.select_related("attempt").get(id=task_id)
     node = Node.objects.only("name", "network").get(name=task.node)
     shared = _shared(task.attempt_id, task.attempt.app_id)

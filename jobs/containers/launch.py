@@ -1,8 +1,8 @@
-"""One placed task as a container: spec and placement in, ContainerRequest out.
+"""Turns one placed task into a request for a container: a Launch in, a ContainerRequest out. Pure.
 
-Pure. Names follow from identity: the same Launch always gives the same container name, and two tasks never share
-one, not even those of a deleted job and of its successor under the same name, nor those of two portals or of a database
-and its restored copy: the attempt's application id tells them apart.
+Container names follow from identity: the same Launch always gives the same name, and two tasks never share one. That
+holds for a deleted job and the next job of its name, for two portals, and for a database and its restored copy, as the
+name depends on the attempt's application id.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ _HASH_LENGTH = 8
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One task's start, as plain values. ``places`` are all tasks of the attempt, this one too; ``task_id`` is the
-    task's row id; ``pull``, ``network``, ``security`` and ``rdma`` are ContainerRequest's."""
+    """Everything that the start of one task needs, as plain values.
+
+    ``places`` has all tasks of the attempt, this one included; ``task_id`` is the id of the task's row; ``pull``,
+    ``network``, ``security`` and ``rdma`` mean what they mean in ContainerRequest."""
 
     spec: JobSpec
     username: str
@@ -53,13 +55,13 @@ class Launch:
     gpu_ids: Sequence[str] = ()
     network: Literal["host", "bridge"] = "host"
     pull: Literal["absent", "always"] = "absent"
-    pids: int = 4096  # processes and threads it may have
+    pids: int = 4096  # the most processes and threads
     security: Literal["default", "pai"] = "default"
     rdma: bool = False
-    epoch: str = ""  # the claim that orders this start
-    shared: Mapping[str, str] | None = None  # environment.topology(spec, places), when many tasks start one by one
+    epoch: str = ""  # the claim of the worker that starts it
+    shared: Mapping[str, str] | None = None  # environment.topology(spec, places), if the caller has it already
     files_url: str = ""  # where containers reach the store by WebHDFS
-    files_token: str = ""  # and with what
+    files_token: str = ""  # the delegation token for files_url
     hold_seconds: int = 0  # isDebug: how long a container whose command failed is kept
     ssh_key: str = ""  # the job's private key
     ssh_authorized: str = ""  # lines of authorized_keys
@@ -67,8 +69,8 @@ class Launch:
 
 
 def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
-    """The container of one task; ``tars`` and ``auth`` are ContainerRequest's. KeyError when its role or its place is
-    unknown."""
+    """The request for the container of one task. ``tars`` and ``auth`` mean what they mean in ContainerRequest. Raises
+    KeyError when the spec lacks the role or ``places`` lacks the task."""
     role = launch.spec.role(launch.role)
     me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
     if me is None:
@@ -109,9 +111,11 @@ def container_name(launch: Launch) -> str:
 
 
 def name_of(app_id: str, username: str, job: str, attempt: int, role: str, index: int) -> str:
-    """``longshore-mira-mnist-a1-1-worker-0-5d3c9a1f``: readable, in Docker's alphabet, at most 120 characters. The
-    hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again. Row ids
-    are used again once a database was restored from an older copy; ``app_id`` has the millisecond in it."""
+    """``longshore-mira-mnist-a1-1-worker-0-5d3c9a1f``: readable, in Docker's alphabet, at most 120 characters.
+
+    The hash makes it unique: ``a-b`` of ``c`` and ``b`` of ``c-a`` read alike, and so does a job submitted again. It
+    depends on ``app_id``, which has a millisecond in it, and not on row ids: a database restored from an older copy
+    gives those out again."""
     identity = "\0".join(map(str, (app_id, username, job, attempt, role, index)))
     digest = hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_LENGTH]
     readable = f"longshore-{username}-{job}-{attempt}-{role}-{index}"
@@ -119,13 +123,13 @@ def name_of(app_id: str, username: str, job: str, attempt: int, role: str, index
 
 
 def app_id(milliseconds: int, number: int) -> str:
-    """``application_1552000000000_0042``: when, and the how-manieth of that moment or portal."""
+    """``application_1552000000000_0042``: the time in milliseconds since 1970, and a number that makes it unique."""
     return f"application_{milliseconds}_{number:04d}"
 
 
 def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
-    """``container_e03_1552000000000_0042_01_000004``. Tasks count in config order from 2: 1 was the one that led
-    the application."""
+    """v1's id of a container: ``container_e03_1552000000000_0042_01_000004``. Tasks are numbered in config order from
+    2; number 1 was the application master's in v0.x."""
     before = 0
     for known in spec.task_roles:
         if known.name == role:
@@ -146,7 +150,7 @@ def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
         shared=launch.shared,
     )
     if not launch.gpu_ids:
-        # Images set it to "all", and on an engine whose default runtime is NVIDIA's that would show every GPU.
+        # Images set it to "all": an engine whose default runtime is NVIDIA's would show the container every GPU.
         env["NVIDIA_VISIBLE_DEVICES"] = "void"
     if launch.files_token:
         env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}

@@ -1,7 +1,7 @@
-"""What a job leaves in the store besides its logs: its config, its keys and its output folder (v1 contract, 1.7).
+"""Writes a job's config, keys and output folder into the store (v1 contract, 1.7).
 
-Tried right before a job's first start, which does not wait for it; what did not work then, because the store was down,
-is done by the scheduler's sweep. Everything may be written twice.
+A worker tries it right before the job's first start; the start goes on whether it worked or not. What failed because
+the store was down is written later by the scheduler's sweep. Every file may be written twice.
 """
 
 from __future__ import annotations
@@ -30,24 +30,24 @@ _locks = [Lock() for _ in range(64)]
 
 
 def publish(job_id: int) -> bool:
-    """False when the store could not take it now. Of the tasks of a gang, which start together, one does it and the
-    others wait for it."""
+    """Write the files of one job; False when the store is down. The tasks of a gang start together: one of them writes,
+    the others wait for it."""
     with _locks[job_id % len(_locks)]:
         return _publish(job_id)
 
 
 def publish_all(job_ids: list[int]) -> None:
-    """What the sweep orders. The first that cannot be written stands for the rest."""
+    """Write the files of these jobs, as ordered by ``sweep``. Stops at the first failure: the store is down."""
     for job_id in job_ids:
         if not publish(job_id):
             return
 
 
 def sweep() -> None:
-    """Orders what was not written yet."""
+    """Order a worker to write the files that are missing."""
     due = Job.objects.filter(published_at=None, deleted_at=None, created_at__lt=timezone.now() - SWEEP_AFTER)
-    if found := list(due.order_by("created_at").values_list("id", flat=True)[:_AT_ONCE]):
-        async_task("jobs.containers.tasks.publish", found)
+    if ids := list(due.order_by("created_at").values_list("id", flat=True)[:_AT_ONCE]):
+        async_task("jobs.containers.tasks.publish", ids)
 
 
 def folder_of(username: str, full_name: str) -> str:
@@ -55,7 +55,7 @@ def folder_of(username: str, full_name: str) -> str:
 
 
 def key_path(username: str, full_name: str) -> str:
-    """Of the private key; the public one is beside it, with ``.pub``."""
+    """The path of the private key; the public key is beside it and ends with ``.pub``."""
     return f"{folder_of(username, full_name)}/ssh/keyFiles/{log_places.as_file_name(full_name)}"
 
 
@@ -68,7 +68,7 @@ def _publish(job_id: int) -> bool:
     except StoreUnavailable as error:
         log.info("the files of a job are written later", job=str(job), reason=error.message)
         return False
-    except LongshoreError as error:  # as it will be each time: nobody waits behind this job
+    except LongshoreError as error:  # it would fail each time, so it is not tried again and holds up no other job
         log.warning("the files of a job cannot be written", job=str(job), reason=error.message)
     Job.objects.filter(pk=job_id).update(published_at=timezone.now())
     return True

@@ -14,7 +14,7 @@ def registry_of(image: str) -> str:
 
 
 def same_registry(server: str, registry: str) -> bool:
-    """Whether what somebody wrote as a server (``https://index.docker.io/v1/``) is that registry."""
+    """Whether a server as users write it (``https://index.docker.io/v1/``) is that registry."""
     return _plain(server) == registry
 
 

@@ -1,4 +1,4 @@
-"""How to log in to a job's containers: which of them answer, and where the key is."""
+"""How to log in to a job's containers by ssh: which of them have an sshd that answers, and where the key is."""
 
 from __future__ import annotations
 
@@ -18,11 +18,10 @@ from jobs.planning.lifecycle import TaskState
 from portal.files.store import delegation
 
 PATIENCE = 1.0  # seconds one container gets to say that it is an sshd
-_ALTOGETHER = 2.0
+_ALTOGETHER = 2.0  # seconds for all containers of an attempt
 _AT_ONCE = 64
 _REMEMBERED = 3600  # seconds a container that answered is not asked again
-LINK_SECONDS = 3600
-
+LINK_SECONDS = 3600  # how long a link to the private key holds
 
 _OLDER_KEY = re.compile(
     r"/Container/(?P<user>[^/]+)/(?P<job>[^/]+)/ssh/(?P<app>application_\d+_\d+)/\.ssh/(?P=app)(?P<end>(?:\.pub)?)"
@@ -31,7 +30,7 @@ _OLDER_KEY = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """One task. ``answers``: an sshd is there. ``id`` is v1's container id."""
+    """Where one task is reached by ssh. ``answers``: its sshd does. ``id`` is v1's container id."""
 
     label: str
     id: str
@@ -42,7 +41,8 @@ class Login:
 
 
 def logins(job: Job, attempt: Attempt) -> list[Login]:
-    """The running tasks of the attempt, in order; asks those at once that have not answered before."""
+    """One Login for each running task of the attempt that has an ssh port, in order of the config. Tasks that have not
+    answered before are asked now, all at once; it takes _ALTOGETHER seconds at most."""
     spec = JobSpec.from_json(job.spec)
     tasks = list(Task.objects.filter(attempt=attempt, state=TaskState.RUNNING).order_by("id"))
     placed = [(task, task.ports["ssh"][0]) for task in tasks if task.ports.get("ssh") and task.address]
@@ -61,8 +61,9 @@ def logins(job: Job, attempt: Attempt) -> list[Login]:
 
 
 def key_link(job: Job, base_url: str, *, signed: bool) -> str:
-    """An address of the private key that plain wget can open while it is ``signed``: for LINK_SECONDS. It has one
-    parameter only: pasted without quotes, as old pages print it, a shell would cut it at the ``&``."""
+    """The address of the private key at the WebHDFS gateway. When it is ``signed``, plain wget can open it for
+    LINK_SECONDS. It has one parameter only: users paste it without quotes, as old pages print it, and a shell would cut
+    it at an ``&``."""
     path = publish.key_path(job.username, job.full_name)
     link = f"{base_url}/webhdfs/v1{path}"
     if not signed:
@@ -72,8 +73,8 @@ def key_link(job: Job, base_url: str, *, signed: bool) -> str:
 
 
 def key_path_of(path: str) -> str:
-    """Where the key is that the first releases had at ``path``: in a folder of the attempt, below the plain name of the
-    job (v1 contract, 5.6). Any other path as it is."""
+    """The present path of a key that the first releases of v0.x had at ``path``: in a folder of the attempt, below the
+    job's name without its user (v1 contract, 5.6). Any other path is returned as it is."""
     named = _OLDER_KEY.fullmatch(path)
     if named is None:
         return path
@@ -100,9 +101,9 @@ def _answering(placed: Iterable[tuple[Task, int]]) -> set[int]:
         asked = {pool.submit(_is_sshd, task.address, port): name for name, (task, port) in unknown.items()}
         done, _ = wait(asked, timeout=_ALTOGETHER)
         pool.shutdown(wait=False, cancel_futures=True)
-        found = [asked[one] for one in done if one.result()]
-        cache.set_many(dict.fromkeys(found, 1), _REMEMBERED)
-        known |= set(found)
+        answered = [asked[one] for one in done if one.result()]
+        cache.set_many(dict.fromkeys(answered, 1), _REMEMBERED)
+        known |= set(answered)
     return {names[name][0].pk for name in known}
 
 

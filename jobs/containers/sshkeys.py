@@ -1,4 +1,4 @@
-"""The key pair of a job: made when it is first needed, the same for all its attempts."""
+"""The ssh key pair of a job. It is generated when it is first needed and serves all attempts of the job."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ class KeyPair:
 
 
 def key_of(job_id: int, comment: str) -> KeyPair:
-    """Of two that make it at once, one is taken for both."""
+    """The key pair of a job, generated now if there is none. Two callers that race get the same pair."""
     row = JobKey.objects.filter(job_id=job_id).first()
     if row is None:
-        made = make(settings.SSH_KEY_TYPE, comment)
-        sealed = JobKey(job_id=job_id, public=made.public, private=seal(made.private, _PURPOSE))
-        JobKey.objects.bulk_create([sealed], ignore_conflicts=True)
+        pair = generate(settings.SSH_KEY_TYPE, comment)
+        sealed = JobKey(job_id=job_id, public=pair.public, private=seal(pair.private, _PURPOSE))
+        JobKey.objects.bulk_create([sealed], ignore_conflicts=True)  # somebody else's pair stays
         row = JobKey.objects.get(job_id=job_id)
     return KeyPair(row.public, opened(row.private, _PURPOSE))
 
 
-def make(kind: str, comment: str) -> KeyPair:
-    """``ed25519`` in OpenSSH's own format, or ``rsa`` in the one that clients of the time of v1 read."""
+def generate(kind: str, comment: str) -> KeyPair:
+    """A new pair: ``ed25519`` in OpenSSH's own format, or ``rsa`` in the PEM format that clients of v1's time read."""
     key: Ed25519PrivateKey | RSAPrivateKey
     if kind == "rsa":
         key, form = generate_private_key(65537, RSA_BITS), ser.PrivateFormat.TraditionalOpenSSL

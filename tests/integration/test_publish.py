@@ -142,7 +142,7 @@ def test_the_private_key_lies_sealed_in_the_database_and_goes_with_the_job(clust
 
 
 def test_keys_are_of_the_form_that_was_asked_for() -> None:
-    modern, old = sshkeys.make("ed25519", "c"), sshkeys.make("rsa", "c")
+    modern, old = sshkeys.generate("ed25519", "c"), sshkeys.generate("rsa", "c")
     assert modern.public.startswith("ssh-ed25519 ") and modern.public.endswith(" c")
     assert modern.private.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
     load_ssh_private_key(modern.private.encode(), None)

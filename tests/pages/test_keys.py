@@ -19,7 +19,7 @@ URL = "/account/keys"
 
 
 def test_a_key_is_added_shown_and_removed(browse: Browse, alice: User) -> None:
-    line = sshkeys.make("ed25519", "alice@laptop").public
+    line = sshkeys.generate("ed25519", "alice@laptop").public
     browser = browse(alice)
     assert browser.post(URL, {"key": f"  {line}\n"}).status_code == 302
     key = UserKey.objects.get()
@@ -40,8 +40,8 @@ def test_a_key_is_added_shown_and_removed(browse: Browse, alice: User) -> None:
         ("hello", "no public SSH key"),
         ("ssh-ed25519 AAAA", "no public SSH key"),
         ('command="x" ssh-ed25519 AAAA', "no public SSH key"),
-        (sshkeys.make("ed25519", "c").private, "private key"),
-        (sshkeys.make("ed25519", "c").public + "\n" + sshkeys.make("ed25519", "d").public, "one line"),
+        (sshkeys.generate("ed25519", "c").private, "private key"),
+        (sshkeys.generate("ed25519", "c").public + "\n" + sshkeys.generate("ed25519", "d").public, "one line"),
     ],
 )
 def test_what_is_no_public_key_is_refused_with_what_to_do(browse: Browse, alice: User, text: str, says: str) -> None:

@@ -1,9 +1,9 @@
-"""Keeps a task's log in the store before its container is removed.
+"""Archives a task's log in the store before its container is removed.
 
-The data files are written first and ``index.json`` last: with the index there the log is archived. Two workers may
-archive the same task at once, and one may finish and have the container removed while the other still reads: what the
-other then has is cut short. So each looks for the index between the end of its reading and the renaming of its part
-file, and whoever finds one leaves everything as it is.
+The data files are written first and ``index.json`` last: a log is archived when its index is there. Two workers may
+archive the same task at once. One may finish and have the container removed while the other still reads, which cuts
+the other's copy short. So each looks for the index after it has read everything and before its file takes its name;
+a worker that finds an index changes nothing.
 """
 
 from __future__ import annotations
@@ -28,49 +28,51 @@ from portal.files.store import open_store
 from portal.files.store.base import PathNotFound, Store
 
 LOST = "The container was gone before its log could be kept."
-# A log that the engine cannot read may be readable in a moment; its container, with all it holds on the disk, is not
-# kept for ever.
+# A log that the engine cannot read may be readable in a moment. After this time what could be read is archived: the
+# container takes room on the node's disk and cannot stay for ever.
 UNREADABLE_FOR = timedelta(minutes=10)
 
 
-class _KeptByAnother(Exception):
+class _ArchivedByAnother(Exception):
     """Another worker was quicker."""
 
 
 def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
-    """Keep both streams of the task's container. Repeating is free; gone is no error (what a viewer has seen of it is
-    kept, with a note). Raises RuntimeFault (not GONE) and StoreUnavailable: try again later.
-    ``progress`` is called with every piece, and may raise too."""
+    """Archive both streams of the task's container. Does nothing when that is done already.
+
+    A container that is gone is no error: what viewers saw of its log is archived, with a note. ``progress`` is called
+    with every piece and may raise to give up. Raises RuntimeFault (never GONE) and StoreUnavailable: try again later.
+    """
     place, store = place_of(task), open_store()
     if find_archive(place, store) is not None:
         return
     try:
         if not place.container or not place.node:
             raise RuntimeFault("No container was made.", reason=FaultReason.GONE, permanent=True)
-        said = _Said(patient=task.finished_at is None or timezone.now() - task.finished_at < UNREADABLE_FOR)
+        gap = _Gap(patient=task.finished_at is None or timezone.now() - task.finished_at < UNREADABLE_FOR)
         engine = runtime_for(place.node)
-        chunks = {stream: _told(_from_engine(engine, place, stream, said), progress) for stream in STREAMS}
-        indexes = {stream: _keep(store, place, stream, chunks[stream]) for stream in STREAMS}
-        _finish(store, place, indexes, complete=not said.missing, reason=said.missing)
-    except _KeptByAnother:
+        chunks = {stream: _with_progress(_from_engine(engine, place, stream, gap), progress) for stream in STREAMS}
+        indexes = {stream: _write(store, place, stream, chunks[stream]) for stream in STREAMS}
+        _finish(store, place, indexes, complete=not gap.reason, reason=gap.reason)
+    except _ArchivedByAnother:
         return
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GONE:
             raise
-        _keep_what_is_left(store, place)
+        _archive_leftovers(store, place)
 
 
-def _keep_what_is_left(store: Store, place: LogPlace) -> None:
+def _archive_leftovers(store: Store, place: LogPlace) -> None:
     reason = LOST if place.container else f"{place.label} never had a container, so it has no log."
     try:
-        indexes = {stream: _keep(store, place, stream, _left_over(store, place, stream)) for stream in STREAMS}
+        indexes = {stream: _write(store, place, stream, _leftovers(store, place, stream)) for stream in STREAMS}
         _finish(store, place, indexes, complete=False, reason=reason)
-    except _KeptByAnother:
+    except _ArchivedByAnother:
         return
 
 
-def _keep(store: Store, place: LogPlace, stream: Stream, chunks: Iterable[bytes]) -> LineIndex:
-    """An empty stream gets no file."""
+def _write(store: Store, place: LogPlace, stream: Stream, chunks: Iterable[bytes]) -> LineIndex:
+    """Write one stream, and return its index. An empty stream gets no file."""
     index = LineIndex()
     pieces = iter(_indexed(store, place, chunks, index))
     first = next(pieces, None)
@@ -85,7 +87,7 @@ def _indexed(store: Store, place: LogPlace, chunks: Iterable[bytes], index: Line
             index.extend(chunk)
             yield chunk
     if find_archive(place, store) is not None:
-        raise _KeptByAnother
+        raise _ArchivedByAnother
 
 
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
@@ -93,35 +95,36 @@ def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield from rest
 
 
-def _told(chunks: Iterator[bytes], progress: Callable[[], None]) -> Iterator[bytes]:
+def _with_progress(chunks: Iterator[bytes], progress: Callable[[], None]) -> Iterator[bytes]:
     for chunk in chunks:
         progress()
         yield chunk
 
 
 @dataclass(slots=True)
-class _Said:
-    """What the engine could not give. ``patient``: what it cannot read now is asked for again later."""
+class _Gap:
+    """Why the engine did not give all of a log. ``patient``: a log that it cannot read now is asked for again later."""
 
     patient: bool
-    missing: str = ""
+    reason: str = ""
 
 
-def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, said: _Said) -> Iterator[bytes]:
+def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, gap: _Gap) -> Iterator[bytes]:
     try:
         with closing(runtime.logs(place.container, stream)) as chunks:  # type: ignore[type-var]
             for chunk in chunks:
                 if chunk.beheaded:
-                    said.missing = HEAD_GONE
+                    gap.reason = HEAD_GONE
                 yield chunk.data
     except RuntimeFault as fault:
-        if fault.reason is not FaultReason.REFUSED or said.patient:
+        if fault.reason is not FaultReason.REFUSED or gap.patient:
             raise
-        said.missing = fault.sentence
+        gap.reason = fault.sentence
 
 
-def _left_over(store: Store, place: LogPlace, stream: Stream) -> Iterator[bytes]:
-    """What is in the store without an index (a worker died in between), else what viewers on this host were shown."""
+def _leftovers(store: Store, place: LogPlace, stream: Stream) -> Iterator[bytes]:
+    """The data file of a worker that died before it wrote the index, else the copy that viewers on this host were
+    shown."""
     try:
         file = store.open_read(f"{place.folder}/{stream}")
     except PathNotFound:

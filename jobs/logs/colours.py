@@ -1,9 +1,9 @@
-"""What a program meant by its terminal codes: colours and styles of a line, as classes of static/css/ansi.css. Pure.
+"""Turns the terminal codes of a log line into text with colours and styles: classes of static/css/ansi.css. Pure.
 
-A page may have no inline styles, so the 256 colours of terminals are classes: ``f`` as text, moved away from the page's
-own colour in either scheme until it can be read; ``b`` as background, with black or white on it; ``x`` as text on such
-a background. One of 16 million colours is the nearest of those, and itself where a script can set it. Each line begins
-without a style.
+Pages have no inline styles, so each of the 256 colours of terminals has three classes: ``f`` for text, in a shade that
+can be read in both schemes; ``b`` for a background, with black or white text on it; ``x`` for text on such a
+background. For one of the 16 million colours the class is that of the nearest, and a script sets the colour itself.
+Each line begins without a style.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 Rgb = tuple[int, int, int]
-Colour = int | Rgb  # of the palette, or any
-Piece = tuple[str, str, str, str]  # text, classes, colour and background as CSS has them: "" where the classes say it
+Colour = int | Rgb  # a number of the palette, or any colour
+Piece = tuple[str, str, str, str]  # text, classes, colour and background in CSS: "" where the classes are enough
 
 _CODE = re.compile(
     r"\x1b\[(?P<sgr>[0-9;:]*)m|\x1b\[[0-?]*[ -/]*(?:[@-~]|\Z)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"
@@ -28,29 +28,29 @@ _FIRST = (
 )
 _LEVELS = (0, 95, 135, 175, 215, 255)
 _READABLE = 4.5
-# What lies behind a line under the pointer, which is nearer to its text than the card is: --ls-sunk.
+# The background of a line under the pointer (--ls-sunk): text has less contrast there than on the card.
 _BEHIND: tuple[Rgb, Rgb] = ((0xF1, 0xF3, 0xF6), (0x1C, 0x23, 0x2B))
 _BLACK, _WHITE = (0, 0, 0), (255, 255, 255)
 
 
 def pieces(raw: str) -> tuple[str, tuple[Piece, ...]]:
-    """The text without codes, and its pieces by style; none when all of it is plain."""
+    """The text without codes, and its pieces by style; no pieces when all of it is plain."""
     if "\x1b" not in raw:
         return _CODE.sub("", raw), ()
-    found: list[Piece] = []
+    parts: list[Piece] = []
     style, at = _Style(), 0
     for match in _CODE.finditer(raw):
-        _add(found, raw[at : match.start()], style)
+        _add(parts, raw[at : match.start()], style)
         at = match.end()
         if match["sgr"] is not None:
             style = _after(style, match["sgr"])
-    _add(found, raw[at:], style)
-    text = "".join(piece[0] for piece in found)
-    return text, tuple(found) if any(piece[1] for piece in found) else ()
+    _add(parts, raw[at:], style)
+    text = "".join(piece[0] for piece in parts)
+    return text, tuple(parts) if any(piece[1] for piece in parts) else ()
 
 
 def stylesheet() -> str:
-    """static/css/ansi.css."""
+    """The text of static/css/ansi.css."""
     lines = ["/* Made by jobs/logs/colours.py: the colours of terminals. */"]
     for number in range(256):
         rgb = _rgb(number)
@@ -67,26 +67,27 @@ class _Style:
     marks: frozenset[str] = frozenset()
 
 
-def _add(found: list[Piece], text: str, style: _Style) -> None:
+def _add(parts: list[Piece], text: str, style: _Style) -> None:
     if not text:
         return
-    dressed = _dressed(style)
-    if found and found[-1][1:] == dressed:
-        text = found.pop()[0] + text
-    found.append((text, *dressed))
+    css = _css(style)
+    if parts and parts[-1][1:] == css:
+        text = parts.pop()[0] + text
+    parts.append((text, *css))
 
 
 @lru_cache(maxsize=4096)
-def _dressed(style: _Style) -> tuple[str, str, str]:
+def _css(style: _Style) -> tuple[str, str, str]:
+    """Classes, colour and background of a Piece."""
     text, ground, marks = style.text, style.ground, set(style.marks)
     if "inverse" in marks and (text is not None or ground is None):
         text, ground = ground, text
         if ground is not None:
             marks.discard("inverse")
     elif "inverse" in marks:
-        text = ground = None  # its text is the page's colour, whatever that is: the class has both
+        text = ground = None  # the text gets the page's own background colour: the class knows it
     if text is not None or ground is not None:
-        marks.discard("dim")  # a colour that can be read has no room to be dimmed
+        marks.discard("dim")  # a dimmed colour could not be read
     classes = [f"a-{mark}" for mark in sorted(marks)]
     colour = background = ""
     if ground is not None:
@@ -105,7 +106,7 @@ def _dressed(style: _Style) -> tuple[str, str, str]:
 
 
 def _after(style: _Style, codes: str) -> _Style:
-    """The style behind one ``ESC [ codes m``. What is not known is passed over."""
+    """The style behind one ``ESC [ codes m``. Unknown codes are passed over."""
     numbers = iter(_numbers(codes))
     for number in numbers:
         if number == 0:
@@ -130,16 +131,17 @@ def _after(style: _Style, codes: str) -> _Style:
 
 
 def _numbers(codes: str) -> list[int]:
-    """``38:2::1:2:3`` is ``38;2;1;2;3`` with a name of the space of colours between; ``4:0`` ends an underline."""
-    found: list[int] = []
+    """The codes as numbers. ``38:2::1:2:3`` is ``38;2;1;2;3`` with the name of a colour space in it; ``4:0`` ends an
+    underline."""
+    numbers: list[int] = []
     for code in codes.split(";"):
         parts = code.split(":")
         if parts[0] in ("38", "48") and len(parts) == 6:
             del parts[2]
         elif parts[0] == "4" and len(parts) > 1:
             parts = ["24" if parts[1] == "0" else "4"]
-        found += [int(part[:4] or 0) for part in parts]
-    return found
+        numbers += [int(part[:4] or 0) for part in parts]
+    return numbers
 
 
 def _chosen(numbers: Iterator[int]) -> Colour | None:
@@ -179,7 +181,7 @@ def _in_both(rgb: Rgb) -> str:
 
 
 def _moved(rgb: Rgb, towards: Rgb, behind: Rgb) -> Rgb:
-    """As little as makes it readable."""
+    """The colour moved ``towards`` another, just far enough to be read on ``behind``."""
     for step in range(21):
         red, green, blue = (round(a + (b - a) * step / 20) for a, b in zip(rgb, towards, strict=True))
         if _contrast((red, green, blue), behind) >= _READABLE:
@@ -192,7 +194,7 @@ def _ink_on(rgb: Rgb) -> Rgb:
 
 
 def _contrast(one: Rgb, other: Rgb) -> float:
-    """As WCAG 2.1 defines it."""
+    """The contrast ratio of WCAG 2.1."""
     low, high = sorted((_light(one), _light(other)))
     return (high + 0.05) / (low + 0.05)
 

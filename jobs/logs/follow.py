@@ -1,8 +1,8 @@
-"""Follows the logs that somebody looks at: one thread and one engine connection a stream, however many look.
+"""Follows the logs that have viewers: one thread and one engine connection for each stream, however many viewers.
 
-A ``Follower`` copies its stream from the engine into a spool (jobs/logs/spool.py) and wakes its viewers. It begins when
-the first viewer comes, goes on through reconnects, engine restarts and silent nodes, and ends some time after the last
-viewer left. At most MOST of them run in one process.
+A ``Follower`` copies its stream from the engine into a spool (jobs/logs/spool.py) and wakes its viewers. It begins with
+the first viewer, goes on through reconnects, engine restarts and silent nodes, and ends some time after the last viewer
+left. At most MOST followers run in one process.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
 from portal.core.errors import LongshoreError, NoLog
 
 MOST = 64
-REREAD = 1.0  # seconds until a log that was read anew from its beginning is followed again
-LINGER = 60.0  # seconds a follower outlives its last viewer: page loads and polls find it again
+REREAD = 1.0  # seconds until a log that was read again from its beginning is followed again
+LINGER = 60.0  # seconds a follower outlives its last viewer, as pages are reloaded and clients poll
 
 _LOST = "The container is gone and its log was not kept."
 _log = structlog.get_logger("jobs.logs")
@@ -40,6 +40,8 @@ class TooManyLogs(LongshoreError):
 
 
 class Follower:
+    """Copies one stream of one task in a thread of its own."""
+
     def __init__(self, task_id: int, stream: Stream) -> None:
         self.task_id, self.stream = task_id, stream
         self.viewers = 0
@@ -63,11 +65,11 @@ class Follower:
 
     @property
     def copies(self) -> bool:
-        """False while another process copies this stream: its progress must be looked for, it wakes nobody here."""
+        """False while another process copies this stream: that one wakes nobody here, so viewers have to poll."""
         return self._spool.copies
 
     def wait(self, timeout: float) -> None:
-        """Until something changed; for threads."""
+        """Block until something has changed, or for ``timeout`` seconds."""
         with self._changed:
             self._changed.wait(timeout if self.copies else min(timeout, 0.1))
 
@@ -105,7 +107,7 @@ class Follower:
             connections.close_all()
 
     def _step(self) -> float:
-        """Copy what there is, until the stream ends; seconds to wait before the next step."""
+        """Copy until the stream ends; returns the seconds to wait before the next step."""
         try:
             return self._copy_all(current_place(self.task_id))
         except RuntimeFault as fault:
@@ -113,7 +115,7 @@ class Follower:
         except NoLog as gone:
             self._spool.mark(ended=True, problem=gone.message)
             return 0.0
-        except Exception as error:  # a defect or a database away: the viewers wait, the next step may go well
+        except Exception as error:  # a defect, or no database: the viewers wait, the next step may succeed
             _log.warning("following a log failed", task=self.task_id, stream=self.stream, exc_info=error)
             return 2.0
 
@@ -123,14 +125,14 @@ class Follower:
                 raise NoLog(f"{place.label} never had a container, so it has no log.")
             return 0.5 if place.phase is LogPhase.WAITING else 0.2
         runtime = runtime_for(place.node)
-        connections.close_all()  # what follows may take days
+        connections.close_all()  # the copying may take days
         if not self._spool.state().caught_up:
             self._catch_up(runtime, place, self._spool.state().anchor)
             self._spool.mark(caught_up=True, problem="")
             self._wake()
         if self._copy(runtime, place, self._spool.state().anchor, follow=True):
-            # What comes may be new (the node's clock was set back) or old (the engine gives a file again that it has
-            # just rotated). Read from its beginning, the log tells it by the count of its bytes.
+            # The chunk may be new (the node's clock was set back) or old (the engine sends a file again that it has
+            # just rotated). Reading the log from its beginning and counting bytes tells the two apart.
             self._catch_up(runtime, place, Anchor("", self._spool.size()))
             return REREAD
         if not self._stop.is_set() and _is_over(runtime, place):
@@ -139,16 +141,20 @@ class Follower:
         return 0.1
 
     def _catch_up(self, runtime: ContainerRuntime, place: LogPlace, start: Anchor) -> None:
-        """Copy what there is."""
+        """Copy everything that the engine has now, from ``start`` on."""
         anchor = self._spool.state().anchor
-        if self._copy(runtime, place, start):  # its beginning is gone: what is counted from there has no meaning
+        if self._copy(runtime, place, start):  # the engine dropped the beginning: bytes cannot be counted from there
             self._copy(runtime, place, Anchor(anchor.newest, anchor.bytes if anchor.at else 0))
 
     def _copy(self, runtime: ContainerRuntime, place: LogPlace, start: Anchor, *, follow: bool = False) -> bool:
-        """From ``start`` on; what is known already comes again first and is passed over. Ends early, with True, where
-        it is not certain any more what is known: a whole log does not begin as the copy does, or the stamps of a
-        followed one go back. (Of a clock set back behind ``start`` nothing is noticed; the archive has all.)"""
-        known, first = start.bytes, True
+        """Copy the engine's log from ``start`` on. The engine first repeats ``start.bytes`` bytes, which are passed
+        over.
+
+        Returns True, and stops early, when it is unclear which bytes are repeated: the whole log does not begin as the
+        copy does, or the stamps of a followed log go back. A clock that is set back behind ``start`` is not noticed;
+        the archive will have the whole log.
+        """
+        repeated, first = start.bytes, True
         self._reading = reading = runtime.logs(place.container, self.stream, since=start.at, follow=follow)
         try:
             for chunk in reading:
@@ -156,12 +162,12 @@ class Follower:
                 if self._stop.is_set():
                     return False
                 if first and start.at and chunk.at != start.at:
-                    known = 0  # the engine has thrown that part of its log away
-                if first and not start.at and known and chunk.at != anchor.first:
+                    repeated = 0  # the engine has thrown that part of its log away
+                if first and not start.at and repeated and chunk.at != anchor.first:
                     return True
                 first = False
-                skipped = min(known, len(chunk.data))
-                known -= skipped
+                skipped = min(repeated, len(chunk.data))
+                repeated -= skipped
                 if follow and not skipped and chunk.at < anchor.last:
                     return True
                 if skipped < len(chunk.data):
@@ -173,13 +179,14 @@ class Follower:
         return False
 
     def _after_fault(self, fault: RuntimeFault) -> float:
+        """Note why nothing comes; returns the seconds to wait before the next step."""
         if fault.reason is not FaultReason.GONE:
             self._spool.mark(problem=fault.sentence)
             return 1.0
         place = current_place(self.task_id)
         archived = find_archive(place) is not None
         if place.phase is LogPhase.STARTING and not archived:
-            return 0.2  # about to be created
+            return 0.2  # the container is about to be created
         self._spool.mark(ended=True, problem="" if archived else _LOST)
         return 0.0
 
@@ -201,7 +208,8 @@ class Followers:
         self._swept = False
 
     def attach(self, task_id: int, stream: Stream) -> Follower:
-        """Pair each call with ``release``. Raises TooManyLogs."""
+        """The follower of this stream, started if there is none. Pair each call with ``release``. Raises
+        TooManyLogs."""
         key = (task_id, stream)
         with self._lock:
             if not self._swept:
@@ -209,12 +217,12 @@ class Followers:
                 self._swept = True
             if timer := self._timers.pop(key, None):
                 timer.cancel()
-            found = self._followers.get(key)
-            if found is None:
+            follower = self._followers.get(key)
+            if follower is None:
                 self._make_room()
-                found = self._followers[key] = Follower(task_id, stream)
-            found.viewers += 1
-            return found
+                follower = self._followers[key] = Follower(task_id, stream)
+            follower.viewers += 1
+            return follower
 
     def release(self, follower: Follower) -> None:
         key = (follower.task_id, follower.stream)
@@ -236,7 +244,7 @@ class Followers:
             follower.stop()
 
     def _make_room(self) -> None:
-        """With the lock held. One that only lingers makes way."""
+        """Stop a follower without viewers when there are too many. Call it with the lock held. Raises TooManyLogs."""
         if len(self._followers) < MOST:
             return
         for key, follower in self._followers.items():
@@ -265,12 +273,13 @@ def spool_folder(task_id: int, stream: Stream) -> Path:
 
 
 def _spools() -> Path:
-    """A folder of their own: whatever is in it and open to nobody is deleted."""
+    """The folder of all spools. Everything in it that nobody has open is deleted."""
     return Path(settings.HOME) / "spool" / "logs"
 
 
 def _is_over(runtime: ContainerRuntime, place: LogPlace) -> bool:
-    """A followed log ends with its container, and also when the engine goes away for a while."""
+    """Whether the container has ended: a followed log also ends when the engine goes away for a while. Raises
+    RuntimeFault (GONE)."""
     for status in runtime.list(doubted=True):
         if status.name == place.container:
             return status.phase is ContainerPhase.EXITED

@@ -1,8 +1,8 @@
-"""Lines of a log too large to hold: any line, the last lines, the line at an offset, each in a few reads.
+"""Finds lines in a log that is too large for memory, by number or by offset, with a few reads each. Pure.
 
-Pure. The index is the number of newlines before each block of 64 KiB: 8 bytes a block, built while the log is written,
-so a page of any size of log costs one search in it and one block read on either side. A line is what ends in a newline;
-what follows the last newline is a line too, a partial one. Lines count from 1, bytes from 0.
+An index holds the number of newlines before each block of 64 KiB. It takes 8 bytes a block and is built while the log
+is written. A page of a log of any size then costs one search in the index and the blocks at both ends of the page. Text
+behind the last newline is a line too, a partial one. Lines count from 1, bytes from 0.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ BLOCK = 64 * 1024
 
 
 class LineIndex:
-    """Grows with its log. ``blocks[b]`` is the number of newlines in the first ``b * BLOCK`` bytes."""
+    """The index of a log that grows. ``blocks[b]`` is the number of newlines in the first ``b * BLOCK`` bytes."""
 
     def __init__(self) -> None:
         self.blocks = array("Q")
@@ -49,10 +49,10 @@ class LogView:
         return self.newlines + (1 if self.size and self.read(self.size - 1, 1) != b"\n" else 0)
 
     def start_of(self, number: int) -> int:
-        """Offset of the line's first byte; the size of the log for a line it does not have."""
+        """The offset of the line's first byte; the size of the log for a line that it does not have."""
         if number <= 1:
             return 0
-        newline = number - 1  # the one before the line
+        newline = number - 1  # the newline before the line, counted from 1
         if newline > self.newlines:
             return self.size
         block = bisect_left(self.blocks, newline, 0, self._block_count()) - 1
@@ -63,7 +63,7 @@ class LogView:
         return block * BLOCK + at + 1
 
     def number_at(self, offset: int) -> int:
-        """Number of the line that holds the byte at ``offset``."""
+        """The number of the line that holds the byte at ``offset``."""
         offset = max(0, min(offset, self.size))
         if not self.size:
             return 1
@@ -72,25 +72,25 @@ class LogView:
         return self.blocks[block] + data.count(b"\n") + 1
 
     def lines(self, first: int, count: int, budget: int = 1 << 20) -> list[Line]:
-        """Up to ``count`` lines from line ``first`` on, and no more once they hold ``budget`` shown bytes."""
+        """Up to ``count`` lines from line ``first`` on, fewer when their shown text exceeds ``budget`` bytes."""
         first = max(1, first)
         return self.lines_at(self.start_of(first), first, count, budget)
 
     def lines_at(self, offset: int, number: int, count: int, budget: int = 1 << 20) -> list[Line]:
         """As ``lines``, where ``offset`` is known to be the first byte of line ``number``."""
-        found: list[Line] = []
-        while offset < self.size and len(found) < count and budget > 0:
+        result: list[Line] = []
+        while offset < self.size and len(result) < count and budget > 0:
             data = self.read(offset, min(BLOCK, self.size - offset))
             if not data:
-                break  # cut short behind our back: nothing more to show
-            lines = _split(data, offset, number, count - len(found), budget) or [self._long(offset, number)]
-            found += lines
+                break  # the log became shorter meanwhile
+            lines = _split(data, offset, number, count - len(result), budget) or [self._long(offset, number)]
+            result += lines
             budget -= sum(len(line.text) + 1 for line in lines)
             offset, number = lines[-1].end, lines[-1].number + 1
-        return found
+        return result
 
     def _long(self, start: int, number: int) -> Line:
-        """A line that reaches over the block just read, or has no newline yet."""
+        """A line that does not end in the block that begins at ``start``, or has no newline yet."""
         partial = number > self.newlines
         end = self.size if partial else self.start_of(number + 1)
         last = end if partial else end - 1
@@ -108,15 +108,15 @@ def view_of(index: LineIndex, read: Callable[[int, int], bytes]) -> LogView:
 
 def _split(data: bytes, offset: int, number: int, count: int, budget: int) -> list[Line]:
     """The whole lines of ``data``, at most ``count`` and until ``budget`` is spent."""
-    found: list[Line] = []
+    lines: list[Line] = []
     at = 0
-    while len(found) < count and budget > 0:
+    while len(lines) < count and budget > 0:
         newline = data.find(b"\n", at)
         if newline < 0:
             break
         raw = data[at:newline]
-        line = show(number + len(found), offset + at, offset + newline + 1, raw[:SHOWN], raw[-SHOWN:], partial=False)
-        found.append(line)
+        line = show(number + len(lines), offset + at, offset + newline + 1, raw[:SHOWN], raw[-SHOWN:], partial=False)
+        lines.append(line)
         budget -= len(line.text) + 1
         at = newline + 1
-    return found
+    return lines

@@ -1,15 +1,15 @@
-"""A log as server-sent events: what is there, then what is written, until the task has ended and all is sent.
+"""Sends a log as server-sent events: first its lines so far, then new ones, until the task has ended and all are sent.
 
     id: <offset>          start of the first line not yet sent whole; EventSource sends it back when it reconnects
     event: lines          [{"number", "text", "start", "end", "partial"?, "note"?, "kind"?}, ...]; a partial line comes
                           again under its number when it has grown
-    event: skip           {"from", "to", "lines"}: too far behind, these lines are left out (the page can load them)
+    event: skip           {"from", "to", "lines"}: lines that a slow viewer misses (the page can load them)
     event: note           {"text"}: why nothing comes at the moment; empty when it goes on
     event: end            {"lines", "size"}: all is sent; EventSource must be closed
     : comment             every 15 s, so that proxies keep the connection
 
-A viewer holds one batch: the next is read when the last one was taken by the client, so a slow one falls behind and
-skips, and a hundred of them cost a hundred batches.
+The server holds one batch for each viewer and reads the next one when the client has taken it. A slow viewer falls
+behind and skips lines; a hundred viewers cost a hundred batches.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ from portal.core.threads import in_thread
 BATCH_LINES = 500
 BATCH_BYTES = 64 * 1024
 INTERVAL = 0.1  # seconds between two batches
-BEHIND_BYTES, BEHIND_LINES = 1 << 20, 5000  # a viewer with more than this before him skips ...
-KEPT_LINES = 500  # ... to this many before the end
-HEARTBEAT = 15.0
+BEHIND_BYTES, BEHIND_LINES = 1 << 20, 5000  # a viewer that has more than this to come ...
+KEPT_LINES = 500  # ... skips to so many lines before the end
+HEARTBEAT = 15.0  # seconds between two comments
 
 
 @dataclass(slots=True)
 class Position:
-    """Where a viewer is: the next line to send begins at ``offset``; of it the bytes up to ``shown`` were sent."""
+    """How far a viewer is: the next line to send is line ``number``, which begins at ``offset`` and was sent up to byte
+    ``shown``."""
 
     offset: int
     number: int
@@ -50,14 +51,15 @@ class Position:
 async def events(
     task_id: int, stream: Stream, *, line: int | None = None, offset: int | None = None
 ) -> AsyncGenerator[str]:
-    """From line ``line``, or from the line that holds byte ``offset``, on; from the first without either."""
+    """The events from line ``line`` on, or from the line that holds byte ``offset``; without both, from the first line
+    on."""
     try:
         archived = await in_thread(_archived, task_id, stream)
         if archived is not None:
             async for event in _send_rest(archived, _cursor(archived.view, line, offset)):
                 yield event
             return
-        follower = hub.attach(task_id, stream)  # here: in a thread a cancelled viewer would never be released
+        follower = hub.attach(task_id, stream)  # not in a thread: a viewer cancelled meanwhile would never be released
     except LongshoreError as error:
         yield _event("note", {"text": error.message})
         yield _event("end", {"lines": 0, "size": 0})
@@ -71,12 +73,14 @@ async def events(
 
 
 class _Viewer:
+    """One client that watches a live log."""
+
     def __init__(self, follower: Follower) -> None:
         self._follower = follower
         self._loop = asyncio.get_running_loop()
         self._changed = asyncio.Event()
         self._woken = False
-        self._said = time.monotonic()
+        self._sent_at = time.monotonic()
         self._problem = ""
 
     async def events(self, line: int | None, offset: int | None) -> AsyncGenerator[str]:
@@ -87,7 +91,7 @@ class _Viewer:
             while True:
                 self._woken = False
                 self._changed.clear()
-                state = self._follower.state()  # before the view: what it says is in the view
+                state = self._follower.state()  # read before the view, so that the view has all the state speaks of
                 view = await in_thread(self._follower.view)
                 if cursor is None and (state.caught_up or state.ended or _reaches(view, line, offset)):
                     cursor = _cursor(view, line, offset)
@@ -101,7 +105,7 @@ class _Viewer:
                 if state.ended and not sent:
                     break
                 await self._pause(sent)
-                if time.monotonic() - self._said > HEARTBEAT:
+                if time.monotonic() - self._sent_at > HEARTBEAT:
                     yield self._out(": still here\n\n")
         finally:
             self._follower.unsubscribe(self._wake)
@@ -111,13 +115,13 @@ class _Viewer:
             yield event
 
     def _wake(self) -> None:
-        """From the follower's thread, for each chunk: at most one call of the loop until it has been looked at."""
+        """Called in the follower's thread for each chunk; calls the event loop once until the viewer has looked."""
         if not self._woken:
             self._woken = True
             try:
                 self._loop.call_soon_threadsafe(self._changed.set)
             except RuntimeError:
-                pass  # the loop is closed: the process ends
+                pass  # the event loop is closed: the process ends
 
     async def _pause(self, sent: bool) -> None:
         if sent:
@@ -130,7 +134,7 @@ class _Viewer:
             pass
 
     def _out(self, event: str) -> str:
-        self._said = time.monotonic()
+        self._sent_at = time.monotonic()
         return event
 
 
@@ -145,12 +149,14 @@ async def _send_rest(log: Log, cursor: Position) -> AsyncGenerator[str]:
 
 
 def _reaches(view: LogView, line: int | None, offset: int | None) -> bool:
-    """A spool that was dropped and is filled again may not be where the viewer was before."""
+    """Whether the log has the line or offset. A spool that was dropped and is filled again may still be shorter than
+    the viewer's position."""
     return view.size >= offset if offset is not None else view.newlines + 1 >= (line or 1)
 
 
 def _cursor(view: LogView, line: int | None, offset: int | None) -> Position:
-    """An offset wins: it is what a viewer who was here before sends. Any number is taken, also a made-up one."""
+    """The viewer's position at the start. The offset wins over the line: a client that reconnects sends it. Both may be
+    any number."""
     number = view.number_at(offset) if offset is not None else max(1, min(line or 1, view.newlines + 1))
     return Position(view.start_of(number), number)
 
@@ -163,7 +169,7 @@ def _batch(view: LogView, cursor: Position) -> list[str]:
     if skip and not cursor.shown:
         cursor.offset, cursor.number = view.start_of(skip["to"] + 1), skip["to"] + 1
         return [_event("skip", skip, cursor.offset)]
-    # A line of which a part was shown is not left so.
+    # A line that was shown in part is completed before any skip.
     lines = view.lines_at(cursor.offset, cursor.number, 1 if skip else BATCH_LINES, BATCH_BYTES)
     if not lines:
         return []
@@ -176,12 +182,12 @@ def _batch(view: LogView, cursor: Position) -> list[str]:
 
 
 def _skip(view: LogView, cursor: Position) -> dict[str, int] | None:
-    """The lines to leave out, if there are too many before the viewer."""
+    """The lines to leave out; None when the viewer is not far behind."""
     if view.size - cursor.offset <= BEHIND_BYTES and view.newlines - cursor.number <= BEHIND_LINES:
         return None
     target = view.newlines + 2 - KEPT_LINES
     if target <= cursor.number:
-        return None  # a few lines, very long ones: they are cut anyway
+        return None  # few lines, but long ones: they are cut anyway
     return {"from": cursor.number, "to": target - 1, "lines": target - cursor.number}
 
 

@@ -1,7 +1,7 @@
-"""Where a task's log is: in the store, on an engine, not there yet, or never.
+"""Says where a task's log is: in the store, on an engine, nowhere yet, or nowhere for good.
 
-The folder of an attempt bears its application id, which is never used twice: a job submitted again under its old name
-does not meet its predecessor's logs.
+In the store the folder of an attempt is named by its application id, which is never used twice: a job that is
+submitted again under its old name does not see the logs of the older one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from portal.core.errors import NoLog
 from portal.files.store import open_store
 from portal.files.store.base import PathNotFound, Store
 
-_LONGEST = 230  # characters of a name; jobs and roles may have more than the 255 bytes that a file system takes
+_LONGEST = 230  # characters of a file's name; names of jobs and roles may be longer than a file system takes
 HEAD_GONE = "A node keeps the newest part of a log, about 500 MB: the beginning of this one is gone."
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
@@ -35,19 +35,19 @@ class LogPhase(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LogPlace:
-    """What the rows say of one task's log right now. ``folder`` is its path in the store."""
+    """What the task's row says about its log at the moment. ``folder`` is the path of its archive in the store."""
 
     task_id: int
     label: str  # worker-0
     phase: LogPhase
     node: str
-    container: str  # name; empty while none was ever asked for
+    container: str  # its name; empty when no container was ever ordered
     folder: str
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """The index of an archived log. ``complete`` is False when not all of it could be read; ``reason`` then says why.
+    """The index of an archived log. When ``complete`` is False a part could not be read, and ``reason`` says why.
     ``streams``: {"stdout": {"bytes", "newlines", "blocks"}, ...}."""
 
     complete: bool
@@ -66,12 +66,12 @@ class Archive:
 
 
 def place_of(task: Task) -> LogPlace:
-    """Reads the attempt and the job; select them with the task."""
+    """The place of a task's log. It needs the task's attempt and job: select them with the task."""
     return LogPlace(task.pk, task.label, _phase(task), task.node, task.container_name, folder_of(task))
 
 
 def current_place(task_id: int) -> LogPlace:
-    """Raises NoLog when the task was purged meanwhile."""
+    """The place of its log as the row says now. Raises NoLog when the task was purged meanwhile."""
     task = Task.objects.select_related("attempt", "job").filter(pk=task_id).first()
     if task is None:
         raise NoLog("The job was deleted.")
@@ -88,12 +88,12 @@ def attempt_folder(username: str, full_name: str, app_id: str) -> str:
 
 
 def job_folder(username: str, full_name: str) -> str:
-    """Of all that Longshore keeps of a job in the store (v1 contract, 1.7)."""
+    """The folder in the store for everything that Longshore writes there about a job (v1 contract, 1.7)."""
     return f"/Container/{_as_name(username)}/{as_file_name(full_name)}"
 
 
 def as_file_name(full_name: str) -> str:
-    """The job's name itself, unless it is longer than a store's names may be (a key adds ``.pub``, a part its mark)."""
+    """The name itself; a longer one than a store takes is cut and gets a hash. Endings such as ``.pub`` still fit."""
     if len(full_name) <= _LONGEST:
         return _as_name(full_name)
     return f"{full_name[: _LONGEST - 17]}~{hashlib.sha256(full_name.encode()).hexdigest()[:16]}"
@@ -104,6 +104,7 @@ def _as_name(text: str) -> str:
 
 
 def find_archive(place: LogPlace, store: Store | None = None) -> Archive | None:
+    """The archive of a log; None while there is none. Raises StoreUnavailable."""
     try:
         with (store or open_store()).open_read(f"{place.folder}/index.json") as file:
             index = json.load(file)

@@ -1,7 +1,7 @@
-"""Reading a task's log, ended or live, without ever holding it: the last lines, from an offset, lines by number.
+"""Reads a task's log, ended or live: the last lines, bytes from an offset, lines by number. Never holds a whole log.
 
-An archived log is read from the store, whatever became of its node. A live one is read from the spool that its follower
-fills (jobs/logs/follow.py), so asking again costs the engine nothing.
+An archived log is read from the store, even when its node is gone. A live one is read from the spool that its follower
+fills (jobs/logs/follow.py): reading it again costs the engine nothing.
 """
 
 from __future__ import annotations
@@ -20,20 +20,21 @@ from portal.core.errors import NodeUnreachable, NoLog
 from portal.files.store.base import StoreUnavailable
 
 PATIENCE = 2.5  # seconds without a byte until a node counts as silent
-_LONGEST = 60.0  # seconds one request waits for a long log to arrive
-_GLANCE = 2.0  # and a page, which gets the rest by its stream
+_LONGEST = 60.0  # seconds a request waits until a long log has arrived
+_GLANCE = 2.0  # seconds a page waits for it: the page's event stream brings the rest
 
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """``ended``: nothing will be added. ``note``: a sentence on why it is not all there, or empty."""
+    """A log to read from. ``ended``: nothing will be added. ``note``: a sentence that says why a part is missing, or
+    empty."""
 
     view: LogView
     ended: bool
     note: str = ""
 
     def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes from ``start`` up to ``end`` (default: all there was when the log was opened)."""
+        """The bytes from ``start`` up to ``end`` (default: the size that the log had when it was opened)."""
         stop = self.view.size if end is None else min(end, self.view.size)
         while start < stop:
             data = self.view.read(start, min(BLOCK, stop - start))
@@ -43,14 +44,14 @@ class Log:
             start += len(data)
 
     def start_of_tail(self, lines: int) -> int:
-        """Where the last ``lines`` lines begin. What follows the last newline counts as a line; 0 lines is nothing."""
+        """The offset at which the last ``lines`` lines begin. Text behind the last newline counts as a line."""
         if lines <= 0:
             return self.view.size
         return self.view.start_of(max(1, self.view.line_count() - lines + 1))
 
 
 def find_task(job: Job, role: str, index: int, number: int | None = None) -> Task:
-    """The task in that attempt (default: the newest) with its attempt and job. Raises NoLog."""
+    """The task of that attempt (default: the newest), read together with its attempt and job. Raises NoLog."""
     wanted = number or job.attempt_number
     task = (
         Task.objects.select_related("attempt", "job")
@@ -65,9 +66,12 @@ def find_task(job: Job, role: str, index: int, number: int | None = None) -> Tas
 
 
 def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
-    """The log as it is now. Raises NoLog with the reason when there is none, NodeUnreachable within PATIENCE seconds
-    when its node does not answer. With ``stale`` what is here already is given instead, with a note, and a long log is
-    not waited for."""
+    """The log as it is now.
+
+    Raises NoLog with the reason when there is none, and NodeUnreachable within PATIENCE seconds when its node does not
+    answer. With ``stale`` the part that was copied before is returned instead, with a note, and a long log is not
+    waited for.
+    """
     place = place_of(task)
     if (archived := _archived(task, place, stream)) is not None:
         return archived
@@ -83,7 +87,8 @@ def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
 
 
 def _archived(task: Task, place: LogPlace, stream: Stream) -> Log | None:
-    """With a store that is down, an ended task's log is still in its container: that goes when the log is kept."""
+    """The archived log; None when there is none yet. While the store is down, the log of an ended task is read from its
+    container, which is removed only after the log is archived."""
     try:
         return open_archive(place, stream)
     except StoreUnavailable:
@@ -93,7 +98,8 @@ def _archived(task: Task, place: LogPlace, stream: Stream) -> Log | None:
 
 
 def open_archive(place: LogPlace, stream: Stream) -> Log | None:
-    """None while it is not in the store."""
+    """The log in the store; None while it is not archived. Raises NoLog for an archive that says that there is no
+    log."""
     if place.phase in (LogPhase.WAITING, LogPhase.STARTING):
         return None
     archive = find_archive(place)
@@ -106,7 +112,7 @@ def open_archive(place: LogPlace, stream: Stream) -> Log | None:
 
 
 def tail(task: Task, stream: Stream, *, lines: int | None = None, size: int | None = None) -> bytes:
-    """The last ``lines`` lines or the last ``size`` bytes, as one piece: for short ones."""
+    """The last ``lines`` lines or the last ``size`` bytes, as one piece: only for sizes that fit into memory."""
     log = open_log(task, stream)
     start = log.start_of_tail(lines) if lines is not None else max(0, log.view.size - (size or 0))
     return b"".join(log.pieces(start))
@@ -118,7 +124,7 @@ def read(task: Task, stream: Stream, offset: int, limit: int) -> bytes:
 
 
 def download(task: Task, stream: Stream) -> Iterator[bytes]:
-    """All of it, in pieces of 64 KiB."""
+    """The whole log, in pieces of 64 KiB."""
     return open_log(task, stream).pieces()
 
 
@@ -134,13 +140,13 @@ def _when_ready(follower: Follower, place: LogPlace, *, stale: bool) -> Log:
         if not (stale and follower.size()):
             raise
         return Log(follower.view(), ended=False, note=silent.message)
-    state = follower.state()  # before the view: what it says is in the view
+    state = follower.state()  # read before the view, so that the view has all that the state speaks of
     view = follower.view()
     if state.ended:
         try:
             archived = open_archive(current_place(place.task_id), follower.stream)
         except StoreUnavailable:
-            archived = None  # all of it is here
+            archived = None  # the spool has all of it
         if archived is not None:
             return archived
         if state.problem and not view.size:
@@ -151,7 +157,7 @@ def _when_ready(follower: Follower, place: LogPlace, *, stale: bool) -> Log:
 
 
 def _await_copy(follower: Follower, place: LogPlace, longest: float) -> None:
-    """Until all the engine has is here. A log that keeps coming may take its time."""
+    """Wait until the spool has everything that the engine has. A log that keeps coming may take ``longest`` seconds."""
     begun = quiet_since = time.monotonic()
     size = 0
     while not ((state := follower.state()).caught_up or state.ended):

@@ -1,15 +1,15 @@
-"""A live log on this host's disk: copied once from the engine, read by every viewer, at byte offsets.
+"""Copies a live log to this host's disk: read once from the engine, then by every viewer, at byte offsets.
 
-Engines know stamps, not offsets, so a viewer who comes back could not say where he was. The spool gives each byte a
-place. It is one folder a stream:
+Engines know time stamps and no offsets, so a viewer who comes back could not say how far they were. The spool gives
+each byte an offset. Each stream has one folder:
 
     data   the bytes of the stream, in order
-    state  one JSON record, rewritten in place: how far ``data`` is good and where in the engine's log that is
-    lock   held (flock) by the process that copies; when it dies another one takes over from ``state``
-    users  held shared by everybody who has the spool open; whoever gets it alone may delete the folder
+    state  one JSON record, rewritten in place: how far ``data`` is valid, and where in the engine's log that is
+    lock   locked (flock) by the process that copies; when it dies another one goes on from ``state``
+    users  locked for sharing by everybody who has the spool open; whoever can lock it alone may delete the folder
 
-``data`` is written before ``state``, so after a crash ``state`` is right and ``data`` may be longer: it is cut back and
-the rest copied again. Readers of the same process and of others see the same file.
+``data`` is written before ``state``. After a crash ``state`` is right and ``data`` may be longer; it is then cut back
+and the rest is copied again. Readers in all processes of this host read the same file.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ _SCAN = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """Where the copy is in the engine's log: ask for what is stamped ``at`` or later and pass over the first ``bytes``
-    of the answer. ``newest`` is the greatest stamp seen, ``first`` and ``last`` are those of the copy's ends."""
+    """Where in the engine's log the copy ends: the rest comes when the engine is asked for everything stamped ``at`` or
+    later and the first ``bytes`` of its answer are passed over. ``newest`` is the greatest stamp so far, ``first`` and
+    ``last`` are the stamps at both ends of the copy."""
 
     at: str = ""
     bytes: int = 0
@@ -45,21 +46,22 @@ class Anchor:
     last: str = ""
 
     def after(self, chunk: LogChunk, skipped: int, size: int) -> Anchor:
-        """The place behind ``chunk``, whose first ``skipped`` bytes were known; ``size`` is that of the copy before."""
+        """The anchor behind ``chunk``, whose first ``skipped`` bytes were in the copy already. ``size`` is the copy's
+        size before."""
         taken, first = len(chunk.data) - skipped, self.first if size else chunk.at
         if chunk.at > self.newest:
             return Anchor(chunk.at, len(chunk.data), chunk.at, first, chunk.at)
-        if skipped:  # it holds the place, and may begin before it
+        if skipped:  # the chunk contains the anchor's place, and may begin before it
             return replace(self, bytes=self.bytes + taken)
-        if chunk.at < self.newest:  # the node's clock was set back: only the whole log gives a place now
+        if chunk.at < self.newest:  # the node's clock was set back: only bytes from the log's beginning can be counted
             return Anchor("", size + taken, self.newest, first, chunk.at)
         return replace(self, bytes=self.bytes + taken, last=chunk.at)
 
 
 @dataclass(frozen=True, slots=True)
 class SpoolState:
-    """``caught_up``: everything the engine had when asked is here. ``ended``: nothing more will come. ``problem``: why
-    nothing comes at the moment, a sentence for the user."""
+    """How far the copy is. ``caught_up``: it has everything that the engine had when it was asked. ``ended``: nothing
+    more will come. ``problem``: a sentence for the user that says why nothing comes at the moment."""
 
     size: int = 0
     anchor: Anchor = field(default_factory=Anchor)
@@ -69,6 +71,8 @@ class SpoolState:
 
 
 class Spool:
+    """The copy of one stream, opened by a reader or by the process that copies."""
+
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._users = _enter(folder)
@@ -84,7 +88,7 @@ class Spool:
     # --- reading, in any process -----------------------------------------------------------------------------------
 
     def view(self) -> LogView:
-        """The log as it is now. Lines are counted here as they come, so the first view of a long spool reads it all."""
+        """The log as it is now. New bytes are read to count their lines, so the first view reads the whole spool."""
         with self._guard:
             size = os.fstat(self._data.fd).st_size
             if size < self._index.size:
@@ -106,17 +110,17 @@ class Spool:
             record = json.loads(os.pread(self._state_file.fd, _RECORD, 0))
             return SpoolState(**{**record, "anchor": Anchor(**record["anchor"])})
         except (ValueError, KeyError, TypeError):
-            return SpoolState()  # empty as yet, or caught in the middle of a write
+            return SpoolState()  # nothing is written yet, or a write is under way
 
     @property
     def copies(self) -> bool:
-        """This process is the copier."""
+        """Whether this process is the one that copies."""
         return self._lock is not None
 
     # --- copying, in the one process that holds the lock --------------------------------------------------------------
 
     def acquire(self) -> bool:
-        """Become the copier, if nobody is. The copy then goes on at ``state().anchor``."""
+        """Become the process that copies; False when another one is. The copy goes on at ``state().anchor``."""
         if self._lock is not None:
             return True
         lock = _File(self._folder / "lock")
@@ -131,7 +135,7 @@ class Spool:
         return True
 
     def append(self, chunk: LogChunk, skipped: int = 0) -> None:
-        """Take over ``chunk`` but for its first ``skipped`` bytes, which are here already."""
+        """Add ``chunk`` without its first ``skipped`` bytes, which the copy has already."""
         anchor = self._state.anchor.after(chunk, skipped, self._size)
         _write_all(self._data.fd, chunk.data[skipped:], self._size)
         self._size += len(chunk.data) - skipped
@@ -140,7 +144,7 @@ class Spool:
             self._save()
 
     def mark(self, *, caught_up: bool | None = None, ended: bool | None = None, problem: str | None = None) -> None:
-        """Change what is not None, and save."""
+        """Change the fields that are not None, and save the state."""
         before = self._state
         self._state = replace(
             before,
@@ -151,7 +155,7 @@ class Spool:
         self._save()
 
     def close(self) -> None:
-        """Stop copying; the folder goes too unless another process has it open. Views may still be read."""
+        """Stop copying, and delete the folder unless another process has it open. Views can still be read."""
         if self._lock is not None:
             self._save()
             self._lock.close()
@@ -159,7 +163,7 @@ class Spool:
         if _flock(self._users, fcntl.LOCK_EX):
             grave = self._folder.with_name(f".{uuid.uuid4().hex}")
             with contextlib.suppress(OSError):
-                self._folder.rename(grave)  # at once, so that nobody enters a folder half deleted
+                self._folder.rename(grave)  # one step, so that nobody enters a half-deleted folder
             shutil.rmtree(grave, ignore_errors=True)
         self._users.close()
 
@@ -173,7 +177,7 @@ class Spool:
 
 
 def sweep(root: Path) -> None:
-    """Delete the spools nobody has open: those of an earlier start of the portal."""
+    """Delete the spools that nobody has open: those of an earlier start of the portal."""
     for folder in root.glob("*") if root.is_dir() else ():
         if folder.name.startswith("."):
             shutil.rmtree(folder, ignore_errors=True)
@@ -182,7 +186,8 @@ def sweep(root: Path) -> None:
 
 
 class _File:
-    """An open file that stays open as long as somebody may read it: a number closed too early may be another file."""
+    """An open file that is closed when nobody refers to it any more. Closed earlier, its descriptor's number could
+    already stand for another file."""
 
     def __init__(self, path: Path) -> None:
         self.fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -198,7 +203,7 @@ class _File:
 
 
 def _enter(folder: Path) -> _File:
-    """Hold ``users`` of a folder that is still the one of that name."""
+    """The locked file ``users`` of the folder, which is made if it is missing or was just deleted."""
     while True:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         try:

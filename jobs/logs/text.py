@@ -1,7 +1,4 @@
-"""A raw log line as people read it: folded progress bars, terminal codes as styles, never too long.
-
-Pure.
-"""
+"""Turns a raw log line into what people read: progress bars folded, terminal codes as styles, long lines cut. Pure."""
 
 from __future__ import annotations
 
@@ -21,8 +18,8 @@ _WARNING = re.compile(r"\b(?:WARN|WARNING|Warning:|[A-Za-z]+Warning:)")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """``number`` counts from 1; ``start`` and ``end`` are byte offsets, ``end`` behind the newline. ``partial``: its
-    newline has not been written yet. ``note`` says what of the line is not in ``text``."""
+    """One line. ``number`` counts from 1; ``start`` and ``end`` are byte offsets, ``end`` behind the newline.
+    ``partial``: the newline has not been written yet. ``note`` says what ``text`` leaves out."""
 
     number: int
     text: str
@@ -39,11 +36,11 @@ class Line:
 
 
 def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial: bool) -> Line:
-    """``head`` and ``tail`` are the first and the last SHOWN bytes at most of the line, without its newline; for a
-    shorter line both are the whole of it."""
+    """The line to show. ``head`` and ``tail`` are its first and its last SHOWN bytes, without the newline; of a shorter
+    line both are the whole."""
     size = end - start - (0 if partial else 1)
     raw, note = (head, "") if size <= SHOWN else (head, f"… {_size(size)} line, download to see all")
-    tail = tail.removesuffix(b"\r")  # a line of a text file from Windows
+    tail = tail.removesuffix(b"\r")  # part of the line end in files from Windows
     if b"\r" in tail:
         raw, note = _last_state(tail, whole=size <= SHOWN)
     text, dressed = pieces(raw.decode("utf-8", "replace"))
@@ -51,7 +48,8 @@ def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial
 
 
 def _last_state(tail: bytes, *, whole: bool) -> tuple[bytes, str]:
-    """A program that ends its updates with a carriage return means each to overwrite the one before."""
+    """The last update of a progress bar, and a note on the others: a program that writes a carriage return overwrites
+    the line."""
     states = [state for state in tail.split(b"\r") if state]
     folded = len(states) - 1
     if not whole:
@@ -62,7 +60,7 @@ def _last_state(tail: bytes, *, whole: bool) -> tuple[bytes, str]:
 
 
 def _kind(text: str) -> Kind:
-    start = text[:400]  # further in it is a word of the data, not of the logger
+    start = text[:400]  # a level further in belongs to the data, not to the logger
     if _ERROR.search(start):
         return "err"
     return "warn" if _WARNING.search(start) else ""

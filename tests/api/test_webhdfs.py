@@ -486,32 +486,3 @@ def test_no_path_leads_out_of_the_store(tmp_path_factory: pytest.TempPathFactory
     except Exception as error:
         assert type(error).__module__.startswith("portal."), error
     assert {path.name for path in folder.iterdir()} <= {"store"}
-
-
-class TestQuota:
-    @pytest.fixture(autouse=True)
-    def _hundred_bytes(self, settings: Any) -> None:
-        settings.STORE_QUOTA = 100
-
-    def test_a_body_of_known_length_is_refused_as_hdfs_does_before_it_is_taken(self, alice: User) -> None:
-        headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}", "content-length": "101"}
-        sent = Request("PUT", "/user/alice/a", {"op": "CREATE"}, headers, "10.0.0.9", f"{URL}/a", has_body=True)
-        answer = respond(sent)
-        assert answer.into is None
-        assert refused(answer) == (403, "DSQuotaExceededException")
-        assert "The files of alice may take 100 B in the store" in content(answer).decode()
-
-    @pytest.mark.parametrize(("method", "op"), [("PUT", "CREATE"), ("POST", "APPEND")])
-    def test_a_body_of_unknown_length_is_refused_where_it_exceeds_the_quota(
-        self, alice: User, method: str, op: str
-    ) -> None:
-        ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"old"]))
-        answer = ask(alice, method, "/user/alice/a", op, iter([b"x" * 60, b"x" * 60]), overwrite="true")
-        assert refused(answer) == (403, "DSQuotaExceededException")
-        assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"old"
-
-    def test_a_quota_is_of_the_tree_whoever_writes_and_moves_into_it(self, alice: User, admin: User) -> None:
-        assert ask(admin, "PUT", "/user/alice/a", "CREATE", iter([b"x" * 101])).status == 403
-        assert ask(alice, "PUT", "/shared/a", "CREATE", iter([b"x" * 101])).status == 201
-        assert refused(ask(alice, "PUT", "/shared/a", "RENAME", destination="/user/alice/a"))[0] == 403
-        assert value(ask(alice, "GET", "/shared/a", "GETFILESTATUS"))["FileStatus"]["length"] == 101

@@ -96,7 +96,7 @@ class StoreQuota(V1View):
     def put(self, request: Request, username: str) -> Response:
         user = require_user(request)
         quota = bodies.quota_put(request)
-        users.set_store_quota(_admin(user), username, quota, ip=ip_of(request))
+        users.set_store_quota(require_admin(user, NON_ADMIN), username, quota, ip=ip_of(request))
         return said("Update user store quota successfully.")
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import RuntimeFault
-from clusters.engines.sample_image import ImageHolder, ensure_sample_image
+from clusters.engines.sample_image import ensure_sample_image
 from clusters.models import Node
 from clusters.nodes import services
 from portal.core.errors import LongshoreError
@@ -34,13 +34,14 @@ def prepare(sender: object = None, say: Say | None = None, **_: Any) -> None:
 def describe(node: Node) -> str:
     gpus = {0: "no GPU", 1: "1 GPU"}.get(len(node.gpus), f"{len(node.gpus)} GPUs")
     cpus = "1 CPU" if node.cpus == 1 else f"{node.cpus} CPUs"
+    engine = engines.scheme_of(node.endpoint).engine
     size = f"{node.memory_mb / 1024:.1f} GB of memory"
-    return f"Docker {node.docker_version} at {node.endpoint} is node {node.name}: {cpus}, {size}, {gpus}."
+    return f"{engine} {node.docker_version} at {node.endpoint} is node {node.name}: {cpus}, {size}, {gpus}."
 
 
 def _sample_image(node: Node, tell: Say) -> None:
     try:
-        line = ensure_sample_image(cast(ImageHolder, engines.runtime_for(node)))
+        line = ensure_sample_image(engines.runtime_for(node))
     except RuntimeFault as fault:
         line = f"The image of the sample jobs could not be built: {fault.sentence}"
     if line:

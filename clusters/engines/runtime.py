@@ -1,7 +1,7 @@
 """What Longshore asks of a container engine: seven operations, their values and their errors.
 
-Pure: no Docker, no Django. ``docker_runtime`` speaks to a real engine, ``fake_runtime`` to a dictionary; both pass
-the same contract tests (tests/contract_runtime.py). Names follow from identity, so every operation may be repeated:
+Pure: no Docker, no Django. ``docker.runtime`` speaks to a real engine, ``fake.runtime`` to a dictionary; both pass the
+same contract tests (tests/contract_runtime.py). Names follow from identity, so every operation may be repeated:
 ``ensure`` adopts a container that is already there, ``stop`` and ``remove`` of one that is gone succeed.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import IO, Literal, Protocol
 
 Stream = Literal["stdout", "stderr"]
 
@@ -224,3 +224,19 @@ class ContainerRuntime(Protocol):
         """Watch the engine's events about Longshore containers for at most ``timeout`` seconds and call ``wake`` at
         each. True when the window ended in order, False when the engine ended the stream."""
         ...
+
+
+class ImageHolder(Protocol):
+    """What an engine can do with images, beside the seven operations."""
+
+    def has_image(self, image: str) -> bool: ...
+
+    def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...
+
+    def image_names(self) -> frozenset[str]:
+        """The names of all images, as in clusters.engines.image_names."""
+        ...
+
+
+class Engine(ContainerRuntime, ImageHolder, Protocol):
+    """What a scheme of clusters.engines.schemes connects to."""

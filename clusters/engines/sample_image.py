@@ -10,9 +10,9 @@ import shutil
 import subprocess
 import tarfile
 from pathlib import Path
-from typing import IO, Protocol
+from typing import IO
 
-from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.engines.runtime import FaultReason, ImageHolder, RuntimeFault
 
 SAMPLE_IMAGE = "longshore/sample:1"
 CHANGES = (
@@ -26,18 +26,6 @@ FILES = {
     "etc/passwd": "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/tmp:/bin/false\n",
     "etc/group": "root:x:0:\nnogroup:x:65534:\n",
 }
-
-
-class ImageHolder(Protocol):
-    """What the runtimes can do with images beside the seven operations."""
-
-    def has_image(self, image: str) -> bool: ...
-
-    def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...
-
-    def image_names(self) -> frozenset[str]:
-        """The names of all images, as in clusters.engines.image_names."""
-        ...
 
 
 def ensure_sample_image(engine: ImageHolder) -> str:

@@ -1,53 +1,130 @@
-"""Which engine a node's name stands for. One connection pool an engine and process; tests put a fake factory in."""
+"""Which engine is behind an endpoint: a table of the schemes that endpoints may have, and the open connections.
+
+A process has one connection pool for each engine. Tests put a fake factory in place of the table's.
+"""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
 
-from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault
+from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
 
-Factory = Callable[[str, Path | None], ContainerRuntime]
+Factory = Callable[[str, Path | None], Engine]
 
-_lock = threading.Lock()
-_open: dict[tuple[str, str], ContainerRuntime] = {}
+HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
+_SOCKET = re.compile(r"(/[^/]+)+")
+_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_LONGEST = 255
+_EXAMPLES = "tcp://gpu-01:2376 or ssh://user@gpu-01"
 
 
-def _docker(endpoint: str, tls_dir: Path | None) -> ContainerRuntime:
-    from clusters.engines.docker.runtime import (
-        connect,  # late: processes that never touch an engine do not load its library
-    )
+@dataclass(frozen=True, slots=True)
+class Scheme:
+    """How endpoints of one scheme are written and reached. ``check`` raises ValueError with what is wrong."""
+
+    engine: str  # what runs there, for people
+    check: Callable[[str], None]
+    connect: Factory
+    takes_tls: bool = False  # needs TLS keys, unless its host is this one
+    is_here: bool = False  # always this host's
+
+
+def _check_socket(endpoint: str) -> None:
+    if not _SOCKET.fullmatch(endpoint.partition("://")[2]):
+        raise ValueError("must name a socket by its absolute path, such as unix:///var/run/docker.sock")
+
+
+def _check_port(endpoint: str) -> None:
+    parts = _host_in(endpoint)
+    if parts.port is None or parts.username is not None:
+        raise ValueError("must name a port and no user, such as tcp://gpu-01:2376")
+
+
+def _check_login(endpoint: str) -> None:
+    user = _host_in(endpoint).username
+    if user is not None and not _USER.fullmatch(user):
+        raise ValueError("must name a user in plain letters and digits")
+
+
+def _host_in(endpoint: str) -> SplitResult:
+    try:
+        parts = urlsplit(endpoint)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise ValueError(f"must be an address such as {_EXAMPLES}") from None
+    if not HOST.fullmatch(host) or parts.path or parts.query or parts.fragment or port == 0:
+        raise ValueError(f"must be an address such as {_EXAMPLES}, with nothing after it")
+    if parts.password is not None:
+        raise ValueError("must not carry a password; ssh uses the keys of the user that Longshore runs as")
+    return parts
+
+
+def _docker(endpoint: str, tls_dir: Path | None) -> Engine:
+    # Late: processes that never touch an engine do not load its library.
+    from clusters.engines.docker.runtime import connect
 
     return connect(endpoint, tls_dir)
 
 
-_factory: Factory = _docker
+SCHEMES = {
+    "unix": Scheme("Docker", _check_socket, _docker, is_here=True),
+    "tcp": Scheme("Docker", _check_port, _docker, takes_tls=True),
+    "ssh": Scheme("Docker", _check_login, _docker),
+}
+_lock = threading.Lock()
+_open: dict[tuple[str, str], Engine] = {}
+_factory: Factory | None = None  # a test's
+
+
+def scheme_of(endpoint: str) -> Scheme:
+    """ValueError when there is no such scheme."""
+    name, mark, _ = endpoint.partition("://")
+    if not mark or name not in SCHEMES:
+        *some, last = (f"{name}://" for name in SCHEMES)
+        raise ValueError(f"must begin with {', '.join(some)} or {last}")
+    return SCHEMES[name]
+
+
+def check_endpoint(endpoint: str) -> str:
+    """The endpoint, or ValueError with what is wrong with it, to be put after its name."""
+    scheme = scheme_of(endpoint)
+    if not endpoint.isprintable():
+        raise ValueError("must not contain control characters")
+    if len(endpoint) > _LONGEST or any(character.isspace() for character in endpoint):
+        raise ValueError(f"must have {_LONGEST} characters at most and no white space")
+    scheme.check(endpoint)
+    return endpoint
 
 
 def use(factory: Factory | None) -> None:
-    """Replace what makes runtimes (None: the real one again) and forget those made so far."""
+    """Connect to all engines by ``factory`` (None: by the table again), and forget those that are open."""
     global _factory
     with _lock:
-        _factory = factory or _docker
+        _factory = factory
         _open.clear()
 
 
-def connect(endpoint: str, tls_dir: str | Path | None = None) -> ContainerRuntime:
+def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
     """Raises RuntimeFault when the engine cannot be reached at once."""
     key = (endpoint, str(tls_dir or ""))
     with _lock:
-        found = _open.get(key)
-    if found is None:
-        made = _factory(endpoint, Path(tls_dir) if tls_dir else None)
+        engine = _open.get(key)
+    if engine is None:
+        factory = _factory or scheme_of(endpoint).connect
+        new = factory(endpoint, Path(tls_dir) if tls_dir else None)
         with _lock:
-            found = _open.setdefault(key, made)
-    return found
+            engine = _open.setdefault(key, new)
+    return engine
 
 
-def runtime_for(node: Node | str) -> ContainerRuntime:
-    """Raises RuntimeFault(GONE) for a name that is no longer registered."""
+def runtime_for(node: Node | str) -> Engine:
+    """The engine of a node. Raises RuntimeFault(GONE) for a name that is no longer registered."""
     if isinstance(node, str):
         try:
             node = Node.objects.only("endpoint", "tls_dir").get(name=node)

@@ -11,8 +11,7 @@ from rest_framework.views import APIView
 
 from clusters.models import Node
 from clusters.nodes import services
-from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, node_objects
-from clusters.nodes.shapes import NodeObject, NodeObjects
+from clusters.nodes.serializers import NewNode, NodeChange, NodeObject, NodeStatus, node_objects
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin, require_user
 from portal.core.errors import BadRequest
@@ -25,7 +24,7 @@ class NodeView(APIView):
 
 
 class NodeList(NodeView):
-    @extend_schema(summary="All nodes, by name", responses=NodeObjects)
+    @extend_schema(summary="All nodes, by name", responses=list[NodeObject])
     def get(self, request: Request) -> Response:
         _reader(request)
         return Response(node_objects(Node.objects.order_by("name")))

@@ -75,7 +75,9 @@ def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
     try:
         return within(DEADLINE, lambda: engines.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
     except TimeoutError:
-        raise BadRequest(f"The Docker engine at {endpoint} does not answer within {DEADLINE:g} s.") from None
+        raise BadRequest(
+            f"The {engines.scheme_of(endpoint).engine} engine at {endpoint} does not answer within {DEADLINE:g} s."
+        ) from None
     except RuntimeFault as fault:
         told = fault.reason is FaultReason.UNREACHABLE  # those sentences name the endpoint themselves
         said = fault.sentence if told else f"The engine at {endpoint} cannot be used: {fault.sentence}"

@@ -27,6 +27,7 @@ from portal.core.signals import node_learnt
 from portal.wakes import wake
 
 MOST = 3  # refusals in a row
+KINDS = ("gpus", "pull", "start", "portal")  # the kinds of marks
 _KINDS = {
     FaultReason.GPU_MISSING: "gpus",
     FaultReason.REGISTRY_UNREACHABLE: "pull",

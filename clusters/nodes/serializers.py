@@ -1,27 +1,25 @@
-"""A node on the wire: what a request may say, and what an answer says. Keys come in and never go out.
-
-``read`` turns any JSON value into a checked body or raises BadRequest with every problem in plain words.
-"""
+"""A node in the API: what a request may say, and what an answer says. TLS keys are taken and never shown."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
-from urllib.parse import urlsplit
 
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
+from clusters.engines.schemes import HOST, check_endpoint
 from clusters.models import Allocation, Node
-from clusters.nodes.refusals import marks_now
+from clusters.nodes.refusals import KINDS, marks_now
 from portal.core.errors import BadRequest
+from portal.web.api.openapi import one_of
 from portal.web.api.v1 import milliseconds
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
-HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
-SOCKET_USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 SHOWN_PROBLEMS = 8
+QUARANTINED = "quarantined"  # ready, but containers that should not be there hold GPUs or ports of it
 
 
 def _printable(value: str) -> str:
@@ -47,37 +45,6 @@ def _name(value: str) -> str:
 def _host(value: str) -> str:
     if not HOST.fullmatch(value):
         raise ValueError("must be a host name or an IP address")
-    return value
-
-
-def check_endpoint(value: str) -> str:
-    """``unix:///path``, ``tcp://host:port`` or ``ssh://[user@]host[:port]``; ValueError says what is wrong."""
-    scheme, mark, rest = value.partition("://")
-    if not mark or scheme not in {"unix", "tcp", "ssh"}:
-        raise ValueError("must begin with unix://, tcp:// or ssh://")
-    if len(value) > 255 or any(character.isspace() for character in _printable(value)):
-        raise ValueError("must have 255 characters at most and no white space")
-    if scheme == "unix":
-        if not re.fullmatch(r"(/[^/]+)+", rest):
-            raise ValueError("must name a socket by its absolute path, such as unix:///var/run/docker.sock")
-        return value
-    return _check_remote(value, scheme)
-
-
-def _check_remote(value: str, scheme: str) -> str:
-    try:
-        parts = urlsplit(value)
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise ValueError("must be an address such as tcp://gpu-01:2376 or ssh://user@gpu-01") from None
-    if not HOST.fullmatch(host) or parts.path or parts.query or parts.fragment or port == 0:
-        raise ValueError("must be an address such as tcp://gpu-01:2376 or ssh://user@gpu-01, with nothing after it")
-    if parts.password is not None:
-        raise ValueError("must not carry a password; ssh uses the keys of the user that Longshore runs as")
-    if scheme == "tcp" and (port is None or parts.username is not None):
-        raise ValueError("must name a port and no user, such as tcp://gpu-01:2376")
-    if parts.username is not None and not SOCKET_USER.fullmatch(parts.username):
-        raise ValueError("must name a user in plain letters and digits")
     return value
 
 
@@ -165,6 +132,21 @@ class NodeChange(Body):
             return [{"id": str(number), "type": kind} for number in range(self.gpuNumber)]
         return None
 
+    def columns(self) -> dict[str, Any]:
+        """{column of the row: value} of what the body gives, but for name, endpoint and keys."""
+        given = {
+            "address": self.address,
+            "cpus": self.cpuNumber,
+            "memory_mb": self.memoryMB,
+            "port_from": self.portRange and self.portRange[0],
+            "port_to": self.portRange and self.portRange[1],
+            "fixed_ports": self.fixedPorts,
+            "network": self.network,
+            "labels": self.labels,
+            "gpus": self.declared_gpus(),
+        }
+        return {column: value for column, value in given.items() if value is not None}
+
 
 class NewNode(NodeChange):
     """POST /nodes. Totals that are absent are what the engine reports."""
@@ -183,6 +165,7 @@ B = TypeVar("B", bound=Body)
 
 
 def read(kind: type[B], data: object) -> B:
+    """The checked body, or BadRequest with every problem in plain words."""
     if not isinstance(data, dict):
         raise BadRequest("The body must be a JSON object.")
     try:
@@ -192,7 +175,47 @@ def read(kind: type[B], data: object) -> B:
         raise BadRequest("; ".join(_sentence(problem) for problem in problems[:SHOWN_PROBLEMS]) + ".") from None
 
 
-def node_objects(nodes: Iterable[Node]) -> list[dict[str, Any]]:
+class Resources(TypedDict):
+    vCores: int
+    memory: Annotated[int, Field(description="MB")]
+    GPUs: int
+
+
+class NodeGpu(TypedDict):
+    id: str
+    type: str
+    inUse: bool
+    held: Annotated[bool, Field(description="By a container that should not be there.")]
+
+
+class NodeMark(TypedDict):
+    kind: Annotated[str, one_of(*KINDS)]
+    sentence: Annotated[str, Field(description="What the node failed to do. Tasks that need it are not placed there.")]
+    until: Annotated[int | None, Field(description="When it is tried again, in milliseconds since 1970.")]
+
+
+class NodeObject(TypedDict):
+    name: str
+    endpoint: str
+    address: str
+    status: Annotated[str, one_of(*Node.Status.values)]
+    health: Annotated[str, one_of(*Node.Health.values, QUARANTINED)]
+    healthReason: str
+    lastSeen: Annotated[int | None, Field(description="Milliseconds since 1970.")]
+    resourcesTotal: Resources
+    resourcesUsed: Resources
+    gpus: list[NodeGpu]
+    portRange: list[int]
+    fixedPorts: Annotated[
+        list[list[int]], Field(description="Beside that range: ports that a config may ask for by number.")
+    ]
+    network: Annotated[str, one_of("host", "bridge")]
+    labels: dict[str, str]
+    dockerVersion: str
+    marks: list[NodeMark]
+
+
+def node_objects(nodes: Iterable[Node]) -> list[NodeObject]:
     """Nodes as API objects, with what their allocations take; one query however many nodes."""
     nodes = list(nodes)
     taken: dict[int, list[tuple[int, int, list[str]]]] = {}
@@ -202,7 +225,7 @@ def node_objects(nodes: Iterable[Node]) -> list[dict[str, Any]]:
     return [_object(node, taken.get(node.pk, [])) for node in nodes]
 
 
-def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, Any]:
+def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
     used = {gpu for _, _, gpu_ids in taken for gpu in gpu_ids}
     held = set(node.held.get("gpus", ()))
     quarantined = node.health == Node.Health.READY and any(node.held.values())
@@ -211,7 +234,7 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, An
         "endpoint": node.endpoint,
         "address": node.address,
         "status": node.status,
-        "health": "quarantined" if quarantined else node.health,
+        "health": QUARANTINED if quarantined else node.health,
         "healthReason": _held_reason(node.held) if quarantined and not node.health_reason else node.health_reason,
         "lastSeen": milliseconds(node.last_seen_at),
         "resourcesTotal": {"vCores": node.cpus, "memory": node.memory_mb, "GPUs": len(node.gpus)},
@@ -220,7 +243,10 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> dict[str, An
             "memory": sum(memory_mb for _, memory_mb, _ in taken),
             "GPUs": len(used),
         },
-        "gpus": [{**gpu, "inUse": gpu["id"] in used, "held": gpu["id"] in held} for gpu in node.gpus],
+        "gpus": [
+            {"id": gpu["id"], "type": gpu.get("type", ""), "inUse": gpu["id"] in used, "held": gpu["id"] in held}
+            for gpu in node.gpus
+        ],
         "portRange": [node.port_from, node.port_to],
         "fixedPorts": node.fixed_ports,
         "network": node.network,

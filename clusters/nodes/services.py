@@ -23,7 +23,7 @@ from clusters.nodes import keys as node_keys
 from clusters.nodes import refusals, survey
 from clusters.nodes.gpus import find_gpus
 from clusters.nodes.probe import LOOPBACK, address_of, probe, within
-from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, check_endpoint, read
+from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, read
 from portal.accounts import audit
 from portal.accounts.viewer import Viewer, require_admin
 from portal.core.bulk import take_turns
@@ -45,7 +45,7 @@ def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
     try:
         info = probe(body.endpoint, tls_dir)
         node = Node(name=body.name, endpoint=body.endpoint, tls_dir=tls_dir, address=address_of(body.endpoint))
-        node.gpus = find_gpus() if body.endpoint.startswith("unix:") and body.declared_gpus() is None else []
+        node.gpus = find_gpus() if engines.scheme_of(body.endpoint).is_here and body.declared_gpus() is None else []
         _take_engine(node, info)
         node.cpus, node.memory_mb = info.cpus, info.memory_mb
         _take_body(node, body)
@@ -116,7 +116,7 @@ def register_local_node() -> Node | None:
     endpoint, tls_dir = _local_endpoint()
     info = probe(endpoint, tls_dir)
     node = Node(name=LOCAL, endpoint=endpoint, tls_dir=tls_dir, address=address_of(endpoint))
-    node.gpus = find_gpus() if endpoint.startswith("unix:") else []
+    node.gpus = find_gpus() if engines.scheme_of(endpoint).is_here else []
     _take_engine(node, info)
     node.cpus, node.memory_mb = info.cpus, info.memory_mb
     try:
@@ -136,7 +136,7 @@ def find_node(name: str, *, lock: bool = False) -> Node:
 
 def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -> str:
     """The folder of the keys that the endpoint is reached with; "" where none are needed."""
-    if not endpoint.startswith("tcp:"):
+    if not engines.scheme_of(endpoint).takes_tls:
         if body.tls is not None:
             raise BadRequest('"tls" belongs to a tcp:// endpoint.')
         return ""
@@ -156,25 +156,14 @@ def _take_engine(node: Node, info: EngineInfo) -> None:
     node.last_seen_at = timezone.now()
 
 
-def _take_body(node: Node, body: NodeChange) -> None:
-    gpus = body.declared_gpus()
-    if gpus is None and body.gpuType is not None:
-        gpus = [{"id": gpu["id"], "type": body.gpuType} for gpu in node.gpus]
-    if body.portRange is not None:
-        node.port_from, node.port_to = body.portRange
-    if body.fixedPorts is not None:
-        node.fixed_ports = body.fixedPorts
-    given: dict[str, Any] = {
-        "address": body.address,
-        "cpus": body.cpuNumber,
-        "memory_mb": body.memoryMB,
-        "gpus": gpus,
-        "network": body.network,
-        "labels": body.labels,
-    }
-    for field, value in given.items():
-        if value is not None:
-            setattr(node, field, value)
+def _take_body(node: Node, body: NodeChange) -> list[str]:
+    """The names of the columns that it sets."""
+    columns = body.columns()
+    if body.gpuType is not None and "gpus" not in columns:
+        columns["gpus"] = [{"id": gpu["id"], "type": body.gpuType} for gpu in node.gpus]
+    for column, value in columns.items():
+        setattr(node, column, value)
+    return list(columns)
 
 
 def _survey(node: Node) -> None:
@@ -216,15 +205,14 @@ def _create(node: Node, who: str, ip: str | None) -> Node:
 
 
 def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, who: str, ip: str | None) -> Node:
-    fields = ["address", "cpus", "memory_mb", "gpus", "port_from", "port_to", "fixed_ports", "network", "labels"]
-    fields.append("updated_at")
+    fields = ["updated_at"]
     with transaction.atomic():
         take_turns(Node)
         node = find_node(old.name, lock=True)
         if info is not None:
             _move(node, body, info, tls_dir)
-            fields += ["endpoint", "tls_dir", "engine_id", "docker_version", "last_seen_at"]
-        _take_body(node, body)
+            fields += ["address", "endpoint", "tls_dir", "engine_id", "docker_version", "last_seen_at"]
+        fields += _take_body(node, body)
         node.save(update_fields=fields)  # never health or held: those are the scheduler's
         _record(who, "node changed", node, ip, _summary(node) | {"fields": sorted(body.model_fields_set)})
     return node
@@ -275,8 +263,8 @@ def _local_endpoint() -> tuple[str, str]:
     given = str(settings.DOCKER_HOST)
     endpoint = f"unix://{given}" if given.startswith("/") else given
     try:
-        check_endpoint(endpoint)
+        engines.check_endpoint(endpoint)
     except ValueError as error:
         raise BadRequest(f"DOCKER_HOST is {given!r}; it {error}.") from None
-    certificates = text("DOCKER_CERT_PATH", "") if endpoint.startswith("tcp:") else ""
+    certificates = text("DOCKER_CERT_PATH", "") if engines.scheme_of(endpoint).takes_tls else ""
     return endpoint, str(Path(certificates).absolute()) if certificates else ""

@@ -6,15 +6,14 @@ registers it and by workers, never by a pass of the scheduler.
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import cast
 
 import structlog
 from django.db.models import Q
 from django_q.tasks import async_task
 
 from clusters.engines import schemes as engines
-from clusters.engines.runtime import ContainerRuntime, RuntimeFault
-from clusters.engines.sample_image import ImageHolder, ensure_sample_image
+from clusters.engines.runtime import Engine, RuntimeFault
+from clusters.engines.sample_image import ensure_sample_image
 from clusters.models import Node
 from clusters.nodes import refusals, trial
 
@@ -62,19 +61,16 @@ def keep(node: Node, images: frozenset[str], found: dict[str, str]) -> None:
         refusals.learnt(node.name, found)
 
 
-def look_into(
-    node: trial.Tried, runtime: ContainerRuntime, *, with_trial: bool
-) -> tuple[frozenset[str], dict[str, str]]:
+def look_into(node: trial.Tried, engine: Engine, *, with_trial: bool) -> tuple[frozenset[str], dict[str, str]]:
     """The images, the sample image among them if that can be, and what ``trial.try_out`` says. Raises RuntimeFault."""
-    holder = cast(ImageHolder, runtime)
     has_sample = True
     try:
-        ensure_sample_image(holder)
+        ensure_sample_image(engine)
     except RuntimeFault as fault:
         log.warning("the sample image could not be put on a node", node=node.name, reason=fault.sentence)
         has_sample = False
-    found = trial.try_out(node, runtime) if with_trial and has_sample else {}
-    return holder.image_names(), found
+    found = trial.try_out(node, engine) if with_trial and has_sample else {}
+    return engine.image_names(), found
 
 
 def _set(node: Node) -> list[dict[str, str]]:

@@ -19,7 +19,7 @@ from portal.web.api.v1 import V1View, said
 
 
 class Users(V1View):
-    @extend_schema(summary="All users, in v0.9's words", responses={200: shapes.UserItems, **errors(403)})
+    @extend_schema(summary="All users, in v0.9's words", responses={200: list[shapes.UserItem], **errors(403)})
     def get(self, request: Request) -> Response:
         return Response([_item(record) for record in users.list_users(require_user(request))])
 
@@ -70,13 +70,16 @@ class UserGithubPat(V1View):
 class OneUserToo(OneUser):
     """v0.14's object with the key that v0.13 had in its own."""
 
-    def shown(self, record: UserRecord, full: bool) -> dict[str, Any]:
+    def shown(self, record: UserRecord, full: bool) -> shapes.UserObject:
         return {**super().shown(record, full), "hasGithubPAT": record.has_github_pat}
 
 
-def _item(record: UserRecord) -> dict[str, Any]:
-    """``admin`` is a text; who was never granted a virtual cluster has no key for it."""
-    item: dict[str, Any] = {"username": record.username, "admin": "true" if record.admin else "false"}
+def _item(record: UserRecord) -> shapes.UserItem:
+    item: shapes.UserItem = {
+        "username": record.username,
+        "admin": "true" if record.admin else "false",
+        "hasGithubPAT": record.has_github_pat,
+    }
     if record.is_granted:
         item["virtualCluster"] = ",".join(sorted(record.vcs))
-    return {**item, "hasGithubPAT": record.has_github_pat}
+    return item

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -24,7 +22,7 @@ NON_ADMIN = "Non-admin is not allow to do this operation."
 
 
 class Users(V1View):
-    @extend_schema(summary="All users", responses=shapes.UserObjects)
+    @extend_schema(summary="All users", responses=list[shapes.UserObject])
     def get(self, request: Request) -> Response:
         viewer = require_user(request)
         return Response([user_object(record, _sees_all(viewer, record.username)) for record in load_users()])
@@ -48,7 +46,7 @@ class OneUser(V1View):
         users.delete_user(require_admin(viewer_of(request), NON_ADMIN), username, ip=ip_of(request))
         return said("user is removed successfully", 200)
 
-    def shown(self, record: UserRecord, full: bool) -> dict[str, Any]:
+    def shown(self, record: UserRecord, full: bool) -> shapes.UserObject:
         return user_object(record, full)
 
 
@@ -152,19 +150,20 @@ def make_user(request: Request) -> Response:
     return said("User is created successfully")
 
 
-def user_object(record: UserRecord, full: bool) -> dict[str, Any]:
+def user_object(record: UserRecord, full: bool) -> shapes.UserObject:
     """``full``: with all of what clients keep with the user and their quota, for themselves and admins."""
     vcs = list(record.vcs)
-    more: dict[str, Any] = {"storeQuota": record.store_quota} if full else {}
-    return {
+    answer: shapes.UserObject = {
         "username": record.username,
         "email": record.email,
         "grouplist": list(record.groups),
         "extension": {**(record.extension if full else {}), "virtualCluster": vcs},
         "admin": record.admin,
         "virtualCluster": vcs,
-        **more,
     }
+    if full:
+        answer["storeQuota"] = record.store_quota
+    return answer
 
 
 def _sees_all(viewer: User, username: str) -> bool:

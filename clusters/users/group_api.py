@@ -18,7 +18,7 @@ from portal.web.api.v1 import V1View, said
 
 
 class Groups(V1View):
-    @extend_schema(summary="All groups", responses=shapes.GroupObjects)
+    @extend_schema(summary="All groups", responses=list[shapes.GroupObject])
     def get(self, request: Request) -> Response:
         require_user(request)
         return Response([group_object(record) for record in groups.load_groups()])
@@ -45,10 +45,11 @@ class OneGroup(V1View):
 
 
 class GroupUsers(V1View):
-    @extend_schema(summary="Who is in a group", responses={200: shapes.GroupMembers, **errors(403)})
+    @extend_schema(summary="Who is in a group", responses={200: list[shapes.GroupMember], **errors(403)})
     def get(self, request: Request, group: str) -> Response:
         found = groups.members(require_admin(viewer_of(request), NON_ADMIN), group)
-        return Response([{"username": name, "clusterAdmin": admin} for name, admin in found])
+        answer: list[shapes.GroupMember] = [{"username": name, "clusterAdmin": admin} for name, admin in found]
+        return Response(answer)
 
 
 class GroupExtension(V1View):
@@ -78,7 +79,7 @@ class GroupExternalName(V1View):
         return said("update group externalNameData data successfully.")
 
 
-def group_object(record: groups.GroupRecord) -> dict[str, Any]:
+def group_object(record: groups.GroupRecord) -> shapes.GroupObject:
     return {
         "groupname": record.name,
         "description": record.description,

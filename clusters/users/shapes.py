@@ -1,10 +1,19 @@
-"""What the routes about users and groups take and answer, for the API's document. Bodies are read by user_bodies."""
+"""What the routes about users and groups take and answer, as the API's document shows it.
+
+Views return the TypedDicts. The models describe bodies, which ``clusters.users.bodies`` reads in v1's order and words.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,  # pydantic reads no other TypedDict before Python 3.12
+)
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
 
 _Username = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$", min_length=1, max_length=64)]
 _Groupname = Annotated[str, Field(pattern=r"^[A-Za-z0-9_]+$", min_length=1, max_length=64)]
@@ -13,21 +22,18 @@ _ShortText = Annotated[str, Field(max_length=255)]
 _Flag = bool | Literal["true", "false"]  # forms send text
 
 
-class UserItem(BaseModel):
+class UserItem(TypedDict):
     """v0.9's: ``admin`` is a text, ``virtualCluster`` is there once grants were set."""
 
     username: str
     admin: Literal["true", "false"]
-    virtualCluster: str | None = Field(None, description="Names with commas between them")
+    virtualCluster: NotRequired[Annotated[str, Field(description="Names with commas between them")]]
     hasGithubPAT: bool
 
 
-class UserItems(RootModel[list[UserItem]]):
-    pass
-
-
-class UserObject(BaseModel):
-    """``extension`` holds what clients keep with the user; others than he and admins see only virtualCluster in it."""
+class UserObject(TypedDict):
+    """``extension`` holds what clients keep with the user; for other users than this one and admins only
+    virtualCluster."""
 
     username: str
     email: str
@@ -35,19 +41,19 @@ class UserObject(BaseModel):
     extension: dict[str, Any]
     admin: bool
     virtualCluster: list[str]
-    hasGithubPAT: bool | None = Field(None, description="Below /api/v1 only")
-    storeQuota: int | None = Field(
-        None,
-        description="Bytes; -1: no limit; null: as the virtual clusters or LONGSHORE_STORE_QUOTA say. Shown to the user"
-        " and to admins.",
-    )
+    hasGithubPAT: NotRequired[Annotated[bool, Field(description="Below /api/v1 only")]]
+    storeQuota: NotRequired[
+        Annotated[
+            int | None,
+            Field(
+                description="Bytes; -1: no limit; null: as the virtual clusters or LONGSHORE_STORE_QUOTA say."
+                " Shown to the user and to admins."
+            ),
+        ]
+    ]
 
 
-class UserObjects(RootModel[list[UserObject]]):
-    pass
-
-
-class GroupObject(BaseModel):
+class GroupObject(TypedDict):
     """``extension.groupType`` is vc for the group of a virtual cluster, admin for that of the admins."""
 
     groupname: str
@@ -56,17 +62,9 @@ class GroupObject(BaseModel):
     extension: dict[str, Any]
 
 
-class GroupObjects(RootModel[list[GroupObject]]):
-    pass
-
-
-class GroupMember(BaseModel):
+class GroupMember(TypedDict):
     username: str
     clusterAdmin: bool
-
-
-class GroupMembers(RootModel[list[GroupMember]]):
-    pass
 
 
 class UserPut(BaseModel):

@@ -5,14 +5,15 @@ As in v1 the name is looked at before the token, the token before the body, the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from drf_spectacular.utils import extend_schema
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 from rest_framework.request import Request
 from rest_framework.response import Response
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from clusters.nodes.shapes import Resources
+from clusters.nodes.serializers import Resources
 from clusters.vcs import services as vc_services
 from clusters.vcs.queries import Amount, VcView, load_vcs
 from portal.accounts.audit import ip_of
@@ -29,7 +30,7 @@ _PROFILES = ("default", "pai")
 _QUOTA = "Bytes that the files of each of its users may take in the store; -1: no limit; null: it says nothing."
 
 
-class VirtualCluster(BaseModel):
+class VirtualCluster(TypedDict):
     """Capacities are percent of the whole cluster."""
 
     capacity: float
@@ -45,11 +46,7 @@ class VirtualCluster(BaseModel):
     nodeList: list[str]
     profile: str
     rdma: bool
-    storeQuota: int | None = Field(None, description=_QUOTA)
-
-
-class VirtualClustersByName(RootModel[dict[str, VirtualCluster]]):
-    """The keys are their names."""
+    storeQuota: Annotated[int | None, Field(description=_QUOTA)]
 
 
 class VcRequest(BaseModel):
@@ -67,7 +64,7 @@ class VcStatusRequest(BaseModel):
 
 
 class VirtualClusters(V1View):
-    @extend_schema(summary="Virtual clusters by name", responses=VirtualClustersByName)
+    @extend_schema(summary="Virtual clusters by name", responses=dict[str, VirtualCluster])
     def get(self, request: Request) -> Response:
         _require_reader(request)
         return Response({vc.name: vc_object(vc) for vc in load_vcs()})
@@ -117,7 +114,7 @@ class VirtualClusterStatus(V1View):
         return _done(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
 
 
-def vc_object(vc: VcView) -> dict[str, Any]:
+def vc_object(vc: VcView) -> VirtualCluster:
     return {
         "capacity": plain(vc.capacity),
         "maxCapacity": plain(vc.max_capacity),
@@ -136,7 +133,7 @@ def vc_object(vc: VcView) -> dict[str, Any]:
     }
 
 
-def _amount(amount: Amount) -> dict[str, int]:
+def _amount(amount: Amount) -> Resources:
     return {"memory": amount.memory_mb, "vCores": amount.cpus, "GPUs": amount.gpus}
 
 

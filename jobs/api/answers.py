@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import cast
 
 from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import access, queries
-from jobs.api import serializers
+from jobs.api import serializers, shapes
 from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import JobState
 from jobs.scheduling.explain import turn_of, waiting_reason
@@ -29,7 +29,7 @@ def created(request: Request, job: Job, path: str) -> Response:
 
 def job_answer(
     request: Request, job: Job, name: str, *, explain: bool = True, attempt: Attempt | None = None
-) -> dict[str, Any]:
+) -> shapes.JobDetail:
     """The v1 job detail. ``name`` is repeated as it was asked for. ``attempt``: the current one, when it is at hand."""
     attempt = attempt or queries.current_attempt(job)
     waits = explain and job.state == JobState.WAITING
@@ -39,6 +39,6 @@ def job_answer(
         queries.list_tasks(attempt),
         name=name,
         base_url=f"{request.scheme}://{request.get_host()}",
-        waiting_reason=waiting_reason(job, turn_of(job)) if waits else None,
+        waiting_reason=cast(shapes.WaitingReason | None, waiting_reason(job, turn_of(job))) if waits else None,
     )
     return answer if access.may_read_story(viewer_of(request), job.username) else serializers.without_story(answer)

@@ -97,7 +97,8 @@ class Release(V1View):
     )
     def put(self, request: Request, job: str, username: str = "") -> Response:
         user = require_user(request)
-        return Response({"released": services.release(user, find_job(request, username, job))}, status=202)
+        answer: shapes.Released = {"released": services.release(user, find_job(request, username, job))}
+        return Response(answer, status=202)
 
 
 class JobSsh(V1View):

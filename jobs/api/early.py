@@ -107,7 +107,7 @@ class OneJob(EarlyView):
         found = _find(request, job)
         status = job_answer(request, found, job, explain=False)["jobStatus"]
         item = _item(_row(found), _base(request))
-        return Response({**item, **{name: status[name] for name in _FROM_DETAIL}})
+        return Response({**item, **{name: value for name, value in status.items() if name in _FROM_DETAIL}})
 
     def put(self, request: Request, job: str) -> Response:
         name = viewer_of(request).username

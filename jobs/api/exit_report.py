@@ -10,41 +10,56 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
+
 from jobs.planning import exits
 from jobs.planning.exit_table import ExitSpec
 from jobs.planning.exits import Exit
 
-FIELDS = (
-    "appExitCode",
-    "appExitSpec",
-    "appExitDiagnostics",
-    "appExitMessages",
-    "appExitTriggerMessage",
-    "appExitTriggerTaskRoleName",
-    "appExitTriggerTaskIndex",
-    "appExitType",
-)
+
+class ExitReport(TypedDict):
+    """How it ended; all null while it has not. ``appExitSpec`` is the entry of the table of exit codes."""
+
+    appExitCode: int | None
+    appExitSpec: dict[str, Any] | None
+    appExitDiagnostics: str | None
+    appExitMessages: dict[str, Any] | None
+    appExitTriggerMessage: str | None
+    appExitTriggerTaskRoleName: str | None
+    appExitTriggerTaskIndex: int | None
+    appExitType: str | None
 
 
-def report(code: int | None, kept: Mapping[str, Any], container_id: str | None = None) -> dict[str, Any]:
-    """All FIELDS; null while there is no code. ``container_id`` is that of the task that decided it."""
+NOT_ENDED: ExitReport = {
+    "appExitCode": None,
+    "appExitSpec": None,
+    "appExitDiagnostics": None,
+    "appExitMessages": None,
+    "appExitTriggerMessage": None,
+    "appExitTriggerTaskRoleName": None,
+    "appExitTriggerTaskIndex": None,
+    "appExitType": None,
+}
+
+
+def report(code: int | None, kept: Mapping[str, Any], container_id: str | None = None) -> ExitReport:
+    """``kept`` is what the attempt keeps, ``container_id`` that of the task that decided it."""
     if code is None:
-        return dict.fromkeys(FIELDS)
+        return NOT_ENDED
     detail = kept.get("exit") or {}
     exit_ = Exit.from_json({"code": code, **detail})
     spec = exit_.spec if exit_.code == code else exits.spec_for(code)
     kind = _type(code, spec)
-    values = (
-        code,
-        exits.as_v1(spec),
-        _diagnostics(code, spec.phrase, kind, kept, exit_, container_id),
-        _messages(code, exit_),
-        kept.get("trigger") or None,
-        kept.get("role") or None,
-        kept.get("index"),
-        kind,
-    )
-    return dict(zip(FIELDS, values, strict=True))
+    return {
+        "appExitCode": code,
+        "appExitSpec": exits.as_v1(spec),
+        "appExitDiagnostics": _diagnostics(code, spec.phrase, kind, kept, exit_, container_id),
+        "appExitMessages": _messages(code, exit_),
+        "appExitTriggerMessage": kept.get("trigger") or None,
+        "appExitTriggerTaskRoleName": kept.get("role") or None,
+        "appExitTriggerTaskIndex": kept.get("index"),
+        "appExitType": kind,
+    }
 
 
 def exit_type(code: int) -> str:

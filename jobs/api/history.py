@@ -21,7 +21,7 @@ class Attempts(V1View):
     @extend_schema(
         summary="The attempts of a job, newest first",
         parameters=[OpenApiParameter("offset", int), OpenApiParameter("limit", int)],
-        responses=shapes.AttemptItems,
+        responses=list[shapes.AttemptItem],
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         found = _find(request, username, job)
@@ -40,7 +40,8 @@ class OneAttempt(V1View):
         attempt = queries.get_attempt(found, int(number))
         base_url = f"{request.scheme}://{request.get_host()}"
         roles = serializers.task_roles(found, attempt, queries.list_tasks(attempt), base_url)
-        return Response({**serializers.attempt_item(found, attempt), "taskRoles": roles})
+        answer: shapes.AttemptDetail = {**serializers.attempt_item(found, attempt), "taskRoles": roles}
+        return Response(answer)
 
 
 class Events(V1View):
@@ -56,7 +57,8 @@ class Events(V1View):
         more = len(events) > limit and limit > 0
         events = events[:limit]
         items = [serializers.event_item(event) for event in events]
-        return Response({"events": items, "next": events[-1].pk if more else None})
+        answer: shapes.EventItems = {"events": items, "next": events[-1].pk if more else None}
+        return Response(answer)
 
 
 def _find(request: Request, username: str, job: str) -> Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from itertools import chain, islice
 from typing import Any
@@ -39,7 +39,7 @@ _PARAMETERS = [
 
 
 class JobList(V1View):
-    @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=shapes.JobItems)
+    @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=list[shapes.JobItem])
     def get(self, request: Request, username: str = "") -> HttpResponseBase:
         require_reader(request)
         which = _filter(request, username)
@@ -86,7 +86,7 @@ class Validate(JobDetail):
         return Response(serializers.check_result(services.check(body(request), user)))
 
 
-def json_list(lines: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
     """A JSON array, some lines at a time."""
     opening = b"["
     while chunk := list(islice(lines, AT_ONCE)):

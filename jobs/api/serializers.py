@@ -6,14 +6,13 @@ A key whose value does not exist yet is there with null. Times are milliseconds.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 from urllib.parse import quote
 
 from clusters.models import Node
 from clusters.placement.fit import Blocker
 from jobs import queries
-from jobs.api import exit_report
+from jobs.api import exit_report, shapes
 from jobs.config.spec import JobSpec
 from jobs.containers import launch, ssh
 from jobs.containers.ssh import Login
@@ -33,10 +32,10 @@ def log_path(job: Job, role: str, index: int, attempt: int) -> str:
     return f"{job_path(job)}/taskRoles/{quote(role)}/{index}/logs/{attempt}/"
 
 
-def list_item(row: Mapping[str, Any]) -> dict[str, Any]:
+def list_item(row: Mapping[str, Any]) -> shapes.JobItem:
     """One line of the list from a row of ``queries.list_jobs``."""
     state = JobState(row["state"])
-    return {
+    item: shapes.JobItem = {
         "name": row["name"],
         "username": row["username"],
         "state": v1_state(state),
@@ -50,8 +49,11 @@ def list_item(row: Mapping[str, Any]) -> dict[str, Any]:
         "totalGpuNumber": row["total_gpus"],
         "totalTaskNumber": row["total_tasks"],
         "totalTaskRoleNumber": row["total_roles"],
-        **({"legacy": True} if row["is_legacy"] else {}),
+        "legacy": True,
     }
+    if not row["is_legacy"]:
+        del item["legacy"]
+    return item
 
 
 def detail(
@@ -61,52 +63,60 @@ def detail(
     *,
     name: str,
     base_url: str,
-    waiting_reason: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+    waiting_reason: shapes.WaitingReason | None = None,
+) -> shapes.JobDetail:
     """The job and its current attempt. ``name`` is the one asked for, ``base_url`` is ``http://host``.
 
     As in v1 there are no roles and no ``app*`` values until the attempt has its place.
     """
     hidden = job.state == JobState.WAITING and attempt.launched_at is None
     known = [] if hidden else list(tasks)
-    status = {**_status(job), **_app(job, attempt, known, hidden, base_url), "virtualCluster": job.vc}
-    if job.state == JobState.WAITING:
-        status["waitingReason"] = waiting_reason
+    app = _app(job, attempt, known, hidden, base_url)
+    status: shapes.JobStatus = {
+        **_status(job),
+        **app,
+        "virtualCluster": job.vc,
+        "waitingReason": waiting_reason,
+    }
+    if job.state != JobState.WAITING:
+        del status["waitingReason"]
     return {"name": name, "jobStatus": status, "taskRoles": task_roles(job, attempt, known, base_url)}
 
 
-def without_story(answer: Mapping[str, Any]) -> dict[str, Any]:
-    """A detail for who may know no more than that there is such a job (jobs.access). All keys stay."""
-    roles = {
-        name: {**role, "taskStatuses": [{**task, **_NO_STORY_OF_TASK} for task in role["taskStatuses"]]}
+def without_story(answer: shapes.JobDetail) -> shapes.JobDetail:
+    """A detail for viewers who may know no more than that there is such a job (jobs.access). All keys stay."""
+    roles: dict[str, shapes.TaskRole] = {
+        name: {**role, "taskStatuses": [_without_story(task) for task in role["taskStatuses"]]}
         for name, role in answer["taskRoles"].items()
     }
-    status = {**answer["jobStatus"], **_NO_STORY}
+    status: shapes.JobStatus = {
+        **answer["jobStatus"],
+        "appExitDiagnostics": None,
+        "appExitMessages": None,
+        "appExitTriggerMessage": None,
+    }
     if "waitingReason" in status:
         status["waitingReason"] = None  # it may tell how earlier attempts ended
     return {**answer, "jobStatus": status, "taskRoles": roles}
 
 
-_NO_STORY: dict[str, Any] = dict.fromkeys(("appExitDiagnostics", "appExitMessages", "appExitTriggerMessage"))
-_NO_STORY_OF_TASK: dict[str, Any] = {
-    **dict.fromkeys(("containerIp", "containerLog", "exitReason")),
-    "containerPorts": {},
-}
+def _without_story(task: shapes.TaskStatus) -> shapes.TaskStatus:
+    return {**task, "containerIp": None, "containerLog": None, "exitReason": None, "containerPorts": {}}
 
 
-def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str) -> dict[str, Any]:
+def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str) -> dict[str, shapes.TaskRole]:
     """``tasks`` in config order."""
     spec = JobSpec.from_json(job.spec)
     tasks = list(tasks)
     bits = _gpu_bits(tasks)
-    roles: dict[str, Any] = {}
+    roles: dict[str, shapes.TaskRole] = {}
     for task in tasks:
         role = roles.setdefault(task.role, {"taskRoleStatus": {"name": task.role}, "taskStatuses": []})
         role["taskStatuses"].append(_task(job, attempt, spec, task, bits, base_url))
     return roles
 
 
-def attempt_item(job: Job, attempt: Attempt) -> dict[str, Any]:
+def attempt_item(job: Job, attempt: Attempt) -> shapes.AttemptItem:
     kept = attempt.exit or {}
     return {
         "attempt": attempt.number,
@@ -121,7 +131,7 @@ def attempt_item(job: Job, attempt: Attempt) -> dict[str, Any]:
     }
 
 
-def event_item(event: Event) -> dict[str, Any]:
+def event_item(event: Event) -> shapes.EventItem:
     return {
         "id": event.pk,
         "time": milliseconds(event.at),
@@ -137,7 +147,7 @@ def event_item(event: Event) -> dict[str, Any]:
     }
 
 
-def check_result(result: CheckResult) -> dict[str, Any]:
+def check_result(result: CheckResult) -> shapes.CheckResult:
     return {
         "valid": result.is_valid,
         "errors": [
@@ -150,19 +160,27 @@ def check_result(result: CheckResult) -> dict[str, Any]:
     }
 
 
-def blocker_item(blocker: Blocker) -> dict[str, str]:
-    """``kind``, ``sentence``, and of ``need``, ``have``, ``node`` and ``until`` those it has."""
-    return {key: value for key, value in asdict(blocker).items() if value}
+def blocker_item(blocker: Blocker) -> shapes.Blocker:
+    item: shapes.Blocker = {"kind": blocker.kind, "sentence": blocker.sentence}
+    if blocker.need:
+        item["need"] = blocker.need
+    if blocker.have:
+        item["have"] = blocker.have
+    if blocker.node:
+        item["node"] = blocker.node
+    if blocker.until:
+        item["until"] = blocker.until
+    return item
 
 
-def _retries(user: int, platform: int, resource: int) -> dict[str, Any]:
+def _retries(user: int, platform: int, resource: int) -> shapes.Retries:
     return {
         "retries": user + platform + resource,
         "retryDetails": {"user": user, "platform": platform, "resource": resource},
     }
 
 
-def _status(job: Job) -> dict[str, Any]:
+def _status(job: Job) -> shapes.JobState:
     state = JobState(job.state)
     return {
         "username": job.username,
@@ -175,10 +193,16 @@ def _status(job: Job) -> dict[str, Any]:
     }
 
 
-def _app(job: Job, attempt: Attempt, tasks: list[Task], hidden: bool, base_url: str) -> dict[str, Any]:
+def _app(job: Job, attempt: Attempt, tasks: list[Task], hidden: bool, base_url: str) -> shapes.App:
     if hidden:
-        names = ("appId", "appProgress", "appTrackingUrl", "appLaunchedTime", "appCompletedTime")
-        return dict.fromkeys(names) | exit_report.report(None, {})
+        return {
+            "appId": None,
+            "appProgress": None,
+            "appTrackingUrl": None,
+            "appLaunchedTime": None,
+            "appCompletedTime": None,
+            **exit_report.NOT_ENDED,
+        }
     return {
         "appId": attempt.app_id,
         "appProgress": _progress(job, tasks),
@@ -205,7 +229,7 @@ def _trigger_container(job: Job, attempt: Attempt) -> str | None:
 
 def _task(
     job: Job, attempt: Attempt, spec: JobSpec, task: Task, bits: Mapping[tuple[str, str], int], base_url: str
-) -> dict[str, Any]:
+) -> shapes.TaskStatus:
     placed = bool(task.node)
     logs = f"{base_url}/api/v1{log_path(job, task.role, task.index, attempt.number)}"
     return {
@@ -235,7 +259,7 @@ def _gpu_bits(tasks: Iterable[Task]) -> dict[tuple[str, str], int]:
     return bits
 
 
-def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> dict[str, Any]:
+def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> shapes.SshInfo:
     """v1 contract, 3.9."""
     name = job.full_name
     return {

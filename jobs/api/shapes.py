@@ -1,30 +1,45 @@
-"""What the job routes answer, for the API's document. ``jobs.api.serializers`` makes it; the tests compare the two."""
+"""What the job routes answer. ``jobs.api.serializers`` returns these, and the API's document shows them."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,  # pydantic reads no other TypedDict before Python 3.12
+)
 
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
+from typing_extensions import TypedDict
+
+from jobs.api.exit_report import ExitReport
+from portal.web.api.openapi import one_of
 
 Milliseconds = int
-State = Literal["WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN"]
+State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]
 Execution = Literal["START", "STOP"]
+ExecutionWord = Annotated[str, one_of("START", "STOP")]
 
 
-class RetryDetails(BaseModel):
+class RetryDetails(TypedDict):
     user: int
     platform: int
     resource: int
 
 
-class JobItem(BaseModel):
+class Retries(TypedDict):
+    retries: int
+    retryDetails: RetryDetails
+
+
+class JobItem(Retries):
+    """Times are milliseconds since 1970."""
+
     name: str
     username: str
     state: State
     subState: str
-    executionType: Execution
-    retries: int
-    retryDetails: RetryDetails
+    executionType: ExecutionWord
     createdTime: Milliseconds
     completedTime: Milliseconds | None
     appExitCode: int | None
@@ -32,92 +47,79 @@ class JobItem(BaseModel):
     totalGpuNumber: int
     totalTaskNumber: int
     totalTaskRoleNumber: int
-    legacy: Literal[True] = Field(True, description="Only of a job made at an address without a user.")
+    legacy: NotRequired[Annotated[Literal[True], Field(description="Only of a job made at an address without a user.")]]
 
 
-class JobItems(RootModel[list[JobItem]]):
-    """Newest first. Times are milliseconds since 1970."""
-
-
-class Blocker(BaseModel):
+class Blocker(TypedDict):
     """One thing that keeps a job from starting."""
 
     kind: str
     sentence: str
-    need: str | None = None
-    have: str | None = None
-    node: str | None = None
-    until: str | None = None
+    need: NotRequired[str]
+    have: NotRequired[str]
+    node: NotRequired[str]
+    until: NotRequired[str]
 
 
-class ExitReport(BaseModel):
-    """How it ended; all null while it has not. ``appExitSpec`` is the entry of the table of exit codes."""
-
-    appExitCode: int | None
-    appExitSpec: dict[str, Any] | None
-    appExitDiagnostics: str | None
-    appExitMessages: dict[str, Any] | None
-    appExitTriggerMessage: str | None
-    appExitTriggerTaskRoleName: str | None
-    appExitTriggerTaskIndex: int | None
-    appExitType: str | None
-
-
-class Ahead(BaseModel):
+class Ahead(TypedDict):
     """A job that starts before this one."""
 
     name: str
 
 
-class WaitingReason(BaseModel):
+class WaitingReason(TypedDict):
     summary: str
     blockers: list[Blocker]
-    position: int | None = Field(None, description="In the queue of its virtual cluster; 1 is next.")
-    ahead: list[Ahead] = Field(description="The first of those before it in the queue.")
+    position: NotRequired[Annotated[int, Field(description="In the queue of its virtual cluster; 1 is next.")]]
+    ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
 
 
-class JobStatus(ExitReport):
+class JobState(Retries):
     username: str
     state: State
     subState: str
-    executionType: Execution
-    retries: int
-    retryDetails: RetryDetails
+    executionType: ExecutionWord
     createdTime: Milliseconds
     completedTime: Milliseconds | None
+
+
+class App(ExitReport):
     appId: str | None
     appProgress: float | None
     appTrackingUrl: str | None
     appLaunchedTime: Milliseconds | None
     appCompletedTime: Milliseconds | None
+
+
+class JobStatus(JobState, App):
     virtualCluster: str
-    waitingReason: WaitingReason | None = Field(None, description="Only of a waiting job.")
+    waitingReason: NotRequired[Annotated[WaitingReason | None, Field(description="Only of a waiting job.")]]
 
 
-class TaskStatus(BaseModel):
+class TaskStatus(TypedDict):
     taskIndex: int
     taskState: str
     containerId: str | None
     containerIp: str | None
-    containerPorts: dict[str, str] = Field(description="Label to ports, joined with commas.")
-    containerGpus: int | None = Field(description="Bit n is GPU n.")
-    containerLog: str | None = Field(description="Append `stdout` or `stderr`.")
+    containerPorts: Annotated[dict[str, str], Field(description="Label to ports, joined with commas.")]
+    containerGpus: Annotated[int | None, Field(description="Bit n is GPU n.")]
+    containerLog: Annotated[str | None, Field(description="Append `stdout` or `stderr`.")]
     containerExitCode: int | None
     nodeName: str | None
     exitReason: str | None
-    heldUntil: Milliseconds | None = Field(description="Kept for debugging until then.")
+    heldUntil: Annotated[Milliseconds | None, Field(description="Kept for debugging until then.")]
 
 
-class RoleName(BaseModel):
+class RoleName(TypedDict):
     name: str
 
 
-class TaskRole(BaseModel):
+class TaskRole(TypedDict):
     taskRoleStatus: RoleName
     taskStatuses: list[TaskStatus]
 
 
-class JobDetail(BaseModel):
+class JobDetail(TypedDict):
     """A job and its current attempt. There are no roles until the attempt has its place."""
 
     name: str
@@ -136,71 +138,73 @@ class AttemptItem(ExitReport):
     next: Any
 
 
-class AttemptItems(RootModel[list[AttemptItem]]):
-    """Newest first."""
-
-
 class AttemptDetail(AttemptItem):
     taskRoles: dict[str, TaskRole]
 
 
-class EventItem(BaseModel):
-    id: int
-    time: Milliseconds
-    kind: str
-    attempt: int | None
-    task: str | None
-    node: str | None
-    actor: str
-    from_: str | None = Field(serialization_alias="from")
-    to: str | None
-    reason: str
-    data: Any
+EventItem = TypedDict(
+    "EventItem",
+    {
+        "id": int,
+        "time": Milliseconds,
+        "kind": str,
+        "attempt": int | None,
+        "task": str | None,
+        "node": str | None,
+        "actor": str,
+        "from": str | None,
+        "to": str | None,
+        "reason": str,
+        "data": Any,
+    },
+)
 
 
-class EventItems(BaseModel):
+class EventItems(TypedDict):
     """Oldest first; go on with ``after=next`` while it is not null."""
 
     events: list[EventItem]
     next: int | None
 
 
-class ConfigProblem(BaseModel):
+class ConfigProblem(TypedDict):
     line: int
     column: int
     path: str
     message: str
 
 
-class CheckResult(BaseModel):
+class CheckResult(TypedDict):
     valid: bool
     errors: list[ConfigProblem]
     neverFits: Blocker | None
     blockers: list[Blocker]
-    pull: str = Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
+    pull: Annotated[
+        str, Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
+    ]
 
 
-class Released(BaseModel):
-    released: int = Field(description="Containers that were kept.")
+class Released(TypedDict):
+    released: Annotated[int, Field(description="Containers that were kept.")]
 
 
 class ExecutionValue(BaseModel):
     value: Execution
 
 
-class SshContainer(BaseModel):
+class SshContainer(TypedDict):
     id: str
     sshIp: str
     sshPort: str
 
 
-class SshKeyPair(BaseModel):
+class SshKeyPair(TypedDict):
     folderPath: str
     publicKeyFileName: str
     privateKeyFileName: str
     privateKeyDirectDownloadLink: str
 
 
-class SshInfo(BaseModel):
+class SshInfo(TypedDict):
     containers: list[SshContainer]
     keyPair: SshKeyPair

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 from django.core.management import call_command
 from django.urls import URLPattern, URLResolver, get_resolver
 from drf_spectacular.generators import SchemaGenerator
+from pydantic import BaseModel
 from rest_framework.test import APIClient
+from typing_extensions import is_typeddict
 
 from portal.models import User
-from portal.web.api import openapi
 from tests.http import Client
 
 APPS = ("portal", "clusters", "jobs")
@@ -83,7 +85,9 @@ def test_it_says_how_to_sign_in(schema: dict[str, Any]) -> None:
 
 def test_it_tells_models_apart_that_have_one_name() -> None:
     """Components are named by their class alone."""
-    shapes = [each for each in subclasses(openapi.BaseModel) if each.__module__.split(".")[0] in APPS]
+    ours = [vars(module) for name, module in sys.modules.items() if name.split(".")[0] in APPS]
+    typed = {each for names in ours for each in names.values() if isinstance(each, type) and is_typeddict(each)}
+    shapes = [each for each in {*subclasses(BaseModel), *typed} if each.__module__.split(".")[0] in APPS]
     named = {each.__name__: each for each in shapes}
     twice = [each for each in shapes if named[each.__name__] is not each and is_shown(each)]
     assert twice == []

@@ -10,6 +10,7 @@ from drf_spectacular.utils import extend_schema
 from pydantic import BaseModel, Field
 from rest_framework.request import Request
 from rest_framework.response import Response
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
 from portal.accounts import services
 from portal.core.errors import BadRequest
@@ -27,7 +28,7 @@ class TokenRequest(BaseModel):
     expiration: int = Field(_DEFAULT, ge=_LEAST, le=_MOST, description="Seconds.")
 
 
-class TokenAnswer(BaseModel):
+class TokenAnswer(TypedDict):
     user: str
     token: str
     admin: bool
@@ -43,7 +44,12 @@ class TokenView(V1View):
     def post(self, request: Request) -> Response:
         username, password, seconds = read(fields(request))
         user, token = services.make_token(request._request, username, password, seconds)
-        answer = {"user": user.username, "token": token, "admin": user.is_admin, "hasGitHubPAT": user.has_github_pat}
+        answer: TokenAnswer = {
+            "user": user.username,
+            "token": token,
+            "admin": user.is_admin,
+            "hasGitHubPAT": user.has_github_pat,
+        }
         return Response(answer)
 
 

@@ -9,15 +9,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import (
+    Any,
+    Literal,
+    NotRequired,  # pydantic reads no other before Python 3.12
+    get_args,
+    get_origin,
+)
 
 from drf_spectacular.contrib.pydantic import PydanticExtension
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import OpenApiResponse
-from pydantic import BaseModel
+from pydantic import Field, TypeAdapter
 from pydantic.json_schema import model_json_schema
+from typing_extensions import TypedDict, is_typeddict
 
 Endpoint = tuple[str, str, str, Callable[..., Any]]
 Direction = Literal["request", "response"]
@@ -35,17 +42,19 @@ _TITLES = {
 }
 _WORD = re.compile(r"[A-Za-z0-9]+")
 _GUEST: dict[str, list[str]] = {}
+_REF = "#/components/schemas/{model}"
+_MANY = {list: "s", dict: "sByName"}  # what is added to a name for several
 
 
-class Error(BaseModel):
+class Error(TypedDict):
     """Every error. Messages are those of the older system, character for character."""
 
-    code: str | None = None
+    code: NotRequired[str]
     message: str
 
 
-class Message(BaseModel):
-    """A thing done, in words."""
+class Message(TypedDict):
+    """A sentence that says what was done."""
 
     message: str
 
@@ -53,6 +62,11 @@ class Message(BaseModel):
 def errors(*statuses: int) -> dict[int, OpenApiResponse]:
     """Answers for ``extend_schema(responses={200: ..., **errors(409)})``."""
     return {status: OpenApiResponse(Error, _TITLES[status]) for status in statuses}
+
+
+def one_of(*words: str) -> Any:
+    """``Annotated[str, one_of("a", "b")]`` of an answer: its text is one of these."""
+    return Field(json_schema_extra={"enum": [*words]})
 
 
 class Schema(AutoSchema):
@@ -106,17 +120,42 @@ class Session(OpenApiAuthenticationExtension):
 
 
 class Shapes(PydanticExtension):
-    """Models of requests as they are read (what has a default may be left out), of answers as they are written."""
+    """Models: in requests what has a default may be left out, in answers it is always there."""
 
     priority = 1
 
     def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
         mode: Literal["validation", "serialization"] = "validation" if direction == "request" else "serialization"
-        schema = model_json_schema(self.target, ref_template="#/components/schemas/{model}", mode=mode)
-        for name, part in schema.pop("$defs", {}).items():
-            component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, object=name, schema=part)
-            auto_schema.registry.register_on_missing(component)
-        return schema
+        return _shown(auto_schema, model_json_schema(self.target, ref_template=_REF, mode=mode))
+
+
+class Answers(OpenApiSerializerExtension):
+    """TypedDicts, which views return as they are, and lists and maps (by name) of those."""
+
+    priority = 1
+
+    @classmethod
+    def _matches(cls, target: Any) -> bool:
+        inner = get_args(target)
+        return is_typeddict(inner[-1] if get_origin(target) in (list, dict) and inner else target)
+
+    def get_name(self, auto_schema: AutoSchema, direction: Direction) -> str:
+        origin, inner = get_origin(self.target), get_args(self.target)
+        return f"{inner[-1].__name__}{_MANY[origin]}" if origin else str(self.target.__name__)
+
+    def get_identity(self, auto_schema: AutoSchema, direction: Direction) -> str:
+        return self.get_name(auto_schema, direction)
+
+    def map_serializer(self, auto_schema: AutoSchema, direction: Direction) -> dict[str, Any]:
+        return _shown(auto_schema, TypeAdapter(self.target).json_schema(ref_template=_REF, mode="serialization"))
+
+
+def _shown(auto_schema: AutoSchema, schema: dict[str, Any]) -> dict[str, Any]:
+    """The schema, with those that it refers to as components of their own."""
+    for name, part in schema.pop("$defs", {}).items():
+        component = ResolvedComponent(name=name, type=ResolvedComponent.SCHEMA, object=name, schema=part)
+        auto_schema.registry.register_on_missing(component)
+    return schema
 
 
 def once(endpoints: list[Endpoint]) -> list[Endpoint]:

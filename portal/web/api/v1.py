@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, overload
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -125,6 +125,12 @@ def flag_of(data: Mapping[str, Any], name: str, default: bool | None = None) -> 
     return value
 
 
+@overload
+def milliseconds(at: datetime) -> int: ...
+@overload
+def milliseconds(at: None) -> None: ...
+@overload
+def milliseconds(at: datetime | None) -> int | None: ...
 def milliseconds(at: datetime | None) -> int | None:
     """A time as the API writes it: whole milliseconds since 1970, computed without a float, which would round."""
     return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)

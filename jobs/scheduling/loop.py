@@ -42,6 +42,7 @@ SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written
 SWEEP_EVERY = 15.0  # seconds
 GARBAGE = (50_000, 20, 20)  # for gc: a pass makes many values, all of them short-lived or kept for hours
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
+CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
 TURN_EVERY = 0.5  # seconds between two tries to take the lease
 
 
@@ -106,8 +107,9 @@ class Scheduler:
         log.info("this scheduler acts", epoch=self.lease.epoch)
         self._loader.learn()
         self._await_first_looks()
-        failures = 0
+        failures, ended = 0, 0.0
         while not self._stopped:
+            began = time.monotonic()
             self.woken.clear()
             try:
                 self._beat()
@@ -122,6 +124,9 @@ class Scheduler:
                 close_old_connections()
                 self.woken.wait(min(10.0, 0.2 * 2 ** min(failures, 8)))
                 continue
+            ended, is_crowded = time.monotonic(), began - ended < CLOSE
+            if is_crowded:  # what comes meanwhile shares the next pass
+                self._pause(min(CLOSE, ended - began))
             self.woken.wait(self._patience())
 
     def _forget(self) -> None:

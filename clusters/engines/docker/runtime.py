@@ -30,7 +30,7 @@ from clusters.engines.docker.pull import has_image, image_names, import_image, p
 from clusters.engines.docker.put import Sent
 from clusters.engines.docker.request import FUSE, LABEL_MARK, archive, archived_files, create_arguments
 from clusters.engines.docker.seen import Seen, due, has_news
-from clusters.engines.docker.status import engine_info, inspected, moment
+from clusters.engines.docker.status import created, engine_info, inspected, listed_phase, moment
 from clusters.engines.runtime import (
     KILLED_FOR_MEMORY,
     LABEL_TASK,
@@ -98,17 +98,17 @@ class DockerRuntime:
         still_wanted: Callable[[], bool] = lambda: True,
     ) -> ContainerStatus:
         with self._slow() as api:
-            found = self._find(api, request)
+            found, is_fresh = self._find(api, request), False
             if found is None:
                 provide_image(api, self.endpoint, request, on_progress)
                 guard(still_wanted)
-                found = self._create(api, request)
+                found, is_fresh = self._create(api, request)
             if found.phase is not Phase.CREATED:
                 return found
             try:
                 self._put(api, request, on_progress)  # also into an adopted one: its maker may have died before that
                 guard(still_wanted)
-                return self._start(api, request)
+                return self._start(api, request, found if is_fresh else None)
             except RuntimeFault as fault:
                 if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
                     raise  # it may be running, or be somebody else's by now
@@ -184,12 +184,16 @@ class DockerRuntime:
             yield api
 
     def _with_news(self, api: APIClient, rows: builtins.list[dict[str, Any]]) -> dict[str, Seen]:
-        """Those of which the list tells something new are inspected; one that is not there is gone since."""
+        """Those of which the list tells something new are inspected, but for those that never ran, of which it says all
+        there is. One that is not there is gone since."""
         found: dict[str, Seen] = {}
         for row in rows:
             id, seen = str(row["Id"]), self._seen.get(str(row["Id"]))
             if seen is not None and not has_news(seen, row):
                 found[id] = seen
+                continue
+            if listed_phase(row) is Phase.CREATED and row.get("Names"):
+                found[id] = Seen(created(row), time.monotonic())
                 continue
             with suppress(NotFound):
                 found[id] = Seen(_with_own_exit(api, inspected(api.inspect_container(id))), time.monotonic())
@@ -238,20 +242,22 @@ class DockerRuntime:
             except NotFound:
                 return None
 
-    def _create(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
-        """The engine keeps a name from the moment another create of it begins, and shows its container only at the end:
-        a conflict without a container is asked again."""
+    def _create(self, api: APIClient, request: ContainerRequest) -> tuple[ContainerStatus, bool]:
+        """The container, and whether this call created it.
+
+        The engine reserves a name as soon as a create of it begins, and shows the container only when that create is
+        through: a conflict without a container is asked again."""
         deadline = time.monotonic() + CREATE
         while True:
             with translated(self.endpoint, "create"):
                 try:
                     made = api.create_container(**create_arguments(api, request, fuse=self._fuse))
-                    return ContainerStatus(made["Id"], request.name, Phase.CREATED, dict(request.labels))
+                    return ContainerStatus(made["Id"], request.name, Phase.CREATED, dict(request.labels)), True
                 except APIError as error:
                     if error.status_code != 409 or time.monotonic() > deadline:
                         raise
             if found := self._find(api, request):
-                return found
+                return found, False
             time.sleep(0.05)
 
     def _put(self, api: APIClient, request: ContainerRequest, on_progress: Callable[[Progress], None]) -> None:
@@ -262,16 +268,21 @@ class DockerRuntime:
             with translated(self.endpoint, "start"), Sent(path, on_progress) as tar:
                 api.put_archive(request.name, "/", tar)
 
-    def _start(self, api: APIClient, request: ContainerRequest) -> ContainerStatus:
-        # Asked again: starting one that has ended meanwhile would run it a second time.
-        found = self._find(api, request)
+    def _start(self, api: APIClient, request: ContainerRequest, fresh: ContainerStatus | None) -> ContainerStatus:
+        """``fresh``: the container, where this call created it. Only the holder of the claim gets here, so nobody else
+        has started that one. An adopted one is looked at again: starting one that has ended would run it twice.
+
+        What is started is reported as running without another question. The engine answers none about a container
+        while it starts or ends, which is just when a short command does both.
+        """
+        found = fresh or self._find(api, request)
         if found is None:
             raise gone(request.name)
         if found.phase is not Phase.CREATED:
             return found
         with docker_secrets.sent(api, self.endpoint, request), translated(self.endpoint, "start"):
             api.start(request.name)
-            return inspected(api.inspect_container(request.name))
+        return replace(found, phase=Phase.RUNNING)
 
     def _discard(self, api: APIClient, name: str) -> None:
         with translated(self.endpoint):

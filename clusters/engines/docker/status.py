@@ -39,6 +39,16 @@ def held_in(row: Mapping[str, Any]) -> bool:
     return bool((row.get("Labels") or {}).get(LABEL_HOLD)) and "(unhealthy)" in str(row.get("Status", ""))
 
 
+def created(row: Mapping[str, Any]) -> ContainerStatus:
+    """From a row of the engine's list that says ``created``."""
+    return ContainerStatus(
+        id=str(row["Id"]),
+        name=str(row["Names"][0]).lstrip("/"),
+        phase=Phase.CREATED,
+        labels=dict(row["Labels"] or {}),
+    )
+
+
 def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
     state = answer["State"]
     phase = _phase(state)

@@ -29,10 +29,8 @@ USER_FAILED = 255
 PORT_CONFLICT = -7103
 CONTAINER_LOST = -7110
 NODE_LOST = -7111
-START_EXPIRED = -7112
 LAUNCH_FAILED = -7150
 NEVER_FITS = -7251
-VC_REFUSED = -7300
 JOB_STOPPED = -7351
 TASK_STOPPED = -7400
 
@@ -167,10 +165,6 @@ def container_lost(label: str = "The task") -> Exit:
 
 def node_lost(node: str) -> Exit:
     return of(NODE_LOST, f"Node {node} was lost.")
-
-
-def start_expired(label: str = "The task") -> Exit:
-    return of(START_EXPIRED, f"{label} had its place, but was not started in time.")
 
 
 def job_stopped(by: str) -> Exit:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 from clusters.engines.runtime import ContainerStatus, Phase
 from jobs.planning import exits
@@ -25,13 +24,15 @@ RETRY_LAPSE = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """``after`` None: it stays. ``gone``: no container is left to collect."""
+    """``after`` None: it stays. ``gone``: no container is left to collect. ``hold``: this container is kept for
+    debugging from now on (v1 contract, 5.8)."""
 
     after: TaskState | None = None
     exit: Exit | None = None
     container: ContainerStatus | None = None
     gone: bool = False
     order: Kind | None = None
+    hold: ContainerStatus | None = None
 
 
 STAYS = Settled()
@@ -59,13 +60,15 @@ def settle(
         if container.phase is Phase.EXITED:
             return _ended(task, container, memory_mb)
         if container.phase is Phase.RUNNING and task.state is TaskState.STARTING:
-            return Settled(TaskState.RUNNING, container=container)
+            return Settled(TaskState.RUNNING, container=container, hold=container if container.held else None)
+        if container.held and task.held_at is None and task.state is TaskState.RUNNING:
+            return Settled(hold=container)
     if is_stale(task, seen):
         return STAYS
     if task.state is TaskState.STARTING:
         return _starting(task, container, now)
     if task.state is TaskState.RUNNING:
-        return _running(task, container)
+        return _running(task, container, now)
     return _stopping(task, container, now)
 
 
@@ -74,21 +77,11 @@ def is_stale(task: TaskView, seen: Observation) -> bool:
     return task.changed_at >= seen.at or (task.fact_at is not None and task.fact_at >= seen.at)
 
 
-class Ordered(Protocol):
-    """A task as far as orders go: a TaskView, or its row."""
-
-    @property
-    def ordered_at(self) -> datetime | None: ...
-
-    @property
-    def claimed_until(self) -> datetime | None: ...
-
-
-def is_claimed(task: Ordered, now: datetime) -> bool:
+def is_claimed(task: TaskView, now: datetime) -> bool:
     return task.claimed_until is not None and task.claimed_until > now
 
 
-def may_order(task: Ordered, now: datetime) -> bool:
+def may_order(task: TaskView, now: datetime) -> bool:
     """Nobody has it in hand, and the last order, if any, was not taken up in time."""
     return not is_claimed(task, now) and (task.ordered_at is None or now - task.ordered_at >= ORDER_LAPSE)
 
@@ -107,9 +100,13 @@ def _came_back(task: TaskView, now: datetime) -> bool:
     return task.fact_at >= task.ordered_at and now - task.fact_at >= RETRY_LAPSE
 
 
-def _running(task: TaskView, container: ContainerStatus | None) -> Settled:
+def _running(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
+    """A container that is kept for debugging goes on holding what it holds. It ends when its time is over (its own
+    start script sees to that), when its job is stopped, or when somebody releases it."""
     if container is None:
         return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was seen of its log is kept
+    if container.held and task.released_at is not None and may_order(task, now):
+        return Settled(order=Kind.RELEASE)
     return STAYS
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
@@ -17,6 +17,9 @@ from clusters.placement.fit import Demand, NodeView, Placement
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit, RetryDecision
 from jobs.planning.lifecycle import JobState, TaskState
+
+PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
+Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,8 @@ class TaskView:
     fault: Mapping[str, Any] | None
     exit: Mapping[str, Any]
     finished_at: datetime | None
+    held_at: datetime | None = None  # its container is kept for debugging since then
+    released_at: datetime | None = None  # somebody asked for the end of the hold
 
     @property
     def label(self) -> str:
@@ -105,7 +110,7 @@ class World:
 class Kind(StrEnum):
     START = "start"
     STOP = "stop"
-    RELEASE = "release"  # end a container that is only kept (jobs/scheduling/hold.py)
+    RELEASE = "release"  # end a container that is only kept for debugging
     COLLECT = "collect"  # archive the log, then remove the container
     REMOVE = "remove"  # a container that belongs to nothing
 
@@ -130,6 +135,14 @@ class TaskChange:
 
 
 @dataclass(frozen=True, slots=True)
+class Hold:
+    """A task whose command failed with ``code``, and whose container is kept for debugging from now on."""
+
+    task: TaskView
+    code: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Decision:
     """How the current attempt ended, known before its last container is gone."""
 
@@ -145,19 +158,28 @@ class JobPlan:
 
     job: JobView
     changes: list[TaskChange] = field(default_factory=list)
+    holds: list[Hold] = field(default_factory=list)
     places: Sequence[Placement] = ()
     start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
     decision: Decision | None = None
     after: JobState | None = None  # it ends
     retry: RetryDecision | None = None  # it gets a new attempt, or why not
-    parked: str = ""  # why it is left alone for a while
+    parked: Exception | None = None  # what planning it raised: it is left alone for PARK_FOR
     orders: list[Order] = field(default_factory=list)
 
     @property
     def is_empty(self) -> bool:
-        return not (
-            self.changes or self.places or self.decision or self.after or self.retry or self.parked or self.orders
+        written = (
+            self.changes,
+            self.holds,
+            self.places,
+            self.decision,
+            self.after,
+            self.retry,
+            self.parked,
+            self.orders,
         )
+        return not any(written)
 
 
 @dataclass(slots=True)
@@ -165,8 +187,8 @@ class Plan:
     jobs: list[JobPlan] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)  # for tasks that have ended and for strangers
     collected: list[int] = field(default_factory=list)  # ended tasks with nothing left to collect
-    held: dict[str, tuple[frozenset[str], frozenset[int]]] = field(default_factory=dict)  # node -> GPU ids, ports
-    to_hold: dict[str, tuple[frozenset[str], frozenset[int]]] = field(default_factory=dict)  # of these, to write down
+    quarantine: dict[str, Held] = field(default_factory=dict)  # by node
+    to_write: dict[str, Held] = field(default_factory=dict)  # quarantines that differ from those in the rows
     strangers: dict[tuple[str, str], datetime] = field(default_factory=dict)
     purge: list[int] = field(default_factory=list)
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
@@ -184,4 +206,4 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Nothing is to be written."""
-        return not (self.jobs or self.orders or self.collected or self.to_hold or self.purge)
+        return not (self.jobs or self.orders or self.collected or self.to_write or self.purge)

@@ -11,13 +11,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import structlog
-from django.db import InterfaceError, OperationalError, connection, transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from clusters.models import Node
 from jobs.containers import discard
 from jobs.models import Job, Task
-from jobs.planning.planner import PARK_FOR
-from jobs.planning.world import JobPlan, Plan
+from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import orders
 from jobs.scheduling.writes import CHUNK, Stale, Writing, job_event, write
 from portal.core.bulk import insert_rows
@@ -25,6 +24,7 @@ from portal.wakes import wake
 from portal.wakes.lease import Lease
 
 log = structlog.get_logger()
+DATABASE_TROUBLE = (OperationalError, InterfaceError)  # no job's fault: the pass fails as a whole
 
 
 def apply(plan: Plan, now: datetime, lease: Lease) -> int:
@@ -33,7 +33,7 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         return 0  # no lock of the database for nothing
     with lease.writing():
         writing, changed = _write_jobs(plan.jobs, now)
-        for name, (gpus, ports) in plan.to_hold.items():
+        for name, (gpus, ports) in plan.to_write.items():
             held = {"gpus": sorted(gpus), "ports": sorted(ports)} if gpus or ports else {}
             Node.objects.filter(name=name).update(held=held, updated_at=now)
         for start in range(0, len(plan.collected), CHUNK):
@@ -49,14 +49,17 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
 
 
 def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
-    """All jobs with a handful of statements. Should anything be in the way of one, each is written by itself."""
+    """All jobs with a handful of statements. Should anything be in the way of one, each is written by itself; what is
+    in the way of all, because it is the database's trouble, is raised, and the next pass tries again."""
     writing = Writing(now)
     try:
         with transaction.atomic():
             _write(plans, writing)
         return writing, len(plans)
-    except Exception:
-        log.info("not all at once", jobs=len(plans))
+    except DATABASE_TROUBLE:
+        raise
+    except Exception as error:
+        log.info("each job is written by itself", jobs=len(plans), exc_info=not isinstance(error, Stale))
     writing, changed = Writing(now), 0
     for job_plan in plans:
         changed += _write_one(job_plan, writing)
@@ -72,15 +75,11 @@ def _write_one(job_plan: JobPlan, writing: Writing) -> bool:
     except Stale as stale:
         log.info("left to the next pass", job=job_plan.job.name, reason=str(stale))
         return False
-    except (OperationalError, InterfaceError) as error:  # the database's trouble, which no job must pay for
-        if connection.needs_rollback:
-            raise
-        log.warning("left to the next pass", job=job_plan.job.name, reason=str(error).strip())
-        return False
+    except DATABASE_TROUBLE:
+        raise
     except Exception as error:
-        log.exception("parked", job=job_plan.job.name)
         own = Writing(writing.now)
-        _park(job_plan, f"{type(error).__name__}: {error}", own)
+        _park(job_plan, error, own)
     writing.events += own.events
     writing.orders += own.orders
     return True
@@ -93,7 +92,9 @@ def _write(plans: Sequence[JobPlan], writing: Writing) -> None:
     write([job_plan for job_plan in plans if not job_plan.parked], writing)
 
 
-def _park(job_plan: JobPlan, reason: str, writing: Writing) -> None:
+def _park(job_plan: JobPlan, error: Exception, writing: Writing) -> None:
+    log.error("parked", job=job_plan.job.name, exc_info=error)
     Job.objects.filter(id=job_plan.job.id).update(parked_until=writing.now + PARK_FOR)
     text = "Longshore could not plan this job and looks at it again in a minute. Please report it."
+    reason = f"{type(error).__name__}: {error}"
     writing.events.append(job_event(job_plan, writing.now, "job.parked", None, text, error=reason[:500]))

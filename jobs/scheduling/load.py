@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,9 +28,8 @@ from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
-from jobs.planning.planner import PARK_FOR
 from jobs.planning.settle import LEASE
-from jobs.planning.world import JobView, Observation, Owner, TaskView, World
+from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView, World
 from jobs.scheduling import stamps
 from jobs.scheduling.stamps import Stamp
 from portal.core import clock
@@ -53,23 +52,7 @@ _JOB = (
     "parked_until",
     "deleted_at",
 )
-_TASK = (
-    "id",
-    "job_id",
-    "role",
-    "index",
-    "state",
-    "changed_at",
-    "node",
-    "container_name",
-    "container_id",
-    "ordered_at",
-    "claimed_until",
-    "fact_at",
-    "fault",
-    "exit",
-    "finished_at",
-)
+_TASK = tuple(each.name for each in fields(TaskView))
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _OWN_PASSES = 256  # of how many passes it is remembered when they began
 _LIVE = (JobState.WAITING, JobState.RUNNING)

@@ -25,7 +25,7 @@ from jobs.containers import discard, publish
 from jobs.models import Event
 from jobs.planning.planner import plan
 from jobs.planning.world import Observation
-from jobs.scheduling import hold, invariants
+from jobs.scheduling import invariants
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import Loader
 from portal.accounts import expiry
@@ -72,7 +72,6 @@ class Scheduler:
         made = plan(world)
         changed = apply(made, now, self.lease)
         self._note_strangers(made.strangers, now)
-        hold.note(looks, now, self.lease)
         self.watch.look_again(made.look)
         self.again_at = steady if made.more or (changed and made.goes_on) else made.again_at
         return changed

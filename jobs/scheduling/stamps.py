@@ -29,7 +29,17 @@ _JOB = _stamp(
     "j.parked_until",
     "j.deleted_at",
 )
-_TASK = _stamp("t.id", "t.job_id", "t.state", "t.node", "t.changed_at", "t.ordered_at", "t.claimed_until", "t.fact_at")
+_TASK = _stamp(
+    "t.id",
+    "t.job_id",
+    "t.state",
+    "t.node",
+    "t.changed_at",
+    "t.ordered_at",
+    "t.claimed_until",
+    "t.fact_at",
+    "coalesce(t.released_at, t.held_at)",
+)
 _LIVE = "(j.state IN ('WAITING', 'RUNNING') OR j.deleted_at IS NOT NULL)"
 # All of it is in the index, so that no row with its long config is touched.
 _JOBS = f"SELECT {_JOB} FROM jobs_job j WHERE {_LIVE} ORDER BY j.id"  # noqa: S608

@@ -17,7 +17,7 @@ from jobs.containers.launch import name_of
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
-from jobs.planning.world import JobPlan, Kind, Order, TaskChange
+from jobs.planning.world import Hold, JobPlan, Kind, Order, TaskChange
 from portal.core.bulk import Row, insert_rows, update_rows
 
 log = structlog.get_logger()
@@ -40,6 +40,7 @@ class Writing:
 def write(plans: Sequence[JobPlan], writing: Writing) -> None:
     """Everything these jobs need. None of them is parked."""
     _change_tasks([(plan, change) for plan in plans for change in plan.changes], writing)
+    _hold([(plan, hold) for plan in plans for hold in plan.holds], writing)
     _place([plan for plan in plans if plan.places], writing)
     _decide([plan for plan in plans if plan.decision], writing)
     _end([plan for plan in plans if plan.after], writing)
@@ -76,7 +77,7 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writin
 
 def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
     """What is written beside the state."""
-    values: dict[str, Any] = {"changed_at": now, "progress": ""}
+    values: dict[str, Any] = {"changed_at": now, "progress": "", "ordered_at": None}
     container = change.container
     if container is not None:
         values |= {"container_id": container.id, "container_started_at": container.started_at}
@@ -87,9 +88,19 @@ def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
             "exit": change.exit.to_json(),
             "finished_at": finished or now,
             "collected": change.collected,
-            "ordered_at": None,
         }
     return values
+
+
+def _hold(holds: Sequence[tuple[JobPlan, Hold]], writing: Writing) -> None:
+    for some in _chunks([hold.task.id for _, hold in holds]):
+        Task.objects.filter(id__in=some, state=TaskState.RUNNING, held_at=None).update(held_at=writing.now)
+    for plan, hold in holds:
+        how = "failed" if hold.code is None else f"ended with exit code {hold.code}"
+        reason = f"The command of {hold.task.label} {how}. Its container is kept for debugging."
+        event = job_event(plan, writing.now, "task.held", None, reason)
+        event.task, event.node = hold.task.label, hold.task.node
+        writing.events.append(event)
 
 
 def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
@@ -97,12 +108,12 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
         return
     attempts = _attempts(plans)
     waiting = _waiting_tasks([attempt.pk for attempt in attempts.values()])
-    nodes = _node_ids({place.node for plan in plans for place in plan.places or ()})
+    nodes = _node_ids({place.node for plan in plans for place in plan.places})
     rows: list[Row] = []
     allocations: list[Allocation] = []
     for plan in plans:
         attempt = attempts[plan.job.id]
-        ids, places = waiting.get(attempt.pk, {}), plan.places or []
+        ids, places = waiting.get(attempt.pk, {}), plan.places
         if len(ids) != len(places):
             raise Stale("its tasks are not all waiting")
         for place in places:

@@ -72,7 +72,8 @@ def test_a_full_database_parks_no_job(cluster: Cluster, monkeypatch: pytest.Monk
 
     with monkeypatch.context() as patch:
         patch.setattr("jobs.scheduling.apply.write", full)
-        cluster.tick()
+        with pytest.raises(OperationalError):
+            cluster.tick()
     assert (cluster.job(job).state, cluster.job(job).parked_until) == ("WAITING", None)
     cluster.settle()
     assert cluster.job(job).state == "RUNNING"

@@ -170,9 +170,9 @@ def test_a_permanent_end_tells_v1_that_no_retry_follows() -> None:
 
 
 def test_the_named_ends_carry_their_codes() -> None:
-    named = [exits.container_lost(), exits.node_lost("n1"), exits.start_expired(), exits.job_stopped("mira")]
+    named = [exits.container_lost(), exits.node_lost("n1"), exits.job_stopped("mira")]
     named += [exits.task_stopped(), exits.never_fits("No node has 9 GPUs.")]
-    assert [exit_.code for exit_ in named] == [-7110, -7111, -7112, -7351, -7400, -7251]
+    assert [exit_.code for exit_ in named] == [-7110, -7111, -7351, -7400, -7251]
     assert all(exit_.sentence.endswith(".") for exit_ in named)
 
 

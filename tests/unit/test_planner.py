@@ -116,6 +116,16 @@ def test_what_is_ordered(the_task: TaskView, observed: dict[str, Observation], o
     assert [order.kind for one in made.jobs for order in one.orders] == ([ordered] if ordered else [])
 
 
+def test_a_hold_is_noted_once_and_ends_when_somebody_releases_it() -> None:
+    kept = seen(container("c1", held=True, held_code=3))
+    [noted] = plan(world(live=[(job(), [task()])], observations=kept)).jobs
+    assert [(hold.task.id, hold.code) for hold in noted.holds] == [(1, 3)]
+    assert plan(world(live=[(job(), [task(held_at=BEFORE)])], observations=kept)).is_empty
+    released = task(held_at=BEFORE, released_at=RECENTLY, ordered_at=None)
+    [ends] = plan(world(live=[(job(), [released])], observations=kept)).jobs
+    assert [order.kind for order in ends.orders] == [Kind.RELEASE]
+
+
 def test_starts_are_limited_to_twice_the_cores_of_a_node() -> None:
     many = spec(30)
     made = plan(world(nodes=[node(cpus=2)] * 1, waiting=[job(state="WAITING", spec=many)]))
@@ -155,7 +165,7 @@ def test_a_container_without_an_owner_keeps_its_gpus_out_of_the_offer() -> None:
     wants_two = job(state="WAITING", spec=spec(gpuNumber=2))
     made = plan(world(observations=seen(stray), waiting=[wants_two], owners={"c9": Owner(9, BEFORE)}))
     assert made.jobs == []
-    assert made.held["n1"][0] == {"0", "1", "2"}
+    assert made.quarantine["n1"][0] == {"0", "1", "2"}
     assert [(order.kind, order.container) for order in made.orders] == [(Kind.REMOVE, "c9")]
 
 
@@ -262,7 +272,7 @@ def test_any_plan_is_legal_and_whole(given_world: World) -> None:
                 given_world, one.job.id, {change.task.id for change in one.changes if change.after in TASK_ENDS}
             )
     for name, gpus in taken.items():
-        held = made.held[name][0]
+        held = made.quarantine[name][0]
         assert len(set(gpus)) == len(gpus), "a GPU was given twice"
         assert not set(gpus) & (held | ({"3"} if name == "n1" else set()))
     assert plan(given_world) == made, "the same world gave another plan"

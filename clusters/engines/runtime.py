@@ -8,7 +8,7 @@ same contract tests (tests/contract_runtime.py). Names follow from identity, so 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -28,7 +28,9 @@ LABEL_PORTS = "longshore.ports"  # "30000,30001"
 LABEL_HOLD = "longshore.hold"  # "1": it tells when it is only kept, see ContainerRequest.hold_file
 
 
-# What a start script tells with an exit code, unless it left the file: then the command itself ended so.
+# Exit codes by which the start script of jobs says what engines get wrong: that the kernel killed the command for its
+# memory, and that the command itself ended with 255. A command may end with these codes too: then the script leaves the
+# file OWN_EXIT. Edges read them (``read_script``), so nobody else sees them.
 KILLED_FOR_MEMORY, OWN_255 = 222, 223
 OWN_EXIT = "/pai/log/own-exit"
 LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
@@ -131,21 +133,33 @@ class ContainerRequest:
 
 @dataclass(frozen=True, slots=True)
 class ContainerStatus:
-    """One container as the engine reports it. ``oom_killed`` alone is not a failure: a child may have been killed
-    while the job went on to end with 0 (facts measured on Docker 20.10)."""
+    """One container as the engine reports it. ``exit_code`` is the command's own; None while it runs, and where nobody
+    knows it. ``oom_killed`` alone is not a failure: a child may have been killed while the job went on to end with 0
+    (measured on Docker 20.10)."""
 
     id: str
     name: str
     phase: Phase
     labels: Mapping[str, str]
     exit_code: int | None = None
-    own_exit: bool = False  # KILLED_FOR_MEMORY or OWN_255 is the command's own code
+    lost: bool = False  # it ended with its host
+    node: str = ""  # where it is, of an engine that stands for several nodes
     oom_killed: bool = False
     error: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
     held: bool = False  # its command has failed, and it is kept for somebody to look at
     held_code: int | None = None  # with this code, if that is known
+
+
+def read_script(status: ContainerStatus, *, is_own: bool) -> ContainerStatus:
+    """The status with what the start script's exit code says. ``is_own``: there is OWN_EXIT, so the code is the
+    command's own."""
+    if status.exit_code == KILLED_FOR_MEMORY and not is_own:
+        return replace(status, exit_code=137, oom_killed=True)
+    if status.exit_code == OWN_255 and not is_own:
+        return replace(status, exit_code=255)
+    return status
 
 
 @dataclass(frozen=True, slots=True)

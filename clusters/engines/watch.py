@@ -1,14 +1,15 @@
-"""Looks at every node: a list at once, then again whenever its engine reports an event, and every few seconds anyway.
+"""Looks at every engine: a list at once, then again whenever the engine reports an event, and every few seconds anyway.
 
-The list is the truth, events only say when to look. Two threads a node: one follows the events, one lists. A node
-that does not answer costs nobody else anything.
+The list is the truth, events only say when to look. Each engine has two threads: one follows its events, one lists its
+containers. An engine that does not answer delays no other. An engine may stand for several nodes; its containers say
+then which node each of them is on.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -30,10 +31,10 @@ LONGEST_WINDOW = 240.0  # the same for one that follows events: a connection may
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What one node's engine said. A failed one keeps the containers of the last that did not. Times are those of
-    ``portal.core.clock.steady``."""
+    """What the engine of a node said. A look that failed has the containers of the last one that did not. Times are
+    those of ``portal.core.clock.steady``."""
 
-    node: str
+    node: str  # of an engine with several nodes one of them, until ``of``
     at: datetime  # before the list was asked for
     reachable: bool
     containers: dict[str, ContainerStatus] = field(default_factory=dict)  # by name
@@ -41,10 +42,17 @@ class Look:
     reason: str = ""
     info: EngineInfo | None = None  # of the first look after it began to answer
 
+    def of(self, node: str) -> Look:
+        """What it says about one node of the engine."""
+        if node == self.node and not any(status.node for status in self.containers.values()):
+            return self
+        here = {name: status for name, status in self.containers.items() if status.node in ("", node)}
+        return replace(self, node=node, containers=here)
+
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A node to watch: where its engine is and, where that is known already, for how long it has not answered."""
+    """The engine of a node: where it is and, if that is known already, for how long it has not answered."""
 
     endpoint: str
     tls_dir: str = ""
@@ -55,8 +63,8 @@ class Watched:
 
 
 class Watcher:
-    """Watches one node from the first ``keep`` to ``stop``. ``look`` is the last Look, None before the first. It never
-    asks the database: a database that is away makes nobody blind."""
+    """Watches one engine from the first ``keep`` to ``stop``. ``node`` is one of its nodes. ``look`` is the last Look,
+    None before the first. A Watcher never asks the database, so it goes on looking while the database is away."""
 
     def __init__(self, node: str, watched: Watched, changed: Callable[[], None]) -> None:
         self.node = node
@@ -135,24 +143,32 @@ class Watcher:
 
 
 class Watch:
-    """The watchers of all registered nodes. ``changed`` is called from their threads whenever there is news."""
+    """The watchers of all registered nodes, one for each engine. ``changed`` is called from their threads whenever
+    there is news."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
-        self._watchers: dict[str, Watcher] = {}
+        self._watchers: dict[str, Watcher] = {}  # by node; nodes of one engine have the same
 
     def keep_up(self, nodes: Mapping[str, Watched]) -> None:
-        """Watch exactly these nodes, each by threads that work."""
-        for name in [name for name, one in self._watchers.items() if nodes.get(name) != one.watched]:
-            self._watchers.pop(name).stop()
+        """Watch exactly the engines of these nodes, by threads that work."""
+        watchers = {one.watched: one for one in self._watchers.values()}
         for name, watched in nodes.items():
-            if name not in self._watchers:
-                self._watchers[name] = Watcher(name, watched, self._changed)
-            self._watchers[name].keep()
+            if watched not in watchers:
+                watchers[watched] = Watcher(name, watched, self._changed)
+        for watched in watchers.keys() - set(nodes.values()):
+            watchers.pop(watched).stop()
+        self._watchers = {name: watchers[watched] for name, watched in nodes.items()}
+        for one in watchers.values():
+            one.keep()
 
     def looks(self) -> dict[str, Look]:
-        """By node, those that still say something: of a node without one nothing is known."""
-        return {name: one.look for name, one in self._watchers.items() if one.look is not None and not one.is_blind()}
+        """By node, those that are young enough to act on. About a node without one nothing is known."""
+        return {
+            name: one.look.of(name)
+            for name, one in self._watchers.items()
+            if one.look is not None and not one.is_blind()
+        }
 
     def blind(self) -> dict[str, float]:
         """Nodes that nobody has looked at for too long, with the age of the last look in seconds."""
@@ -169,7 +185,7 @@ class Watch:
         return max(((now - one.look.at).total_seconds() for one in self._watchers.values() if one.look), default=None)
 
     def threads(self) -> list[Kept]:
-        return [thread for one in self._watchers.values() for thread in one.threads]
+        return [thread for one in dict.fromkeys(self._watchers.values()) for thread in one.threads]
 
     def look_again(self, nodes: set[str]) -> None:
         for name in nodes & self._watchers.keys():

@@ -14,7 +14,6 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any, Literal
 
-from clusters.engines import runtime
 from clusters.engines.runtime import ContainerStatus, FaultReason
 from jobs.planning.exit_table import TABLE, ExitSpec, Reaction
 
@@ -46,10 +45,6 @@ class StartFault(StrEnum):
     AUTH_REFUSED = "auth_refused"  # by the registry
 
 
-# An engine says 255 of a container that was lost with its host, and of one that ends at once it often misses that its
-# command was killed for its memory (4 of 48, Docker 20.10). So the start script (bootstrap.sh) turns a command's own
-# 255, and a 137 beside which the kernel counted such a kill, into codes of our own; a command's own ones it marks.
-LOST_WITH_HOST, OWN_255, KILLED_FOR_MEMORY = 255, runtime.OWN_255, runtime.KILLED_FOR_MEMORY
 KEPT_SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
 _UNLISTED_POSITIVE, _UNLISTED_NEGATIVE = 256, -8000
 _BLAMES: dict[str, Blame] = {
@@ -130,13 +125,10 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     other code the missing child is the likely cause.
     """
     code = status.exit_code
+    if status.lost:
+        return of(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
     if code is None:
         return of(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
-    if code == LOST_WITH_HOST:
-        return of(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
-    if code == KILLED_FOR_MEMORY and not status.own_exit:
-        return _out_of_memory(137, memory_mb, label)
-    code = 255 if code == OWN_255 and not status.own_exit else code
     if code == 0:
         return replace(of(SUCCEEDED, f"{label} ended with exit code 0."), raw_code=0, oom=status.oom_killed)
     if status.oom_killed:

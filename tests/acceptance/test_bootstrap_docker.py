@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from clusters.engines import runtime
 from clusters.engines.docker.runtime import DockerRuntime, connect
 from clusters.engines.runtime import ContainerStatus, Phase, Stream
 from jobs.config.spec import read_config
@@ -93,7 +94,7 @@ def test_a_command_writes_to_two_streams_and_ends_with_its_own_code(task: Task) 
     assert task.log("stderr") == "err\n"
 
 
-@pytest.mark.parametrize("code", [exits.KILLED_FOR_MEMORY, exits.OWN_255, 255])
+@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255, 255])
 def test_no_code_of_a_command_is_taken_for_ours(task: Task, code: int) -> None:
     task.start(f"exit {code}")
     exit_ = exits.classify(task.end(), 100)

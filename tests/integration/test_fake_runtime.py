@@ -103,7 +103,8 @@ def test_it_loses_everything_that_runs_with_the_power(lab: FakeLab) -> None:
     asked = request(lab)
     lab.runtime.ensure(asked)
     lab.runtime.power_loss()
-    assert lab.runtime.list()[0].exit_code == 255
+    (status,) = lab.runtime.list()
+    assert (status.lost, status.exit_code) == (True, None)
 
 
 def test_with_a_full_disk_its_list_misses_an_end_until_somebody_looks_closer(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from django.conf import settings
 from django.db import InterfaceError
 
 from clusters.engines import schemes as engines
 from clusters.engines.fake.runtime import FakeRuntime
-from clusters.engines.runtime import ContainerStatus
+from clusters.engines.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerStatus, Phase
 from clusters.engines.watch import OLD, Watch, Watched
 from clusters.models import Node
 from jobs.models import Event
@@ -58,6 +59,28 @@ def test_a_node_that_moved_gets_another_watcher(failing: Failing) -> None:
         assert not set(watch.threads()) & set(threads)
     finally:
         watch.stop()
+
+
+class Several(FakeRuntime):
+    """An engine of two nodes."""
+
+    def list(self, *, doubted: bool = False) -> list[ContainerStatus]:
+        labels = {LABEL_TASK: "1", LABEL_INSTANCE: settings.INSTANCE}
+        return [ContainerStatus(node, f"on-{node}", Phase.RUNNING, labels, node=node) for node in ("n1", "n2")]
+
+
+def test_nodes_of_one_engine_are_watched_once_and_told_apart() -> None:
+    engines.use(lambda endpoint, _: Several(hostname="control"))
+    watch = Watch(lambda: None)
+    try:
+        watch.keep_up({name: Watched("fake://control") for name in ("n1", "n2")})
+        assert len(watch.threads()) == 2
+        until(lambda: len(watch.looks()) == 2, 30, what="the first look")
+        found = {name: (look.node, list(look.containers)) for name, look in watch.looks().items()}
+        assert found == {"n1": ("n1", ["on-n1"]), "n2": ("n2", ["on-n2"])}
+    finally:
+        watch.stop()
+        engines.use(None)
 
 
 @pytest.mark.django_db

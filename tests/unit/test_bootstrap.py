@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from clusters.engines import runtime
 from jobs.containers import bootstrap
-from jobs.planning import exits
 from tests.helpers import until
 
 SHELLS = ["bash", "dash", "busybox"]
@@ -98,18 +98,18 @@ def test_it_ends_with_the_code_of_the_command(container: Container, code: int) -
 
 
 def test_a_255_of_the_command_is_told_from_that_of_an_engine_that_lost_it(container: Container) -> None:
-    assert container.run("exit 255")[0] == exits.OWN_255
+    assert container.run("exit 255")[0] == runtime.OWN_255
 
 
-@pytest.mark.parametrize("code", [exits.KILLED_FOR_MEMORY, exits.OWN_255, 255, 1])
+@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255, 255, 1])
 def test_it_marks_a_code_of_the_command_that_would_be_read_as_ours(container: Container, code: int) -> None:
     container.run(f"exit {code}")
     marked = (container.root / "pai/log/own-exit").exists()
-    assert marked is (code in (exits.KILLED_FOR_MEMORY, exits.OWN_255))
+    assert marked is (code in (runtime.KILLED_FOR_MEMORY, runtime.OWN_255))
 
 
 @pytest.mark.parametrize("file", ["memory/memory.oom_control", "memory.events"])
-@pytest.mark.parametrize(("kills", "code"), [(0, 137), (2, exits.KILLED_FOR_MEMORY)])
+@pytest.mark.parametrize(("kills", "code"), [(0, 137), (2, runtime.KILLED_FOR_MEMORY)])
 def test_it_tells_a_kill_for_memory_from_another(container: Container, file: str, kills: int, code: int) -> None:
     counts = container.root / "cgroup" / file
     counts.parent.mkdir(parents=True)

@@ -216,6 +216,11 @@ def test_what_ran_has_ended_also_while_it_is_removed(status: str) -> None:
     assert (found.phase, found.exit_code) == (Phase.EXITED, 3)
 
 
+def test_255_is_what_docker_says_of_a_container_that_was_lost_with_its_host() -> None:
+    found = inspected(answer(Status="exited", ExitCode=255, StartedAt=SOME_DAY, FinishedAt=SOME_DAY))
+    assert (found.phase, found.exit_code, found.lost) == (Phase.EXITED, None, True)
+
+
 def seen(number: int, at: float, phase: Phase = Phase.RUNNING) -> Seen:
     return Seen(ContainerStatus(f"{number}", f"n{number}", phase, {}), at)
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.engines.runtime import ContainerStatus, FaultReason, Phase
+from clusters.engines import runtime
+from clusters.engines.runtime import ContainerStatus, FaultReason, Phase, read_script
 from jobs.planning import exits
 from jobs.planning.exit_table import TABLE, Reaction
 from jobs.planning.exits import Exit, RetryDecision
@@ -83,7 +84,7 @@ def test_any_other_code_of_the_command_is_255_and_kept(code: int) -> None:
 
 
 def test_a_container_lost_with_its_host_is_the_clusters_fault_and_not_a_255_of_the_command() -> None:
-    lost, own = exits.classify(ended(255), 100), exits.classify(ended(exits.OWN_255), 100)
+    lost, own = exits.classify(replace(ended(None), lost=True), 100), exits.classify(ended(255), 100)
     assert (lost.code, lost.raw_code, lost.blame, lost.spec.reaction) == (154, None, "the cluster", "ALWAYS_RETRY")
     assert (own.code, own.raw_code, own.blame) == (255, 255, "your job") and "exit code 255" in own.sentence
 
@@ -107,12 +108,16 @@ def test_out_of_memory_is_certain_when_the_engine_killed_the_command() -> None:
 
 
 def test_out_of_memory_is_certain_when_only_the_start_script_noticed() -> None:
-    assert exits.classify(ended(exits.KILLED_FOR_MEMORY), 100) == exits.classify(ended(137, oom=True), 100)
+    assert read_script(ended(runtime.KILLED_FOR_MEMORY), is_own=False) == ended(137, oom=True)
 
 
-@pytest.mark.parametrize("code", [exits.KILLED_FOR_MEMORY, exits.OWN_255])
+def test_a_255_of_the_command_is_read_from_the_start_script() -> None:
+    assert read_script(ended(runtime.OWN_255), is_own=False) == ended(255)
+
+
+@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255])
 def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
-    exit_ = exits.classify(replace(ended(code), own_exit=True), 100)
+    exit_ = exits.classify(read_script(ended(code), is_own=True), 100)
     assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)
 
 

@@ -46,6 +46,7 @@ from clusters.engines.runtime import (
     Stream,
     gone,
     guard,
+    read_script,
     stranger,
 )
 
@@ -196,7 +197,7 @@ class DockerRuntime:
                 found[id] = Seen(created(row), time.monotonic())
                 continue
             with suppress(NotFound):
-                found[id] = Seen(_with_own_exit(api, inspected(api.inspect_container(id))), time.monotonic())
+                found[id] = Seen(_read(api, api.inspect_container(id)), time.monotonic())
         return found
 
     def _look_closer(self, api: APIClient, seen: dict[str, Seen], *, doubted: bool) -> None:
@@ -212,7 +213,7 @@ class DockerRuntime:
                 if isinstance(silent, requests.Timeout):
                     return
             else:
-                seen[id] = Seen(_with_own_exit(api, inspected(answer)), time.monotonic())
+                seen[id] = Seen(_read(api, answer), time.monotonic())
 
     def _is_beheaded(self, name: str, first: str) -> bool:
         """A log that does not begin with its mark; one without it from the start (the image has no shell) begins at
@@ -295,10 +296,11 @@ class DockerRuntime:
                     raise
 
 
-def _with_own_exit(api: APIClient, status: ContainerStatus) -> ContainerStatus:
-    """Asked in two of 256 cases."""
+def _read(api: APIClient, answer: dict[str, Any]) -> ContainerStatus:
+    """An inspection's answer. Whether there is OWN_EXIT is asked in two of 256 cases."""
+    status = inspected(answer)
     if status.exit_code not in (KILLED_FOR_MEMORY, OWN_255):
         return status
     path = url(api, f"/containers/{status.id}/archive")
-    answer = api.head(path, params={"path": OWN_EXIT}, timeout=(CONNECT, api.timeout))
-    return replace(status, own_exit=answer.status_code == 200)
+    file = api.head(path, params={"path": OWN_EXIT}, timeout=(CONNECT, api.timeout))
+    return read_script(status, is_own=file.status_code == 200)

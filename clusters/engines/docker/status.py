@@ -10,6 +10,9 @@ from typing import Any
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, EngineInfo, Phase
 
 RUNNING = frozenset({"running", "paused", "restarting"})
+# Docker says 255 of a container that was lost with its host. The start script says OWN_255 for a command's own 255, and
+# KILLED_FOR_MEMORY because of a container that ends at once Docker often misses that (4 of 48, Docker 20.10).
+LOST_WITH_HOST = 255
 
 
 def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
@@ -53,6 +56,8 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
     state = answer["State"]
     phase = _phase(state)
     ended = phase is Phase.EXITED
+    code = int(state["ExitCode"]) if ended else None
+    lost = code == LOST_WITH_HOST
     labels = dict(answer["Config"]["Labels"] or {})
     held = bool(labels.get(LABEL_HOLD)) and not ended and (state.get("Health") or {}).get("Status") == "unhealthy"
     return ContainerStatus(
@@ -60,7 +65,8 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
         name=str(answer["Name"]).lstrip("/"),
         phase=phase,
         labels=labels,
-        exit_code=int(state["ExitCode"]) if ended else None,
+        exit_code=None if lost else code,
+        lost=lost,
         oom_killed=bool(state["OOMKilled"]),
         error=str(state["Error"]),
         started_at=moment(str(state["StartedAt"])),

@@ -28,7 +28,7 @@ from clusters.engines.runtime import (
 )
 
 CHUNK = 64 * 1024
-EXIT_TERM, EXIT_KILL, EXIT_POWER_LOSS = 143, 137, 255
+EXIT_TERM, EXIT_KILL = 143, 137
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +103,9 @@ class FakeHost:
         with self._changed:
             self._rules.insert(0, (image, contains, behaviour))
 
-    def finish(self, name: str, code: int = 0, *, oom: bool = False, error: str = "", own: bool = False) -> None:
-        """The container's process ends now. ``own``: its start script has left OWN_EXIT."""
+    def finish(self, name: str, code: int = 0, *, oom: bool = False, error: str = "") -> None:
+        """The container's process ends now."""
         with self._changed:
-            container = self._containers[name]
-            container.status = replace(container.status, own_exit=own)
             self._exit(self._containers[name], code, oom=oom, error=error)
 
     def hold(self, name: str, code: int = 1) -> None:
@@ -163,7 +161,7 @@ class FakeHost:
         with self._changed:
             for container in self._containers.values():
                 if container.status.phase is Phase.RUNNING:
-                    self._exit(container, EXIT_POWER_LOSS)
+                    self._exit(container, None)
             self._events_seen = self._events
             self._break_streams()
 
@@ -257,13 +255,15 @@ class FakeHost:
             container.missed = None
         return container.missed or container.status
 
-    def _exit(self, container: FakeContainer, code: int, *, oom: bool = False, error: str = "") -> None:
+    def _exit(self, container: FakeContainer, code: int | None, *, oom: bool = False, error: str = "") -> None:
+        """``code`` None: it is lost with its host."""
         if self.disk_full:
             container.missed, container.missed_at = container.status, time.monotonic()
         container.status = replace(
             container.status,
             phase=Phase.EXITED,
             exit_code=code,
+            lost=code is None,
             oom_killed=oom,
             error=error,
             finished_at=datetime.now(UTC),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,9 @@ from portal.core.errors import NoJob
 STOPPING = "STOPPING"  # not a state: asked to stop, not yet stopped
 LIVE = (JobState.WAITING.value, JobState.RUNNING.value)
 ENDED = tuple(sorted(state.value for state in JOB_ENDS))
+VERY_MANY = 20_000  # jobs that have ended; counting fewer takes no time that anybody notices
+ENDED_FOR = 10.0  # seconds
+_MOST_REMEMBERED = 64  # filters
 _STOPPING = Q(state__in=LIVE, execution=Job.Execution.STOP)
 
 # What a line of the list needs: never the config or the spec.
@@ -64,6 +68,9 @@ class JobFilter:
     keyword: str = ""
     shown_as: bool = False
     since: datetime | None = None
+
+
+_ended: dict[JobFilter, tuple[float, dict[str, int]]] = {}  # when they were counted, and how many of each state
 
 
 def visible_jobs() -> QuerySet[Job]:
@@ -123,13 +130,33 @@ def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
 
 
 def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
-    """How many jobs each state has as a page shows it, STOPPING apart; the filter's own state is left aside."""
-    rows = _filtered(replace(which, state="")).order_by().values_list("state", "execution").annotate(number=Count("id"))
-    counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0)
+    """How many jobs each state has as a page shows it, STOPPING apart; the filter's own state is left aside.
+
+    Live jobs are counted each time. Where very many have ended, which takes a second for a few millions, their number
+    is up to ENDED_FOR seconds old."""
+    which = replace(which, state="")
+    ended = _ended_lately(which)
+    jobs = _filtered(which) if ended is None else _filtered(which).filter(state__in=LIVE)
+    counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0) | (ended or {})
+    rows = jobs.order_by().values_list("state", "execution").annotate(number=Count("id"))
     for state, execution, number in rows:
         stopping = execution == Job.Execution.STOP and state in LIVE
         counts[STOPPING if stopping else state] += number
+    if ended is None:
+        _remember_ended(which, {state: number for state, number in counts.items() if state in JOB_ENDS})
     return counts
+
+
+def _ended_lately(which: JobFilter) -> dict[str, int] | None:
+    counted_at, ended = _ended.get(which, (0.0, {}))
+    return ended if ended and time.monotonic() - counted_at < ENDED_FOR else None
+
+
+def _remember_ended(which: JobFilter, ended: dict[str, int]) -> None:
+    if sum(ended.values()) >= VERY_MANY:
+        if len(_ended) >= _MOST_REMEMBERED:
+            _ended.clear()
+        _ended[which] = time.monotonic(), ended
 
 
 def get_job(username: str, name: str, *, mine: str = "") -> Job:

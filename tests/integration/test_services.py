@@ -17,7 +17,7 @@ from jobs.queries import JobFilter
 from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
 from portal.models import AuditEvent, User
 from portal.wakes import wake
-from tests.builders import make_node
+from tests.builders import make_job, make_node
 from tests.submitting import config, config_text, submitted
 
 pytestmark = pytest.mark.django_db
@@ -293,3 +293,18 @@ def test_it_walks_all_jobs_in_pieces_without_losing_or_doubling_one(alice: User,
     Job.objects.filter(pk__in=[job.pk for job in jobs[2:5]]).update(created_at=jobs[3].created_at)
     whole = [row["id"] for row in queries.list_jobs()]
     assert [row["id"] for row in queries.iterate_jobs(JobFilter(), at_once)] == whole
+
+
+def test_very_many_ended_jobs_are_counted_once_in_a_while_and_live_ones_each_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(queries, "VERY_MANY", 2)
+    monkeypatch.setattr(queries, "_ended", {})
+    for name in ("a", "b"):
+        make_job("mira", name, state="SUCCEEDED")
+    assert queries.count_by_state()["SUCCEEDED"] == 2
+    make_job("mira", "c", state="SUCCEEDED")
+    make_job("mira", "d", state="WAITING")
+    assert (queries.count_by_state()["SUCCEEDED"], queries.count_by_state()["WAITING"]) == (2, 1)
+    monkeypatch.setattr(queries, "ENDED_FOR", 0.0)
+    assert queries.count_by_state()["SUCCEEDED"] == 3

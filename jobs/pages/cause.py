@@ -10,6 +10,7 @@ from typing import Any
 from jobs.models import Attempt, Job
 from jobs.pages.rows import job_url
 from jobs.planning import exits
+from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, read_exit
 from portal.core import words
 
@@ -71,12 +72,12 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
     if before:
         return _again(before, next_try, shown)
     if len(shown) == 1:
-        return Cause("WAITING", "One thing keeps this job waiting", hindrances=shown)
+        return Cause(JobState.WAITING, "One thing keeps this job waiting", hindrances=shown)
     if shown:
         return Cause(
-            "WAITING", f"{_NUMBERS.get(len(shown), len(shown))} things keep this job waiting", hindrances=shown
+            JobState.WAITING, f"{_NUMBERS.get(len(shown), len(shown))} things keep this job waiting", hindrances=shown
         )
-    return Cause("WAITING", "This job is about to start", lead=str(reason.get("summary", "")))
+    return Cause(JobState.WAITING, "This job is about to start", lead=str(reason.get("summary", "")))
 
 
 def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindrance, ...]) -> Cause:
@@ -89,7 +90,7 @@ def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindranc
     if before.exit.remedy:
         facts.append(Fact("What to do", before.exit.remedy))
     return Cause(
-        "FAILED" if before.is_warned else "WAITING",
+        JobState.FAILED if before.is_warned else JobState.WAITING,
         title or f"Attempt {before.number} failed",
         lead=lead,
         facts=tuple(facts),
@@ -110,7 +111,7 @@ def failed(job: Job, attempt: Attempt) -> Cause:
     if followed:
         facts.append(Fact("Not retried", _not_retried(followed)))
     return Cause(
-        "FAILED",
+        JobState.FAILED,
         title or "The job failed",
         lead=f"{rest}." if rest else "",
         facts=tuple(facts),
@@ -122,7 +123,7 @@ def failed(job: Job, attempt: Attempt) -> Cause:
 
 def stopped(job: Job, attempt: Attempt) -> Cause:
     by = f"Stopped by {job.stopped_by}" if job.stopped_by else "Stopped"
-    return Cause("STOPPED", by, facts=(Fact("What to do", "Clone it to run it again."),))
+    return Cause(JobState.STOPPED, by, facts=(Fact("What to do", "Clone it to run it again."),))
 
 
 def task_of(attempt: Attempt) -> str:

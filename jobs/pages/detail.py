@@ -16,6 +16,7 @@ from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views, without_story
+from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
 from jobs.scheduling.explain import turn_of, waiting_reason
@@ -110,7 +111,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
 
 def _held(job: Job, spec: JobSpec) -> KeptTasks | None:
     """Asked only of jobs that are for debugging."""
-    kept = queries.held_tasks(job) if spec.is_debug and job.state == "RUNNING" else []
+    kept = queries.held_tasks(job) if spec.is_debug and job.state == JobState.RUNNING else []
     if not kept:
         return None
     return KeptTasks([task.label for task in kept], min(end for task in kept if (end := queries.held_until(task))))
@@ -196,9 +197,9 @@ def _attempt_line(shown: Detail, attempt: Attempt, nodes: Sequence[str]) -> Atte
     if attempt.number == shown.job.attempt_number:
         state = shown.state
     elif attempt.exit_code == 0:
-        state = "SUCCEEDED"
+        state = JobState.SUCCEEDED
     else:
-        state = "FAILED"
+        state = JobState.FAILED
     end = attempt.completed_at or attempt.decided_at
     return AttemptLine(attempt, state, why, code, words.listing(nodes), end, str(attempt.exit.get("next", "")))
 
@@ -221,10 +222,10 @@ def _starts(attempt: Attempt, counts: Mapping[str, Mapping[str, int]]) -> tuple[
     tasks = Task.objects.filter(attempt=attempt)
     seen = tasks.aggregate(first=Min("container_started_at"), last=Max("container_started_at"))
     nodes = list(tasks.exclude(node="").order_by("node").values_list("node", flat=True).distinct())
-    missing = sum(states.get("STARTING", 0) for states in counts.values())
+    missing = sum(states.get(TaskState.STARTING, 0) for states in counts.values())
     doing = ""
     if missing:
-        line = tasks.filter(state="STARTING").exclude(progress="").values_list("progress", "node").first()
+        line = tasks.filter(state=TaskState.STARTING).exclude(progress="").values_list("progress", "node").first()
         doing = f"{line[0]} on {line[1]}" if line else ""
     return progress.Starts(seen["first"], seen["last"], missing, doing), nodes
 
@@ -236,12 +237,12 @@ def _before(attempts: Sequence[Attempt], spec: JobSpec) -> Streak | None:
 def _cause(
     job: Job, state: str, attempt: Attempt, turn: Turn[Queued] | None, before: Streak | None
 ) -> cause.Cause | None:
-    if state == "WAITING":
+    if state == JobState.WAITING:
         next_try = job.not_before if job.not_before and job.not_before > timezone.now() else None
         return cause.waiting(waiting_reason(job, turn, before), before, next_try)
-    if state == "FAILED":
+    if state == JobState.FAILED:
         return cause.failed(job, attempt)
-    return cause.stopped(job, attempt) if state == "STOPPED" else None
+    return cause.stopped(job, attempt) if state == JobState.STOPPED else None
 
 
 def _number(text: str | None) -> int:

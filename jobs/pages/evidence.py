@@ -8,6 +8,7 @@ from jobs.logs.places import place_of
 from jobs.logs.read import find_task, last_lines, open_archive
 from jobs.models import Job
 from jobs.pages.cause import Cause
+from jobs.planning.lifecycle import JobState
 from portal.core.errors import LongshoreError
 
 LINES = 12
@@ -23,7 +24,7 @@ class Tail:
 def tail_of(job: Job, cause: Cause) -> Tail | None:
     """Of stderr, else of stdout; only from the archive, for a page must not wait for a node."""
     role, _, index = cause.task.rpartition("-")
-    if cause.state != "FAILED" or not role or not index.isdigit():
+    if cause.state != JobState.FAILED or not role or not index.isdigit():
         return None
     try:
         place = place_of(find_task(job, role, int(index)))

@@ -14,7 +14,7 @@ from clusters.models import Allocation, Node
 from jobs import queries
 from jobs.models import Job, Task
 from jobs.pages.rows import rows_of, with_gpu_type
-from jobs.planning.lifecycle import TASK_LIVE
+from jobs.planning.lifecycle import TASK_LIVE, JobState
 from jobs.queries import JobFilter
 from portal.accounts.viewer import Viewer
 from portal.core import words
@@ -52,12 +52,12 @@ def home(viewer: Viewer) -> dict[str, Any]:
     """The context of jobs/home.html. A guest sees everybody's jobs, a user their own; fifteen queries at most."""
     mine = viewer.username
     # Not state="FAILED": SQLite would go by the index of states, through every job that ever failed.
-    lately = Q(state__iexact="FAILED", completed_at__gt=timezone.now() - timedelta(hours=24))
+    lately = Q(state__iexact=JobState.FAILED, completed_at__gt=timezone.now() - timedelta(hours=24))
     jobs = with_gpu_type(queries.list_jobs(JobFilter(username=mine)))
     ended = jobs.filter(completed_at__isnull=False).order_by("-completed_at", "-id")
     parts = {
-        "running": jobs.filter(state="RUNNING"),
-        "waiting": jobs.filter(state="WAITING"),
+        "running": jobs.filter(state=JobState.RUNNING),
+        "waiting": jobs.filter(state=JobState.WAITING),
         "failed": ended.filter(lately),
         "done": ended.exclude(lately),
     }
@@ -122,7 +122,7 @@ def _taken() -> dict[int, set[str]]:
 def _own_gpus(mine: str) -> dict[str, set[str]]:
     if not mine:
         return {}
-    running = Job.objects.filter(username=mine, state="RUNNING", deleted_at__isnull=True).values("id")
+    running = Job.objects.filter(username=mine, state=JobState.RUNNING, deleted_at__isnull=True).values("id")
     live = Task.objects.filter(job__in=running, state__in=TASK_LIVE).exclude(gpu_ids=[])
     own: dict[str, set[str]] = {}
     for node, gpus in live.values_list("node", "gpu_ids"):

@@ -15,6 +15,7 @@ from clusters.models import Node, VirtualCluster
 from jobs import queries
 from jobs.models import Job
 from jobs.pages.rows import JobRow, rows_of, with_gpu_type
+from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
 from portal.accounts.viewer import Viewer
 
@@ -23,7 +24,7 @@ SPANS = {"1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "las
 SORT_WORDS = {"newest": "Newest first", "oldest": "Oldest first", "ended": "Ended last"}
 _KNOWN = frozenset({"state", "username", "vc", "keyword", "since", "sort", "before", "after", "limit"})
 _Jobs = QuerySet[Job, dict[str, Any]]
-STATES = ("WAITING", "RUNNING", queries.STOPPING, "SUCCEEDED", "FAILED", "STOPPED")
+STATES = (JobState.WAITING, JobState.RUNNING, queries.STOPPING, JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from jobs import services
 from jobs.config import yaml_text
 from jobs.config.spec import JobSpec
+from jobs.planning.lifecycle import JobState
 from portal.core import words
 from portal.core.errors import LongshoreError, Problem
 from portal.models import User
@@ -32,18 +33,18 @@ def plan_for(text: str, user: User) -> WhatIf:
     try:
         result = services.check(text, user)
     except LongshoreError as error:
-        return WhatIf("FAILED", "It would be refused", (error.message,), refuses=error.message)
+        return WhatIf(JobState.FAILED, "It would be refused", (error.message,), refuses=error.message)
     if result.problems:
         return _yaml(text) or refused(result.problems)
     asks = _asks(result.spec) if result.spec else ()
     if result.never:
         says = (result.never.sentence, "Sent anyway, it fails at once.")
-        return WhatIf("FAILED", "Can never run here", says, asks=asks)
+        return WhatIf(JobState.FAILED, "Can never run here", says, asks=asks)
     if result.blockers:
-        return WhatIf("WAITING", "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
+        return WhatIf(JobState.WAITING, "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
     if result.pull:
-        return WhatIf("RUNNING", "Starts once its image is pulled", (result.pull,), asks=asks)
-    return WhatIf("RUNNING", "Starts now", asks=asks)
+        return WhatIf(JobState.RUNNING, "Starts once its image is pulled", (result.pull,), asks=asks)
+    return WhatIf(JobState.RUNNING, "Starts now", asks=asks)
 
 
 def _yaml(text: str) -> WhatIf | None:
@@ -55,14 +56,14 @@ def _yaml(text: str) -> WhatIf | None:
         "Jobs of protocolVersion 2, with prerequisites and deployments, are not taken: write jobName, image and "
         "taskRoles, or start from a sample.",
     )
-    return WhatIf("FAILED", "This is YAML", says, refuses="Turn it into JSON first.")
+    return WhatIf(JobState.FAILED, "This is YAML", says, refuses="Turn it into JSON first.")
 
 
 def refused(problems: Sequence[Problem]) -> WhatIf:
     lines = sorted({problem.line for problem in problems if problem.line})
     where = f"line{'s' if len(lines) > 1 else ''} {_and(lines)}" if lines else "the config"
     return WhatIf(
-        "FAILED",
+        JobState.FAILED,
         words.count(len(problems), "problem"),
         problems=tuple(problems),
         refuses=f"Fix {where} first.",

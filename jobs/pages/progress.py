@@ -12,7 +12,7 @@ from django.utils import timezone
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Job
-from jobs.planning.lifecycle import TASK_LIVE
+from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
 from portal.core import words
 
 
@@ -55,14 +55,14 @@ def steps(job: Job, attempts: Sequence[Attempt], starts: Starts, state: str) -> 
     """``attempts`` newest first; the first is the current one."""
     current = attempts[0]
     made = [Step("done", "Submitted", at=job.created_at), *_history(attempts[1:])]
-    if job.state == "WAITING":
+    if job.state == JobState.WAITING:
         waiting = Step(state, "Stopping" if state == queries.STOPPING else "Waiting", since=job.queued_at, current=True)
         return [*made, waiting, Step("todo", "Starting"), Step("todo", "Running"), Step("todo", "Ended")]
-    placed = current.launched_at or (job.started_at if job.state == "RUNNING" else None)
+    placed = current.launched_at or (job.started_at if job.state == JobState.RUNNING else None)
     if placed:
         waited = words.duration((placed - max(current.created_at, job.queued_at)).total_seconds())
         made.append(Step("done", "Waited", waited))
-    if job.state == "RUNNING":
+    if job.state == JobState.RUNNING:
         return [*made, *_running(placed, starts, state)]
     if placed and starts.last:
         made.append(Step("done", "Started", f"{words.duration((starts.last - placed).total_seconds())}"))
@@ -118,15 +118,15 @@ def _history(earlier: Sequence[Attempt]) -> list[Step]:
     ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
     why = _phrase(last.exit)
     said = f"{ran}, {why}" if why else ran
-    state = "FAILED" if any(one.exit_code for one in earlier) else "done"
+    state = JobState.FAILED if any(one.exit_code for one in earlier) else "done"
     return [Step(state, name, said if last.number == 1 else f"last: {said}")]
 
 
 def _running(placed: datetime | None, starts: Starts, state: str) -> list[Step]:
     name = {queries.STOPPING: "Stopping"}.get(state, "Running")
-    if starts.missing and state == "RUNNING":
+    if starts.missing and state == JobState.RUNNING:
         doing = starts.doing or f"{words.count(starts.missing, 'task')} to go"
-        starting = Step("STARTING", "Starting", doing, since=placed, current=True)
+        starting = Step(TaskState.STARTING, "Starting", doing, since=placed, current=True)
         return [starting, Step("todo", "Running"), Step("todo", "Ended")]
     made = []
     if placed and starts.last:

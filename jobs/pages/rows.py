@@ -15,6 +15,7 @@ from django.utils import timezone
 from jobs import access, queries
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
+from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import MANY, End, Streak, streak
 from portal.accounts.viewer import Viewer
 from portal.core import words
@@ -80,7 +81,7 @@ def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
     counts = _task_counts(attempts)
     progress = _progress(attempts)
     before = _earlier(jobs)
-    reasons = waiting_reasons([job["id"] for job in jobs if job["state"] == "WAITING"])
+    reasons = waiting_reasons([job["id"] for job in jobs if job["state"] == JobState.WAITING])
     return [
         _row(
             job,
@@ -128,7 +129,7 @@ def _task_counts(attempts: _Attempts) -> dict[int, dict[str, int]]:
 
 def _progress(attempts: _Attempts) -> dict[int, str]:
     """{attempt id: what the worker of one of its starting tasks is doing}"""
-    tasks = Task.objects.filter(attempt_id__in=[pk for pk, _ in attempts.values()], state="STARTING")
+    tasks = Task.objects.filter(attempt_id__in=[pk for pk, _ in attempts.values()], state=TaskState.STARTING)
     doing = tasks.exclude(progress="").values_list("attempt_id", "progress", "node")[:1000]
     return {attempt: f"{text[:1].upper()}{text[1:]} on {node}" for attempt, text, node in doing}
 
@@ -142,7 +143,7 @@ def _row(
     viewer: Viewer,
 ) -> JobRow:
     state = shown_state(job["state"], job["execution"])
-    waiting = job["state"] == "WAITING"
+    waiting = job["state"] == JobState.WAITING
     return JobRow(
         id=job["id"],
         username=job["username"],
@@ -156,7 +157,7 @@ def _row(
         end=None if job["state"] in queries.LIVE else job["completed_at"],
         place=place,
         happening=happening if access.may_read_story(viewer, job["username"]) else "",
-        next_try=_next_try(job) if state == "WAITING" else None,
+        next_try=_next_try(job) if state == JobState.WAITING else None,
         is_warned=state in queries.LIVE and before is not None and before.is_warned,
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
         may_stop=access.may_stop(viewer, job["username"], job["state"], job["execution"]),
@@ -175,14 +176,14 @@ def _happening(
     by = f" by {job['stopper']}" if job["stopper"] else ""
     if state == queries.STOPPING:
         return "", f"Stop asked{by}"
-    if state == "STOPPED":
+    if state == JobState.STOPPED:
         return "", f"Stopped{by}"
-    if state == "FAILED":
+    if state == JobState.FAILED:
         return "", str(attempt[1].get("reason") or attempt[1].get("exit", {}).get("sentence") or "")
     why = f"{'Failing again and again' if before.is_warned else 'Failed'}: {before.exit.sentence}" if before else ""
-    if state == "WAITING" and _next_try(job):
+    if state == JobState.WAITING and _next_try(job):
         return "", why
-    if state == "WAITING":
+    if state == JobState.WAITING:
         place, reason = reasons.get(job["id"], ("", ""))
         return place, f"{why} {reason}".strip()
     doing = progress.get(attempt[0], "")

@@ -9,6 +9,7 @@ from datetime import datetime
 from jobs import queries
 from jobs.config.spec import JobSpec, RoleSpec
 from jobs.models import Attempt, Task
+from jobs.planning.lifecycle import TaskState
 from portal.core import words
 
 MOST_TASKS = 200  # lines on one page, over all roles
@@ -95,11 +96,11 @@ def task_line(task: Task) -> TaskLine:
         address=task.address,
         ports=tuple(_ports(task, label, ports) for label, ports in sorted(task.ports.items()) if ports),
         gpus=words.ranges(task.gpu_ids),
-        doing=task.progress if task.state == "STARTING" else "",
+        doing=task.progress if task.state == TaskState.STARTING else "",
         kept_until=queries.held_until(task),
         code="" if task.exit_code is None else words.code(task.exit_code),
         ended=_ended(task),
-        bad=task.state == "FAILED",
+        bad=task.state == TaskState.FAILED,
         start=task.container_started_at,
         end=task.finished_at,
         has_log=bool(task.container_started_at),
@@ -109,7 +110,7 @@ def task_line(task: Task) -> TaskLine:
 def _ports(task: Task, label: str, ports: Sequence[int]) -> Ports:
     """A few ports are links, of many only the first: the page says which there are, not more."""
     host = f"[{task.address}]" if ":" in task.address else task.address
-    opens = task.state == "RUNNING" and label != "ssh"
+    opens = task.state == TaskState.RUNNING and label != "ssh"
     texts = [str(port) for port in ports] if len(ports) <= _MOST_PORTS else [words.ranges(ports)]
     links = [f"http://{host}:{port}" if opens else "" for port in ports]
     return Ports(label, tuple(zip(texts, links, strict=False)), f"{host}:{ports[0]}", f"{task.label}, {label}")

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 from django.db.models import Max
 
 from jobs.models import Event, Job, Task
+from jobs.planning.lifecycle import JobState, TaskState
 
 
 def address(page: str, /, **params: object) -> str:
@@ -21,8 +22,8 @@ def home_version() -> str:
     """Changes with every event of the ledger and every progress of a start."""
     last = Event.objects.aggregate(last=Max("id"))["last"] or 0
     # By way of the running jobs, which are few: an index leads to them, and another from them to their tasks.
-    running = Job.objects.filter(state="RUNNING", deleted_at__isnull=True).values("id")
-    progress = Task.objects.filter(job__in=running, state="STARTING").aggregate(last=Max("fact_at"))["last"]
+    running = Job.objects.filter(state=JobState.RUNNING, deleted_at__isnull=True).values("id")
+    progress = Task.objects.filter(job__in=running, state=TaskState.STARTING).aggregate(last=Max("fact_at"))["last"]
     return f"{last}.{_stamp(progress)}"
 
 
@@ -34,7 +35,7 @@ def job_version(job: Job) -> str:
     last = Event.objects.filter(job=job).aggregate(last=Max("id"))["last"] or 0
     tasks = Task.objects.filter(job=job).aggregate(changed=Max("changed_at"), fact=Max("fact_at"))
     own = f"{last}.{_stamp(tasks['changed'])}.{_stamp(tasks['fact'])}.{job.attempt_number}"
-    return f"{own}-{home_version()}" if job.state == "WAITING" else own
+    return f"{own}-{home_version()}" if job.state == JobState.WAITING else own
 
 
 def _stamp(moment: datetime | None) -> str:

@@ -14,7 +14,7 @@ from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
 from operator import attrgetter
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Room
@@ -27,27 +27,24 @@ class Verdict(StrEnum):
     PASS = "pass"  # it does not start now  # noqa: S105 - no password
 
 
-class Waiting(Protocol):
-    """A waiting job as the queue sees it: a JobView, or a row. ``demands`` is read only when the job may start."""
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What the queue goes by. Fields named as a column of Job are read from it, for the planner and for pages alike
+    (jobs/scheduling/columns.py)."""
+
+    id: int
+    vc: str
+    stopping: bool = False
+    deleted: bool = False
+    never: str = ""  # no registered node could ever run it: found when it was submitted
+    not_before: datetime | None = None
+    parked_until: datetime | None = None
+    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
 
     @property
-    def id(self) -> int: ...
-    @property
-    def vc(self) -> str: ...
-    @property
-    def demands(self) -> tuple[Demand, ...]: ...
-    @property
-    def avoid(self) -> frozenset[str]: ...
-    @property
-    def stopping(self) -> bool: ...
-    @property
-    def deleted(self) -> bool: ...
-    @property
-    def never(self) -> str: ...
-    @property
-    def not_before(self) -> datetime | None: ...
-    @property
-    def parked_until(self) -> datetime | None: ...
+    def demands(self) -> tuple[Demand, ...]:
+        """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
+        raise NotImplementedError
 
 
 W = TypeVar("W", bound=Waiting)

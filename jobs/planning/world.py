@@ -17,6 +17,7 @@ from clusters.placement.fit import Demand, NodeView, Placement
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit, RetryDecision
 from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.turns import Waiting
 
 PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
 Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
@@ -58,28 +59,20 @@ class TaskView:
         return f"{self.role}-{self.index}"
 
 
-@dataclass(frozen=True, slots=True)
-class JobView:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView(Waiting):
     """A job and its current attempt. ``decided`` is how the attempt ended, once that is known."""
 
-    id: int
     name: str  # user/job, for sentences
-    vc: str
     state: JobState
     spec: JobSpec
-    demands: tuple[Demand, ...]  # the same object for every job of the same shape
+    demands: tuple[Demand, ...] = field()  # no default: the property of Waiting would count as one
     attempt_number: int
     changed_at: datetime
-    stopping: bool = False
     stopped_by: str = ""
-    never: str = ""  # no registered node could ever run it: found when it was submitted
-    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
     user_retries: int = 0
     platform_retries: int = 0
     resource_retries: int = 0
-    not_before: datetime | None = None
-    parked_until: datetime | None = None
-    deleted: bool = False
     decided: Exit | None = None
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -30,29 +30,10 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView, World
-from jobs.scheduling import stamps
+from jobs.scheduling import columns, stamps
 from jobs.scheduling.stamps import Stamp
 from portal.core import clock
 
-_JOB = (
-    "id",
-    "username",
-    "name",
-    "vc",
-    "state",
-    "attempt_number",
-    "changed_at",
-    "execution",
-    "stopped_by",
-    "never",
-    "user_retries",
-    "platform_retries",
-    "resource_retries",
-    "not_before",
-    "parked_until",
-    "deleted_at",
-)
-_TASK = tuple(each.name for each in fields(TaskView))
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _OWN_PASSES = 256  # of how many passes it is remembered when they began
 _LIVE = (JobState.WAITING, JobState.RUNNING)
@@ -134,14 +115,14 @@ class Loader:
         self, jobs: list[Stamp], tasks: list[Stamp], leftovers: list[Stamp], decided: Mapping[int, Exit]
     ) -> _Picture:
         of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers))
-        living = {id: stamp for id, stamp in of_jobs.items() if stamps.second(stamp) in _LIVE}
+        living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
         views = self._read_jobs(living)
         views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
         self._read_tasks({**of_tasks, **of_leftovers})
         by_job: dict[int, list[TaskView]] = {}
         for id, stamp in sorted(of_tasks.items()):
             if id in self._tasks:
-                by_job.setdefault(int(stamps.second(stamp)), []).append(self._tasks[id].view)
+                by_job.setdefault(stamps.job_of_task(stamp), []).append(self._tasks[id].view)
         return _Picture(
             live=[(job, by_job.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
             waiting=[job for job in views if job.state is JobState.WAITING],
@@ -178,7 +159,7 @@ class Loader:
         changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
         self._read_specs(list(found))
         for some in _chunks(changed):
-            rows = list(Job.objects.filter(id__in=some).values(*_JOB))
+            rows = list(Job.objects.filter(id__in=some).annotate(**columns.ASKED).values(*columns.JOB, "username"))
             refused = _refused([row["id"] for row in rows if row["attempt_number"] > 1])
             for row in rows:
                 view = self._view(row, refused.get(row["id"], frozenset()), timezone.now(), clock.steady())
@@ -189,7 +170,7 @@ class Loader:
         self._tasks = {id: self._tasks[id] for id in found if id in self._tasks}
         changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id].stamp != stamp]
         for some in _chunks(changed):
-            rows = list(Task.objects.filter(id__in=some).values(*_TASK))
+            rows = list(Task.objects.filter(id__in=some).values(*columns.TASK))
             read_at = clock.steady()
             for row in rows:
                 self._tasks[row["id"]] = self._task(row, found[row["id"]], read_at)
@@ -222,26 +203,13 @@ class Loader:
 
     def _view(self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime) -> JobView:
         spec, shape = self._specs[row["id"]]
-        return JobView(
-            id=row["id"],
-            name=f"{row['username']}/{row['name']}",
-            vc=row["vc"],
-            state=JobState(row["state"]),
-            spec=spec,
-            demands=shape,
-            attempt_number=row["attempt_number"],
-            changed_at=row["changed_at"],
-            stopping=row["execution"] == Job.Execution.STOP,
-            stopped_by=row["stopped_by"],
-            never=row["never"],
-            avoid=avoid,
-            user_retries=row["user_retries"],
-            platform_retries=row["platform_retries"],
-            resource_retries=row["resource_retries"],
-            not_before=_after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
-            parked_until=_after(row["parked_until"], time_of_day, read_at, PARK_FOR),
-            deleted=row["deleted_at"] is not None,
-        )
+        read = {
+            "name": f"{row.pop('username')}/{row['name']}",
+            "state": JobState(row["state"]),
+            "not_before": _after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
+            "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
+        }
+        return JobView(**{**row, **read}, spec=spec, demands=shape, avoid=avoid)
 
 
 def _decided() -> dict[int, Exit]:

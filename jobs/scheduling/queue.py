@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -22,22 +21,15 @@ from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
-from jobs.planning.turns import Turn, turns
+from jobs.planning.turns import Turn, Waiting, turns
+from jobs.scheduling import columns
 
 
-@dataclass(slots=True)
-class Queued:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queued(Waiting):
     """A waiting job's row; its spec is read when its turn comes."""
 
-    id: int
-    vc: str
-    stopping: bool
-    never: str
-    not_before: datetime | None
-    parked_until: datetime | None
     specs: _Specs
-    avoid: frozenset[str] = frozenset()  # only a preference, which decides nothing about whether it starts
-    deleted: bool = False
 
     @property
     def demands(self) -> tuple[Demand, ...]:
@@ -63,7 +55,7 @@ def turn_if_submitted(spec: JobSpec) -> Turn[Queued]:
     waiting, stopped = _read(specs)
     if _STOPPED.filter(name=vc).exists():
         stopped.add(vc)
-    last = Queued(max(specs.ids, default=0) + 1, vc, False, "", None, None, specs)
+    last = Queued(max(specs.ids, default=0) + 1, vc, specs=specs)
     specs.add(last.id, spec)
     all_turns = turns([*waiting, last], load_nodes(), stopped, timezone.localtime())
     return next(turn for turn in all_turns if turn.job is last)
@@ -77,12 +69,11 @@ def _read(specs: _Specs) -> tuple[list[Queued], set[str]]:
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True)
     rows = rows.annotate(is_stopped=Exists(_STOPPED.filter(name=OuterRef("vc"))))
     waiting, stopped = [], set()
-    columns = rows.values_list("id", "vc", "execution", "never", "not_before", "parked_until", "is_stopped")
-    for id, vc, execution, never, not_before, parked_until, is_stopped in columns:
-        stopping = execution == Job.Execution.STOP
-        waiting.append(Queued(id, vc, stopping, never, not_before, parked_until, specs))
+    for *values, is_stopped in rows.annotate(**columns.ASKED).values_list(*columns.QUEUE, "is_stopped"):
+        job = Queued(*values, specs=specs)
+        waiting.append(job)
         if is_stopped:
-            stopped.add(vc)
+            stopped.add(job.vc)
     specs.ids = sorted(job.id for job in waiting)
     return waiting, stopped
 

@@ -72,9 +72,12 @@ def by_id(stamps: Sequence[Stamp]) -> dict[int, Stamp]:
     return {int(stamp.partition("|")[0]): stamp for stamp in stamps}
 
 
-def second(stamp: Stamp) -> str:
-    """State of a job, id of a task's job."""
+def state_of_job(stamp: Stamp) -> str:
     return stamp.split("|", 2)[1]
+
+
+def job_of_task(stamp: Stamp) -> int:
+    return int(stamp.split("|", 2)[1])
 
 
 def _read(query: str) -> list[Stamp]:

@@ -17,7 +17,7 @@ from django.views.decorators.http import require_http_methods
 from jobs import access, queries, services
 from jobs.models import Job, Task
 from jobs.pages.rows import job_url, shown_state
-from jobs.planning.lifecycle import TASK_LIVE
+from jobs.planning.lifecycle import TASK_LIVE, JobState
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
 from portal.accounts.viewer import viewer_of
@@ -129,7 +129,7 @@ def _ask(request: HttpRequest, page: dict[str, Any], jobs: Sequence[Job], action
 def _stop_effect(jobs: Sequence[Job]) -> str:
     live = Task.objects.filter(job__in=jobs, state__in=TASK_LIVE)
     held = live.aggregate(tasks=Count("id"), nodes=Count("node", distinct=True))
-    gpus = sum(job.total_gpus for job in jobs if job.state == "RUNNING")
+    gpus = sum(job.total_gpus for job in jobs if job.state == JobState.RUNNING)
     if not held["tasks"]:
         return "Nothing of it runs yet. A stopped job cannot go on, but it can be cloned."
     ends = f"{words.count(held['tasks'], 'task')} on {words.count(held['nodes'], 'node')} end"

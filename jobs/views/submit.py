@@ -18,6 +18,7 @@ from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.pages.config import coloured, is_packed, laid_out
 from jobs.pages.plan import WhatIf, plan_for, refused
 from jobs.pages.rows import job_url
+from jobs.planning.lifecycle import JobState
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
 from portal.accounts.viewer import viewer_of
@@ -62,8 +63,8 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         return _page(request, text, refused(error.problems), status=error.status)
     except LongshoreError as error:
         plan = plan_for(text, require_user(request))
-        shown = plan if plan.refuses else WhatIf("FAILED", "It was refused", (error.message,), refuses=error.message)
-        return _page(request, text, shown, status=error.status)
+        refusal = WhatIf(JobState.FAILED, "It was refused", (error.message,), refuses=error.message)
+        return _page(request, text, plan if plan.refuses else refusal, status=error.status)
     url = job_url(job.username, job.name)
     said = 'Job <b data-sent="draft:{}">{}</b> was submitted.'
     messages.success(request, format_html(said, request.user.get_username(), job.name))

@@ -1,11 +1,15 @@
-"""DATABASE_URL -> Django's settings for it."""
+"""Reads DATABASE_URL into Django's settings.
+
+These few lines replace a library of which this was the only call: it warned about an address that it did not know with
+a text that held the password.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-import environ
 from django.core.exceptions import ImproperlyConfigured
 
 from portal.core import private
@@ -32,26 +36,56 @@ _POSTGRESQL = {
 }
 
 
+# libpq's own options in the query of the address are texts; these are Django's.
+_FLAGS = {"server_side_binding", "pool"}
+
+
 def configure(url: str) -> dict[str, Any]:
+    """Django's settings for the database at ``url``. ImproperlyConfigured when it is no address of a database that
+    Longshore can use."""
     try:
-        settings: dict[str, Any] = dict(environ.Env.db_url_config(url))
-    except Exception as error:
-        raise ImproperlyConfigured("DATABASE_URL is no database address, such as postgres://user@host/name.") from error
-    engine = settings.get("ENGINE", "")
-    if engine.endswith("sqlite3"):
-        settings["OPTIONS"] = dict(_SQLITE)
-        path = Path(settings["NAME"])
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for each in (
-            path,
-            Path(f"{path}-wal"),
-            Path(f"{path}-shm"),
-        ):  # the last two follow the first when they are made
-            private.file("DATABASE_URL", each)
-    elif not engine.endswith("postgresql"):
-        raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.")
-    else:
-        settings["OPTIONS"] = _POSTGRESQL | settings.get("OPTIONS", {})
+        parts = urlsplit(url)
+        settings = _READERS[parts.scheme](parts)
+    except KeyError:
+        raise ImproperlyConfigured("DATABASE_URL must begin with sqlite:// or postgres://.") from None
+    except ValueError:  # its words could hold the password
+        raise ImproperlyConfigured("DATABASE_URL is no database address, such as postgres://user@host/name.") from None
     settings["CONN_MAX_AGE"] = None  # threads live long and keep their connection
     settings["CONN_HEALTH_CHECKS"] = True
     return settings
+
+
+def _sqlite(parts: SplitResult) -> dict[str, Any]:
+    """``sqlite:////folder/file``, or ``sqlite:///file`` in the working folder."""
+    name = unquote(parts.path[1:])
+    if parts.netloc or not name:
+        raise ValueError
+    path = Path(name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    for each in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):  # SQLite makes the last two like the first
+        private.file("DATABASE_URL", each)
+    return {"ENGINE": "django.db.backends.sqlite3", "NAME": name, "OPTIONS": dict(_SQLITE)}
+
+
+def _postgresql(parts: SplitResult) -> dict[str, Any]:
+    """``postgres://user:password@host:port/name?option=value``; several hosts with commas between them; a host that is
+    a folder, for the socket in it, stands before the name: ``postgres://user@/var/run/postgresql/name``."""
+    folder, _, name = parts.path[1:].rpartition("/")
+    login, _, hosts = parts.netloc.rpartition("@")
+    user, _, password = login.partition(":")
+    if not name:
+        raise ValueError
+    single = "," not in hosts
+    given = {key: value in ("true", "True", "1") if key in _FLAGS else value for key, value in parse_qsl(parts.query)}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(name),
+        "USER": unquote(user),
+        "PASSWORD": unquote(password),
+        "HOST": unquote(f"/{folder.lstrip('/')}" if folder else (parts.hostname or "") if single else hosts),
+        "PORT": str(parts.port or "") if single else "",
+        "OPTIONS": {**_POSTGRESQL, **given},
+    }
+
+
+_READERS = {"sqlite": _sqlite, **dict.fromkeys(("postgres", "postgresql", "pgsql", "psql"), _postgresql)}

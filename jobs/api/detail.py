@@ -38,8 +38,8 @@ class JobDetail(V1View):
             return Response(job_answer(request, found, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
         whole = access.may_read_story(viewer_of(request), found.username)
         etag = etags.mark(f"{request.build_absolute_uri()} {whole}", *marks.of_job(found, attempt))
-        if etags.has(request, etag):
-            return etags.not_modified(etag)
+        if same := etags.not_modified(request, etag):
+            return same
         return Response(job_answer(request, found, job, attempt=attempt), headers=etags.headers(etag))
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})

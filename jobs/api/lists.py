@@ -46,8 +46,8 @@ class JobList(V1View):
         # A list of the last hours changes by itself.
         since = which.since and which.since.replace(second=0, microsecond=0)
         etag = etags.mark(request.get_full_path(), since, *marks.of_list())
-        if etags.has(request, etag):
-            return etags.not_modified(etag)
+        if same := etags.not_modified(request, etag):
+            return same
         answer = self._answer(request, which)
         for name, value in etags.headers(etag).items():
             answer[name] = value

@@ -1,4 +1,4 @@
-"""Answers that a client has already: a mark (ETag) tells, and 304 says so without the answer."""
+"""ETags and 304 answers, for clients that have the same answer already."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import hashlib
 
 from django.conf import settings
 from django.db import connection
+from django.utils.cache import get_conditional_response
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-# Rows of a transaction that is still open may show up later under lower ids than those that are seen now. While there
-# is one the mark holds which, so that it differs as soon as it has ended.
+# Rows of a transaction that is still open may appear later with lower ids than rows that are seen now. While there is
+# such a transaction the ETag depends on its number, so that it is another one as soon as the transaction has ended.
 _OPEN_WRITES = """
     SELECT CASE WHEN pg_snapshot_xmin(s) = pg_snapshot_xmax(s) THEN '' ELSE s::text END
     FROM pg_current_snapshot() AS s
@@ -23,14 +24,10 @@ def mark(*parts: object) -> str:
     return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 
-def has(request: Request, etag: str) -> bool:
-    """Whether the client says that it has this one."""
-    known = request.headers.get("If-None-Match", "")
-    return known.strip() == "*" or etag in (each.strip() for each in known.split(","))
-
-
-def not_modified(etag: str) -> Response:
-    return Response(status=304, headers=headers(etag))
+def not_modified(request: Request, etag: str) -> Response | None:
+    """304 when the client says that it has the answer with this ETag, else None."""
+    answer = get_conditional_response(request._request, etag=etag)
+    return Response(status=304, headers=headers(etag)) if answer is not None and answer.status_code == 304 else None
 
 
 def headers(etag: str) -> dict[str, str]:

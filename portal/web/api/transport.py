@@ -1,7 +1,10 @@
-"""What every answer of the API carries: readable from any origin, and compressed when it is JSON of some size.
+"""Answers of the API may be read from any origin, and larger ones in JSON are compressed.
 
 Any origin may call, as in v1, since plug-ins are served from elsewhere. No answer allows credentials, so a browser
 sends no cookie along, and a foreign page has no more rights than the token it brings itself.
+
+Ours, because django-cors-headers answers a preflight with a fixed list of headers, where v1 allows whatever was asked
+for, and Django's GZipMiddleware also compresses pages and holds events of live streams back in its buffer.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Who may read and change which job. The only file that knows LONGSHORE_ANONYMOUS_READ and LONGSHORE_JOB_PRIVACY.
+"""Decides who may read and change which job, by LONGSHORE_ANONYMOUS_READ and LONGSHORE_JOB_PRIVACY.
 
-What a guest reads:
+What a guest reads (LONGSHORE_ANONYMOUS_READ):
 all    everything, as on v1 clusters
 jobs   the job list, details and virtual clusters; config, ssh and logs need a login
 none   nothing
 
-What a user reads of others' jobs:
+What a user reads of others' jobs (LONGSHORE_JOB_PRIVACY):
 open   everything, as on v1 clusters
-owner  that there is a job: its name, state, owner, place and resources. Its config, ssh, logs and story (events, why it
-       failed, its image, addresses and ports) are for its owner and for admins; a guest then reads none of it either
+owner  that the job exists: its name, state, owner, nodes and resources. Its config, ssh, logs and story (events, why it
+       failed, its image, addresses and ports) are for its owner and admins; guests do not read them either
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from portal.core.errors import Forbidden, Unauthorized
 
 
 def may_read_story(viewer: Viewer, username: str) -> bool:
-    """Events, attempts, why it failed, image, addresses and ports of a job of that user."""
+    """Whether the viewer may read the story of that user's jobs: events, attempts, why they failed, images, addresses
+    and ports."""
     return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or _is_insider(viewer, username))
 
 
 def may_read_config(viewer: Viewer, job: Job) -> bool:
-    """The config as it was sent (it may hold secrets in jobEnvs) and the ssh keys."""
+    """Whether the viewer may read the config as it was sent (its jobEnvs may hold secrets) and how to log in by ssh."""
     return may_read_logs(viewer, job)
 
 

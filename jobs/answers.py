@@ -14,7 +14,7 @@ from jobs.models import Attempt, Event
 from jobs.planning.lifecycle import JobState
 from portal.core.signals import LiveJobs
 
-_FEW = 100  # names; beyond that it is cheaper to count for all, and databases take no list without end
+_FEW = 100  # names; for more it is cheaper to count for all, and databases limit the length of a list
 
 
 class Answers:
@@ -43,7 +43,7 @@ class Answers:
 
 
 def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
-    """Receiver of portal.core.signals.node_learnt."""
+    """Write an Event about a node; the receiver of portal.core.signals.node_learnt."""
     Event.objects.create(at=timezone.now(), kind=kind, node=node, reason=reason)
 
 

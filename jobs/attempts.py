@@ -1,4 +1,4 @@
-"""Opening an attempt: its row, its v1 application id and one WAITING task per container of the spec."""
+"""Opens an attempt: its row, its v1 application id, and one WAITING task for each container of the spec."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from jobs.models import Attempt, Job, Task
 
 
 def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
-    """Insert attempt ``number`` of a saved job with all its tasks, in config order. The caller holds the transaction.
+    """Insert attempt ``number`` of a saved job with all its tasks, in config order. Call it inside a transaction.
 
-    ``app_id`` is ``application_<ms>_<n>``, as v1 clients parse it: when it was opened, and its row id, which makes
-    it unique.
+    ``app_id`` is ``application_<ms>_<n>``, which v1 clients parse: the time of opening, and the id of the row, which
+    makes it unique.
     """
     attempt = Attempt.objects.create(job=job, number=number, app_id=uuid.uuid4().hex, created_at=at)
     attempt.app_id = app_id(int(at.timestamp() * 1000), attempt.pk)
@@ -28,8 +28,8 @@ def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
 
 
 def _repeat(first: Task, number: int) -> None:
-    """Copy the task to the indices from 1 to ``number`` - 1 inside the database: 50,000 rows of a gang take a second
-    there, and half a minute through the models."""
+    """Copy the task to the indices from 1 to ``number`` - 1, inside the database: the 50,000 rows of a large gang take
+    a second there, and half a minute through the models."""
     quote = connection.ops.quote_name
     index = quote("index")
     columns = [quote(str(field.column)) for field in Task._meta.concrete_fields if not field.primary_key]

@@ -1,4 +1,4 @@
-"""What an answer about jobs depends on, in a query or two: another value, and the answer may be another."""
+"""Values that change whenever an answer about jobs may have changed, for its ETag. Each costs a query or three."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from portal.models import AuditEvent
 
 
 def of_list() -> tuple[object, ...]:
-    """Every change of a job writes an Event. A purge takes Events away, so the newest of them alone could come back:
-    the deletion that led to it is an AuditEvent, which stays."""
+    """What the job list depends on: the newest Event, as every change of a job writes one, and the newest AuditEvent. A
+    purge deletes Events, so the newest id could come back; the deletion before it is an AuditEvent, and those stay."""
     newest = Event.objects.aggregate(last=Max("id"))["last"]
     return newest, AuditEvent.objects.aggregate(last=Max("id"))["last"]
 
 
 def of_job(job: Job, attempt: Attempt) -> tuple[object, ...]:
-    """Not for one that waits: why it does depends on the whole cluster and the clock."""
+    """What the detail of a job depends on. Not for a waiting job: the reason why it waits depends on the whole cluster
+    and on the time."""
     tasks = Task.objects.filter(attempt=attempt).aggregate(changed=Max("changed_at"), fact=Max("fact_at"))
     newest = Event.objects.filter(job=job).aggregate(last=Max("id"))["last"]
     return (

@@ -1,4 +1,4 @@
-"""What users want (Job), how it was tried (Attempt, Task) and what happened (Event)."""
+"""The rows of jobs: what users want (Job), how it was tried (Attempt, Task) and what happened (Event)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from django.db.models import Q
 class Job(models.Model):
     class Execution(models.TextChoices):
         START = "START"
-        STOP = "STOP"  # the intent to stop; the scheduler makes it so
+        STOP = "STOP"  # somebody asked for its end; the scheduler carries it out
 
     username = models.CharField(max_length=64)
     name = models.CharField(max_length=255)
@@ -24,18 +24,18 @@ class Job(models.Model):
     platform_retries = models.PositiveIntegerField(default=0)
     resource_retries = models.PositiveIntegerField(default=0)
     exit_code = models.IntegerField(null=True)
-    is_legacy = models.BooleanField(default=False)  # made where v1's addresses named no user
+    is_legacy = models.BooleanField(default=False)  # submitted at an address of v1 that names no user
     total_tasks = models.PositiveIntegerField()
     total_roles = models.PositiveIntegerField()
     total_gpus = models.PositiveIntegerField()
     created_at = models.DateTimeField()
     queued_at = models.DateTimeField()  # when it last began to wait
-    not_before = models.DateTimeField(null=True)  # a retry waits until then
-    never = models.TextField(blank=True)  # why no registered node could ever run it: found when it was submitted
-    parked_until = models.DateTimeField(null=True)  # planning it raised: looked at again then
+    not_before = models.DateTimeField(null=True)  # a retry starts no earlier
+    never = models.TextField(blank=True)  # why no node that was registered at its submission could ever run it
+    parked_until = models.DateTimeField(null=True)  # planning it failed with an error and is tried again then
     started_at = models.DateTimeField(null=True)  # when the current attempt was placed
     completed_at = models.DateTimeField(null=True)
-    deleted_at = models.DateTimeField(null=True)  # hidden, its name is free again; purged once nothing of it runs
+    deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
     changed_at = models.DateTimeField()  # last change of state or execution
     published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/containers/publish.py)
 
@@ -58,13 +58,13 @@ class Job(models.Model):
                 name="job_by_age",
             ),
             models.Index(fields=["username", "-created_at"], name="job_by_user"),
-            # What ended lately, for the home page and the list by end: it holds what they filter by.
+            # For the home page and the list sorted by end; it has all columns by which they filter.
             models.Index(
                 fields=["-completed_at", "-id", "username", "state"],
                 condition=Q(deleted_at__isnull=True),
                 name="job_by_end",
             ),
-            # See jobs/scheduling/stamps.py, whose queries read nothing but this and the next ones.
+            # For jobs/scheduling/stamps.py, whose queries read only this index and those of Attempt and Task.
             models.Index(
                 fields=[
                     "id",
@@ -91,14 +91,15 @@ class Job(models.Model):
 
 
 class JobSecrets(models.Model):
-    """The values of ``extras.secrets`` (jobs/secrets.py); a row of its own, so that nobody reads them by the way."""
+    """The values of ``extras.secrets``, sealed (jobs/secrets.py). They have a row of their own, so that no query about
+    jobs reads them along."""
 
     job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="secrets")
     sealed = models.TextField()
 
 
 class JobKey(models.Model):
-    """The pair of keys by which the containers of a job, and its owner, log in to them. ``private`` is sealed."""
+    """The pair of ssh keys with which the containers of a job, and its owner, log in to them. ``private`` is sealed."""
 
     job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="key")
     public = models.TextField()
@@ -106,8 +107,8 @@ class JobKey(models.Model):
 
 
 class Attempt(models.Model):
-    """One try of the whole job. ``exit_code`` is set when its outcome is decided, ``completed_at`` when its last
-    container is gone."""
+    """One try of the whole job. ``exit_code`` is set when its outcome is decided (``decided_at``), ``completed_at``
+    when its last container has ended."""
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
     number = models.PositiveIntegerField()
@@ -132,8 +133,8 @@ class Attempt(models.Model):
 
 
 class Task(models.Model):
-    """One container of one attempt. ``state`` moves only through lifecycle's table, by the scheduler; workers write
-    the facts (container_id, fault, progress, collected) and hold the claim."""
+    """One container of one attempt. The scheduler alone changes ``state``, by lifecycle's table. The worker that holds
+    the claim writes facts: container_id, fault, progress, collected."""
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks")
     job = models.ForeignKey(Job, models.CASCADE, related_name="tasks")
@@ -148,21 +149,21 @@ class Task(models.Model):
     ports = models.JSONField(default=dict)  # {"http": [30000], "ssh": [30001]}
     # orders and claims
     ordered_at = models.DateTimeField(null=True)  # when the scheduler last ordered work on it
-    claim = models.CharField(max_length=32, blank=True)  # token of the worker that has it in hand
-    claimed_until = models.DateTimeField(null=True)  # a short lease, renewed by progress
+    claim = models.CharField(max_length=32, blank=True)  # token of the worker that works on it
+    claimed_until = models.DateTimeField(null=True)  # the end of the claim's lease, which progress renews
     fact_at = models.DateTimeField(null=True)  # last write by a worker
     progress = models.CharField(max_length=120, blank=True)  # "pulling 3.1 of 8.2 GB"
     fault = models.JSONField(null=True)  # {"reason", "sentence", "permanent"} of a refused start
     container_name = models.CharField(max_length=200, blank=True)
     container_id = models.CharField(max_length=64, blank=True)
     container_started_at = models.DateTimeField(null=True)
-    held_at = models.DateTimeField(null=True)  # isDebug: its command failed and the container is kept since then
-    released_at = models.DateTimeField(null=True)  # somebody asked for its end
+    held_at = models.DateTimeField(null=True)  # isDebug: its command failed, and since then the container is kept
+    released_at = models.DateTimeField(null=True)  # somebody asked for the end of the kept container
     # the end
     exit_code = models.IntegerField(null=True)
     exit = models.JSONField(default=dict)  # exits.Exit as data
     finished_at = models.DateTimeField(null=True)
-    collected = models.BooleanField(default=False)  # ended, log archived and container gone (or never was)
+    collected = models.BooleanField(default=False)  # ended, its log archived and its container removed
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["attempt", "role", "index"], name="one_task_per_index")]
@@ -200,7 +201,7 @@ class Discarded(models.Model):
 
 
 class Event(models.Model):
-    """The append-only ledger: every state change and every decision, with its reason. Never updated."""
+    """A row of the ledger: a change of state or a decision, with its reason. Rows are added and never changed."""
 
     at = models.DateTimeField()
     kind = models.CharField(max_length=40)  # job.submitted, task.state, attempt.decided, node.unreachable ...

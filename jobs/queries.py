@@ -1,4 +1,4 @@
-"""Reads of jobs, for pages and API alike. Deleted jobs are invisible here; every query count is constant."""
+"""Reads jobs, for pages and API alike. Deleted jobs are left out; no function's query count grows with the rows."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from jobs.planning.lifecycle import JOB_ENDS, JobState, TaskState
 from jobs.planning.streak import End
 from portal.core.errors import NoJob
 
-STOPPING = "STOPPING"  # not a state: asked to stop, not yet stopped
+STOPPING = "STOPPING"  # no state of the table: a live job that was asked to stop
 LIVE = (JobState.WAITING.value, JobState.RUNNING.value)
 ENDED = tuple(sorted(state.value for state in JOB_ENDS))
-VERY_MANY = 20_000  # jobs that have ended; counting fewer takes no time that anybody notices
-ENDED_FOR = 10.0  # seconds
+VERY_MANY = 20_000  # ended jobs; nobody notices the time that counting fewer takes
+ENDED_FOR = 10.0  # seconds for which their number is remembered
 _MOST_REMEMBERED = 64  # filters
 _STOPPING = Q(state__in=LIVE, execution=Job.Execution.STOP)
 
@@ -55,11 +55,11 @@ _V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "st
 
 @dataclass(frozen=True, slots=True)
 class JobFilter:
-    """What a list shows; empty means any. ``keyword`` looks in name, user and virtual cluster, ``since`` leaves out
-    what was submitted before.
+    """Which jobs a list has; an empty field means any. ``keyword`` is searched in name, user and virtual cluster.
+    ``since`` leaves out jobs that were submitted before.
 
-    ``state`` is a JobState or STOPPING. WAITING and RUNNING hold jobs that are stopping too, as v1 has it, unless
-    ``shown_as`` is set: then it is the state as a page shows it, and each job is in exactly one.
+    ``state`` is a JobState or STOPPING. As in v1, WAITING and RUNNING include jobs that are stopping. With ``shown_as``
+    they do not: the state is then the one that pages show, and each job has exactly one.
     """
 
     username: str = ""
@@ -78,7 +78,7 @@ def visible_jobs() -> QuerySet[Job]:
 
 
 def live_jobs() -> QuerySet[Job]:
-    """Those that have not ended, in no order."""
+    """The visible jobs that have not ended, in no order."""
     return visible_jobs().filter(state__in=LIVE).order_by()
 
 
@@ -130,10 +130,10 @@ def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
 
 
 def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
-    """How many jobs each state has as a page shows it, STOPPING apart; the filter's own state is left aside.
+    """How many jobs are in each state that pages show, STOPPING included. The filter's own state is ignored.
 
-    Live jobs are counted each time. Where very many have ended, which takes a second for a few millions, their number
-    is up to ENDED_FOR seconds old."""
+    Live jobs are counted each time. Counting a few million ended jobs takes a second, so the number of very many ended
+    jobs is up to ENDED_FOR seconds old."""
     which = replace(which, state="")
     ended = _ended_lately(which)
     jobs = _filtered(which) if ended is None else _filtered(which).filter(state__in=LIVE)
@@ -160,10 +160,10 @@ def _remember_ended(which: JobFilter, ended: dict[str, int]) -> None:
 
 
 def get_job(username: str, name: str, *, mine: str = "") -> Job:
-    """The visible job of that user, also as ``user~job``; raises NoJob.
+    """The visible job of that user. ``name`` may be ``user~job`` when ``username`` is empty. Raises NoJob.
 
-    Without ``username`` (v1's ``/jobs/:name``) it is the job of ``mine`` with that name, else the only one, made there
-    or at all.
+    A plain name without ``username`` (v1's ``/jobs/:name``) means the job of the user ``mine`` with that name, else the
+    only legacy job with it, else the only job with it.
     """
     if "~" in name and not username:
         username, _, name = name.partition("~")
@@ -181,7 +181,7 @@ def current_attempt(job: Job) -> Attempt:
 
 
 def get_attempt(job: Job, number: int) -> Attempt:
-    """Raises NoJob when there was no such attempt."""
+    """Attempt ``number`` of the job. Raises NoJob when there was none."""
     attempt = Attempt.objects.filter(job=job, number=number).first()
     if attempt is None:
         raise NoJob(f"Attempt {number} of job {job.name} is not found.")
@@ -189,7 +189,7 @@ def get_attempt(job: Job, number: int) -> Attempt:
 
 
 def list_attempts(job: Job) -> QuerySet[Attempt]:
-    """Newest first."""
+    """The attempts of a job, newest first."""
     return Attempt.objects.filter(job=job).order_by("-number")
 
 
@@ -200,25 +200,25 @@ def earlier_ends(job: Job, most: int = 100) -> list[End]:
 
 
 def list_tasks(attempt: Attempt) -> QuerySet[Task]:
-    """In the order of creation: roles as in the config, then by index."""
+    """The tasks of an attempt: roles in config order, then by index."""
     return Task.objects.filter(attempt=attempt).order_by("id")
 
 
 def held_tasks(job: Job) -> list[Task]:
-    """Those of the current attempt that nobody has released yet."""
+    """The tasks of the current attempt that are kept for debugging and that nobody has released yet."""
     kept = Task.objects.filter(job=job, attempt__number=job.attempt_number, state=TaskState.RUNNING)
     return list(kept.filter(held_at__isnull=False, released_at__isnull=True).order_by("id"))
 
 
 def held_until(task: Task) -> datetime | None:
-    """When the time of a kept task is over; None unless it is kept."""
+    """When the container of a task that is kept for debugging ends by itself; None for any other task."""
     if task.held_at is None or task.state != TaskState.RUNNING:
         return None
     return task.held_at + timedelta(seconds=settings.DEBUG_HOLD)
 
 
 def list_events(job: Job, *, after: int = 0) -> QuerySet[Event]:
-    """Oldest first, those whose id is greater than ``after``."""
+    """The events of a job whose id is greater than ``after``, oldest first."""
     return Event.objects.filter(job=job, id__gt=after).order_by("id")
 
 

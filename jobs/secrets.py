@@ -1,7 +1,7 @@
-"""Secrets of a job: ``"extras": {"secrets": {"NAME": "value"}}`` in its config, variables of its commands.
+"""Takes the secrets out of a config: ``"extras": {"secrets": {"NAME": "value"}}``, variables of the job's commands.
 
-A value is taken out of the config before anything of it is kept: what is shown, stored and cloned has HIDDEN in its
-place. The values are a row, sealed, and reach the containers as the job's key does.
+That happens before anything of the config is stored: pages, files and clones have HIDDEN in place of the values. The
+values are stored as one row, sealed, and reach the containers as the job's key does.
 """
 
 from __future__ import annotations
@@ -23,25 +23,27 @@ _AS_TEXT = "Write extras as an object, not as a text with JSON in it, when it ha
 
 
 def split(text: str, spec: JobSpec) -> tuple[str, JobSpec, dict[str, str]]:
-    """The config and its spec without the values, and the values by name. ``text`` is a config that was read.
-    InvalidConfig when it is written so that they cannot be taken out."""
-    found = spec.extras.get("secrets")
-    if not isinstance(found, dict) or not found:
+    """The config and its spec without the values, and the values by name. ``text`` is the text of ``spec``. Raises
+    InvalidConfig when it is written in such a way that they cannot be taken out."""
+    given = spec.extras.get("secrets")
+    if not isinstance(given, dict) or not given:
         return text, spec, {}
-    values = {name: str(value) for name, value in found.items()}
+    values = {name: str(value) for name, value in given.items()}
     hidden = spec.model_copy(update={"extras": {**spec.extras, "secrets": dict.fromkeys(values, HIDDEN)}})
     return _without(text, values), hidden, values
 
 
-def keep(job: Job, values: Mapping[str, str]) -> None:
+def store(job: Job, values: Mapping[str, str]) -> None:
+    """Seal the values and save them with the job."""
     if values:
         JobSecrets.objects.create(job=job, sealed=seal(json.dumps(dict(values)), _PURPOSE))
 
 
 def of(job_id: int) -> dict[str, str]:
+    """The values of a job's secrets by name."""
     row = JobSecrets.objects.filter(job_id=job_id).first()
-    found: dict[str, str] = json.loads(opened(row.sealed, _PURPOSE)) if row else {}
-    return found
+    values: dict[str, str] = json.loads(opened(row.sealed, _PURPOSE)) if row else {}
+    return values
 
 
 def _without(text: str, values: Mapping[str, str]) -> str:

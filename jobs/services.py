@@ -1,7 +1,7 @@
 """Everything that a user changes about jobs, for pages and API alike.
 
-These are intents and no more: the scheduler makes them so. Each is one transaction with its Event and its wake-up.
-``check`` says what ``submit`` would, and whether the cluster could run it, without changing anything.
+A service only writes what the user wants; the scheduler carries it out. Each is one transaction with its Event and its
+wake-up. ``check`` changes nothing: it gives the answer of ``submit``, and whether the cluster could run the job.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from portal.wakes import wake
 def submit(
     user: User, config: Any, *, name_from_url: str | None = None, username: str | None = None, legacy: bool = False
 ) -> Job:
-    """Accept a job. ``config`` is its text, kept exactly as sent, or an already decoded body (a form).
+    """Accept a job. ``config`` is its text, which is stored exactly as sent, or an already decoded body (a form).
 
-    ``name_from_url`` wins over the config's jobName; ``username`` is the one in the URL; ``legacy``: it
-    named none, and the job is told by its name alone.
-    Raises InvalidConfig, TooLarge, ConflictJob, NoVirtualCluster, Forbidden: in this order, as v1 does.
+    ``name_from_url`` wins over the config's jobName. ``username`` is the user in the URL; ``legacy`` marks a job whose
+    URL named none, which is then addressed by its name alone. Raises InvalidConfig, TooLarge, ConflictJob,
+    NoVirtualCluster, Forbidden: in this order, as v1 does.
     """
     text, spec = read(config, name_from_url, user.username)
     text, spec, values = secrets.split(text, spec)
-    require_room_for(user, spec, username)
+    require_may_submit(user, spec, username)
     return _insert(user, text, spec, values, legacy)
 
 
 def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
-    """The text to keep and what it says. Raises InvalidConfig or TooLarge."""
+    """The text to store, and its spec. Raises InvalidConfig or TooLarge."""
     if isinstance(config, str):
         return config, read_config(config, name_from_url=name_from_url, username=username, is_given=_given_ports())
     spec = read_value(config, name_from_url=name_from_url, username=username, is_given=_given_ports())
@@ -60,19 +60,21 @@ def read(config: Any, name_from_url: str | None = None, username: str = "") -> t
 
 
 def _given_ports() -> IsGiven:
-    """Whether any node gives out fixed ports; without a node, who knows. Nodes are read when a config has some."""
-    found: list[Sequence[NodeView]] = []
+    """A function that says whether any node gives out these fixed ports. It reads the nodes at its first call, as few
+    configs have fixed ports. Without any node every port is accepted."""
+    nodes: list[Sequence[NodeView]] = []
 
     def is_given(first: int, number: int) -> bool:
-        if not found:
-            found.append(load_idle_nodes())
-        return not found[0] or any(node.gives(PortDemand("", first, number)) for node in found[0])
+        if not nodes:
+            nodes.append(load_idle_nodes())
+        return not nodes[0] or any(node.gives(PortDemand("", first, number)) for node in nodes[0])
 
     return is_given
 
 
-def require_room_for(user: User, spec: JobSpec, username: str | None = None) -> None:
-    """What is not in the config itself: the name is free, and the user may submit where he wants to."""
+def require_may_submit(user: User, spec: JobSpec, username: str | None = None) -> None:
+    """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
+    Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma."""
     require_free_name(username or user.username, spec.job_name)
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
@@ -89,6 +91,8 @@ def require_free_name(username: str, name: str) -> None:
 
 
 class NoRdma(Forbidden):
+    """The job asks for InfiniBand, and its virtual cluster has not been given it."""
+
     def __init__(self, vc: str) -> None:
         super().__init__(
             f"paiAzRDMA asks for InfiniBand, which jobs of virtual cluster {vc} may not have."
@@ -98,8 +102,9 @@ class NoRdma(Forbidden):
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """``problems`` refuse a submission. Without any, ``never`` says why no set of registered nodes could run it (sent
-    anyway it fails at once), ``blockers`` what keeps it from starting now, and ``pull`` what it then waits for."""
+    """What a submission would lead to. With ``problems`` it is refused. Without them ``never`` says why no set of the
+    registered nodes could run the job (submitted all the same it fails at once), ``blockers`` what keeps it from
+    starting now, and ``pull`` which image is pulled first."""
 
     problems: tuple[Problem, ...]
     spec: JobSpec | None = None
@@ -113,7 +118,8 @@ class CheckResult:
 
 
 def check(config: Any, user: User | None = None, *, name_from_url: str | None = None) -> CheckResult:
-    """Raises TooLarge only. ``user``: also whether he may submit it."""
+    """What ``submit`` would answer to this config; with ``user``, also whether they may submit it. Raises TooLarge
+    only."""
     try:
         text, spec = read(config, name_from_url, user.username if user else "")
     except InvalidConfig as error:
@@ -121,21 +127,21 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
     problem = _refusal(user, text, spec) if user else None
     turn = turn_if_submitted(spec)
     never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None)
-    found = () if never else tuple(turn.blockers)
+    now = () if never else tuple(turn.blockers)
     goes = turn.verdict is Verdict.GO
     pull = blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places) if goes else ""
-    return CheckResult((problem,) if problem else (), spec, never, found, pull)
+    return CheckResult((problem,) if problem else (), spec, never, now, pull)
 
 
 def stop(actor: User, job: Job) -> bool:
-    """Ask for the job to end. True when this call asked first; on an ended or stopping job nothing happens."""
+    """Ask for the job's end. False when it has ended or somebody has asked before. Raises Unauthorized, Forbidden."""
     require_write(actor, job, "execute")
     return bool(_ask_stop(actor, [job.pk]))
 
 
 def start(actor: User, job: Job) -> bool:
-    """v1's START. A job that was asked to stop does stop, and an ended one is not run again (clone it): always
-    False, no effect."""
+    """v1's START, which has no effect here and returns False: a job that was asked to stop does stop, and an ended job
+    is cloned to run again. Raises Unauthorized, Forbidden."""
     require_write(actor, job, "execute")
     return False
 
@@ -147,14 +153,15 @@ class StoppedMany:
 
 
 def stop_many(actor: User, jobs: Sequence[Job]) -> StoppedMany:
-    """The list's bulk stop: those that may be stopped are, in one transaction."""
+    """Ask for the end of all these jobs that the actor may stop, in one transaction."""
     allowed = [job.pk for job in jobs if may_write(actor, job)]
     refused = tuple(job.full_name for job in jobs if not may_write(actor, job))
     return StoppedMany(len(_ask_stop(actor, allowed)), refused)
 
 
 def release(actor: User, job: Job) -> int:
-    """Ask for the end of all kept tasks; how many there were. Raises Forbidden unless owner or admin."""
+    """Ask for the end of all tasks that are kept for debugging; returns how many there were. Raises Unauthorized,
+    Forbidden."""
     require_write(actor, job, "execute")
     now = timezone.now()
     with transaction.atomic():
@@ -171,7 +178,8 @@ def release(actor: User, job: Job) -> int:
 
 
 def delete(actor: User, job: Job) -> bool:
-    """Hide the job at once and free its name; the scheduler ends what runs of it and then purges it."""
+    """Hide the job at once and free its name. The scheduler ends its containers and then purges it. False when it was
+    deleted already. Raises Unauthorized, Forbidden."""
     require_write(actor, job, "remove")
     now = timezone.now()
     with transaction.atomic():
@@ -186,7 +194,7 @@ def delete(actor: User, job: Job) -> bool:
 
 def _refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     try:
-        require_room_for(user, spec)
+        require_may_submit(user, spec)
     except NoRdma as error:
         return _problem_at(text, "/jobEnvs/paiAzRDMA", error.message)
     except (NoVirtualCluster, Forbidden) as error:
@@ -229,9 +237,9 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
     try:
         with transaction.atomic():
             job.save(force_insert=True)
-            secrets.keep(job, values)
-            _hold_user(user)
-            _hold_vc(job.vc)
+            secrets.store(job, values)
+            _lock_user(user)
+            _lock_vc(job.vc)
             open_attempt(job, 1, now)
             _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
             _wake()
@@ -241,16 +249,16 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
     return job
 
 
-def _hold_user(user: User) -> None:
-    """Until this transaction ends nobody deletes the user; who does it then counts this job. Raises Unauthorized when
-    somebody just did, or disabled him."""
+def _lock_user(user: User) -> None:
+    """Lock the user's row until the transaction ends: an admin who deletes the user waits, and then sees this job.
+    Raises Unauthorized when the user was just deleted or disabled."""
     if not User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).exists():
         raise Unauthorized
 
 
-def _hold_vc(vc: str) -> None:
-    """Until this transaction ends nobody deletes the virtual cluster; who does it then counts this job. Raises
-    NoVirtualCluster when somebody just did."""
+def _lock_vc(vc: str) -> None:
+    """Lock the row of the virtual cluster until the transaction ends: an admin who deletes it waits, and then sees this
+    job. Raises NoVirtualCluster when it was just deleted."""
     if vc == DEFAULT:
         return
     if not VirtualCluster.objects.select_for_update(no_key=True).filter(name=vc).exists():
@@ -258,7 +266,7 @@ def _hold_vc(vc: str) -> None:
 
 
 def _ask_stop(actor: User, ids: list[int]) -> list[int]:
-    """Write the intent where there is none yet; gives the ids of the jobs that changed."""
+    """Ask for the end of those jobs that are live and not stopping yet; returns their ids."""
     now = timezone.now()
     with transaction.atomic():
         live = queries.visible_jobs().filter(pk__in=ids, state__in=queries.LIVE, execution=Job.Execution.START)

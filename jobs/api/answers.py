@@ -1,4 +1,4 @@
-"""The answers that several job routes give."""
+"""Builds the answers that several job routes share."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WARNING = (
 
 
 def created(request: Request, job: Job, path: str) -> Response:
-    """201 with the detail, where it is by the route that was used, and v1's warning."""
+    """201 with the job's detail as body, ``path`` as Location, and v1's X-Warning where it is due."""
     headers = {"Location": f"{request.scheme}://{request.get_host()}{path}"}
     if job.spec.get("killAllOnCompletedTaskNumber") is not None:
         headers["X-Warning"] = _WARNING
@@ -30,7 +30,8 @@ def created(request: Request, job: Job, path: str) -> Response:
 def job_answer(
     request: Request, job: Job, name: str, *, explain: bool = True, attempt: Attempt | None = None
 ) -> shapes.JobDetail:
-    """The v1 job detail. ``name`` is repeated as it was asked for. ``attempt``: the current one, when it is at hand."""
+    """The v1 job detail, without the job's story where the viewer may not read it. ``name`` is repeated as the client
+    wrote it. ``explain``: say why it waits. ``attempt``: the current one, if the caller has it already."""
     attempt = attempt or queries.current_attempt(job)
     waits = explain and job.state == JobState.WAITING
     answer = serializers.detail(

@@ -1,4 +1,4 @@
-"""What every job route shares: which job it is about, whether the viewer may read jobs, and values in the query."""
+"""Reads what every job route has in its address: the job, and values in the query."""
 
 from __future__ import annotations
 
@@ -17,22 +17,25 @@ CONFIG = {"application/json": JobSpec, "application/x-www-form-urlencoded": JobS
 
 
 def require_reader(request: Request) -> None:
+    """Raise Unauthorized unless the viewer may read jobs."""
     if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
 
 
 def find_job(request: Request, username: str, job: str) -> Job:
-    """The job of the URL, before anything else is asked, as v1 does; but no word of it to who may read nothing."""
+    """The job of the URL. As in v1 it is looked for before anything else is checked, but not for viewers who may read
+    no job at all. Raises Unauthorized, NoJob."""
     require_reader(request)
     return queries.get_job(username, job, mine=viewer_of(request).username)
 
 
 def is_legacy(request: Request, username: str) -> bool:
-    """Whether the address is one of v1's that name no user; those of v2 put the user into the name."""
+    """Whether the address is one of v1's that name no user. (In v2 the user is part of the job's name.)"""
     return not username and "/api/v2/" not in request.path_info
 
 
 def query_text(request: Request, name: str) -> str:
+    """A text of the query, empty when it is missing. Raises BadRequest."""
     value = str(request.query_params.get(name, ""))
     if "\x00" in value:
         raise BadRequest(f'child "{name}" fails because ["{name}" contains an invalid value]')
@@ -40,6 +43,7 @@ def query_text(request: Request, name: str) -> str:
 
 
 def query_number(request: Request, name: str, default: int, most: int = _MOST) -> int:
+    """A number of the query, from 0 to ``most``. Raises BadRequest."""
     value = request.query_params.get(name)
     if value is None:
         return default

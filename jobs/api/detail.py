@@ -1,4 +1,4 @@
-"""One job: GET, PUT (submit by name), DELETE, its executionType and its config."""
+"""Routes about one job: GET, PUT (submit by name), DELETE, its executionType, config, release and ssh."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 class JobDetail(V1View):
     @extend_schema(summary="One job", responses=shapes.JobDetail)
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
-        attempt = queries.current_attempt(found)
-        if found.state == JobState.WAITING:
-            return Response(job_answer(request, found, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
-        whole = access.may_read_story(viewer_of(request), found.username)
-        etag = etags.mark(f"{request.build_absolute_uri()} {whole}", *marks.of_job(found, attempt))
+        row = find_job(request, username, job)
+        attempt = queries.current_attempt(row)
+        if row.state == JobState.WAITING:
+            return Response(job_answer(request, row, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
+        whole = access.may_read_story(viewer_of(request), row.username)
+        etag = etags.mark(f"{request.build_absolute_uri()} {whole}", *marks.of_job(row, attempt))
         if same := etags.not_modified(request, etag):
             return same
-        return Response(job_answer(request, found, job, attempt=attempt), headers=etags.headers(etag))
+        return Response(job_answer(request, row, job, attempt=attempt), headers=etags.headers(etag))
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:
@@ -49,37 +49,37 @@ class JobDetail(V1View):
             services.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
         user = require_user(request)
         legacy = is_legacy(request, username)
-        made = services.submit(user, body(request), name_from_url=job, username=username or None, legacy=legacy)
-        return created(request, made, quote(request.path_info, "/~"))
+        row = services.submit(user, body(request), name_from_url=job, username=username or None, legacy=legacy)
+        return created(request, row, quote(request.path_info, "/~"))
 
     @extend_schema(summary="Delete a job", responses={202: Message})
     def delete(self, request: Request, job: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
-        services.delete(require_user(request), found)
-        return Response({"message": f"deleted job {found.name} successfully"}, status=202)
+        row = find_job(request, username, job)
+        services.delete(require_user(request), row)
+        return Response({"message": f"deleted job {row.name} successfully"}, status=202)
 
 
 class ExecutionType(V1View):
     @extend_schema(summary="START or STOP a job", request=shapes.ExecutionValue, responses={202: Message})
     def put(self, request: Request, job: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
+        row = find_job(request, username, job)
         value = _execution(body(request))
         user = require_user(request)
-        access.require_write(user, found, "execute")
+        access.require_write(user, row, "execute")
         if value not in Job.Execution.values:
             raise BadRequest('child "value" fails because ["value" must be one of [START, STOP]]')
-        (services.stop if value == Job.Execution.STOP else services.start)(user, found)
-        return Response({"message": f"execute job {found.name} successfully"}, status=202)
+        (services.stop if value == Job.Execution.STOP else services.start)(user, row)
+        return Response({"message": f"execute job {row.name} successfully"}, status=202)
 
 
 class JobConfig(V1View):
     @extend_schema(summary="The config as it was submitted", responses={200: {"type": "object"}})
     def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
-        found = find_job(request, username, job)
-        access.require_config(viewer_of(request), found)
-        if not found.config:
-            raise NoJobConfig(f"Config of job {found.name} is not found.")
-        value = self.value_of(found)
+        row = find_job(request, username, job)
+        access.require_config(viewer_of(request), row)
+        if not row.config:
+            raise NoJobConfig(f"Config of job {row.name} is not found.")
+        value = self.value_of(row)
         if request._request.get_preferred_type(["application/json", *_YAML]) in _YAML:
             text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
             return HttpResponse(text, content_type="text/yaml; charset=utf-8")
@@ -102,25 +102,25 @@ class Release(V1View):
 
 
 class JobSsh(V1View):
-    """v1 contract, 3.9. Containers are those whose sshd answers now."""
+    """v1 contract, 3.9. The answer has the containers whose sshd answers now."""
 
     @extend_schema(
         summary="How to log in to the containers",
         responses={200: shapes.SshInfo, **errors(401, 404)},
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        found = find_job(request, username, job)
-        access.require_config(viewer_of(request), found)
-        answering = [login for login in ssh.logins(found, queries.current_attempt(found)) if login.answers]
+        row = find_job(request, username, job)
+        access.require_config(viewer_of(request), row)
+        answering = [login for login in ssh.logins(row, queries.current_attempt(row)) if login.answers]
         if not answering:
-            raise NoJobSshInfo(f"SSH info of job {found.name} is not found.")
+            raise NoJobSshInfo(f"SSH info of job {row.name} is not found.")
         base_url = f"{request.scheme}://{request.get_host()}"
-        link = ssh.key_link(found, base_url, signed=access.may_write(viewer_of(request), found))
-        return Response(serializers.ssh_info(found, answering, link))
+        link = ssh.key_link(row, base_url, signed=access.may_write(viewer_of(request), row))
+        return Response(serializers.ssh_info(row, answering, link))
 
 
 def _execution(data: Any) -> str:
-    """The asked executionType, any word; BadRequest in v1's words for another shape."""
+    """The executionType in a body, which may be any word. Raises BadRequest, in v1's words, for any other shape."""
     if isinstance(data, str):
         try:
             data = jsonc.parse(data).value

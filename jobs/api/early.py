@@ -1,6 +1,7 @@
-"""The API of the very first release (v1 contract, 3.12): ``/api/auth`` and ``/api/job``, errors as {error, message}.
+"""Routes of the very first release, v0.1 (v1 contract, 3.12): ``/api/auth`` and ``/api/job``.
 
-A thin skin over the services of today; names of its errors are those of then, their messages say what is the matter.
+A thin skin over today's services. Errors are {error, message}: the name is that of v0.1, the message says what is
+wrong.
 """
 
 from __future__ import annotations
@@ -31,18 +32,22 @@ from portal.core.errors import IncorrectPassword, LongshoreError, NoJob, NoUser,
 from portal.web.api.answers import exception_handler
 from portal.web.api.v1 import V1View, body, fields, flag_of, text_of
 
-_DAYS = 7 * 86_400  # seconds: what a token was good for then
+_SEVEN_DAYS = 7 * 86_400  # seconds: the life of a token in v0.1
 _FROM_DETAIL = ("appId", "appProgress", "appLaunchedTime", "appCompletedTime", "appExitCode", "appExitDiagnostics")
 
 
 class EarlyError(LongshoreError):
+    """An error with its name in v0.1."""
+
     def __init__(self, status: int, error: str, message: str) -> None:
         super().__init__(message)
         self.status, self.error = status, error
 
 
 class EarlyView(V1View):
-    failing: ClassVar[dict[str, tuple[int, str]]] = {}  # by method: status and name of whatever else goes wrong
+    """Answers errors in v0.1's form. ``failing``: by method, the status and name of errors that have no name there."""
+
+    failing: ClassVar[dict[str, tuple[int, str]]] = {}
 
     def handle_exception(self, exc: Exception) -> Response:
         answer = exception_handler(exc, {"request": self.request})
@@ -63,7 +68,7 @@ class Auth(EarlyView):
     failing: ClassVar = {"PUT": (500, "UpdateFailed"), "DELETE": (500, "RemoveFailed")}
 
     def post(self, request: Request) -> Response:
-        username, password, seconds = token_api.read({"expiration": _DAYS, **fields(request)})
+        username, password, seconds = token_api.read({"expiration": _SEVEN_DAYS, **fields(request)})
         try:
             user, token = make_token(request._request, username, password, seconds)
         except (NoUser, IncorrectPassword):
@@ -104,9 +109,9 @@ class OneJob(EarlyView):
     failing: ClassVar = {"PUT": (500, "JobUpdateError"), "DELETE": (401, "JobDeleteError")}
 
     def get(self, request: Request, job: str) -> Response:
-        found = _find(request, job)
-        status = job_answer(request, found, job, explain=False)["jobStatus"]
-        item = _item(_row(found), _base(request))
+        row = _find(request, job)
+        status = job_answer(request, row, job, explain=False)["jobStatus"]
+        item = _item(_fields(row), _base(request))
         return Response({**item, **{name: value for name, value in status.items() if name in _FROM_DETAIL}})
 
     def put(self, request: Request, job: str) -> Response:
@@ -117,8 +122,8 @@ class OneJob(EarlyView):
         return Response({"message": f"update job {job} successfully"})
 
     def delete(self, request: Request, job: str) -> Response:
-        found = _find(request, job)
-        services.delete(require_user(request), found)
+        row = _find(request, job)
+        services.delete(require_user(request), row)
         return Response({"message": f"deleted job {job} successfully"})
 
 
@@ -126,7 +131,7 @@ def _admin(request: Request) -> Any:
     try:
         return require_admin(request)
     except LongshoreError:
-        raise Unauthorized from None  # guests and others alike, then
+        raise Unauthorized from None  # v0.1 did not tell guests from users who are no admins
 
 
 def _find(request: Request, job: str) -> Any:
@@ -141,7 +146,7 @@ def _lines(base_url: str) -> Iterator[dict[str, Any]]:
 
 
 def _item(row: Mapping[str, Any], base_url: str) -> dict[str, Any]:
-    """``state`` is the launcher's word, which v1 calls subState."""
+    """A job as v0.1 listed it. ``state`` is the word that v1 calls subState."""
     line, code = serializers.list_item(row), row["exit_code"]
     started = row["attempt_number"] > 1 or row["state"] != JobState.WAITING
     page = f"{base_url}/jobs/{quote(row['username'])}/{quote(row['name'])}"
@@ -153,7 +158,7 @@ def _item(row: Mapping[str, Any], base_url: str) -> dict[str, Any]:
     }
 
 
-def _row(job: Any) -> dict[str, Any]:
+def _fields(job: Any) -> dict[str, Any]:
     return {name: getattr(job, name) for name in queries.LIST_FIELDS}
 
 

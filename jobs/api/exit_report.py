@@ -1,7 +1,6 @@
-"""How an attempt ended, in the fields of the v1 job detail (v1 contract, 3.7, 5.12 and 6).
+"""Turns the end of an attempt into the ``appExit*`` fields of the v1 job detail (v1 contract, 3.7, 5.12 and 6). Pure.
 
-Pure. An attempt keeps ``{"trigger", "role", "index", "reason", "exit": exits.Exit as data}``; this turns it into
-``appExit*``.
+The row of an attempt has ``{"trigger", "role", "index", "reason", "exit": exits.Exit as data}``.
 """
 
 from __future__ import annotations
@@ -42,28 +41,29 @@ NOT_ENDED: ExitReport = {
 }
 
 
-def report(code: int | None, kept: Mapping[str, Any], container_id: str | None = None) -> ExitReport:
-    """``kept`` is what the attempt keeps, ``container_id`` that of the task that decided it."""
+def report(code: int | None, end: Mapping[str, Any], container_id: str | None = None) -> ExitReport:
+    """The fields of an attempt with exit ``code``; all null while there is no code. ``end`` is Attempt.exit,
+    ``container_id`` that of the task that decided the outcome."""
     if code is None:
         return NOT_ENDED
-    detail = kept.get("exit") or {}
+    detail = end.get("exit") or {}
     exit_ = Exit.from_json({"code": code, **detail})
     spec = exit_.spec if exit_.code == code else exits.spec_for(code)
     kind = _type(code, spec)
     return {
         "appExitCode": code,
         "appExitSpec": exits.as_v1(spec),
-        "appExitDiagnostics": _diagnostics(code, spec.phrase, kind, kept, exit_, container_id),
+        "appExitDiagnostics": _diagnostics(code, spec.phrase, kind, end, exit_, container_id),
         "appExitMessages": _messages(code, exit_),
-        "appExitTriggerMessage": kept.get("trigger") or None,
-        "appExitTriggerTaskRoleName": kept.get("role") or None,
-        "appExitTriggerTaskIndex": kept.get("index"),
+        "appExitTriggerMessage": end.get("trigger") or None,
+        "appExitTriggerTaskRoleName": end.get("role") or None,
+        "appExitTriggerTaskIndex": end.get("index"),
         "appExitType": kind,
     }
 
 
 def exit_type(code: int) -> str:
-    """``appExitType`` of a code of which no more is known."""
+    """``appExitType`` of a code alone."""
     return _type(code, exits.spec_for(code))
 
 
@@ -80,16 +80,16 @@ def _messages(code: int, exit_: Exit) -> dict[str, Any]:
 
 
 def _runtime(code: int, exit_: Exit) -> dict[str, Any]:
-    found: dict[str, Any] = {"exitcode": code, "trigger": _trigger(exit_), "reason": exit_.sentence}
+    message: dict[str, Any] = {"exitcode": code, "trigger": _trigger(exit_), "reason": exit_.sentence}
     if exit_.remedy:
-        found["solution"] = exit_.remedy
+        message["solution"] = exit_.remedy
     if exit_.raw_code is not None:
-        found["originalUserExitCode"] = exit_.raw_code
+        message["originalUserExitCode"] = exit_.raw_code
     if exit_.oom:
-        found["dockerStatus"] = "OOMKilled"
+        message["dockerStatus"] = "OOMKilled"
     if exit_.signal:
-        found["caughtSignal"] = exit_.signal
-    return found
+        message["caughtSignal"] = exit_.signal
+    return message
 
 
 def _trigger(exit_: Exit) -> str:
@@ -101,11 +101,12 @@ def _trigger(exit_: Exit) -> str:
 
 
 def _diagnostics(
-    code: int, phrase: str, kind: str, kept: Mapping[str, Any], exit_: Exit, container_id: str | None
+    code: int, phrase: str, kind: str, end: Mapping[str, Any], exit_: Exit, container_id: str | None
 ) -> str:
-    """The launcher's block of text; old portals search it for ``<Raw>[ExitCode]:`` and the containerId line."""
+    """The block of text that v0.x's launcher wrote: old portals search it for ``<Raw>[ExitCode]:`` and for the line
+    with containerId."""
     raw = code if exit_.raw_code is None else exit_.raw_code
-    task = {"taskRoleName": kept.get("role") or None, "taskIndex": kept.get("index"), "containerId": container_id}
+    task = {"taskRoleName": end.get("role") or None, "taskIndex": end.get("index"), "containerId": container_id}
     lines = [
         f"[ExitStatus]: {phrase}",
         f"[ExitCode]: {code}",
@@ -115,6 +116,6 @@ def _diagnostics(
         "[ExitCustomizedDiagnostics]:",
         f"<Raw>[ExitCode]: {raw}",
         json.dumps(task, indent=2, separators=(",", " : ")),
-        f"[ApplicationCompletionReason]: {kept.get('trigger') or exit_.sentence}",
+        f"[ApplicationCompletionReason]: {end.get('trigger') or exit_.sentence}",
     ]
     return "\n".join(lines) + "\n"

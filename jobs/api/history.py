@@ -1,4 +1,4 @@
-"""What became of a job: its attempts and its events. Both go beyond v1."""
+"""Routes about a job's history: its attempts and its events. v1 has neither."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ class Attempts(V1View):
         responses=list[shapes.AttemptItem],
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        found = _find(request, username, job)
+        row = _find(request, username, job)
         offset = query_number(request, "offset", 0)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
-        attempts = queries.list_attempts(found)[offset : offset + limit]
-        return Response([serializers.attempt_item(found, attempt) for attempt in attempts])
+        attempts = queries.list_attempts(row)[offset : offset + limit]
+        return Response([serializers.attempt_item(row, attempt) for attempt in attempts])
 
 
 class OneAttempt(V1View):
     @extend_schema(summary="One attempt with its tasks", responses=shapes.AttemptDetail)
     def get(self, request: Request, job: str, number: str, username: str = "") -> Response:
-        found = _find(request, username, job)
+        row = _find(request, username, job)
         if not (number.isascii() and number.isdecimal() and len(number) < 10):
-            raise NoJob(f"Attempt {number} of job {found.name} is not found.")
-        attempt = queries.get_attempt(found, int(number))
+            raise NoJob(f"Attempt {number} of job {row.name} is not found.")
+        attempt = queries.get_attempt(row, int(number))
         base_url = f"{request.scheme}://{request.get_host()}"
-        roles = serializers.task_roles(found, attempt, queries.list_tasks(attempt), base_url)
-        answer: shapes.AttemptDetail = {**serializers.attempt_item(found, attempt), "taskRoles": roles}
+        roles = serializers.task_roles(row, attempt, queries.list_tasks(attempt), base_url)
+        answer: shapes.AttemptDetail = {**serializers.attempt_item(row, attempt), "taskRoles": roles}
         return Response(answer)
 
 
@@ -51,9 +51,9 @@ class Events(V1View):
         responses=shapes.EventItems,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
-        found = _find(request, username, job)
+        row = _find(request, username, job)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
-        events = list(queries.list_events(found, after=query_number(request, "after", 0))[: limit + 1])
+        events = list(queries.list_events(row, after=query_number(request, "after", 0))[: limit + 1])
         more = len(events) > limit and limit > 0
         events = events[:limit]
         items = [serializers.event_item(event) for event in events]
@@ -62,6 +62,6 @@ class Events(V1View):
 
 
 def _find(request: Request, username: str, job: str) -> Job:
-    found = find_job(request, username, job)
-    access.require_story(viewer_of(request), found)
-    return found
+    row = find_job(request, username, job)
+    access.require_story(viewer_of(request), row)
+    return row

@@ -1,4 +1,4 @@
-"""GET and POST of ``/jobs`` and ``/user/:username/jobs``, and ``/jobs/validate``."""
+"""Routes about all jobs: GET and POST of ``/jobs`` and ``/user/:username/jobs``, and ``/jobs/validate``."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from portal.web.api import etags
 from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View, body
 
-AT_ONCE = 1000  # a longer list is streamed, so that it needs no more memory than this many lines
+AT_ONCE = 1000  # lines of the list in memory; a longer list is streamed
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
 _PARAMETERS = [
     *(OpenApiParameter(name, str) for name in ("username", "vc", "state", "keyword")),
@@ -43,7 +43,7 @@ class JobList(V1View):
     def get(self, request: Request, username: str = "") -> HttpResponseBase:
         require_reader(request)
         which = _filter(request, username)
-        # A list of the last hours changes by itself.
+        # A list of the last hours changes as time passes, so its ETag changes every minute.
         since = which.since and which.since.replace(second=0, microsecond=0)
         etag = etags.mark(request.get_full_path(), since, *marks.of_list())
         if same := etags.not_modified(request, etag):
@@ -74,7 +74,7 @@ class JobList(V1View):
 
 
 class Validate(JobDetail):
-    """``POST /jobs/validate``; with any other method ``validate`` is the name of a job."""
+    """``POST /jobs/validate``. With any other method ``validate`` is the name of a job."""
 
     @extend_schema(
         summary="Every problem of a config, with line and column, and whether the cluster could run it",
@@ -87,7 +87,7 @@ class Validate(JobDetail):
 
 
 def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
-    """A JSON array, some lines at a time."""
+    """A JSON array in pieces of AT_ONCE lines."""
     opening = b"["
     while chunk := list(islice(lines, AT_ONCE)):
         yield opening + json.dumps(chunk, separators=(",", ":"), ensure_ascii=False).encode()[1:-1]

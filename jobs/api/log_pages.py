@@ -1,7 +1,8 @@
-"""``containerLog`` (v1 contract, 5.10): logs as the pages that old portals take apart, and the list of them.
+"""Routes of ``containerLog`` (v1 contract, 5.10): logs as HTML pages that old portals parse, and the list of them.
 
-An old portal appends a file's name to ``containerLog`` and looks in the page for an element of class ``content``; in it
-for the first ``<pre>``, which is the text, and before that for an element with one link, which leads to all of it.
+An old portal appends a file's name to ``containerLog``. In the page it looks for an element of class ``content``, in
+that for the first ``<pre>``, which is the text, and before it for an element with one link, which leads to the whole
+log.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ from portal.web.api.v1 import V1View
 _SHOWN = 4096  # bytes
 _LONGEST_NUMBER = 15  # digits
 _ESCAPES = ((b"&", b"&amp;"), (b"<", b"&lt;"), (b">", b"&gt;"))
-_MIDDLES = bytes(range(0x80, 0xC0))  # bytes that begin no character
+_MIDDLES = bytes(range(0x80, 0xC0))  # bytes inside a character of UTF-8
 _HTML = "text/html; charset=utf-8"
-_OURS = frozenset({"tail", "offset", "download"})  # who asks with them wants the plain text
+_OURS = frozenset({"tail", "offset", "download"})  # parameters of clients that want plain text
 _HEAD = (
     '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title></head>\n'
     '<body><div class="content">\n'
@@ -64,7 +65,7 @@ class ContainerLog(log_api.TaskLog):
 
 
 class ContainerLogs(V1View):
-    """What ``containerLog`` itself leads to."""
+    """The page at the address ``containerLog`` itself."""
 
     @extend_schema(summary="The logs of a task in one attempt", responses={(200, _HTML): OpenApiTypes.STR})
     def get(
@@ -78,9 +79,9 @@ class ContainerLogs(V1View):
 
 
 def _readable_task(request: Request, username: str, job: str, role: str, index: int, attempt: int) -> Task:
-    found: Job = find_job(request, username, job)
-    access.require_logs(viewer_of(request), found)
-    return logs.find_task(found, role, index, attempt or None)
+    row: Job = find_job(request, username, job)
+    access.require_logs(viewer_of(request), row)
+    return logs.find_task(row, role, index, attempt or None)
 
 
 def _folder(task: Task) -> str:
@@ -106,7 +107,7 @@ def _page(title: str, says: str, whole: str, log: logs.Log, first: int) -> Itera
 
 
 def _whole_characters(log: logs.Log, first: int) -> Iterator[bytes]:
-    """Escaped, and without the rest of a character that was cut at the beginning."""
+    """The log from byte ``first`` on as HTML text, without the rest of a character that is cut there."""
     is_cut = first > 0
     for piece in log.pieces(first):
         if is_cut:

@@ -1,4 +1,4 @@
-"""``.../jobs/:job/taskRoles/:role/:index/logs/stdout|stderr``: a log as plain text, all of it or its end."""
+"""The route ``.../jobs/:job/taskRoles/:role/:index/logs/stdout|stderr``: a log as plain text, all of it or its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View
 
 _MOST = 9_999_999_999
-# What v1 clients append to containerLog; the user's output had names of its own from v0.13 on.
+# The names that v1 clients append to containerLog. From v0.13 on the user's output had names of its own.
 STREAM_NAMES = {
     "stdout": "stdout",
     "stderr": "stderr",
@@ -29,12 +29,12 @@ STREAM_NAMES = {
 
 
 class TaskLog(V1View):
-    """``attempt``: number, the newest by default. ``offset``: from that byte on; behind the end it is empty.
-    ``tail``: only the last so many lines, where text behind the last newline counts as a line, 0 is nothing and more
-    than there are is all. Not both. ``download=1`` asks the browser to save it.
+    """The query has ``attempt`` (a number; the newest by default) and either ``offset`` (the log from that byte on) or
+    ``tail`` (its last so many lines; text behind the last newline counts as a line). ``download=1`` makes browsers save
+    it.
 
-    The answer is the bytes as they were written, up to what there was when it was asked for. ``X-Log-Size`` is the
-    whole size in bytes (the ``offset`` for what follows), ``X-Log-Complete`` is false while more may follow.
+    The answer has the bytes as they were written, up to the size at the time of the request. ``X-Log-Size`` is that
+    size (the ``offset`` for the next request), ``X-Log-Complete`` is false while more may follow.
     """
 
     @extend_schema(
@@ -50,8 +50,8 @@ class TaskLog(V1View):
     def get(
         self, request: Request, job: str, role: str, index: int, stream: str, username: str = "", attempt: int = 0
     ) -> HttpResponseBase:
-        found = find_job(request, username, job)
-        access.require_logs(viewer_of(request), found)
+        row = find_job(request, username, job)
+        access.require_logs(viewer_of(request), row)
         if stream not in STREAM_NAMES:
             raise NoLog(f"There is no log {stream}: it is stdout or stderr.")
         attempt = attempt or query_number(request, "attempt", 0)  # containerLog has it in the path
@@ -59,11 +59,11 @@ class TaskLog(V1View):
         lines = query_number(request, "tail", -1, most=_MOST)
         if lines >= 0 and offset:
             raise BadRequest("Ask for tail or for offset, not for both.")
-        task = logs.find_task(found, role, index, attempt or None)
+        task = logs.find_task(row, role, index, attempt or None)
         output = cast(Stream, STREAM_NAMES[stream])
         log = logs.open_log(task, output)
         start = log.start_of_tail(lines) if lines >= 0 else min(offset, log.view.size)
-        return _answer(request, log, start, f"{found.name}-{task.attempt.number}-{task.label}.{output}.txt")
+        return _answer(request, log, start, f"{row.name}-{task.attempt.number}-{task.label}.{output}.txt")
 
 
 def _answer(request: Request, log: logs.Log, start: int, name: str) -> StreamingHttpResponse:

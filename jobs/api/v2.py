@@ -1,4 +1,5 @@
-"""``/api/v2/jobs``: v2's answers for v1's JSON jobs (v1 contract, 3.10, 9). Protocol version 2 (YAML) is not spoken."""
+"""Routes of ``/api/v2/jobs``: v2's answers for v1's JSON jobs (v1 contract, 3.10, 9). Jobs of protocol version 2 (YAML)
+are refused."""
 
 from __future__ import annotations
 
@@ -38,19 +39,20 @@ class JobList(ListOfV1):
         except ConflictJob as taken:
             name = taken.message.removeprefix("Job name ").removesuffix(" already exists")
             raise ConflictJob(f"Job {user.username}~{name} already exists.") from None
-        said = f"Update job {job.name} for user {user.username} successfully."
-        return Response({"status": 202, "message": said}, status=202)
+        message = f"Update job {job.name} for user {user.username} successfully."
+        return Response({"status": 202, "message": message}, status=202)
 
 
 class JobConfig(ConfigOfV1):
-    """By the full name it is in the protocol's form; below ``/user`` it stays v1's, which v0.14's pages clone from."""
+    """The config in the form of protocol version 2. (Below ``/api/v2/user`` it keeps v1's form, from which v0.14's
+    pages clone.)"""
 
     def value_of(self, job: Job) -> Any:
         return protocol_v2.of_v1(JobSpec.from_json(job.spec), job.username)
 
 
 class ProtocolProbe(V1View):
-    """The VS Code extension asks for this job's config: NoApiError tells it to submit v1 JSON, which we take."""
+    """The VS Code extension asks for the config of this job. By NoApiError it knows that it must submit v1 JSON."""
 
     @extend_schema(exclude=True)
     def get(self, request: Request) -> Response:
@@ -58,14 +60,15 @@ class ProtocolProbe(V1View):
 
 
 def _v1_config(config: Any) -> Any:
-    """The body itself, or JSON for the YAML that clients of the later system make of a v1 config."""
+    """The body itself, or as JSON when it is YAML: clients of the later system convert v1 configs so. Raises
+    InvalidProtocol."""
     if not isinstance(config, str):
         return config
     try:
         value = jsonc.parse(config).value
     except jsonc.NotJson:
         if config.lstrip().startswith(("{", "[", "/")):
-            return config  # meant as JSON: submit says what is wrong with it
+            return config  # meant to be JSON: submit says what is wrong with it
         config = yaml_text.to_json(config) or ""
         value = jsonc.parse(config).value if config else {"protocolVersion": 2}
     if isinstance(value, dict) and "protocolVersion" in value:

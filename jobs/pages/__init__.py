@@ -1,4 +1,4 @@
-"""What the pages show: reads of the database turned into small frozen values, in a constant number of queries.
+"""What the pages about jobs show: rows of the database as small frozen values, in a constant number of queries.
 
-listing, home, detail: one per page. rows, cause: what they share. Nothing here changes anything.
+listing, home, detail and log are pages; rows, cause and the others are their parts. Nothing here changes a row.
 """

@@ -1,4 +1,4 @@
-"""Why a job waits, failed or was stopped, in words: the panel above everything else on its page."""
+"""Says why a job waits, failed or was stopped: the panel at the top of its page."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Hindrance:
-    """One thing that keeps a job waiting: sentence, and on the right what it needs and what there is."""
+    """One thing that keeps a job waiting: a sentence, and on the right (``measure``) what it needs and what there
+    is."""
 
     sentence: str
     measure: str
-    jobs: tuple[tuple[str, str], ...] = ()  # (user/job, its page) of those ahead of it
+    jobs: tuple[tuple[str, str], ...] = ()  # (user/job, its page) of jobs ahead of it
     more: int = 0  # jobs besides those
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """``state`` gives the colour. ``task`` is the label of the task whose log shows it, "" when none does, and
-    ``attempt`` its attempt. ``next_try``: the job failed before and is tried again then."""
+    """The panel. ``state`` gives its colour. ``task`` and ``attempt`` name the task whose log shows the cause; ``task``
+    is "" when none does. ``next_try``: when a job that failed is tried again."""
 
     state: str
     title: str
@@ -60,14 +61,15 @@ _BLAME = {
 
 
 def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: datetime | None = None) -> Cause:
-    """``reason``: of ``jobs.scheduling.explain.waiting_reason``, {"summary", "blockers": [{"kind", "sentence", "need",
-    "have", ...}]}. When an attempt failed before, why it did stands above all else."""
+    """The panel of a waiting job. ``reason`` is that of ``jobs.scheduling.explain.waiting_reason``: {"summary",
+    "blockers": [{"kind", "sentence", "need", "have", ...}]}. With ``before`` it first says why the last attempt
+    failed."""
     blockers: Sequence[Mapping[str, Any]] = reason.get("blockers") or ()
-    said_else = ("failed", "delay") if before else ()
+    shown_elsewhere = ("failed", "delay") if before else ()
     shown = tuple(
         _ahead(blocker, reason) if blocker.get("kind") == "queue" else _hindrance(blocker)
         for blocker in blockers
-        if blocker.get("kind") not in said_else
+        if blocker.get("kind") not in shown_elsewhere
     )
     if before:
         return _again(before, next_try, shown)
@@ -132,7 +134,7 @@ def task_of(attempt: Attempt) -> str:
 
 
 def short(attempt: Attempt) -> tuple[str, str]:
-    """For the table of attempts: why it ended, and the code with the blame in grey."""
+    """For the table of attempts: why the attempt ended, and its exit code with the blame, which is shown in grey."""
     if attempt.exit_code is None:
         return "", ""
     exit_ = _detail(attempt)
@@ -151,19 +153,19 @@ def _blame(exit_: exits.Exit) -> Fact:
 
 
 def _not_retried(followed: str) -> str:
-    said = followed.removeprefix("Not tried again: ")
-    return said if said.startswith("retryCount") else f"{said[:1].upper()}{said[1:]}"
+    reason = followed.removeprefix("Not tried again: ")
+    return reason if reason.startswith("retryCount") else f"{reason[:1].upper()}{reason[1:]}"
 
 
 def _evidence(exit_: exits.Exit) -> tuple[Fact, ...]:
-    found = [Fact("exit code", words.code(exit_.code), exit_.spec.phrase)]
+    facts = [Fact("exit code", words.code(exit_.code), exit_.spec.phrase)]
     if exit_.raw_code is not None:
-        found.append(Fact("raw code", str(exit_.raw_code)))
+        facts.append(Fact("raw code", str(exit_.raw_code)))
     if exit_.signal:
-        found.append(Fact("signal", exit_.signal))
+        facts.append(Fact("signal", exit_.signal))
     if exit_.fault:
-        found.append(Fact("fault", exit_.fault))
-    return tuple(found)
+        facts.append(Fact("fault", exit_.fault))
+    return tuple(facts)
 
 
 def _hindrance(blocker: Mapping[str, Any]) -> Hindrance:
@@ -178,8 +180,8 @@ def _ahead(blocker: Mapping[str, Any], reason: Mapping[str, Any]) -> Hindrance:
 
 def _measure(blocker: Mapping[str, Any]) -> str:
     need, have = str(blocker.get("need") or ""), str(blocker.get("have") or "")
-    said = [f"needs {need}" if need else "", f"has {have}" if have else ""]
-    return ", ".join(filter(None, said))
+    parts = [f"needs {need}" if need else "", f"has {have}" if have else ""]
+    return ", ".join(filter(None, parts))
 
 
 _NUMBERS = {2: "Two", 3: "Three", 4: "Four", 5: "Five", 6: "Six"}

@@ -1,4 +1,4 @@
-"""A config as lines of coloured pieces, and what the defaults added to it. Pure."""
+"""Shows a config: as lines of coloured pieces, laid out on many lines, and with the defaults that apply. Pure."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _TOKEN = re.compile(
     r"|(?P<n>-?\d[\d.eE+-]*|\b(?:true|false|null)\b)",
     re.DOTALL,
 )
-_WIDEST = 200  # characters of a line that can be read
+_WIDEST = 200  # characters of a line that people can read
 _OF_JOB = ("virtualCluster", "retryCount", "gpuType")
 _OF_ROLE = ("taskNumber", "cpuNumber", "memoryMB", "shmMB", "gpuNumber", "minFailedTaskCount")
 
 
 def coloured(text: str) -> list[list[Piece]]:
-    """One list of pieces per line; joined they are the text again, without its line ends."""
+    """One list of pieces for each line. Joined they are the text, without its line ends."""
     lines: list[list[Piece]] = [[]]
     for css, piece in _pieces(text.replace("\r\n", "\n").removesuffix("\n")):
         first, *others = piece.split("\n")
@@ -33,7 +33,7 @@ def coloured(text: str) -> list[list[Piece]]:
 
 
 def is_packed(text: str) -> bool:
-    """Whether it was sent in so few lines that nobody can read it."""
+    """Whether the text has so few lines that nobody can read it."""
     return max(map(len, text.splitlines()), default=0) > _WIDEST and text.count("\n") < len(text) // _WIDEST
 
 
@@ -44,36 +44,36 @@ def laid_out(text: str) -> str:
         jsonc.parse(text)
     except jsonc.NotJson:
         return text
-    written: list[str] = []
+    output: list[str] = []
     depth, is_new = 0, False
     for css, piece in _pieces(text):
         for sign in [piece] if css else [sign for sign in piece if not sign.isspace()]:
             closes = sign in ("}", "]")
             if closes:
                 depth -= 1
-                is_new = not (written and written[-1] in ("{", "["))
+                is_new = not (output and output[-1] in ("{", "["))
             if is_new:
-                written.append("\n" + "  " * depth)
-            written.append(": " if sign == ":" else sign)
+                output.append("\n" + "  " * depth)
+            output.append(": " if sign == ":" else sign)
             is_new = sign in ("{", "[", ",") or sign.startswith("//")
             depth += sign in ("{", "[")
-    return "".join(written) + "\n"
+    return "".join(output) + "\n"
 
 
 def added(text: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """(field, value) of what the config left out and the defaults filled in, for the fields that matter."""
+    """(field, value) of the fields that the config left out and a default filled in; only those that matter."""
     try:
         sent = jsonc.parse(text).value
     except jsonc.NotJson:
         return []
     if not isinstance(sent, dict):
         return []
-    found = [(name, _shown(spec[name])) for name in _OF_JOB if name not in sent and spec.get(name) not in ("", None)]
+    fields = [(name, _shown(spec[name])) for name in _OF_JOB if name not in sent and spec.get(name) not in ("", None)]
     roles = sent.get("taskRoles")
     if isinstance(roles, list):
         for role, filled in zip(roles, spec.get("taskRoles", ()), strict=False):
-            found += _added_to_role(role, filled)
-    return found
+            fields += _added_to_role(role, filled)
+    return fields
 
 
 def _added_to_role(role: Any, filled: Mapping[str, Any]) -> Sequence[tuple[str, str]]:

@@ -1,4 +1,5 @@
-"""A job's page: head, steps, cause, strip, and one context per tab. Queries do not grow with the number of tasks."""
+"""Shows a job's page: head, steps, cause, strip, and one context for each tab. The number of queries does not grow with
+the number of tasks."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ MOST_ATTEMPTS = 100
 
 @dataclass(frozen=True, slots=True)
 class KeptTasks:
-    """Tasks whose command failed and whose containers are kept; ``until`` is when the first is let go."""
+    """Tasks whose command failed and whose containers are kept for debugging. ``until``: when the first of them
+    ends."""
 
     labels: list[str]
     until: datetime
@@ -53,7 +55,7 @@ class Tab:
 
 @dataclass(slots=True)
 class Detail:
-    """What every tab of one job shows above itself."""
+    """What a job's page shows above its tabs."""
 
     job: Job
     spec: JobSpec
@@ -79,6 +81,7 @@ class Detail:
 
 
 def detail(job: Job, viewer: Viewer) -> Detail:
+    """The page of a job, without its story (jobs.access) when the viewer may not read that."""
     spec = JobSpec.from_json(job.spec)
     attempts = list(queries.list_attempts(job)[:MOST_ATTEMPTS])
     counts = task_counts(attempts[0])
@@ -110,7 +113,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
 
 
 def _held(job: Job, spec: JobSpec) -> KeptTasks | None:
-    """Asked only of jobs that are for debugging."""
+    """The tasks that are kept for debugging; the database is asked only for jobs with isDebug."""
     kept = queries.held_tasks(job) if spec.is_debug and job.state == JobState.RUNNING else []
     if not kept:
         return None
@@ -142,7 +145,7 @@ def task_counts(attempt: Attempt) -> dict[str, dict[str, int]]:
 
 
 def tasks_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
-    """``?attempt=`` one of the attempts, ``?role=&start=`` one page of one role."""
+    """The tasks of the attempt ``?attempt=``; ``?role=&start=`` asks for one page of one role."""
     number = _number(params.get("attempt")) or shown.job.attempt_number
     chosen = next((attempt for attempt in shown.attempts if attempt.number == number), shown.attempts[0])
     counts = shown.counts if chosen is shown.attempts[0] else task_counts(chosen)
@@ -153,7 +156,7 @@ def tasks_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
 
 
 def events_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
-    """Newest first; ``?before=`` an event id is the cursor, ``?task=`` and ``?kind=`` narrow it."""
+    """The events, newest first; ``?before=`` has an event id as cursor, ``?task=`` and ``?kind=`` are filters."""
     events = Event.objects.filter(job=shown.job).order_by("-id")
     kind, task, before = params.get("kind", ""), params.get("task", ""), _number(params.get("before"))
     if kind:
@@ -162,10 +165,10 @@ def events_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
         events = events.filter(task=task)
     if before:
         events = events.filter(id__lt=before)
-    found = list(events[: MOST_EVENTS + 1])
+    rows = list(events[: MOST_EVENTS + 1])
     return {
-        "events": [_EventLine(event) for event in found[:MOST_EVENTS]],
-        "older": found[MOST_EVENTS - 1].pk if len(found) > MOST_EVENTS else 0,
+        "events": [_EventLine(event) for event in rows[:MOST_EVENTS]],
+        "older": rows[MOST_EVENTS - 1].pk if len(rows) > MOST_EVENTS else 0,
         "before": before,
         "kind": kind,
         "task": task,
@@ -205,7 +208,7 @@ def _attempt_line(shown: Detail, attempt: Attempt, nodes: Sequence[str]) -> Atte
 
 
 class _EventLine:
-    """An Event in words: its reason, or what moved."""
+    """An Event in words: its reason, else the new state or the kind."""
 
     def __init__(self, event: Event) -> None:
         self.id, self.at, self.task, self.node, self.actor = event.pk, event.at, event.task, event.node, event.actor

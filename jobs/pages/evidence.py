@@ -1,4 +1,4 @@
-"""The last lines of the task that made a job fail, for the cause panel. A log that is slow or away is left out."""
+"""Shows the last lines of the task that made a job fail, in its cause panel. Without an archived log it shows none."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ class Tail:
 
 
 def tail_of(job: Job, cause: Cause) -> Tail | None:
-    """Of stderr, else of stdout; only from the archive, for a page must not wait for a node."""
+    """The last lines of stderr, else of stdout; None when there are none. Only archived logs are read, as a page must
+    not wait for a node."""
     role, _, index = cause.task.rpartition("-")
     if cause.state != JobState.FAILED or not role or not index.isdigit():
         return None

@@ -1,4 +1,4 @@
-"""The home page: what of mine failed, waits, runs and ended; what the cluster has and what of it is free."""
+"""Shows the home page: the viewer's jobs that failed, wait, run and ended, and what of the cluster is free."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MOST_NODES = 24
 
 @dataclass(frozen=True, slots=True)
 class Total:
-    """One resource of the cluster: used of total, in words, and the percentage for the bar."""
+    """One resource of the cluster: how much is used of how much, in words, and the percentage for the bar."""
 
     name: str
     used: str
@@ -40,7 +40,7 @@ class NodeLine:
     gpu_type: str
     squares: tuple[str, ...]  # free, mine, busy, held, out
     free: int
-    state: str  # "" when it is in order
+    state: str  # "" when nothing is wrong with it
     reason: str
 
     @property
@@ -51,7 +51,7 @@ class NodeLine:
 def home(viewer: Viewer) -> dict[str, Any]:
     """The context of jobs/home.html. A guest sees everybody's jobs, a user their own; fifteen queries at most."""
     mine = viewer.username
-    # Not state="FAILED": SQLite would go by the index of states, through every job that ever failed.
+    # With state="FAILED" SQLite would take the index of states and read every job that ever failed.
     lately = Q(state__iexact=JobState.FAILED, completed_at__gt=timezone.now() - timedelta(hours=24))
     jobs = with_gpu_type(queries.list_jobs(JobFilter(username=mine)))
     ended = jobs.filter(completed_at__isnull=False).order_by("-completed_at", "-id")
@@ -61,14 +61,14 @@ def home(viewer: Viewer) -> dict[str, Any]:
         "failed": ended.filter(lately),
         "done": ended.exclude(lately),
     }
-    found = {name: list(part[:MOST]) for name, part in parts.items()}
-    rows = {row.id: row for row in rows_of(list(chain(*found.values())), viewer)}
+    jobs_of = {name: list(part[:MOST]) for name, part in parts.items()}
+    rows = {row.id: row for row in rows_of(list(chain(*jobs_of.values())), viewer)}
     return {
         "nav": "home",
         "mine": mine,
-        **{name: [rows[job["id"]] for job in some] for name, some in found.items()},
-        # Counted only where the list is full: else it is the count.
-        "counts": {name: parts[name].count() if len(some) == MOST else len(some) for name, some in found.items()},
+        **{name: [rows[job["id"]] for job in some] for name, some in jobs_of.items()},
+        # The database counts only where the list is full: else the list's length is the count.
+        "counts": {name: parts[name].count() if len(some) == MOST else len(some) for name, some in jobs_of.items()},
         "is_new": not rows,
         **cluster(mine),
     }

@@ -1,4 +1,4 @@
-"""The job list: filters of its address, facets with tallies, one page of rows by cursor."""
+"""Shows the job list: filters from the address, the number of jobs in each state, and one page of rows by cursor."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ STATES = (JobState.WAITING, JobState.RUNNING, queries.STOPPING, JobState.SUCCEED
 
 @dataclass(frozen=True, slots=True)
 class PageCursor:
-    """A place in the list: the moment it is sorted by, and the job's id among those of the same moment."""
+    """A place in the list: the time by which it is sorted, and the job's id among jobs of the same time."""
 
     at: datetime
     id: int
@@ -63,8 +63,8 @@ class ListQuery:
 
     @classmethod
     def read(cls, params: Mapping[str, str]) -> ListQuery:
-        """Wrong values count as not given, for an address that somebody kept must always show something; the page
-        tells of them."""
+        """Wrong values are ignored, as an address that somebody has saved must always show something; ``odd`` names
+        them for the page."""
         state = params.get("state", "").upper()
         limit = _number(params.get("limit"))
         since, sort = params.get("since", "").strip(), params.get("sort", "") or "newest"
@@ -148,26 +148,26 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
 
 
 def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[JobRow], bool, bool]:
-    """The rows in the order asked for, and whether there are some before and some behind them. ``before`` and ``after``
-    are as in the list of the newest: Older and Newer."""
+    """The rows in the order of the query, and whether there are others before and behind them. The query's ``before``
+    leads towards the end of the list (Older), ``after`` towards its beginning (Newer)."""
     jobs = with_gpu_type(queries.list_jobs(query.which, query.sort))
     order = queries.order_of(query.sort)
     if cursor := query.after:
         back = tuple(name.removeprefix("-") if name.startswith("-") else f"-{name}" for name in order)
-        found = list(_behind(jobs, cursor, back).order_by(*back)[: query.limit + 1])
-        newer, older = len(found) > query.limit, True
-        found = found[: query.limit][::-1]
+        page = list(_behind(jobs, cursor, back).order_by(*back)[: query.limit + 1])
+        newer, older = len(page) > query.limit, True
+        page = page[: query.limit][::-1]
     else:
         if cursor := query.before:
             jobs = _behind(jobs, cursor, order)
-        found = list(jobs[: query.limit + 1])
-        newer, older = bool(query.before), len(found) > query.limit
-        found = found[: query.limit]
-    return rows_of(found, viewer), newer, older
+        page = list(jobs[: query.limit + 1])
+        newer, older = bool(query.before), len(page) > query.limit
+        page = page[: query.limit]
+    return rows_of(page, viewer), newer, older
 
 
 def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
-    """Those that come after the cursor in that order; the first condition is the one an index serves."""
+    """The jobs that come after the cursor in that order. An index serves the first of the two conditions."""
     field = order[0].removeprefix("-")
     side = "lte" if order[0].startswith("-") else "gte"
     passed = "gte" if side == "lte" else "lte"
@@ -175,18 +175,17 @@ def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
 
 
 def rows_by_id(ids: list[int], viewer: Viewer) -> list[JobRow]:
-    """The same lines again, for the live stream."""
-    found = list(with_gpu_type(queries.list_jobs()).filter(id__in=ids))
-    return rows_of(found, viewer)
+    """The rows of these jobs as they are now, for the live stream."""
+    return rows_of(list(with_gpu_type(queries.list_jobs()).filter(id__in=ids)), viewer)
 
 
 def newer_than(query: ListQuery, top: int) -> int:
-    """How many jobs of this list were submitted after the one on top; counts to 100."""
+    """How many jobs of this list were submitted after the job ``top``; 100 at most."""
     return len(queries.list_jobs(query.which).filter(id__gt=top).order_by()[:100])
 
 
 def place_named(name: str) -> str:
-    """The page of the node or virtual cluster of that name, or ""."""
+    """The address of the page of the node or virtual cluster of that name; empty without one."""
     if Node.objects.filter(name=name).exists():
         return "/nodes"
     return f"/vcs/{quote(name)}" if VirtualCluster.objects.filter(name=name).exists() else ""

@@ -1,4 +1,5 @@
-"""What each live page may have to draw again: its version, and its parts as HTML by element id."""
+"""Draws the parts of a page that change while it is open: a version for each page, and its parts as HTML by element
+id."""
 
 from __future__ import annotations
 
@@ -23,12 +24,19 @@ _OURS = ("page", "v", "top", "shown", "user", "name", "tab", "sel")  # the rest 
 
 
 class LivePage(Protocol):
-    def version(self) -> str: ...
-    def parts(self) -> dict[str, str]: ...
+    """A page that somebody has open."""
+
+    def version(self) -> str:
+        """Changes whenever a part may have changed; cheap."""
+        ...
+
+    def parts(self) -> dict[str, str]:
+        """The HTML of each part by the id of its element."""
+        ...
 
 
 def open_page(request: HttpRequest) -> LivePage:
-    """Raises Unauthorized, NoJob, NotFound."""
+    """The page that the query names. Raises Unauthorized, NoJob, NotFound."""
     if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
     kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob, "nodes": Nodes}
@@ -52,7 +60,7 @@ class Home:
 
 
 class Jobs:
-    """Follows the lines that the page shows; what is new is told above them and never pushes them down."""
+    """The job list. Its lines stay where they are; how many newer jobs there are is said above them."""
 
     def __init__(self, request: HttpRequest) -> None:
         self._request = _as_page(request)
@@ -84,7 +92,7 @@ class Jobs:
 
 
 class Nodes:
-    """For those who are signed in, as the page is."""
+    """The page of nodes. It is for users who are signed in."""
 
     def __init__(self, request: HttpRequest) -> None:
         if not request.user.is_authenticated:
@@ -128,14 +136,14 @@ class OneJob:
 
 
 def _as_page(request: HttpRequest) -> HttpRequest:
-    """The request as the page itself had it, for templates that build links from it."""
-    shown = copy.copy(request)
-    kept = QueryDict(mutable=True)
+    """The request with the query of the page itself, for templates that build links from it."""
+    own = copy.copy(request)
+    query = QueryDict(mutable=True)
     for name, value in request.GET.items():
         if name not in _OURS:
-            kept[name] = str(value)
-    shown.GET = kept  # type: ignore[assignment]
-    return shown
+            query[name] = str(value)
+    own.GET = query  # type: ignore[assignment]
+    return own
 
 
 def _number(text: str | None) -> int:

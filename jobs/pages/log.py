@@ -1,4 +1,4 @@
-"""What the log page shows: which task, attempt and stream, its lines, and where the others are."""
+"""Shows the log page: the task, attempt and stream that the address names, their lines, and links to the others."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SHOWN_LINES = 500
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """What a URL of the log page names."""
+    """The log that an address of the log page names."""
 
     job: Job
     task: Task
@@ -36,7 +36,7 @@ class Choice:
 
 @dataclass(slots=True)
 class Shown:
-    """The lines on the page. ``note``: why there are none, or not all; ``live``: more may come."""
+    """The lines on the page. ``note``: why lines are missing; ``live``: more may come."""
 
     lines: list[Line] = field(default_factory=list)
     total: int = 0
@@ -54,12 +54,13 @@ class Shown:
 
     @property
     def next(self) -> int:
-        """The line the stream begins with; one that is still being written comes again."""
+        """The line with which the stream begins. A line that is still being written is sent again."""
         return self.last if self.lines and self.lines[-1].partial else self.last + 1
 
 
 def choose(job: Job, task: str, attempt: int, stream: str) -> Choice:
-    """Without ``task`` it is the attempt's first failed one, else its first. Raises BadRequest and NoLog."""
+    """The log of that task, attempt and stream. Without ``task``: of the attempt's first failed task, else of its
+    first. Raises BadRequest, NoLog."""
     if stream not in STREAMS:
         raise BadRequest(f"There is no stream {stream}: it is stdout or stderr.")
     if not task:
@@ -71,7 +72,8 @@ def choose(job: Job, task: str, attempt: int, stream: str) -> Choice:
 
 
 def shown(choice: Choice, first: int | None, count: int = SHOWN_LINES) -> Shown:
-    """``count`` lines from line ``first`` on, the last ones without it. Never raises for a log that is not there."""
+    """``count`` lines from line ``first`` on; without ``first`` the last ones. A log that cannot be read gives a note
+    instead."""
     try:
         log = logs.open_log(choice.task, choice.stream, stale=True)
     except NoLog as none:
@@ -83,7 +85,7 @@ def shown(choice: Choice, first: int | None, count: int = SHOWN_LINES) -> Shown:
 
 
 def context(choice: Choice, page: Shown) -> dict[str, Any]:
-    """For templates/jobs/log.html. ``page.live``: a stream is opened; the others are links."""
+    """The context of templates/jobs/log.html. The page opens a stream when ``page.live`` is set."""
     job, task = choice.job, choice.task
     raw = f"/api/v1/user/{quote(job.username)}/jobs/{quote(job.name)}/taskRoles/{quote(task.role)}/{task.index}/logs/"
     older = max(1, page.first - SHOWN_LINES)

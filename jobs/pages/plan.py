@@ -1,4 +1,4 @@
-"""The what-if panel of the submit page: what happens if this text is submitted now."""
+"""Shows the what-if panel of the submit page: what would happen if this text were submitted now."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from portal.models import User
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """``state`` colours the panel: FAILED (problems, or never), WAITING, RUNNING (starts now), "" (nothing typed).
-    ``refuses`` is the reason why Submit cannot work, empty when it can."""
+    """The panel. ``state`` gives its colour: FAILED (it has problems, or can never run), WAITING, RUNNING (starts now),
+    "" (nothing is typed). ``refuses``: why it cannot be submitted, empty when it can."""
 
     state: str
     title: str
@@ -28,6 +28,7 @@ class WhatIf:
 
 
 def plan_for(text: str, user: User) -> WhatIf:
+    """The panel for the text in the editor."""
     if not text.strip():
         return WhatIf("", "Nothing typed yet", ("Paste a job config, or start from a sample.",))
     try:
@@ -48,7 +49,7 @@ def plan_for(text: str, user: User) -> WhatIf:
 
 
 def _yaml(text: str) -> WhatIf | None:
-    """A config in YAML gets no lesson about JSON, but its name and the way on."""
+    """The panel for a config in YAML, which says how to turn it into JSON; None for any other text."""
     if text.lstrip()[:1] in ("{", "[", "/", '"') or ":" not in text or yaml_text.to_json(text) is None:
         return None
     says = (

@@ -1,4 +1,4 @@
-"""The stepper and the strip on top of a job's page: values in, values out, but for the clock."""
+"""Shows the steps and the strip of numbers on top of a job's page. It reads no database, only the clock."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from portal.core import words
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """``state`` is a state's name for its colour and icon, "done" or "todo". ``at`` is shown as a clock time, ``since``
-    ticks, ``text`` stands behind either."""
+    """One step. ``state``: the name of a state for its colour and icon, or "done" or "todo". ``at`` is shown as a time
+    of day, ``since`` as a duration that grows, ``text`` behind either."""
 
     state: str
     name: str
@@ -43,30 +43,31 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """When the containers of the current attempt began; ``missing`` is how many have not, of those placed."""
+    """When the first and the last container of the current attempt started. ``missing``: how many placed tasks have not
+    started yet."""
 
     first: datetime | None
     last: datetime | None
     missing: int
-    doing: str = ""  # what a worker says it is doing
+    doing: str = ""  # what a worker does for one of them
 
 
 def steps(job: Job, attempts: Sequence[Attempt], starts: Starts, state: str) -> list[Step]:
-    """``attempts`` newest first; the first is the current one."""
+    """The steps of a job, from Submitted to its end. ``attempts`` are newest first."""
     current = attempts[0]
-    made = [Step("done", "Submitted", at=job.created_at), *_history(attempts[1:])]
+    done = [Step("done", "Submitted", at=job.created_at), *_history(attempts[1:])]
     if job.state == JobState.WAITING:
         waiting = Step(state, "Stopping" if state == queries.STOPPING else "Waiting", since=job.queued_at, current=True)
-        return [*made, waiting, Step("todo", "Starting"), Step("todo", "Running"), Step("todo", "Ended")]
+        return [*done, waiting, Step("todo", "Starting"), Step("todo", "Running"), Step("todo", "Ended")]
     placed = current.launched_at or (job.started_at if job.state == JobState.RUNNING else None)
     if placed:
         waited = words.duration((placed - max(current.created_at, job.queued_at)).total_seconds())
-        made.append(Step("done", "Waited", waited))
+        done.append(Step("done", "Waited", waited))
     if job.state == JobState.RUNNING:
-        return [*made, *_running(placed, starts, state)]
+        return [*done, *_running(placed, starts, state)]
     if placed and starts.last:
-        made.append(Step("done", "Started", f"{words.duration((starts.last - placed).total_seconds())}"))
-    return [*made, _end(job, placed)]
+        done.append(Step("done", "Started", f"{words.duration((starts.last - placed).total_seconds())}"))
+    return [*done, _end(job, placed)]
 
 
 def strip(
@@ -77,8 +78,8 @@ def strip(
     attempts: Sequence[Attempt],
     place: int,
 ) -> list[Cell]:
-    """Allocated of requested while it lives, requested afterwards. ``counts`` are tasks by role and state, ``place`` is
-    that in the queue, 0 when it does not wait."""
+    """The numbers of a job: what is allocated of what it asks for while it lives, afterwards what it asked for.
+    ``counts``: tasks by role and state; ``place``: its place in the queue, 0 when it does not wait."""
     live = job.state in queries.LIVE
     cells = [Cell("Place in the queue", words.ordinal(place), f"in {job.vc}")] if place else []
     if job.total_gpus:
@@ -104,7 +105,7 @@ def _sums(spec: JobSpec, counts: Mapping[str, Mapping[str, int]], field: str) ->
 
 
 def attempt_text(job: Job, spec: JobSpec) -> str:
-    """``2 of 4`` while the job may still be tried so often, else ``2``."""
+    """``2 of 4``: the attempt and how many its retryCount allows; ``2`` when platform faults have led beyond that."""
     most = spec.retry_count + 1
     return f"{job.attempt_number} of {most}" if job.attempt_number <= most and most > 1 else str(job.attempt_number)
 
@@ -117,9 +118,9 @@ def _history(earlier: Sequence[Attempt]) -> list[Step]:
     end = last.completed_at or last.decided_at
     ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
     why = _phrase(last.exit)
-    said = f"{ran}, {why}" if why else ran
+    text = f"{ran}, {why}" if why else ran
     state = JobState.FAILED if any(one.exit_code for one in earlier) else "done"
-    return [Step(state, name, said if last.number == 1 else f"last: {said}")]
+    return [Step(state, name, text if last.number == 1 else f"last: {text}")]
 
 
 def _running(placed: datetime | None, starts: Starts, state: str) -> list[Step]:
@@ -128,10 +129,10 @@ def _running(placed: datetime | None, starts: Starts, state: str) -> list[Step]:
         doing = starts.doing or f"{words.count(starts.missing, 'task')} to go"
         starting = Step(TaskState.STARTING, "Starting", doing, since=placed, current=True)
         return [starting, Step("todo", "Running"), Step("todo", "Ended")]
-    made = []
+    done = []
     if placed and starts.last:
-        made.append(Step("done", "Started", words.duration((starts.last - placed).total_seconds())))
-    return [*made, Step(state, name, since=starts.last or placed, current=True), Step("todo", "Ended")]
+        done.append(Step("done", "Started", words.duration((starts.last - placed).total_seconds())))
+    return [*done, Step(state, name, since=starts.last or placed, current=True), Step("todo", "Ended")]
 
 
 def _end(job: Job, placed: datetime | None) -> Step:

@@ -1,4 +1,4 @@
-"""Why several jobs wait, in one sentence each, for lists. jobs/scheduling/explain.py says it in full for one job."""
+"""Says why jobs wait, one sentence each, for lists. (jobs/scheduling/explain.py gives all reasons for one job.)"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jobs.planning.turns import Turn, Verdict
 from jobs.scheduling.queue import Queued, turns_of
 from portal.core import words
 
-_MOST_LOOKS = 5000  # nodes x different jobs looked at for one list: a page must stay quick
+_MOST_LOOKS = 5000  # nodes times different demands that are compared for one list, as a page must be quick
 
 
 def waiting_reasons(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
@@ -21,7 +21,7 @@ def waiting_reasons(ids: Sequence[int]) -> dict[int, tuple[str, str]]:
 
 
 def _first(turn: Turn[Queued], shapes: set[int]) -> str:
-    """The first of its blockers; ``shapes`` are those of the jobs for which every node was looked at already."""
+    """The first of its blockers. ``shapes`` are the demands that were compared with every node already."""
     if turn.verdict is Verdict.GO:
         return ""
     shape = id(turn.job.demands)

@@ -1,4 +1,4 @@
-"""One line per job, as in the list and on the home page."""
+"""Shows jobs as lines, for the list and the home page."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ from portal.core import words
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """``state`` is as shown (STOPPING apart). ``start`` and ``end`` bound its Time: waiting, running or ran for."""
+    """One line. ``state`` is the one that pages show, STOPPING included. The column Time is the time from ``start`` to
+    ``end``: how long it has waited, runs, or ran."""
 
     id: int
     username: str
@@ -35,10 +36,10 @@ class JobRow:
     created_at: datetime
     start: datetime | None
     end: datetime | None
-    place: str  # "1st in vision", "" unless it waits
+    place: str  # "1st in vision"; "" unless it waits
     happening: str
-    next_try: datetime | None  # it failed, and is tried again then
-    is_warned: bool  # it failed in the same way again and again
+    next_try: datetime | None  # it failed, and then it is tried again
+    is_warned: bool  # it failed in the same way several times
     retries: int
     may_stop: bool
 
@@ -52,7 +53,7 @@ class JobRow:
 
     @property
     def part(self) -> str:
-        """The id of its line in the page, by which the live stream finds it."""
+        """The id of the line's element, by which the live stream replaces it."""
         return f"job:{self.full_name}"
 
 
@@ -61,7 +62,7 @@ def job_url(username: str, name: str) -> str:
 
 
 def shown_state(state: str, execution: str) -> str:
-    """The job's state as people see it: asked to stop, not yet stopped is Stopping."""
+    """The state that pages show: a live job that was asked to stop is STOPPING."""
     return queries.STOPPING if execution == Job.Execution.STOP and state in queries.LIVE else state
 
 
@@ -74,8 +75,8 @@ def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str
 
 
 def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
-    """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``; three queries however
-    many, four more when one of them waits, and one when one is tried again."""
+    """Lines for dicts of ``with_gpu_type(queries.list_jobs(...))``. Three queries for any number of jobs, four more
+    when one of them waits, and one more when one has failed and is tried again."""
     ids = [job["id"] for job in jobs]
     attempts = _current_attempts(ids)
     counts = _task_counts(attempts)
@@ -104,8 +105,8 @@ def _current_attempts(ids: Iterable[int]) -> _Attempts:
 
 
 def _earlier(jobs: Sequence[Mapping[str, Any]]) -> dict[int, Streak]:
-    """{job id: how its last attempts failed}, of those tried again; at most one query. So short a look does not tell
-    how often in a row, only whether people should be warned."""
+    """{job id: how its last attempts failed} of the jobs that are tried again, with one query at most. It reads MANY
+    attempts of each: enough to know whether to warn, not how often the job has failed."""
     again = [job["id"] for job in jobs if job["state"] in queries.LIVE and job["attempt_number"] > 1]
     if not again:
         return {}
@@ -115,7 +116,7 @@ def _earlier(jobs: Sequence[Mapping[str, Any]]) -> dict[int, Streak]:
     ends: dict[int, list[End]] = {}
     for job, *end in last.order_by("-number").values_list("job_id", "number", "exit_code", "exit"):
         ends.setdefault(job, []).append((end[0], end[1], end[2]))
-    return {job: found for job, some in ends.items() if (found := streak(some, 0))}
+    return {job: failures for job, some in ends.items() if (failures := streak(some, 0))}
 
 
 def _task_counts(attempts: _Attempts) -> dict[int, dict[str, int]]:
@@ -128,7 +129,7 @@ def _task_counts(attempts: _Attempts) -> dict[int, dict[str, int]]:
 
 
 def _progress(attempts: _Attempts) -> dict[int, str]:
-    """{attempt id: what the worker of one of its starting tasks is doing}"""
+    """{attempt id: what a worker does for one of its starting tasks}"""
     tasks = Task.objects.filter(attempt_id__in=[pk for pk, _ in attempts.values()], state=TaskState.STARTING)
     doing = tasks.exclude(progress="").values_list("attempt_id", "progress", "node")[:1000]
     return {attempt: f"{text[:1].upper()}{text[1:]} on {node}" for attempt, text, node in doing}

@@ -1,4 +1,4 @@
-"""The context of a job's page for one of its tabs."""
+"""Builds the context of a job's page for one of its tabs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from jobs.pages.evidence import tail_of
 
 
 def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str, Any]:
-    """Everything a tab shows; the live stream asks for the same."""
+    """The context of templates/jobs/detail.html; the live stream draws its parts from the same. Raises Unauthorized or
+    Forbidden for a tab that the viewer may not read."""
     if tab != "tasks":
         access.require_story(viewer, job)
     shown = pages.detail(job, viewer)
-    found: dict[str, Any] = {
+    page: dict[str, Any] = {
         "nav": "jobs",
         "shown": shown,
         "tab": tab,
@@ -25,14 +26,14 @@ def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str
         "tail": tail_of(job, shown.cause) if shown.cause and shown.may_read_logs else None,
     }
     if tab == "tasks":
-        found |= pages.tasks_tab(shown, params)
+        page |= pages.tasks_tab(shown, params)
     elif tab == "events":
-        found |= pages.events_tab(shown, params)
+        page |= pages.events_tab(shown, params)
     elif tab == "attempts":
-        found |= pages.attempts_tab(shown)
+        page |= pages.attempts_tab(shown)
     elif tab == "config":
-        found |= _config(shown, is_original="original" in params)
-    return found
+        page |= _config(shown, is_original="original" in params)
+    return page
 
 
 def _config(shown: pages.Detail, *, is_original: bool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The tasks of one attempt by role. A role of 1,000 tasks is shown a page at a time."""
+"""Shows the tasks of one attempt by role, one page at a time when a role has many."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from jobs.planning.lifecycle import TaskState
 from portal.core import words
 
 MOST_TASKS = 200  # lines on one page, over all roles
-_MOST_PORTS = 4  # of one label that are shown one by one
+_MOST_PORTS = 4  # ports of one label that are listed one by one
 
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Those of one label. ``shown`` are (text, address for a browser or ""), ``copied`` is the first with its host."""
+    """The ports of one label. ``shown``: (text, address for a browser or ""); ``copied``: the first port with its host;
+    ``what``: the task and the label."""
 
     label: str
     shown: tuple[tuple[str, str], ...]
@@ -34,9 +35,9 @@ class TaskLine:
     address: str
     ports: tuple[Ports, ...]
     gpus: str
-    doing: str  # while starting
-    kept_until: datetime | None  # its command failed, and it is kept for debugging
-    code: str  # "196", "" without an end
+    doing: str  # what the worker does while it starts
+    kept_until: datetime | None  # its command failed, and its container is kept for debugging
+    code: str  # "196"; "" while it has not ended
     ended: str  # "out of memory"
     bad: bool
     start: datetime | None
@@ -46,7 +47,8 @@ class TaskLine:
 
 @dataclass(frozen=True, slots=True)
 class RoleView:
-    """``first`` to ``last`` of ``total`` are shown; ``next`` and ``previous`` are starts of other pages, or None."""
+    """One role with the tasks from ``first`` to ``last`` of its ``total``. ``next`` and ``previous`` are the starts of
+    other pages, or None."""
 
     name: str
     says: str
@@ -69,7 +71,7 @@ class RoleView:
 def role_views(
     spec: JobSpec, attempt: Attempt, counts: Mapping[str, Mapping[str, int]], only: str, start: int
 ) -> list[RoleView]:
-    """All roles with their first tasks, or with ``only`` one page of that role; one query."""
+    """All roles with their first tasks, or only the role ``only`` with the page that begins at ``start``. One query."""
     roles = [role for role in spec.task_roles if role.name == only] or list(spec.task_roles)
     size = MOST_TASKS if len(roles) == 1 else max(5, MOST_TASKS // len(roles))
     begin = start if len(roles) == 1 else 0
@@ -83,7 +85,7 @@ def role_views(
 
 
 def without_story(role: RoleView) -> RoleView:
-    """For who may know no more than that there is such a job (jobs.access)."""
+    """The role for viewers who may not read the job's story (jobs.access)."""
     lines = [replace(line, address="", ports=(), doing="", ended="") for line in role.lines]
     return replace(role, lines=lines)
 
@@ -108,7 +110,7 @@ def task_line(task: Task) -> TaskLine:
 
 
 def _ports(task: Task, label: str, ports: Sequence[int]) -> Ports:
-    """A few ports are links, of many only the first: the page says which there are, not more."""
+    """A few ports are links each; many ports are one text, which links to the first."""
     host = f"[{task.address}]" if ":" in task.address else task.address
     opens = task.state == TaskState.RUNNING and label != "ssh"
     texts = [str(port) for port in ports] if len(ports) <= _MOST_PORTS else [words.ranges(ports)]
@@ -128,7 +130,7 @@ _PHRASES = {
 
 
 def _ended(task: Task) -> str:
-    """The end in two or three words; the whole sentence is in the cause panel and the events."""
+    """The end in two or three words. (The whole sentence is in the cause panel and in the events.)"""
     if task.exit_code is None:
         return ""
     code, raw, signal = task.exit_code, task.exit.get("raw_code"), task.exit.get("signal")
@@ -167,9 +169,9 @@ def role_says(role: RoleSpec) -> str:
 
 def _ends(role: RoleSpec) -> str:
     fails = role.min_failed_task_count
-    said = "its failures do not end the job" if fails is None else f"the job fails when {fails} {_fail(fails)}"
+    text = "its failures do not end the job" if fails is None else f"the job fails when {fails} {_fail(fails)}"
     enough = role.min_succeeded_task_count
-    return said if enough is None else f"{said}, succeeds when {enough} {'succeeds' if enough == 1 else 'succeed'}"
+    return text if enough is None else f"{text}, succeeds when {enough} {'succeeds' if enough == 1 else 'succeed'}"
 
 
 def _fail(number: int) -> str:

@@ -1,1 +1,1 @@
-"""The pages about jobs: thin skins over jobs.pages (what is shown) and jobs.services (what is changed)."""
+"""The views about jobs: thin skins over jobs.pages (what pages show) and jobs.services (what users change)."""

@@ -1,4 +1,4 @@
-"""Stop and delete. A GET shows what would happen and asks; the POST does it."""
+"""Views that stop, release and delete jobs. A GET says what would happen and asks; the POST does it."""
 
 from __future__ import annotations
 
@@ -31,6 +31,8 @@ MOST_AT_ONCE = 100
 
 @dataclass(frozen=True, slots=True)
 class Item:
+    """One job in the question."""
+
     full_name: str
     state: str
     says: str
@@ -121,9 +123,9 @@ def _ask_stop(request: HttpRequest, jobs: Sequence[Job], action: str, *, bulk: b
 def _ask(request: HttpRequest, page: dict[str, Any], jobs: Sequence[Job], action: str, *, bulk: bool) -> HttpResponse:
     is_dialog = request.headers.get("HX-Request") == "true"
     target = back(request, "/jobs" if bulk else job_url(jobs[0].username, jobs[0].name))
-    found = {"action": action, "items": [_item(job) for job in jobs], "bulk": bulk, "is_dialog": is_dialog}
+    more = {"action": action, "items": [_item(job) for job in jobs], "bulk": bulk, "is_dialog": is_dialog}
     template = "components/_confirm.html" if is_dialog else "confirm.html"
-    return render(request, template, {"nav": "jobs", "back": target, "next": target, **found, **page})
+    return render(request, template, {"nav": "jobs", "back": target, "next": target, **more, **page})
 
 
 def _stop_effect(jobs: Sequence[Job]) -> str:
@@ -160,12 +162,12 @@ def _may_stop(request: HttpRequest, job: Job) -> bool:
 
 
 def _chosen(names: Sequence[str]) -> list[Job]:
-    """Those that still exist, in the order given."""
-    found = []
+    """The jobs of these names that still exist, in the same order."""
+    jobs = []
     for full_name in dict.fromkeys(names[:MOST_AT_ONCE]):
         username, _, name = full_name.partition("/")
         try:
-            found.append(queries.get_job(username, name))
+            jobs.append(queries.get_job(username, name))
         except NoJob:
             continue
-    return found
+    return jobs

@@ -1,4 +1,4 @@
-"""A job's page and its tabs."""
+"""Views of a job's page and its tabs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from portal.core.errors import NoJob
 @require_safe
 @reader
 def show(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
-    """``tab``: one that is no more than its template; logs and config have views of their own."""
+    """The page with one of the tabs that need no view of their own (logs and config have one)."""
     return _tab(request, username, name, tab)
 
 
@@ -40,11 +40,11 @@ def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 @never_cache
 @reader
 def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
-    """The part of the tab that asks containers, fetched by it: the page itself waits for nobody."""
+    """The part of the ssh tab that asks containers. The tab fetches it, so that the page itself does not wait."""
     job = queries.get_job(username, name)
     access.require_config(viewer_of(request), job)
     may_have_key = access.may_write(viewer_of(request), job)
-    found = {
+    context = {
         "job": job,
         "url": job_url(username, name),
         "logins": logins.logins(job, queries.current_attempt(job)),
@@ -52,7 +52,7 @@ def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBa
         "link": logins.key_link(job, f"{request.scheme}://{request.get_host()}", signed=True) if may_have_key else "",
         "minutes": logins.LINK_SECONDS // 60,
     }
-    return render(request, "jobs/_ssh_logins.html", found)
+    return render(request, "jobs/_ssh_logins.html", context)
 
 
 def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
@@ -72,6 +72,6 @@ def _not_found(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 
 def _near(request: HttpRequest, username: str, name: str) -> list[JobRow]:
-    """The newest jobs of that user whose name begins alike."""
+    """The newest jobs of that user whose name begins in the same way."""
     alike = queries.list_jobs(queries.JobFilter(username=username)).filter(name__istartswith=name[:6])
     return rows_of(list(with_gpu_type(alike)[:3]), viewer_of(request))

@@ -1,4 +1,4 @@
-"""Home, the job list and the jump box."""
+"""Views of the home page, the job list and the jump box."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from portal.core.errors import NoJob
 @require_safe
 @reader
 def home(request: HttpRequest) -> HttpResponse:
-    stream = address("home", v=home_version())  # before the reads: what changes meanwhile is sent again
+    stream = address("home", v=home_version())  # before the page is read: what changes meanwhile is sent again
     return render(request, "jobs/home.html", {"stream": stream, **home_page(viewer_of(request))})
 
 
@@ -33,16 +33,16 @@ def job_list(request: HttpRequest) -> HttpResponse:
     page = listing(query, viewer_of(request))
     rows = page["rows"]
     top = max((row.id for row in rows), default=0)
-    kept = {"top": top, "shown": len(rows), "sel": "1" if page["selectable"] else ""}
-    stream = address("jobs", **{**request.GET.dict(), **kept, "v": version})
+    lines = {"top": top, "shown": len(rows), "sel": "1" if page["selectable"] else ""}
+    stream = address("jobs", **{**request.GET.dict(), **lines, "v": version})
     return render(request, "jobs/list.html", {"stream": stream, **page})
 
 
 @require_safe
 @reader
 def jump(request: HttpRequest) -> HttpResponse:
-    """A path opens the file; ``user/job``, ``user~job`` or a name that only one job has opens it; then come the names
-    of nodes and virtual clusters. Anything else is looked for in the list."""
+    """A path opens the file. ``user/job``, ``user~job`` or a name that only one job has opens the job, then the name of
+    a node or virtual cluster opens that. Any other text is searched in the job list."""
     wanted = request.GET.get("q", "").strip()
     if wanted.startswith(("/", "hdfs://")):
         return redirect(f"/files{quote(wanted.removeprefix('hdfs:/'))}")

@@ -1,4 +1,4 @@
-"""The log page, the lines and matches its script asks for, and its live stream."""
+"""Views of the log page, of the lines and matches that its script asks for, and of its live stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LONGEST_TEXT = 200
 @never_cache
 @require_safe
 def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    """Query: task, attempt, stream, from (line), q. Without a script it shows and searches all the same."""
+    """Query: task, attempt, stream, from (line), q. It shows and searches also without a script."""
     try:
         choice = _choice(request, username, name)
     except Unauthorized:
@@ -48,7 +48,7 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
 @never_cache
 @require_safe
 def lines(request: HttpRequest, username: str, name: str) -> JsonResponse:
-    """Query: from (line; the last ones without it), count. {"lines": [...], "total", "size", "live", "note"}"""
+    """Query: from (line; without it the last lines), count. {"lines": [...], "total", "size", "live", "note"}"""
     choice = _choice(request, username, name)
     count = max(1, min(_number(request, "count") or SHOWN_LINES, 2000))
     shown = log_page.shown(choice, _number(request, "from"), count)
@@ -69,7 +69,7 @@ def search(request: HttpRequest, username: str, name: str) -> JsonResponse:
 
 @require_safe
 async def stream(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
-    """Query: task, attempt, stream, from (line) or offset (byte); the header Last-Event-ID goes before both."""
+    """Query: task, attempt, stream, from (line) or offset (byte). The header Last-Event-ID wins over both."""
     try:
         choice = await sync_to_async(_choice)(request, username, name)
         offset = _place(request)
@@ -110,8 +110,8 @@ def _may_read(user: Any, username: str, name: str) -> bool:
 def _search(choice: Choice, text: str, start: int) -> dict[str, Any]:
     log = logs.open_log(choice.task, choice.stream, stale=True)
     until = time.monotonic() + _SEARCH_SECONDS
-    found = log_search.search(log.view, text, start=start, out_of_time=lambda: time.monotonic() > until)
-    return {"lines": found.lines, "cursor": found.cursor, "total": log.view.line_count()}
+    matches = log_search.search(log.view, text, start=start, out_of_time=lambda: time.monotonic() > until)
+    return {"lines": matches.lines, "cursor": matches.cursor, "total": log.view.line_count()}
 
 
 def _text(request: HttpRequest) -> str:

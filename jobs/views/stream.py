@@ -1,12 +1,12 @@
-"""The live part of a page: one stream each, the same partial templates, sent when the database says they changed.
+"""Sends the parts of an open page that have changed: one event stream for each page, drawn from the page's templates.
 
     retry: 3000
     event: parts          {"<element id>": "<html>", ...}: at most one message a second
     : comment             every 15 s, so that proxies keep the connection
 
-A wake-up (portal.wakes.wake, topic pages) makes a stream ask for the page's version, one cheap query; only another
-version is drawn, and only parts that came out different are sent. Everything blocking runs in a few shared threads, so
-a hundred open streams hold a hundred tasks of the event loop, and four database connections.
+A wake-up (portal.wakes.wake, topic pages) makes a stream read the page's version, which is one cheap query. Only a new
+version is drawn, and only parts with a new content are sent. Everything that blocks runs in a few shared threads, so a
+hundred open streams take a hundred tasks of the event loop and four database connections.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from portal.web.middleware import zone_of
 from portal.web.serving import seats
 
 INTERVAL = 1.0  # seconds between two messages of one stream
-HEARTBEAT = 15.0
+HEARTBEAT = 15.0  # seconds between two comments
 _THREADS = 4
-_TICKING = re.compile(r"(<time data-[^>]*>)[^<]*")  # the browser keeps these up to date by itself
+_TICKING = re.compile(r"(<time data-[^>]*>)[^<]*")  # durations, which the browser counts by itself
 
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
 
 
 @require_safe
 async def page(request: HttpRequest) -> HttpResponseBase:
-    """Query: page (home, jobs, job, nodes), v, and what the page's own address has."""
+    """Query: page (home, jobs, job, nodes), v, and the query of the page's own address."""
     try:
         shown = await in_thread(_opened, request, pool=_pool)
         if not request.user.is_authenticated:
@@ -60,7 +60,7 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
     loop = asyncio.get_running_loop()
     woken = asyncio.Event()
     seen, sent = request.GET.get("v", ""), dict[str, str]()
-    said = loop.time()
+    beat_at = loop.time()
     hub.join(loop, woken)
     try:
         yield "retry: 3000\n\n"
@@ -71,8 +71,8 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
             if message:
                 yield message
             await _pause(woken, HEARTBEAT)
-            if loop.time() - said > HEARTBEAT:
-                said = loop.time()
+            if loop.time() - beat_at > HEARTBEAT:
+                beat_at = loop.time()
                 yield ": still here\n\n"
             await asyncio.sleep(max(0.0, began + INTERVAL - loop.time()))
     finally:
@@ -80,7 +80,8 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
 
 
 def _news(request: HttpRequest, shown: LivePage, seen: str, sent: dict[str, str]) -> tuple[str, str]:
-    """The version now, and the message for the browser or nothing. A database that is away is tried again later."""
+    """The version now, and the message for the browser, which may be empty. Without a database both stay as they were:
+    the stream tries again later."""
     try:
         version = shown.version()
         if version == seen:
@@ -99,7 +100,7 @@ def _news(request: HttpRequest, shown: LivePage, seen: str, sent: dict[str, str]
 
 
 def _opened(request: HttpRequest) -> LivePage:
-    bool(request.user.is_authenticated)  # read from the session here, in a thread
+    bool(request.user.is_authenticated)  # reads the session from the database, here in a thread
     return open_page(request)
 
 

@@ -1,4 +1,5 @@
-"""The submit page: paste, upload, a sample or another job's config; what would happen; and the submission."""
+"""Views of the submit page: a config that is pasted, uploaded or cloned, what would happen to it, and its
+submission."""
 
 from __future__ import annotations
 
@@ -49,7 +50,7 @@ def submit(request: HttpRequest) -> HttpResponseBase:
 @signed_in
 @require_POST
 def check(request: HttpRequest) -> HttpResponseBase:
-    """The panel alone, for the text in the editor."""
+    """The what-if panel alone, for the text in the editor."""
     return render(request, "jobs/_plan.html", {"plan": _plan(request, _sent(request))})
 
 
@@ -66,8 +67,8 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         refusal = WhatIf(JobState.FAILED, "It was refused", (error.message,), refuses=error.message)
         return _page(request, text, plan if plan.refuses else refusal, status=error.status)
     url = job_url(job.username, job.name)
-    said = 'Job <b data-sent="draft:{}">{}</b> was submitted.'
-    messages.success(request, format_html(said, request.user.get_username(), job.name))
+    message = 'Job <b data-sent="draft:{}">{}</b> was submitted.'
+    messages.success(request, format_html(message, request.user.get_username(), job.name))
     return redirect(url)
 
 
@@ -97,7 +98,7 @@ def _plan(request: HttpRequest, text: str) -> WhatIf:
 
 
 def _start(request: HttpRequest) -> tuple[str, str]:
-    """The first text of the editor, and the job it is from."""
+    """The text with which the editor opens, and the full name of the job that it is from."""
     if full_name := request.GET.get("from", ""):
         username, _, name = full_name.partition("/")
         job = queries.get_job(username, name)
@@ -109,7 +110,8 @@ def _start(request: HttpRequest) -> tuple[str, str]:
 
 
 def _renamed(request: HttpRequest, text: str, name: str) -> str:
-    """With the next free name in place of the old one, for a job's name is unique per user; the rest untouched."""
+    """The text with the user's next free job name in place of the old one, as each user has a name only once. The rest
+    is unchanged."""
     taken = set(
         queries.list_jobs(queries.JobFilter(username=request.user.get_username()))
         .filter(name__startswith=name.rstrip("0123456789").rstrip("-"))

@@ -1,4 +1,4 @@
-"""A live stream goes on while its reader may read: that is asked again every few seconds, whatever the stream does."""
+"""Ends a live stream when its reader may not read it any more. That is checked every few seconds."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from django.http import HttpRequest
 from portal.accounts.viewer import viewer_in_session, viewer_of
 from portal.core.errors import LongshoreError
 
-EVERY = 3.0  # seconds between two questions
-_KNOWN = 1.0  # seconds that the answer for one session serves all its streams
+EVERY = 3.0  # seconds between two checks
+_KNOWN = 1.0  # seconds that the user of a session is remembered, for all streams of the session
 _pool = ThreadPoolExecutor(2, thread_name_prefix="welcome")
 _users: dict[str, tuple[float, Any]] = {}
 
@@ -23,7 +23,8 @@ _users: dict[str, tuple[float, Any]] = {}
 async def while_welcome(
     request: HttpRequest, may: Callable[[Any], bool], events: AsyncGenerator[str]
 ) -> AsyncIterator[str]:
-    """``may`` runs in a thread and looks at the user as they are now; an error of ours means no."""
+    """The events, until the reader may not read them. ``may`` is called in a thread with the user as they are now;
+    False or a LongshoreError ends the stream."""
     loop = asyncio.get_running_loop()
     due, step = loop.time() + EVERY, _next(events)
     try:
@@ -51,8 +52,8 @@ def _next(events: AsyncGenerator[str]) -> asyncio.Future[str]:
 
 
 def _is_welcome(request: HttpRequest, may: Callable[[Any], bool]) -> bool:
-    """The session may have ended, the user been switched off, the right been taken. A database that is away ends
-    nothing: who could have changed it?"""
+    """False when the session has ended, the user was disabled or lost a right. While the database is away the stream
+    goes on: nothing can have changed."""
     close_old_connections()
     try:
         user = _user_now(request)
@@ -64,7 +65,7 @@ def _is_welcome(request: HttpRequest, may: Callable[[Any], bool]) -> bool:
 
 
 def _standing(user: Any) -> tuple[Any, ...]:
-    """What a stream shows depends on it: one that changed ends the stream, and the browser opens another."""
+    """What of the user decides what a stream shows. When it changes the stream ends, and the browser opens another."""
     return user.pk, user.is_admin
 
 

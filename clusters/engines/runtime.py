@@ -29,10 +29,10 @@ LABEL_HOLD = "longshore.hold"  # "1": it tells when it is only kept, see Contain
 
 
 # Exit codes by which the start script of jobs says what engines get wrong: that the kernel killed the command for its
-# memory, and that the command itself ended with 255. A command may end with these codes too: then the script leaves the
-# file OWN_EXIT. Edges read them (``read_script``), so nobody else sees them.
+# memory, and that the command itself ended with 255. What the command ended with is in EXIT_FILE, which is empty until
+# then and is missing where the image's user cannot write. Edges read both (``read_script``), so nobody else sees them.
 KILLED_FOR_MEMORY, OWN_255 = 222, 223
-OWN_EXIT = "/pai/log/own-exit"
+EXIT_FILE = "/pai/log/exit-code"
 LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
 
 
@@ -152,13 +152,18 @@ class ContainerStatus:
     held_code: int | None = None  # with this code, if that is known
 
 
-def read_script(status: ContainerStatus, *, is_own: bool) -> ContainerStatus:
-    """The status with what the start script's exit code says. ``is_own``: there is OWN_EXIT, so the code is the
-    command's own."""
-    if status.exit_code == KILLED_FOR_MEMORY and not is_own:
+def read_script(status: ContainerStatus, written: str | None) -> ContainerStatus:
+    """The status of an ended container with what its start script says of the end. ``written``: what is in EXIT_FILE,
+    None without one. It is believed where an engine lost the container, and where one that died says 0 of it."""
+    own = int(written) if written and written.isdigit() else None
+    if status.exit_code == KILLED_FOR_MEMORY and own != KILLED_FOR_MEMORY:
         return replace(status, exit_code=137, oom_killed=True)
-    if status.exit_code == OWN_255 and not is_own:
+    if status.exit_code == OWN_255 and own != OWN_255:
         return replace(status, exit_code=255)
+    if own is not None and (status.lost or status.exit_code == 0):
+        return replace(status, exit_code=own, lost=False)
+    if written is not None and own is None and status.exit_code == 0:
+        return replace(status, exit_code=None, lost=True)
     return status
 
 

@@ -17,7 +17,8 @@ ls_home=/root
 ls_hold=$LONGSHORE_DEBUG_HOLD
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
 ls_log=$ls_pai/log/runtime.pai.log
-(mkdir -p "$ls_pai/log"; umask 0; : >"$ls_log") 2>/dev/null
+ls_exit=$ls_pai/log/exit-code
+(mkdir -p "$ls_pai/log"; : >"$ls_exit"; umask 0; : >"$ls_log") 2>/dev/null
 [ -f "$ls_log" ] && [ -w "$ls_log" ] || ls_log=/dev/null
 exec 3>&2 2>>"$ls_log"
 
@@ -192,9 +193,10 @@ fi
 while [ "$ls_stopping" ] && group_lives; do
     sleep 0.1 || sleep 1
 done
-# Two codes for what exit codes cannot say, read by exits.py; a command's own are told apart by a file. 255 is what an engine says of a container that was lost with its host;
-# and of a container that ends at once it often misses that its command was killed for its memory.
-case $ls_code in 222 | 223) (: >"$ls_pai/log/own-exit") ;; esac
+# The command's own code, for an engine that dies right now. Then two codes for what exit codes cannot say, read by
+# exits.py: 255 is what an engine says of a container that was lost with its host, and of a container that ends at once
+# it often misses that its command was killed for its memory.
+[ ! -f "$ls_exit" ] || echo "$ls_code" >"$ls_exit"
 [ "$ls_code" -ne 255 ] || ls_code=223
 [ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_code=222
 exit "$ls_code"

@@ -11,7 +11,16 @@ from docker.types import LogConfig
 from paramiko import ChannelException
 
 from clusters.engines.docker import request as docker_request
-from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, File, LogChunk, Phase, RuntimeFault
+from clusters.engines.runtime import (
+    EXIT_FILE,
+    LABEL_HOLD,
+    ContainerStatus,
+    FaultReason,
+    File,
+    LogChunk,
+    Phase,
+    RuntimeFault,
+)
 from jobs.logs.places import STREAMS
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
@@ -64,6 +73,38 @@ def test_a_node_without_docker_init_is_not_the_images_fault(near: DockerLab) -> 
     finally:
         near.node.run("umount", path)
     assert (refused.reason, refused.permanent) == (FaultReason.REFUSED, False), refused.sentence
+
+
+_CTR = "ctr -a /run/docker/containerd/containerd.sock -n moby"
+
+
+@pytest.mark.parametrize("dies", ["crash boot", "kill-dockerd start-dockerd"])
+@pytest.mark.parametrize(("before", "code"), [("echo 5 >{0}", 5), (": >{0}", None), ("rm -f {0}", 0)])
+def test_an_end_that_the_engine_forgot_is_no_success(
+    docker_nodes: list[BedNode], dies: str, before: str, code: int | None
+) -> None:
+    """It dies after it has forgotten the process and before it has written down the code: it says 0 afterwards."""
+    node = docker_nodes[2]
+    lab = DockerLab(runtime_at(node, "unix"), node)
+    write = f"mkdir -p /pai/log; {before.format(EXIT_FILE)}"
+    asked = request(lab, argv=("sh", "-c", f"trap '{write}; exit 5' USR1; while :; do sleep 0.1; done"))
+    lab.runtime.ensure(asked)
+    lab.runtime.list()
+    try:
+        state = lab.sdk.api.inspect_container(asked.name)
+        id, pid = state["Id"], state["State"]["Pid"]
+        node.run("sh", "-c", f"kill -STOP $(cat /run/docker.pid); kill -USR1 {pid}")
+        until(lambda: "STOPPED" in node.run("sh", "-c", f"{_CTR} tasks ls"))
+        node.run("sh", "-c", f"{_CTR} tasks delete {id}; {_CTR} containers delete {id}")
+        death, life = dies.split()
+        node.fault(death)
+        with pytest.raises(RuntimeFault):
+            lab.runtime.list()
+        node.fault(life)
+        assert lab.sdk.api.inspect_container(asked.name)["State"]["ExitCode"] == 0
+        assert [status.exit_code for status in lab.runtime.list()] == [code]
+    finally:
+        lab.clear()
 
 
 # --- a full disk ---

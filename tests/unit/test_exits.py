@@ -108,17 +108,29 @@ def test_out_of_memory_is_certain_when_the_engine_killed_the_command() -> None:
 
 
 def test_out_of_memory_is_certain_when_only_the_start_script_noticed() -> None:
-    assert read_script(ended(runtime.KILLED_FOR_MEMORY), is_own=False) == ended(137, oom=True)
+    assert read_script(ended(runtime.KILLED_FOR_MEMORY), None) == ended(137, oom=True)
 
 
 def test_a_255_of_the_command_is_read_from_the_start_script() -> None:
-    assert read_script(ended(runtime.OWN_255), is_own=False) == ended(255)
+    assert read_script(ended(runtime.OWN_255), None) == ended(255)
 
 
 @pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255])
 def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
-    exit_ = exits.classify(read_script(ended(code), is_own=True), 100)
+    exit_ = exits.classify(read_script(ended(code), str(code)), 100)
     assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)
+
+
+@pytest.mark.parametrize(
+    ("engine", "written", "code", "lost"),
+    [(0, "5", 5, False), (0, "0", 0, False), (0, "", None, True), (0, None, 0, False), (None, "3", 3, False)]
+    + [(None, "", None, True), (None, None, None, True)],
+)
+def test_an_engine_that_died_is_believed_less_than_the_start_script(
+    engine: int | None, written: str | None, code: int | None, lost: bool
+) -> None:
+    status = replace(ended(0), exit_code=engine, lost=engine is None)
+    assert read_script(status, written) == replace(status, exit_code=code, lost=lost)
 
 
 def test_out_of_memory_is_likely_when_a_child_was_killed_and_the_command_failed() -> None:

@@ -12,8 +12,7 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,16 +25,14 @@ from clusters.engines.docker.connect import CONNECT, QUICK, SLOW, Ways, ask, che
 from clusters.engines.docker.errors import translated
 from clusters.engines.docker.events import EventWindows
 from clusters.engines.docker.logs import LogStream, unix_stamp
+from clusters.engines.docker.own_exit import just_after, with_own_exit
 from clusters.engines.docker.pull import has_image, image_names, import_image, provide_image
 from clusters.engines.docker.put import Sent
 from clusters.engines.docker.request import FUSE, LABEL_MARK, archive, archived_files, create_arguments
 from clusters.engines.docker.seen import Seen, due, has_news
 from clusters.engines.docker.status import created, engine_info, inspected, listed_phase, moment
 from clusters.engines.runtime import (
-    KILLED_FOR_MEMORY,
     LABEL_TASK,
-    OWN_255,
-    OWN_EXIT,
     ContainerRequest,
     ContainerStatus,
     EngineInfo,
@@ -46,7 +43,6 @@ from clusters.engines.runtime import (
     Stream,
     gone,
     guard,
-    read_script,
     stranger,
 )
 
@@ -76,6 +72,7 @@ class DockerRuntime:
         self._windows = EventWindows()
         self._seen: dict[str, Seen] = {}  # by id
         self._fuse = True  # until the node proves to have none
+        self._unbroken_since: datetime | None = None  # by the engine's clock; None after it did not answer or hung up
 
     def info(self) -> EngineInfo:
         with self._quick() as api:
@@ -83,11 +80,16 @@ class DockerRuntime:
             return engine_info(api.info(), kubelet=bool(pods))
 
     def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
-        with self._quick() as api:
-            response = ask(api, "/containers/json", {"all": 1, "filters": OURS})
-            self._windows.listed(response)
-            seen = self._with_news(api, response.json())
-            self._look_closer(api, seen, doubted=doubted)
+        try:
+            with self._quick() as api:
+                response = ask(api, "/containers/json", {"all": 1, "filters": OURS})
+                self._windows.listed(response)
+                seen = self._with_news(api, response.json())
+                self._look_closer(api, seen, doubted=doubted)
+        except RuntimeFault:
+            self._unbroken_since = None
+            raise
+        self._unbroken_since = self._unbroken_since or just_after(response)
         self._seen = seen
         return [one.status for one in seen.values()]
 
@@ -155,8 +157,14 @@ class DockerRuntime:
             return LogStream(response, self.endpoint, follow, stack.pop_all().close, is_beheaded)
 
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
-        with self._slow() as api:
-            return self._windows.watch(api, self.endpoint, timeout, wake)
+        heard = False
+        try:
+            with self._slow() as api:
+                heard = self._windows.watch(api, self.endpoint, timeout, wake)
+        finally:
+            if not heard:
+                self._unbroken_since = None
+        return heard
 
     def has_image(self, image: str) -> bool:
         with self._quick() as api:
@@ -197,7 +205,7 @@ class DockerRuntime:
                 found[id] = Seen(created(row), time.monotonic())
                 continue
             with suppress(NotFound):
-                found[id] = Seen(_read(api, api.inspect_container(id)), time.monotonic())
+                found[id] = Seen(self._ended(api, api.inspect_container(id)), time.monotonic())
         return found
 
     def _look_closer(self, api: APIClient, seen: dict[str, Seen], *, doubted: bool) -> None:
@@ -213,7 +221,10 @@ class DockerRuntime:
                 if isinstance(silent, requests.Timeout):
                     return
             else:
-                seen[id] = Seen(_read(api, answer), time.monotonic())
+                seen[id] = Seen(self._ended(api, answer), time.monotonic())
+
+    def _ended(self, api: APIClient, answer: dict[str, Any]) -> ContainerStatus:
+        return with_own_exit(api, inspected(answer), self._unbroken_since)
 
     def _is_beheaded(self, name: str, first: str) -> bool:
         """A log that does not begin with its mark; one without it from the start (the image has no shell) begins at
@@ -294,13 +305,3 @@ class DockerRuntime:
             except APIError as error:
                 if error.status_code != 409:  # its removal is already in progress
                     raise
-
-
-def _read(api: APIClient, answer: dict[str, Any]) -> ContainerStatus:
-    """An inspection's answer. Whether there is OWN_EXIT is asked in two of 256 cases."""
-    status = inspected(answer)
-    if status.exit_code not in (KILLED_FOR_MEMORY, OWN_255):
-        return status
-    path = url(api, f"/containers/{status.id}/archive")
-    file = api.head(path, params={"path": OWN_EXIT}, timeout=(CONNECT, api.timeout))
-    return read_script(status, is_own=file.status_code == 200)

@@ -1,0 +1,49 @@
+"""What a start script left about the end of its command, for exit codes that an engine cannot be trusted with.
+
+Docker 20.10 gives 255 to a container that was lost with its host, and 0 to one that had just ended when its engine
+died: the engine had forgotten its process, but not written down its code. The script makes EXIT_FILE when it begins and
+writes the code into it at the very end; where it could not make the file, the engine's word stands.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from contextlib import closing
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
+
+import requests
+from docker import APIClient
+
+from clusters.engines.docker.connect import CONNECT, checked, url
+from clusters.engines.runtime import EXIT_FILE, KILLED_FOR_MEMORY, OWN_255, ContainerStatus, read_script
+
+_HEAD = 4096  # bytes of a tar: its headers and a number
+
+
+def with_own_exit(api: APIClient, status: ContainerStatus, unbroken_since: datetime | None) -> ContainerStatus:
+    """The status with what the start script says of the end, asked where the engine may be wrong. ``unbroken_since``:
+    when this process last began to hear from the engine without a gap, by the engine's clock; an end with 0 is believed
+    of what started later."""
+    believed = unbroken_since is not None and status.started_at is not None and status.started_at >= unbroken_since
+    if status.lost or status.exit_code in (KILLED_FOR_MEMORY, OWN_255) or (status.exit_code == 0 and not believed):
+        return read_script(status, _written(api, status.id))
+    return status
+
+
+def just_after(response: requests.Response) -> datetime | None:
+    """The engine's clock when it answered, rounded up to the second."""
+    date = response.headers.get("Date")
+    return parsedate_to_datetime(date) + timedelta(seconds=1) if date else None
+
+
+def _written(api: APIClient, id: str) -> str | None:
+    """What is in the file, as far as a number needs; None without one. Whatever a command put there is not read."""
+    path, params = url(api, f"/containers/{id}/archive"), {"path": EXIT_FILE}
+    with closing(api.get(path, params=params, timeout=(CONNECT, api.timeout), stream=True)) as answer:
+        if answer.status_code == 404:
+            return None
+        with tarfile.open(fileobj=checked(answer).raw, mode="r|") as tar:
+            member = tar.next()
+            file = tar.extractfile(member) if member and member.isfile() else None
+            return file.read(8).decode("ascii", "replace").strip() if file else ""

@@ -123,8 +123,10 @@ def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
 
 @pytest.mark.parametrize(
     ("engine", "written", "code", "lost"),
-    [(0, "5", 5, False), (0, "0", 0, False), (0, "", None, True), (0, None, 0, False), (None, "3", 3, False)]
-    + [(None, "", None, True), (None, None, None, True)],
+    [
+        *[(0, "5", 5, False), (0, "0", 0, False), (0, "", None, True), (0, None, 0, False)],
+        *[(None, "3", 3, False), (None, "", None, True), (None, None, None, True)],
+    ],
 )
 def test_an_engine_that_died_is_believed_less_than_the_start_script(
     engine: int | None, written: str | None, code: int | None, lost: bool

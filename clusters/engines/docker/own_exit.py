@@ -7,6 +7,7 @@ writes the code into it at the very end; where it could not make the file, the e
 
 from __future__ import annotations
 
+import io
 import tarfile
 from contextlib import closing
 from datetime import datetime, timedelta
@@ -43,7 +44,12 @@ def _written(api: APIClient, id: str) -> str | None:
     with closing(api.get(path, params=params, timeout=(CONNECT, api.timeout), stream=True)) as answer:
         if answer.status_code == 404:
             return None
-        with tarfile.open(fileobj=checked(answer).raw, mode="r|") as tar:
+        head = b""
+        for piece in checked(answer).iter_content(_HEAD):
+            head += piece
+            if len(head) >= _HEAD:
+                break
+        with tarfile.open(fileobj=io.BytesIO(head)) as tar:
             member = tar.next()
             file = tar.extractfile(member) if member and member.isfile() else None
             return file.read(8).decode("ascii", "replace").strip() if file else ""

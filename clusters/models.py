@@ -12,7 +12,7 @@ class Node(models.Model):
     class Status(models.TextChoices):
         ACTIVE = "active"
         CORDONED = "cordoned"  # nothing new is placed
-        DRAINING = "draining"  # nothing new is placed, what runs is moved away
+        DRAINING = "draining"  # the same; it tells people that the node is to become empty. What runs goes on
 
     class Health(models.TextChoices):
         READY = "ready"

@@ -21,7 +21,7 @@ from portal.core.signals import about_jobs
 MOST_PEOPLE = 60
 _PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?")
 _FIELDS = {"capacity": "capacity", "max_capacity": "maximum"}
-_STATES = {"RUNNING": "active", "STOPPED": "STOPPED", "DRAINING": "draining"}
+_STATES = {"RUNNING": "active", "STOPPED": "STOPPED"}
 
 
 @dataclass(frozen=True, slots=True)

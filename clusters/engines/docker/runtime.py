@@ -1,8 +1,8 @@
 """A real Docker engine behind the seven operations of ``clusters.engines.runtime``.
 
-What it promises is in the Protocol; what an engine does that one would not expect is said where it is dealt with. The
-parts: docker_connect (ways in), docker_request (what is asked), docker_secrets, docker_pull, docker_logs,
-docker_events, docker_status (what is answered) and docker_errors (what goes wrong).
+The Protocol says what it promises. Where an engine does what one would not expect, a comment says so. The parts of this
+room: connect (ways to an engine), request (a ContainerRequest in Docker's words), secrets, put, pull, logs, events,
+status and seen (what an engine reports) and errors (what goes wrong).
 """
 
 from __future__ import annotations
@@ -101,6 +101,17 @@ class DockerRuntime:
         on_progress: Callable[[Progress], None] = lambda _: None,
         still_wanted: Callable[[], bool] = lambda: True,
     ) -> ContainerStatus:
+        try:
+            return self._ensure(request, on_progress, still_wanted)
+        except RuntimeFault as fault:
+            if not (self._fuse and FUSE in fault.sentence):
+                raise
+        self._fuse = False  # the node has no /dev/fuse
+        return self._ensure(request, on_progress, still_wanted)
+
+    def _ensure(
+        self, request: ContainerRequest, on_progress: Callable[[Progress], None], still_wanted: Callable[[], bool]
+    ) -> ContainerStatus:
         with self._slow() as api:
             found, is_fresh = self._find(api, request), False
             if found is None:
@@ -118,10 +129,7 @@ class DockerRuntime:
                     raise  # it may be running, or be somebody else's by now
                 if self._find(api, request):
                     self._discard(api, request.name)
-                if not (self._fuse and FUSE in fault.sentence):
-                    raise
-        self._fuse = False
-        return self.ensure(request, on_progress=on_progress, still_wanted=still_wanted)
+                raise
 
     def stop(self, name: str, grace: int) -> None:
         with self._slow() as api:

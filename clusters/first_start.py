@@ -1,4 +1,5 @@
-"""What a portal does when it starts without nodes: the engine it finds becomes node ``local``, with a sample image."""
+"""Registers this host's engine as node ``local`` when a portal starts without nodes, and builds the sample image on
+it."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ Say = Callable[[str], None]
 
 
 def prepare(sender: object = None, say: Say | None = None, **_: Any) -> None:
-    """Safe to repeat. Tells one line about each thing found or built; without an engine says so and goes on."""
+    """Safe to repeat. ``say`` gets a line about each thing that was registered or built. Without an engine it gets a
+    line that says so, and the start goes on."""
     tell = say or _print
     try:
         node = services.register_local_node()

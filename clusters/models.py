@@ -7,7 +7,7 @@ from django.db import models
 
 
 class Node(models.Model):
-    """A Docker engine. Its health and ``held`` are written by the scheduler from what it observes."""
+    """A machine with a container engine. The scheduler writes ``health`` and ``held`` from what it observes."""
 
     class Status(models.TextChoices):
         ACTIVE = "active"
@@ -36,10 +36,9 @@ class Node(models.Model):
     health_reason = models.TextField(blank=True)
     last_seen_at = models.DateTimeField(null=True)
     unreachable_since = models.DateTimeField(null=True)
-    # GPU ids and ports in the hands of containers that should not be there: {"gpus": ["0"], "ports": [30001]}
+    # GPU ids and ports that containers hold which should not be there: {"gpus": ["0"], "ports": [30001]}
     held = models.JSONField(default=dict)
-    # What it has and what it refuses, written by whoever learns it (clusters/nodes/survey.py,
-    # clusters/nodes/refusals.py).
+    # Written by clusters/nodes/survey.py and clusters/nodes/refusals.py.
     images = models.JSONField(default=list)  # ["ubuntu:22.04", ...], see clusters/engines/image_names.py
     images_at = models.DateTimeField(null=True)  # when ``images`` last changed
     marks = models.JSONField(default=dict)  # see clusters/nodes/refusals.py
@@ -86,8 +85,9 @@ class VcGrant(models.Model):
 
 
 class Group(models.Model):
-    """A name for several users. Each virtual cluster is one (``vc`` is set, its members are the grants); a row of it is
-    there once somebody has described it. Without ``vc`` it is for the organisation's own use and grants nothing."""
+    """A name for several users. Each virtual cluster is also a group: ``vc`` is set, and its members are those with a
+    grant. The row of such a group exists only once somebody has described it. A group without ``vc`` is for the
+    organisation's own use and grants nothing."""
 
     name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9_]+\Z")])
     vc = models.OneToOneField(VirtualCluster, models.CASCADE, null=True, related_name="group")
@@ -108,8 +108,9 @@ class GroupMember(models.Model):
 
 
 class Allocation(models.Model):
-    """What one live owner holds on one node. Rows are never changed: written when placed, deleted when given back,
-    so what is free is a sum and no counter can drift. ``owner`` is opaque here (jobs: the task's row id)."""
+    """What one live owner holds on one node. A row never changes: it is written when the owner is placed and deleted
+    when its resources are given back. So what is free is a sum, and no counter can drift. ``owner`` is opaque here
+    (jobs: the task's row id)."""
 
     owner = models.CharField(max_length=64, unique=True)
     node = models.ForeignKey(Node, models.PROTECT, related_name="allocations")

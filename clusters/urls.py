@@ -1,4 +1,4 @@
-"""Pages below ``/``. Routes carry no trailing slash; a request with one finds them too."""
+"""Pages below ``/``. Routes have no trailing slash; requests with one reach them too."""
 
 from __future__ import annotations
 

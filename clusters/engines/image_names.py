@@ -1,4 +1,4 @@
-"""Image references as engines write them. Pure.
+"""Reads image references and writes them as engines do. Pure.
 
 ``ubuntu``, ``docker.io/library/ubuntu`` and ``ubuntu:latest`` are one image, which an engine lists as the last.
 """

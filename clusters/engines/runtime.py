@@ -21,11 +21,11 @@ LABEL_INSTANCE = "longshore.instance"  # which portal made it: two portals may s
 LABEL_JOB = "longshore.job"  # user~job
 LABEL_APP = "longshore.app"  # application id of the attempt: no two attempts share it, not even after a restore
 LABEL_ATTEMPT = "longshore.attempt"  # number
-LABEL_TASK = "longshore.task"  # the allocation's owner key, "<task row id>"; unknown = a stranger's
+LABEL_TASK = "longshore.task"  # the owner of the allocation: the id of the task's row. An unknown one makes a stranger
 LABEL_EPOCH = "longshore.epoch"  # claim epoch of the start order that created it
 LABEL_GPUS = "longshore.gpus"  # "0,2": what it holds can be read from itself when nobody knows it any more
 LABEL_PORTS = "longshore.ports"  # "30000,30001"
-LABEL_HOLD = "longshore.hold"  # "1": it tells when it is only kept, see ContainerRequest.hold_file
+LABEL_HOLD = "longshore.hold"  # "1": its health check reports a hold, see ContainerRequest.hold_file
 
 
 # Exit codes by which the start script of jobs says what engines get wrong: that the kernel killed the command for its
@@ -37,10 +37,10 @@ LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
 
 
 class RuntimeFault(Exception):
-    """The engine could not do what was asked.
+    """The engine could not do what it was asked to.
 
-    ``permanent``: the same request would fail the same way (a wrong image name), so no retry helps by itself.
-    ``reason`` names the class of fault for the exit table; ``sentence`` is for the user.
+    ``permanent``: the same request would fail in the same way (a wrong image name), so trying again does not help.
+    ``reason`` is the class of the fault for the exit table; ``sentence`` is for the user.
     """
 
     def __init__(self, sentence: str, *, reason: FaultReason, permanent: bool = False) -> None:
@@ -51,7 +51,7 @@ class RuntimeFault(Exception):
 
 
 class FaultReason(StrEnum):
-    UNREACHABLE = "unreachable"  # the engine does not answer; nothing is known about what it did
+    UNREACHABLE = "unreachable"  # the engine does not answer; it may have done what was asked
     IMAGE_MISSING = "image_missing"  # repository or tag does not exist
     IMAGE_DENIED = "image_denied"  # the registry wants (other) credentials
     IMAGE_NAME = "image_name"  # not a valid image reference
@@ -62,7 +62,7 @@ class FaultReason(StrEnum):
     COMMAND_MISSING = "command_missing"  # the image has no shell to run the command with
     REFUSED = "refused"  # any other refusal of create or start
     GONE = "gone"  # the container does not exist
-    WITHDRAWN = "withdrawn"  # the caller's guard said no right before create: not an error of the engine
+    WITHDRAWN = "withdrawn"  # the caller's guard was false: not an error of the engine
 
 
 def gone(name: str) -> RuntimeFault:
@@ -76,13 +76,13 @@ def stranger(name: str) -> RuntimeFault:
 
 
 def guard(still_wanted: Callable[[], bool]) -> None:
-    """Raises WITHDRAWN when the guard of ``ensure`` says no."""
+    """Raises WITHDRAWN when ``still_wanted`` (the guard of ``ensure``) is false."""
     if not still_wanted():
         raise RuntimeFault("The start was withdrawn.", reason=FaultReason.WITHDRAWN)
 
 
 class Phase(StrEnum):
-    CREATED = "created"  # exists, its process never ran: also while it is removed after a start that was refused
+    CREATED = "created"  # its process never ran; also while it is removed after a refused start
     RUNNING = "running"
     EXITED = "exited"  # its process ran and has ended, with an exit code
 
@@ -91,12 +91,12 @@ class Phase(StrEnum):
 class File:
     """One file that is in the container before its process starts; ``path`` is absolute.
 
-    ``handed``: only the process that starts needs it, the image has /bin/sh, and nobody else has anything in its
-    folder. The container may then write it itself, into memory, which takes half the time. No secrets: whoever may look
-    into the container's environment reads it.
+    ``handed``: only the process that starts needs it, the image has /bin/sh, and its folder has no other files. Then
+    the container may write the file itself, into memory, which takes half the time. No secrets: everybody who may look
+    into the container's environment can read it.
 
-    ``secret``: as ``handed``, but nothing keeps it besides that file, which is 0600 of the user whom the container runs
-    as; at most some 50 kB.
+    ``secret``: as ``handed``, but it is stored nowhere else. The file is 0600 of the user that the container runs as,
+    and has some 50 kB at most.
     """
 
     path: str
@@ -116,7 +116,7 @@ class ContainerRequest:
     env: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     files: tuple[File, ...] = ()
-    hold_file: str = ""  # for debugging: it is ``held`` while this file, with a code, is in it; needs LABEL_HOLD
+    hold_file: str = ""  # for debugging: ``held`` while this file, with an exit code, exists. Needs LABEL_HOLD
     tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts
     cpus: float = 1.0
     memory_mb: int = 100
@@ -148,7 +148,7 @@ class ContainerStatus:
     error: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
-    held: bool = False  # its command has failed, and it is kept for somebody to look at
+    held: bool = False  # its command has failed, and it goes on for somebody to look at it
     held_code: int | None = None  # with this code, if that is known
 
 
@@ -183,9 +183,9 @@ class EngineInfo:
 @dataclass(frozen=True, slots=True)
 class LogChunk:
     """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first
-    byte; later lines may be in it too, earlier stamped ones never: those begin a chunk. All parts of a line longer than
-    16 KiB carry one stamp, so a place in a log is a stamp and the number of bytes taken since the first one that bears
-    it. ``beheaded``: the engine has thrown away what was written before this chunk."""
+    byte; lines with later stamps may follow in it, those with earlier stamps begin a chunk of their own. All parts of a
+    line longer than 16 KiB have one stamp, so a place in a log is a stamp and the number of bytes read since the first
+    byte with that stamp. ``beheaded``: the engine has thrown away what was written before this chunk."""
 
     at: str
     data: bytes
@@ -207,8 +207,8 @@ class ContainerRuntime(Protocol):
     def info(self) -> EngineInfo: ...
 
     def list(self, *, doubted: bool = False) -> list[ContainerStatus]:
-        """Every container that carries LABEL_TASK, running or not. An engine may miss the end of one (its disk is
-        full): it is noticed LOOK_CLOSER seconds later, and by the next list of somebody who doubts the last."""
+        """Every container with LABEL_TASK, running or not. An engine may miss the end of a container (its disk is
+        full). Then the end is noticed LOOK_CLOSER seconds later, or by the next list with ``doubted``."""
         ...
 
     def ensure(
@@ -218,25 +218,25 @@ class ContainerRuntime(Protocol):
         on_progress: Callable[[Progress], None] = lambda _: None,
         still_wanted: Callable[[], bool] = lambda: True,
     ) -> ContainerStatus:
-        """Pull if absent, create, put files, start. A container of that name is adopted: a created one is started, a
-        running or exited one returned as it is (an exited one is never started again). ``still_wanted`` is asked
-        right before create (after the pull) and right before start; False raises WITHDRAWN. When start is refused
-        the created container is removed before the error is raised."""
+        """Pull if absent, create, put files, start. A container of that name is adopted: one that was created is
+        started, one that runs or has ended is returned as it is (what has ended is never started again).
+        ``still_wanted`` is asked right before create (after the pull) and right before start; False raises WITHDRAWN.
+        When start is refused, the created container is removed before the error is raised."""
         ...
 
     def stop(self, name: str, grace: int) -> None:
-        """TERM, then KILL after ``grace`` seconds. Gone or not running is success."""
+        """TERM, then KILL after ``grace`` seconds. Succeeds also when it is gone or does not run."""
         ...
 
     def remove(self, name: str) -> None:
-        """Remove with its anonymous volumes, by force. Gone is success."""
+        """Remove it with its anonymous volumes, by force. Succeeds also when it is gone."""
         ...
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
         """The stream's log from the chunk stamped ``since`` on (inclusive). With ``follow`` it ends when the container
-        does. Chunks are at most 64 KiB. A log that the engine cannot read to its end raises REFUSED there. Engines may
-        give a part of a followed log twice when they rotate it; its stamps then go back, as they do when the node's
-        clock is set back. Close the iterator to give the connection back."""
+        does. Chunks have at most 64 KiB. Where the engine cannot read on, REFUSED is raised. Engines may give a part of
+        a followed log twice when they rotate it; then stamps go back, as they do when the node's clock is set back.
+        Close the iterator to give the connection back."""
         ...
 
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:

@@ -1,6 +1,6 @@
-"""The image of the sample jobs, made of what the machine has: the statically linked busybox, no registry needed.
+"""Builds the image of the sample jobs from what the machine has: the statically linked busybox. No registry is needed.
 
-It can run a shell, a small web server (httpd), nc, wget, and use up memory (``tail /dev/zero``).
+The image can run a shell, a small web server (httpd), nc, wget, and use up memory (``tail /dev/zero``).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FILES = {
 
 
 def ensure_sample_image(engine: ImageHolder) -> str:
-    """One line of what was done, empty when the image was there. Raises RuntimeFault."""
+    """Give one line about what was done, empty when the image was there already. Raises RuntimeFault."""
     if engine.has_image(SAMPLE_IMAGE):
         return ""
     busybox = static_busybox()
@@ -49,7 +49,7 @@ def static_busybox() -> Path:
 
 
 def is_static(program: Path) -> bool:
-    """A 64-bit or 32-bit little-endian ELF file that asks for no interpreter (no program header of type 3)."""
+    """Whether it is a 64-bit or 32-bit little-endian ELF file without an interpreter (a program header of type 3)."""
     head = program.read_bytes()[:4096]
     if head[:4] != b"\x7fELF" or head[5] != 1:
         return False
@@ -61,7 +61,7 @@ def is_static(program: Path) -> bool:
 
 
 def root_file_system(busybox: Path) -> IO[bytes]:
-    """A tar with busybox, a link for each of its programs, and the few files a shell looks for."""
+    """A tar with busybox, a link for each of its programs, and the few files that a shell needs."""
     listed = subprocess.run([busybox, "--list"], capture_output=True, text=True, check=True, timeout=10).stdout
     spool = io.BytesIO()
     with tarfile.open(fileobj=spool, mode="w") as tar:

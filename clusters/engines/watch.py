@@ -24,8 +24,8 @@ FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pa
 LEAST_PAUSE = 0.01  # seconds between two looks however many events there are
 EVENT_WINDOW = 60.0  # seconds one event stream is followed before it is opened anew
 RETRY_EVERY = 2.0  # seconds between two tries at a node that does not answer
-OLD = timedelta(seconds=30)  # a look of this age says nothing any more: an engine that is silent is noticed in 15 s
-LONGEST_LOOK = 120.0  # seconds after which a thread that looks counts as stuck
+OLD = timedelta(seconds=30)  # a look of this age is not acted on; a silent engine is noticed within 15 s
+LONGEST_LOOK = 120.0  # seconds after which a thread that lists counts as stuck
 LONGEST_WINDOW = 240.0  # the same for one that follows events: a connection may take its time to break
 
 
@@ -92,26 +92,26 @@ class Watcher:
         self._wanted.set()
 
     def again(self) -> None:
-        """Look once more and tell, also when nothing is new: the caller needs a younger picture."""
+        """Look once more, and report it also when nothing is new: the caller needs a younger picture."""
         self._asked = True
         self._wanted.set()
 
     def look_now(self, *, doubted: bool = False) -> Look:
-        """Ask the engine and keep what it says. ``doubted`` is that of ContainerRuntime.list."""
+        """Ask the engine and remember the answer. ``doubted`` is that of ContainerRuntime.list."""
         self.look = self._ask(doubted)
         return self.look
 
     def is_blind(self) -> bool:
-        """The last look is too old to say anything."""
+        """Whether the last look is too old to act on."""
         return self.look is not None and clock.steady() - self.look.at > OLD
 
     def _list(self) -> None:
-        """One look, and the pause after it. After each event the looks come at first quickly, then ever more slowly: an
-        engine tells of a container's end up to some 100 ms before its list does (measured on Docker 20.10)."""
+        """One look, and the pause after it. After an event looks follow quickly at first, then more and more slowly: an
+        engine reports a container's end up to some 100 ms before its list shows it (measured on Docker 20.10)."""
         self._wanted.clear()
         asked, self._asked = self._asked, False
         before, now = self.look, self.look_now(doubted=asked)
-        if asked or before is None or _told(before) != _told(now):
+        if asked or before is None or _news(before) != _news(now):
             self._changed()
         woken = self._wanted.wait(self._pause if now.reachable else RETRY_EVERY)
         self._pause = FIRST_PAUSE if woken else min(LIST_EVERY, 2 * self._pause)
@@ -137,7 +137,7 @@ class Watcher:
             orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._wanted.set)
         except RuntimeFault:
             orderly = False
-        self._wanted.set()  # what happened between two streams was missed
+        self._wanted.set()  # there was no stream until now, so events may have been missed
         if not orderly:
             self._stopped.wait(RETRY_EVERY)
 
@@ -171,7 +171,7 @@ class Watch:
         }
 
     def blind(self) -> dict[str, float]:
-        """Nodes that nobody has looked at for too long, with the age of the last look in seconds."""
+        """Nodes whose last look is too old, with its age in seconds."""
         now = clock.steady()
         return {
             name: (now - one.look.at).total_seconds()
@@ -196,10 +196,11 @@ class Watch:
 
 
 def _is_ours(status: ContainerStatus) -> bool:
-    """Not another portal's that shares the engine, nor one that only bears a label like ours."""
+    """Whether it is this portal's: not that of another portal on the same engine, nor one that only has a label like
+    ours."""
     return status.labels.get(LABEL_INSTANCE) == settings.INSTANCE
 
 
-def _told(look: Look) -> tuple[object, ...]:
-    """What the scheduler acts on: a look that says the same as the last wakes nobody."""
+def _news(look: Look) -> tuple[object, ...]:
+    """What the scheduler acts on. It is not woken by a look that has the same as the last."""
     return look.reachable, {name: (status.id, status.phase, status.held) for name, status in look.containers.items()}

@@ -1,4 +1,4 @@
-"""/api/v1/nodes: a thin skin over clusters.nodes.services. Writes are for admins; any user may look."""
+"""/api/v1/nodes: a thin skin over clusters.nodes.services. Every user may read, admins may write."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _reader(request: Request) -> None:
 
 
 def _body(request: Request) -> object:
-    """The JSON value that was sent. Permission comes first: what a guest sends is not even read."""
+    """The JSON value of the body. Permission comes first: the body of a guest is not even read."""
     require_admin(request)
     try:
         return request.data

@@ -1,4 +1,4 @@
-"""Which NVIDIA GPUs this host has, asked of ``nvidia-smi``. Who registers another host says which GPUs it has."""
+"""Asks ``nvidia-smi`` which NVIDIA GPUs this host has. Of other hosts the admin who registers them says it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ TIMEOUT = 10  # seconds; a driver in trouble can make nvidia-smi hang
 
 
 def find_gpus() -> list[dict[str, str]]:
-    """``[{"id": "0", "type": "A100-SXM4-40GB"}]``; none when there is no driver or it does not answer."""
+    """``[{"id": "0", "type": "A100-SXM4-40GB"}]``. Empty when there is no driver, or when it does not answer."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -22,7 +22,7 @@ def find_gpus() -> list[dict[str, str]]:
 
 
 def parse(text: str) -> list[dict[str, str]]:
-    """Lines ``0, NVIDIA A100-SXM4-40GB``. A type has no white space (v1 contract, 1.1 gpuType)."""
+    """Reads lines such as ``0, NVIDIA A100-SXM4-40GB``. A type has no white space (v1 contract, 1.1 gpuType)."""
     found = []
     for line in text.splitlines():
         index, comma, name = line.partition(",")

@@ -1,7 +1,8 @@
-"""The TLS keys of nodes: LONGSHORE_HOME/secrets/nodes/<name>/<version>/{ca,cert,key}.pem, folders 0700, files 0600.
+"""Keeps the TLS keys of nodes: LONGSHORE_HOME/secrets/nodes/<name>/<version>/{ca,cert,key}.pem, folders 0700, files
+0600.
 
-Every change of keys makes a new version folder, so a process with an open connection never reads half of each, and a
-runtime cached by its folder is never a stale one.
+Every change of keys makes a new version folder. So a process that is opening a connection never reads half of each
+version, and a connection pool that is known by its folder never has old keys.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from portal.core.errors import BadRequest
 
 
 def store(name: str, tls: Tls) -> str:
-    """The new folder. BadRequest when the texts are not a usable set of keys; then nothing stays on disk."""
+    """Write the keys and return their new folder. BadRequest when the texts are not a usable set of keys; then no file
+    is left."""
     parent = _root() / name
     for folder in (_root().parent, _root(), parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -35,7 +37,7 @@ def store(name: str, tls: Tls) -> str:
 
 
 def forget(tls_dir: str) -> None:
-    """Remove a folder that ``store`` made; any other (the admin's own certificates) is left alone."""
+    """Remove a folder that ``store`` made. Any other folder (the admin's own certificates) stays."""
     folder = Path(tls_dir)
     if tls_dir and folder.parent.parent == _root():
         shutil.rmtree(folder, ignore_errors=True)

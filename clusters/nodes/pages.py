@@ -38,7 +38,7 @@ def nodes_page() -> dict[str, list[NodeLine] | list[Mark]]:
 
 
 def nodes_version() -> str:
-    """Another one, and the page may look different. It changes at least as often as nodes are seen again."""
+    """Changes whenever the page may look different, and at least as often as nodes are seen again."""
     nodes = Node.objects.aggregate(n=Count("id"), changed=Max("updated_at"), seen=Max("last_seen_at"))
     taken = Allocation.objects.aggregate(n=Count("id"), last=Max("id"))
     return ".".join(str(each) for each in (*nodes.values(), *taken.values()))

@@ -1,4 +1,4 @@
-"""Asking an engine who it is before it becomes a node, within a deadline; and which address its host has."""
+"""Asks an engine, within a deadline, what it is before it becomes a node, and works out the address of its host."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from portal.core.errors import BadRequest
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 T = TypeVar("T")
-DEADLINE = 10.0  # seconds; a frozen host accepts the connection and then says nothing
+DEADLINE = 10.0  # seconds; a frozen host accepts the connection and never answers
 
 
 def probe(endpoint: str, tls_dir: str = "") -> EngineInfo:
-    """What the engine says of itself. BadRequest with the reason when it cannot be reached or cannot be a node."""
+    """What the engine reports about itself. BadRequest with the reason when it cannot be reached or cannot be a
+    node."""
     info = _ask(endpoint, tls_dir)
     if info.swarm_worker:
         raise BadRequest(
@@ -33,7 +34,7 @@ def probe(endpoint: str, tls_dir: str = "") -> EngineInfo:
 
 
 def address_of(endpoint: str) -> str:
-    """Where peers reach the containers of the engine behind the endpoint, as far as the endpoint tells."""
+    """The address at which peers reach the engine's containers, as far as the endpoint names it."""
     host = urlsplit(endpoint).hostname
     return primary_address() if host is None or host in LOOPBACK else host
 
@@ -52,14 +53,14 @@ def primary_address() -> str:
 
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
-    """What ``ask`` returns or raises; TimeoutError when it takes longer."""
+    """Call ``ask`` and give what it returns or raises. TimeoutError when it takes longer."""
     answers: queue.Queue[Callable[[], T]] = queue.Queue()
 
     def run() -> None:
         try:
             answer = ask()
             answers.put(lambda: answer)
-        except Exception as error:  # handed to the caller, who knows which are faults and which are bugs
+        except Exception as error:  # the caller tells faults from bugs
             raised = error
             answers.put(lambda: _raise(raised))
 
@@ -79,9 +80,9 @@ def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
             f"The {engines.scheme_of(endpoint).engine} engine at {endpoint} does not answer within {DEADLINE:g} s."
         ) from None
     except RuntimeFault as fault:
-        told = fault.reason is FaultReason.UNREACHABLE  # those sentences name the endpoint themselves
-        said = fault.sentence if told else f"The engine at {endpoint} cannot be used: {fault.sentence}"
-        raise BadRequest(said) from None
+        names_endpoint = fault.reason is FaultReason.UNREACHABLE
+        message = fault.sentence if names_endpoint else f"The engine at {endpoint} cannot be used: {fault.sentence}"
+        raise BadRequest(message) from None
 
 
 def _raise(error: Exception) -> NoReturn:

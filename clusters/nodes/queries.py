@@ -1,4 +1,4 @@
-"""Reads of nodes and what is taken on them."""
+"""Reads nodes and what is taken on them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from clusters.placement.fit import NodeView, in_force
 
 
 def load_nodes() -> list[NodeView]:
-    """All nodes by name, with allocations and what quarantine holds counted as taken, and the marks that count now."""
+    """All nodes by name. Allocations and what quarantine holds count as taken, and only marks in force are there."""
     return in_force(Ledger().nodes(), timezone.now())
 
 
@@ -40,19 +40,19 @@ _RAW_NODES = f"SELECT {', '.join(_NODE)} FROM {Node._meta.db_table} ORDER BY nam
 
 
 class Ledger:
-    """Nodes, and what is taken on them, kept from pass to pass: Allocation rows never change, so only the ids and the
-    rows not seen yet are read."""
+    """Nodes and what is taken on them, remembered from pass to pass. Allocation rows never change, so a pass reads only
+    their ids and the rows that it has not seen yet."""
 
     def __init__(self) -> None:
         self._raw: dict[int, tuple[object, ...]] = {}
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
         self._rows: dict[int, tuple[int, int, int, tuple[str, ...], tuple[int, ...]]] = {}
         self._of_node: dict[int, set[int]] = {}  # ids of rows
-        self._known: tuple[object, ...] = ()  # how many rows there are, and which
+        self._known: tuple[object, ...] = ()  # count, last id and sum of the ids
         self._views: dict[int, NodeView] = {}  # dropped when the node or what is taken on it has changed
 
     def registered(self) -> list[Node]:
-        """All nodes by name, as they are now; of their columns those a NodeView is made of."""
+        """All nodes by name, as they are now, with the columns that a NodeView depends on."""
         with connection.cursor() as cursor:
             cursor.execute(_RAW_NODES)
             raw = {row[0]: row for row in cursor.fetchall()}
@@ -67,7 +67,7 @@ class Ledger:
         return list(self._nodes.values())
 
     def nodes(self, *, with_held: bool = True) -> list[NodeView]:
-        """``with_held``: count as taken what quarantine held when the scheduler last wrote it down."""
+        """``with_held``: what quarantine held when the scheduler last wrote it down counts as taken too."""
         nodes = self.registered()
         self._refresh()
         for node in nodes:
@@ -84,7 +84,7 @@ class Ledger:
         return [_and_held(view, node) for view, node in zip(views, nodes, strict=True)] if with_held else views
 
     def _refresh(self) -> None:
-        """Ids only grow, so another set of rows has another count, sum or last one."""
+        """Ids only grow, so another set of rows has another count, sum or last id."""
         known = Allocation.objects.aggregate(n=Count("id"), last=Max("id"), all=Sum("id"))
         if (found := tuple(known.values())) == self._known:
             return

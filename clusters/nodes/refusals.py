@@ -1,13 +1,13 @@
-"""Which kinds of starts a node refuses: three refusals in a row mark it for that kind, so that tasks which need it go
-elsewhere or wait, until a start of the kind succeeds there or a while has passed.
+"""Marks nodes that refuse starts of one kind. After three refusals in a row a node has a mark for that kind; tasks that
+need it go elsewhere or wait, until a start of the kind succeeds there or the mark lapses.
 
-A kind is no wider than what has failed. A registry that is down, or does not exist, marks the node for that registry;
-a node is marked for all starts only when it refused different images, so that nobody's broken image keeps a node from
-the others. Tasks of one attempt that are refused together count once.
+A kind is no wider than what has failed. A registry that is down, or does not exist, marks the node for that registry
+only. A node is marked for all starts only when it refused different images, so that nobody's broken image closes a node
+to others. Tasks of one attempt that are refused together count once.
 
 ``Node.marks`` is {kind: {"attempts": [app ids], "images": [...], "sentence", "since", "until"}}, kind as in ``_key``.
-An entry without "since" is only counting; an empty "until" is a trial's (clusters/nodes/trial.py). The functions that
-take such a value are pure and give a new one.
+An entry without "since" only counts refusals. An empty "until" is a trial's (clusters/nodes/trial.py). Functions that
+take marks are pure and return new ones.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Marks = Mapping[str, Mapping[str, Any]]
 
 
 def refused(node: str, fault: RuntimeFault, *, image: str, attempt: str) -> None:
-    """A start was refused there."""
+    """Count a start that the node refused because of ``fault``."""
     kind = _KINDS.get(fault.reason)
     if kind is None:
         return
@@ -61,7 +61,7 @@ def refused(node: str, fault: RuntimeFault, *, image: str, attempt: str) -> None
 
 
 def started(node: str, *, image: str, pulled: bool, gpus: bool) -> None:
-    """A start succeeded there: what it proves is lifted, and its image is known to be there."""
+    """A start succeeded there. Marks that it disproves are lifted, and the node is known to have its image."""
     row = Node.objects.only("marks", "images", "images_at").filter(name=node).first()
     if row is None:
         return
@@ -77,7 +77,7 @@ def started(node: str, *, image: str, pulled: bool, gpus: bool) -> None:
 
 
 def learnt(node: str, found: Mapping[str, str]) -> None:
-    """What was tried there: a sentence for each kind that failed, "" for each that works."""
+    """Write down a trial: for each kind the sentence of what failed, or "" where it works."""
     with transaction.atomic():
         row = _locked(node)
         if row is None:
@@ -101,7 +101,7 @@ def write_images(node: str, images: Collection[str]) -> None:
 
 
 def tried(marks: Marks, found: Mapping[str, str], now: datetime) -> dict[str, Any]:
-    """The marks after a trial without any job; what failed stays marked until it is tried again."""
+    """The marks after a trial. What failed stays marked until the next trial."""
     after = {key: entry for key, entry in marks.items() if found.get(key) != ""}
     for key, sentence in found.items():
         if sentence:
@@ -113,7 +113,7 @@ def tried(marks: Marks, found: Mapping[str, str], now: datetime) -> dict[str, An
 def counted(
     before: Mapping[str, Any], attempt: str, image: str, sentence: str, now: datetime, *, is_narrow: bool
 ) -> dict[str, Any]:
-    """The entry with one refusal more."""
+    """The entry with one more refusal."""
     attempts = [*(id for id in before.get("attempts", ()) if id != attempt), attempt][-MOST:]
     images = [*(known for known in before.get("images", ()) if known != image), image][-MOST:]
     entry = {"attempts": attempts, "images": images, "sentence": sentence}
@@ -136,7 +136,7 @@ def marks_of(marks: Marks) -> tuple[Mark, ...]:
 
 
 def marks_now(marks: Marks, now: datetime) -> tuple[Mark, ...]:
-    """Those that have not lapsed."""
+    """The marks that have not lapsed."""
     return tuple(mark for mark in marks_of(marks) if counts(mark, now))
 
 

@@ -1,8 +1,9 @@
-"""Every write to nodes: who may, whether it makes sense, the row, its audit record, and the wake-up that follows.
+"""Every write to nodes: it checks who may and whether the change makes sense, then writes the row and its audit record
+and wakes the scheduler.
 
 An ``ssh://`` endpoint uses the keys, known_hosts and config in ~/.ssh of the user that Longshore runs as: put the
-host's key there first. A ``tcp://`` endpoint needs ``tls``. Engines are asked outside any
-transaction, within a deadline.
+host's key there first. A ``tcp://`` endpoint needs ``tls``. Engines are asked outside any transaction, within a
+deadline.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ FIRST_START = "first start"  # actor of what Longshore does by itself then
 
 
 def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
-    """POST /nodes. BadRequest for a bad body or an engine that cannot be reached, ConflictNode for a known one."""
+    """POST /nodes. BadRequest for a bad body or an engine that cannot be reached, ConflictNode when the name or the
+    engine is a node already."""
     who = require_admin(actor).username
     body = read(NewNode, data)
     if Node.objects.filter(name=body.name).exists():
@@ -58,8 +60,8 @@ def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
 
 
 def change_node(actor: Viewer, name: str, data: object, ip: str | None = None) -> Node:
-    """PUT /nodes/:name: what the body names is changed, the rest stays. A total may shrink below what is in use: only
-    new placements see it. The engine is asked again when ``endpoint`` or ``tls`` is given."""
+    """PUT /nodes/:name. Changes what the body names. A total may become less than what is in use: only new placements
+    see it. The engine is asked again when ``endpoint`` or ``tls`` is given."""
     who = require_admin(actor).username
     node = find_node(name)
     body = read(NodeChange, data)
@@ -109,8 +111,8 @@ def remove_node(actor: Viewer, name: str, ip: str | None = None) -> None:
 
 
 def register_local_node() -> Node | None:
-    """Make the engine of DOCKER_HOST node ``local``; None when there is any node already. BadRequest says in a plain
-    sentence why that engine cannot be one."""
+    """Register the engine of DOCKER_HOST as node ``local``. None when there is any node already. BadRequest says in a
+    plain sentence why that engine cannot be a node."""
     if Node.objects.exists():
         return None
     endpoint, tls_dir = _local_endpoint()
@@ -135,7 +137,7 @@ def find_node(name: str, *, lock: bool = False) -> Node:
 
 
 def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -> str:
-    """The folder of the keys that the endpoint is reached with; "" where none are needed."""
+    """The folder of the keys for the endpoint; "" where none are needed."""
     if not engines.scheme_of(endpoint).takes_tls:
         if body.tls is not None:
             raise BadRequest('"tls" belongs to a tcp:// endpoint.')
@@ -167,7 +169,7 @@ def _take_body(node: Node, body: NodeChange) -> list[str]:
 
 
 def _survey(node: Node) -> None:
-    """What the new node has, and whether it keeps its promises."""
+    """Writes down which images the new node has, and whether it keeps its promises."""
     if looked := _look_into(node):
         now = timezone.now()
         node.images, node.images_at, node.surveyed_at = sorted(looked[0]), now, now
@@ -184,7 +186,7 @@ def _surveyed(node: Node, body: NodeChange) -> Node:
 
 
 def _look_into(node: Node) -> tuple[frozenset[str], dict[str, str]] | None:
-    """None when it cannot be done now: the scheduler has it done again."""
+    """None when it cannot be done now; the scheduler orders it again later."""
     try:
         runtime = engines.connect(node.endpoint, node.tls_dir or None)
         return within(survey.PATIENCE, lambda: survey.look_into(node, runtime, with_trial=True))
@@ -219,7 +221,7 @@ def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, 
 
 
 def _move(node: Node, body: NodeChange, info: EngineInfo, tls_dir: str) -> None:
-    """Reach the node another way. While tasks run on it the engine behind must stay the same one."""
+    """Reach the node at another endpoint. While tasks run on it, the same engine must be behind that."""
     if info.engine_id != node.engine_id and (count := node.allocations.count()):
         raise ConflictNode(f"{body.endpoint or node.endpoint} is another engine. {_in_use(node, count)}")
     if body.endpoint is not None and body.endpoint != node.endpoint and body.address is None:
@@ -259,7 +261,8 @@ def _record(who: str, action: str, node: Node, ip: str | None, data: dict[str, A
 
 
 def _local_endpoint() -> tuple[str, str]:
-    """DOCKER_HOST (a bare path is a unix socket) and, for tcp, the folder of DOCKER_CERT_PATH."""
+    """The endpoint that DOCKER_HOST names (a bare path is a unix socket) and, for tcp, the folder of
+    DOCKER_CERT_PATH."""
     given = str(settings.DOCKER_HOST)
     endpoint = f"unix://{given}" if given.startswith("/") else given
     try:

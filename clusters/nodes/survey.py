@@ -1,6 +1,8 @@
-"""Getting to know a node beyond what its watcher sees: which images it has, that it has the sample image, and by a
-trial whether it does what it promises. Asked when it is registered or back again, and every few minutes; by whoever
-registers it and by workers, never by a pass of the scheduler.
+"""Finds out more about a node than its watcher sees: which images it has, whether it has the sample image and, by a
+trial, whether it does what it promises.
+
+A node is surveyed when it is registered or back again, and every few minutes: by the process that registers it and by
+workers, never in a pass of the scheduler.
 """
 
 from __future__ import annotations
@@ -18,12 +20,12 @@ from clusters.models import Node
 from clusters.nodes import refusals, trial
 
 EVERY = timedelta(minutes=5)
-PATIENCE = 30.0  # seconds that somebody who registers a node waits for it
+PATIENCE = 30.0  # seconds that a survey may take while somebody registers the node
 log = structlog.get_logger()
 
 
 def sweep(now: datetime) -> None:
-    """For the scheduler: orders what is due. A node that is away is due as soon as it is back."""
+    """For the scheduler: orders the surveys that are due. A node that is away is due as soon as it is back."""
     away = Q(health=Node.Health.UNREACHABLE, surveyed_at__isnull=False)
     due = Q(health=Node.Health.READY) & (
         Q(surveyed_at=None) | Q(surveyed_at__lt=now - EVERY) | Q(surveyed_at__gt=now + EVERY)  # the clock was set back
@@ -39,7 +41,7 @@ def sweep(now: datetime) -> None:
 
 
 def survey(name: str, *, thorough: bool) -> None:
-    """``thorough``: with a trial, which is also made again while the last one's marks last."""
+    """Survey one node. ``thorough``: with a trial, which also happens while marks of the last trial are in force."""
     node = Node.objects.filter(name=name).first()
     if node is None:
         return
@@ -62,7 +64,8 @@ def keep(node: Node, images: frozenset[str], found: dict[str, str]) -> None:
 
 
 def look_into(node: trial.Tried, engine: Engine, *, with_trial: bool) -> tuple[frozenset[str], dict[str, str]]:
-    """The images, the sample image among them if that can be, and what ``trial.try_out`` says. Raises RuntimeFault."""
+    """Give the images (the sample image among them, if it can be put there) and what ``trial.try_out`` returns. Raises
+    RuntimeFault."""
     has_sample = True
     try:
         ensure_sample_image(engine)

@@ -1,7 +1,6 @@
-"""Trying out what a node promises, by containers of the sample image that end at once: whether it hands out its GPUs,
-and whether its containers reach the portal. An engine tells neither when it is asked: it accepts a container with any
-GPU, and refuses to start it.
-"""
+"""Tries out what a node promises, by containers of the sample image that end at once: whether the node hands out its
+GPUs, and whether its containers reach the portal. Asking an engine is not enough: it creates a container with any GPU,
+and refuses to start it."""
 
 from __future__ import annotations
 
@@ -36,7 +35,7 @@ _CONNECT = 'nc -w 5 "$0" "$1" </dev/null'  # through TLS busybox cannot ask
 
 
 class Tried(Protocol):
-    """What of a node a trial needs."""
+    """What a trial needs of a node."""
 
     @property
     def name(self) -> str: ...
@@ -47,8 +46,8 @@ class Tried(Protocol):
 
 
 def try_out(node: Tried, runtime: ContainerRuntime) -> dict[str, str]:
-    """{kind of mark: a sentence of what does not work, or "" where it works}; what could not be tried is left out. The
-    sample image must be there."""
+    """{kind of mark: a sentence about what does not work, or "" where it works}. What could not be tried is left out.
+    The sample image must be on the node."""
     found = {}
     for kind, trial in (("gpus", _gpus), ("portal", _portal)):
         with suppress(RuntimeFault):
@@ -59,7 +58,8 @@ def try_out(node: Tried, runtime: ContainerRuntime) -> dict[str, str]:
 
 
 def portal_answers() -> bool:
-    """Whether this process reaches the portal by the address that containers are given. Else it may not run yet."""
+    """Whether this process reaches the portal at the address that containers get. If not, the portal may still be
+    starting."""
     try:
         with urllib.request.urlopen(f"{settings.PUBLIC_URL}/healthz", timeout=3) as answer:  # noqa: S310
             return bool(json.load(answer).get("instance") == settings.INSTANCE)
@@ -68,7 +68,7 @@ def portal_answers() -> bool:
 
 
 def await_portal() -> None:
-    """At the start of everything workers may be there before the web process is."""
+    """Wait until the web process answers: when a portal starts, workers may be up first."""
     deadline = time.monotonic() + STARTS
     while not portal_answers() and time.monotonic() < deadline:
         time.sleep(1)
@@ -120,7 +120,7 @@ def _advice(host: str) -> str:
 
 @contextmanager
 def _container(node: Tried, runtime: ContainerRuntime, kind: str, argv: tuple[str, ...], **more: Any) -> Iterator[str]:
-    """A container of its own label, so that no scheduler takes it for a stranger's; gone afterwards."""
+    """A container with a label of its own, so that no scheduler takes it for a stranger. It is removed afterwards."""
     name = f"longshore-{settings.INSTANCE}-trial-{kind}"
     network: Literal["host", "bridge"] = "bridge" if node.network == "bridge" else "host"
     request = ContainerRequest(

@@ -1,4 +1,4 @@
-"""The list of nodes, for everybody who may sign in; changing them is the API's and the admins'."""
+"""The page of nodes, for every user. Nodes are changed by admins, with the API."""
 
 from __future__ import annotations
 

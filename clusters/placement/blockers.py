@@ -1,4 +1,4 @@
-"""Why a gang does not start: every reason, not the first. Pure; the checks are those of clusters.placement.fit."""
+"""Gives every reason why a gang does not start. Pure; the checks are those of clusters.placement.fit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from clusters.placement.fit import (
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
-    """Everything that is short for this gang on the nodes as they are now; empty when it would be placed."""
+    """All that is short for this gang on the nodes as they are now; empty when it would be placed."""
     offered = [Free(node) for node in nodes if node.offered]
     if not offered:
         return [_no_node(nodes)]
@@ -38,10 +38,9 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
 
 
 def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker | None:
-    """The reason why even all registered nodes together, idle, could not hold this gang; None when they could.
-
-    Says never only where it is certain, node by node and in sum; a packing that is merely hard to find is not never.
-    """
+    """The reason why even all registered nodes together, idle, could not hold this gang; None when they could. It says
+    "never" only where that is certain, node by node and in sum: a packing that is merely hard to find does not
+    count."""
     if not nodes:
         return None  # a first node may be registered any minute
     idles = [Free(idle(node)) for node in nodes]
@@ -65,7 +64,7 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
 
 
 def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], places: Sequence[Placement]) -> str:
-    """What is known of images that the gang, placed there, would wait for; empty when they are all there."""
+    """A sentence about images that the gang, placed there, would wait for; empty when the nodes have them all."""
     images = {node.name: node.images for node in nodes}
     lacking = sorted({(d.image, p.node) for d, p in zip(demands, places, strict=True) if d.image not in images[p.node]})
     if not lacking:
@@ -80,7 +79,8 @@ def _shapes(demands: Sequence[Demand]) -> list[Demand]:
 
 
 def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
-    """A node that would do but for its mark is the whole reason; the others are told of when there is none."""
+    """The reasons of one shape of task. If a node would do but for its mark, that is the whole reason; the others are
+    given when there is no such node."""
     barred = [(free, mark) for free in frees if (mark := bars(free.node, shape))]
     frees = [free for free in frees if not bars(free.node, shape)]
     if any(free.fits(shape) for free in frees):

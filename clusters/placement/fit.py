@@ -1,7 +1,7 @@
-"""Which task goes where. Pure: values in, decisions out; the same input gives the same answer.
+"""Decides which task goes where. Pure: the same input gives the same answer.
 
-``Room`` is the free space of one pass: it places whole gangs, or nothing of them. Why a gang does not fit is told by
-``clusters.placement.blockers`` with the same checks.
+``Room`` is the free space of one pass: it places whole gangs, or nothing of them. ``clusters.placement.blockers`` says
+with the same checks why a gang does not fit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MARK_LASTS = timedelta(minutes=5)
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """What a node was seen not to do. Tasks that need it are not placed there until the mark is lifted or lapses."""
+    """What a node failed to do. Tasks that need it are not placed there until the mark is lifted or lapses."""
 
     kind: str  # gpus: hand out GPUs · pull: get images from the registry ``what`` · start: start any · portal: reach it
     sentence: str
@@ -68,8 +68,8 @@ class NodeView:
     used_memory_mb: int = 0
     used_gpus: frozenset[str] = frozenset()
     used_ports: frozenset[int] = frozenset()
-    held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # of quarantine, as last written down
-    images: frozenset[str] = frozenset()  # those it is known to have, in canonical names
+    held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # by quarantine, as last written down
+    images: frozenset[str] = frozenset()  # that it has, in canonical names
     marks: tuple[Mark, ...] = ()
 
     def gives(self, port: PortDemand) -> bool:
@@ -137,7 +137,7 @@ class Free:
         )
 
     def likeness(self) -> Likeness:
-        """Nodes with the same one are as good as each other, but for ports."""
+        """Nodes with the same likeness are equally good, but for ports."""
         return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus)
 
     def has_ports(self, ports: Iterable[PortDemand]) -> bool:
@@ -175,8 +175,8 @@ class Free:
             self.ports.difference_update(ports)
 
     def _take_ports(self, demands: Iterable[PortDemand], salt: int) -> dict[str, list[int]]:
-        """Fixed ones first, so that no free choice takes them. Free ones start at a place of the job's own: the next
-        job does not get a port that the last one has just let go."""
+        """Take fixed ports first, so that no free choice takes them. Free ones are looked for from a place of the job's
+        own: the next job does not get a port that the last one has just given back."""
         taken: dict[str, list[int]] = {}
         for demand in sorted(demands, key=lambda port: not port.begin_at):
             taken[demand.label] = list(ports_of(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
@@ -196,10 +196,10 @@ class Free:
 
 
 class Room:
-    """The free space of all offered nodes during one pass; each gang placed makes it smaller.
+    """The free space of all offered nodes during one pass; each placed gang makes it smaller.
 
-    Nodes that are alike are kept in one group, and groups on shelves by their number of free GPUs: a search goes from
-    the fullest nodes that could do to emptier ones, and looks at a handful of groups and not at every node.
+    Nodes that are alike are in one group, and groups are on shelves by their number of free GPUs. A search goes from
+    the fullest nodes that could do to emptier ones, and looks at a handful of groups instead of every node.
     """
 
     # Groups looked at by one search before it gives up: it ends in milliseconds also when much nearly fits.
@@ -229,7 +229,7 @@ class Room:
         return [by_order[at][1] for at in range(len(demands))]
 
     def _could(self, demands: Sequence[Demand]) -> bool:
-        """A quick no: for each shape alone, the nodes together must have room for all its tasks."""
+        """A quick check: for each shape alone, the nodes together must have room for all its tasks."""
         shapes: dict[tuple[object, ...], tuple[Demand, int]] = {}
         for demand in demands:
             key = (demand.role, demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type)
@@ -251,8 +251,8 @@ class Room:
     def _search(
         self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]
     ) -> list[tuple[Free, Placement]] | None:
-        """Depth first, tightest node first. The first way down is the usual best fit; going back finds the packings
-        that it misses, within EFFORT."""
+        """Depth first, tightest node first. The first path is the usual best fit; going back finds packings that it
+        misses, within EFFORT."""
         done: list[tuple[Free, Placement]] = []
         choices: list[Iterator[Free]] = []
         self._effort = self.EFFORT + 10 * len(demands)
@@ -272,7 +272,7 @@ class Room:
         return done
 
     def _candidates(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Free]:
-        """One node of each group where it fits, the best first. Between two of them the room is as it was."""
+        """One node of each group where the task fits, the best first. Between two of them the room is unchanged."""
         for is_wanted in self._tiers(demand, avoid):
             for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
                 shelf = self._shelves[gpus]
@@ -340,7 +340,7 @@ def in_force(nodes: Iterable[NodeView], now: datetime) -> list[NodeView]:
 
 
 def counts(mark: Mark, now: datetime) -> bool:
-    """Whether it has not lapsed. Should the clock have been set back, it counts no longer than it may last."""
+    """Whether the mark is in force. If the clock was set back, it lasts no longer than MARK_LASTS all the same."""
     return mark.until is None or now < mark.until <= now + MARK_LASTS
 
 
@@ -363,7 +363,7 @@ def _name(free: Free) -> str:
 
 
 def idle(node: NodeView) -> NodeView:
-    """The node as if nothing ran on it, it were offered, and it refused nothing."""
+    """The node as if nothing ran on it, it were offered, and it had no marks."""
     return replace(
         node, offered=True, marks=(), used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
     )

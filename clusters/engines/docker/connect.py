@@ -1,4 +1,5 @@
-"""The ways to an engine: ``unix://``, ``tcp://`` with mutual TLS, ``ssh://``. Each gives clients of the docker library.
+"""Opens connections to engines: ``unix://``, ``tcp://`` with mutual TLS, ``ssh://``. Each gives clients of the docker
+library.
 
 A client has one timeout and one pool, so an engine gets several: one for quick questions, one for slow work (pull,
 create, stop, streams), and over SSH one connection for each piece of slow work, because an HTTP connection is an SSH
@@ -51,8 +52,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Ways:
-    """The clients of one engine, opened at first use. ``folder`` has ca.pem, cert.pem, key.pem for tcp; a private key
-    (id_*) and known_hosts for ssh, which without one takes those of the user's own ~/.ssh."""
+    """The clients of one engine, opened at first use. ``folder`` has ca.pem, cert.pem, key.pem for tcp. For ssh it has
+    a private key (id_*) and known_hosts; without it those in the user's own ~/.ssh are used."""
 
     def __init__(self, endpoint: str, folder: Path | None = None, *, timeout: float = QUICK) -> None:
         self._endpoint = endpoint
@@ -109,8 +110,8 @@ class Ways:
         return kept
 
     def _retire(self, purpose: str, client: APIClient) -> None:
-        """Nobody takes it any more. Who uses it just now is not cut off: one slow answer is no reason for the others
-        to fail."""
+        """No new caller gets this client. Calls that use it just now go on: one slow answer is no reason for others to
+        fail."""
         with self._lock:
             if self._kept.get(purpose) is client:
                 del self._kept[purpose]
@@ -150,7 +151,7 @@ class Ways:
 
 
 def wanted_version(client: APIClient) -> str:
-    """The version to speak: ours, or the oldest the engine still takes when it is a newer one."""
+    """The version of Docker's API to speak: ours, or the engine's oldest when that is newer."""
     answer = checked(client.get(f"{client.base_url}/version", timeout=(CONNECT, client.timeout))).json()
     if "ApiVersion" not in answer:
         raise RuntimeFault("What answers there is no Docker engine.", reason=FaultReason.UNREACHABLE, permanent=True)
@@ -165,7 +166,8 @@ def wanted_version(client: APIClient) -> str:
 
 
 def said_over_ssh(client: APIClient) -> str:
-    """What the command says by which Docker is reached over SSH, once the login has worked; empty when nothing."""
+    """What the command that connects to Docker over SSH wrote to its errors, once the login has worked. Empty when it
+    wrote nothing."""
     try:
         with _ssh_adapter(client).session() as channel:
             channel.settimeout(CONNECT)
@@ -188,7 +190,7 @@ def ask(
 
 
 def checked(response: requests.Response) -> requests.Response:
-    """Raises docker's APIError for an answer that says no."""
+    """Raises docker's APIError for an answer that reports an error."""
     try:
         response.raise_for_status()
     except requests.HTTPError as error:
@@ -240,7 +242,7 @@ def _ssh_client(endpoint: str, folder: Path | None, version: str, timeout: float
 
 
 class _TcpAdapter(requests.adapters.HTTPAdapter):
-    """With TCP's keep-alive: a follower of a log may wait for hours, and must notice that the node's power is gone."""
+    """With TCP's keep-alive: a follower of a log may wait for hours, and must notice a node without power."""
 
     def init_poolmanager(self, *args: Any, **kwargs: Any) -> None:
         super().init_poolmanager(*args, **kwargs, socket_options=KEEP_ALIVE)
@@ -291,7 +293,8 @@ class _SSHAdapter(SSHHTTPAdapter):
         self.ssh_params.update(timeout=CONNECT, banner_timeout=CONNECT, auth_timeout=CONNECT, channel_timeout=CONNECT)
 
     def _connect(self) -> None:
-        """A stock sshd drops some of more than ten logins at once: few are begun, and a dropped one again."""
+        """Opens the connection. A stock sshd drops some logins when more than ten begin at once: only a few are begun
+        at a time, and a dropped one is tried again."""
         with _LOGINS:
             for pause in (*_LOGIN_PAUSES, None):
                 try:
@@ -304,8 +307,8 @@ class _SSHAdapter(SSHHTTPAdapter):
         self.ssh_client.get_transport().set_keepalive(10)
 
     def session(self) -> paramiko.Channel:
-        """A session of its own. sshd allows few on one connection, and counts those that a time-out left behind until
-        their command has ended: then on a new connection. Nothing was sent on a session that did not open."""
+        """A session of its own. sshd allows few on one connection, and counts those of requests that timed out until
+        their command has ended; then a new connection is opened. On a session that did not open nothing was sent."""
         transport = self.ssh_client.get_transport()
         try:
             return transport.open_session(timeout=CONNECT)

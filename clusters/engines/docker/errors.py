@@ -1,7 +1,8 @@
-"""What the docker library, its HTTP and SSH transports raise, as RuntimeFault. Here and nowhere else.
+"""Turns what the docker library, its HTTP and its SSH transport raise into RuntimeFault. No other module does.
 
 Engines of different age answer the same mistake with different status codes (a missing password is a 500 on 20.10), so
-a fault is told by its text. The tables were measured on Docker 20.10; newer engines' words are added where they differ.
+a fault is recognized by its text. The tables were measured on Docker 20.10; newer engines' words are added where they
+differ.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ PULL: tuple[Row, ...] = (
         "could not be pulled: the node cannot reach its registry.",
     ),
 )
-# A program of the engine's own, which the node lacks: the image is not to blame.
+# The node lacks a program of the engine's own. The image is not to blame.
 OWN_PROGRAM = r'exec: "(/\S*/)?(docker-(init|proxy|runc)|tini|runc|containerd[\w-]*|ctr|iptables|modprobe)"'
 START: tuple[Row, ...] = (
     (r"port is already allocated|address already in use", R.PORT_TAKEN, False, "A port of the task is already in use."),
@@ -81,7 +82,7 @@ START: tuple[Row, ...] = (
     ),
     NO_SPACE,
 )
-# What went wrong on the way to the engine: told to the admin who registers the node as much as to users.
+# What went wrong on the way to the engine. Users read it, and the admin who registers the node.
 WAY: tuple[tuple[str, bool, str], ...] = (
     (r"TLSParameterError|could not find the TLS", True, "the TLS keys of the node are not on this machine."),
     (r"FileNotFoundError|No such file or directory", False, "there is no such socket."),
@@ -111,7 +112,7 @@ WAY: tuple[tuple[str, bool, str], ...] = (
 
 @contextmanager
 def translated(endpoint: str, step: Step = "call", subject: str = "") -> Iterator[None]:
-    """Turn what the block raises into RuntimeFault. Callers keep callbacks of others out of the block."""
+    """Turn what the block raises into RuntimeFault. Callers do not run others' callbacks inside the block."""
     try:
         yield
     except FOREIGN as error:
@@ -131,7 +132,7 @@ def fault_of(error: BaseException, endpoint: str, step: Step = "call", subject: 
 
 
 def fault_of_text(text: str, endpoint: str, step: Step, subject: str = "", *, bad: bool = False) -> RuntimeFault:
-    """``text`` is the engine's own answer; ``bad``: it said that the request itself is wrong."""
+    """``text`` is the engine's own answer. ``bad``: the answer blames the request itself."""
     rows = ANY_STEP + (PULL if step == "pull" else START)
     for pattern, reason, permanent, sentence in rows:
         if re.search(pattern, text, re.I):
@@ -149,13 +150,13 @@ def fault_of_text(text: str, endpoint: str, step: Step, subject: str = "", *, ba
 
 
 def short(text: str, limit: int = 300) -> str:
-    """One line of the engine's words, without the credentials an address may carry."""
+    """One line of the engine's answer, without credentials that an address in it may have."""
     line = re.sub(r"//[^/@\s]*@", "//", " ".join(text.split()))
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
 def _chain(error: BaseException | None) -> str:
-    """The texts of an exception and what caused it: requests and urllib3 wrap the one that tells."""
+    """The texts of an exception and of its causes: requests and urllib3 wrap the one with the reason."""
     parts: list[str] = []
     while error is not None and len(parts) < 6:
         parts.append(f"{type(error).__name__}: {error}")

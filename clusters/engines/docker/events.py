@@ -1,4 +1,4 @@
-"""The engine's events as a hint that something about our containers changed. The list is the truth."""
+"""Waits for events of the engine: hints that something about our containers has changed. The list is the truth."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ FILTERS = json.dumps(
 
 
 class EventWindows:
-    """Watches in windows that join: what happens between two is replayed by the engine at the start of the next, and
-    the first one begins where the first list was taken."""
+    """Watches in windows without gaps: at the start of a window the engine replays what happened since the last one.
+    The first window begins where the first list was taken."""
 
     def __init__(self) -> None:
         self._from = ""  # seconds.nanoseconds by the engine's clock
 
     def listed(self, response: requests.Response) -> None:
-        """A list was taken; its Date header is the engine's clock, to the second."""
+        """Remember when a list was taken: its Date header is the engine's clock, to the second."""
         if not self._from and "Date" in response.headers:
             self._from = f"{int(parsedate_to_datetime(response.headers['Date']).timestamp())}.000000000"
 

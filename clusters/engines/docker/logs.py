@@ -1,8 +1,9 @@
-"""Reading a container's log from an engine: frames apart, stamps off, bytes exactly as they were written.
+"""Reads a container's log from an engine: takes frames apart and stamps off, and gives the bytes exactly as they were
+written.
 
-The engine sends one frame a line, or one for each 16 KiB of a longer line; every frame has a header of 8 bytes and
-begins with its stamp. Nothing of a log is ever kept but one chunk. The mark with which a container begins its log
-(docker_request.MARK) is taken off; where it is missing, the head of the log is.
+The engine sends one frame for each line, or for each 16 KiB of a longer line. A frame has a header of 8 bytes and
+begins with its stamp. No more than one chunk of a log is in memory. The mark with which a container begins its log
+(MARK of the module request) is taken off; a log without it has lost its beginning.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
 
 CHUNK = 64 * 1024
 HEADER = 8
-SYSTEM_ERROR = 3  # stream number under which the engine says that reading the log failed
+SYSTEM_ERROR = 3  # the number of the stream on which the engine reports that it cannot read the log
 
 
 def unix_stamp(at: str) -> str:
@@ -35,12 +36,13 @@ def unix_stamp(at: str) -> str:
 
 
 class Frames:
-    """Takes the engine's bytes in any cuts, gives chunks in which every stamp's bytes begin a chunk or follow its
-    own. ``is_beheaded`` is asked with the first stamp when a log is read from its beginning and has no mark there."""
+    """Takes the engine's bytes in pieces of any size. In the chunks that it gives, the bytes of each stamp begin a
+    chunk or follow their own. ``is_beheaded`` is asked with the first stamp when a log is read from its beginning and
+    has no mark there."""
 
     def __init__(self, is_beheaded: Callable[[str], bool] | None = None) -> None:
         self._rest = b""  # the beginning of a frame
-        self._pieces: list[tuple[bytes, bytes]] = []  # stamp and text, read, not yet given out
+        self._pieces: list[tuple[bytes, bytes]] = []  # stamps and texts that are not in a chunk yet
         self._size = 0
         self._last = b""  # stamp
         self._is_beheaded = is_beheaded  # until the first frame is here
@@ -51,7 +53,7 @@ class Frames:
         return bool(self._rest)
 
     def feed(self, data: bytes) -> Iterator[LogChunk]:
-        """Full chunks only; ``flush`` gives the rest. Raises REFUSED where the engine could not read on."""
+        """Full chunks only; ``flush`` gives the rest. Raises REFUSED where the engine cannot read on."""
         data = self._rest + data
         if self._is_beheaded is not None:
             data = self._without_mark(data)
@@ -77,7 +79,7 @@ class Frames:
         self._rest = data[start:]
 
     def flush(self) -> Iterator[LogChunk]:
-        """All that is there: the last stamp in a chunk of its own, since more of its bytes may come."""
+        """All that has arrived. The bytes of the last stamp are a chunk of their own, since more of them may come."""
         run = self._last_run()
         yield from self._give(run)
         yield from self._give(len(self._pieces))
@@ -108,7 +110,7 @@ class Frames:
         self._size += len(text)
 
     def _last_run(self) -> int:
-        """Where the pieces begin that bear the last one's stamp."""
+        """Where the pieces with the last stamp begin."""
         run = len(self._pieces)
         while run and self._pieces[run - 1][0] == self._pieces[-1][0]:
             run -= 1
@@ -127,8 +129,8 @@ class Frames:
 
 
 class LogStream(Iterator[LogChunk]):
-    """A log being read. ``close`` may come from any thread: the reader then ends. ``done`` gives the client back.
-    ``is_beheaded`` is that of Frames."""
+    """A log that is being read. ``close`` may come from any thread: then the reader ends. ``done`` gives the client
+    back. ``is_beheaded`` is that of Frames."""
 
     def __init__(
         self,
@@ -195,7 +197,7 @@ def _unreadable(said: bytes) -> RuntimeFault:
 
 
 def _waiting(connection: Any) -> Callable[[], bool]:
-    """Tells whether more has arrived already. A false no only makes a chunk smaller."""
+    """Whether more has arrived already. A false no only makes a chunk smaller."""
     if hasattr(connection, "recv_ready"):  # SSH
         return lambda: bool(connection.recv_ready())
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""Getting an image onto a node: pulled, with progress over all layers and no error swallowed, or imported."""
+"""Puts images onto a node: pulls them, with progress over all layers and no error swallowed, or imports them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ EVERY = 1.0  # seconds between two reports of progress
 def provide_image(
     api: APIClient, endpoint: str, request: ContainerRequest, on_progress: Callable[[Progress], None]
 ) -> None:
-    """Have the image on the node. ``always`` pulls again, and takes the copy there if the registry is out of reach."""
+    """Make sure that the image is on the node. ``always`` pulls it again; if the registry cannot be reached, the copy
+    on the node will do."""
     present = has_image(api, endpoint, request.image)
     if present and request.pull == "absent":
         return
@@ -45,7 +46,7 @@ def has_image(api: APIClient, endpoint: str, image: str) -> bool:
 
 
 def image_names(api: APIClient) -> frozenset[str]:
-    """By tag and by digest. Those without either are nobody's to ask for."""
+    """Names by tag and by digest. Images without either cannot be asked for."""
     rows = ask(api, "/images/json").json()
     return frozenset(
         name
@@ -91,8 +92,8 @@ def _pull(api: APIClient, endpoint: str, request: ContainerRequest, on_progress:
 
 
 def _lines(api: APIClient, endpoint: str, request: ContainerRequest) -> Generator[dict[str, Any], None, None]:
-    """What the engine says while it pulls. Not ``APIClient.pull``: without a password that would send those the
-    portal's own user has in ~/.docker/config.json."""
+    """The engine's lines while it pulls. Not ``APIClient.pull``: without a password that would send those in
+    ~/.docker/config.json of the portal's own user."""
     repository, tag = parse_repository_tag(request.image)
     user, password = request.auth or ("", "")
     credentials = {"username": user, "password": password} if request.auth else {}

@@ -1,4 +1,4 @@
-"""A ContainerRequest in Docker's words."""
+"""Writes a ContainerRequest in Docker's words."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ SPOOL = 8 << 20
 HANDED = "LONGSHORE_FILE_"
 MOST_HANDED = 120_000
 ALL_SENT = "."
-# What an engine says of a container that was lost with its host, which is tried again: so is a start whose secrets did
-# not arrive whole.
+# As of a container that was lost with its host (status.LOST_WITH_HOST): a start whose secrets did not arrive whole is
+# tried again like that one.
 NOT_ARRIVED = 255
 # What the first process writes to both streams before anything else. The engine throws the oldest file of a long log
-# away without a word: a log that does not begin so has lost its head.
+# away without a word: a log that does not begin with this has lost its beginning.
 MARK = "-- Longshore: here the log begins --"
 LABEL_MARK = "longshore.log"
 HOLD_CHECK = 5  # seconds between two looks for the hold file
@@ -77,13 +77,13 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
 
 
 def _labels(request: ContainerRequest, *, marked: bool) -> dict[str, str]:
-    """Images may have labels, also of these names, and health checks: what they say of themselves is not believed."""
+    """Images may have labels, also with our names, and health checks: they are overridden."""
     return {LABEL_HOLD: "", **request.labels, LABEL_MARK: "marked" if marked else ""}
 
 
 def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:
-    """(path, text) of the files that the container writes itself: an engine unpacks an archive in a process of its
-    own, which takes as long as starting the container. All of them or none."""
+    """(path, text) of the files that the container writes itself; all of them or none. An engine unpacks an archive in
+    a process of its own, which takes as long as starting the container."""
     files = [file for file in request.files if file.handed]
     try:
         found = [(file.path, file.content.decode()) for file in files]
@@ -94,18 +94,18 @@ def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:
 
 
 def archived_files(request: ContainerRequest) -> list[File]:
-    """Those that are put there: the others, but for secrets."""
+    """The files that are put into the container: neither written by it nor secret."""
     handed = dict(handed_files(request))
     return [file for file in request.files if file.path not in handed and not file.secret]
 
 
 def secrets_of(request: ContainerRequest) -> list[File]:
-    """Those that are sent to it when it starts: see docker_secrets."""
+    """The files that are sent to the container when it starts: see the module secrets."""
     return [file for file in request.files if file.secret]
 
 
 def secret_lines(secrets: Iterable[File]) -> bytes:
-    """One line each, which printf unfolds, and one that says that these are all."""
+    """One line for each secret, which printf unfolds, and one that says that there are no more."""
     return b"".join(_folded(file.content) + b"\n" for file in secrets) + f"{ALL_SENT}\n".encode()
 
 
@@ -126,7 +126,7 @@ def archive(files: Iterable[File]) -> IO[bytes]:
 
 def _writing(handed: Sequence[tuple[str, str]], secrets: Sequence[str]) -> list[str]:
     """What comes before the container's own arguments: a shell that marks the beginning of the log, writes the files,
-    forgets them and becomes it."""
+    forgets them and becomes the command."""
     if not (handed or secrets):
         return []
     names = [f"{HANDED}{at}" for at in range(len(handed))]
@@ -138,20 +138,21 @@ def _writing(handed: Sequence[tuple[str, str]], secrets: Sequence[str]) -> list[
 
 
 def _reading(paths: Iterable[str]) -> str:
-    """Shell that writes ``secret_lines`` to these paths, for its own user alone; needs no program beside sh."""
+    """Shell commands that write ``secret_lines`` to these paths, readable by their own user alone. They need no program
+    besides sh."""
     steps = [f'IFS= read -r line && printf %b "$line" >{shlex.quote(path)}' for path in paths]
     steps.append(f'IFS= read -r line && [ "$line" = {ALL_SENT} ]')
     return f"(umask 077; {' && '.join(steps)}) || exit {NOT_ARRIVED}"
 
 
 def _folded(content: bytes) -> bytes:
-    """Any bytes as one line of printable ASCII, in the words of printf's %b."""
+    """Any bytes as one line of printable ASCII, as printf's %b reads it."""
     return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\0{byte:03o}" for byte in content).encode()
 
 
 def _held_check(path: str) -> dict[str, Any]:
-    """The engine's own health check tells of the hold, as an event and in its list: nobody has to look inside. What it
-    prints is the code that the command ended with."""
+    """The engine's own health check reports the hold, as an event and in its list: nobody has to look inside. It prints
+    the code that the command ended with."""
     file = shlex.quote(path)
     return {
         "test": ["CMD", "/bin/sh", "-c", f"[ -e {file} ] || exit 0; read -r code <{file}; echo $code; exit 1"],

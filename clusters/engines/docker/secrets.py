@@ -1,8 +1,9 @@
-"""Secret files reach a container over its standard input: no engine keeps what passes there, so neither ``docker
+"""Sends secret files to a container over its standard input. No engine stores what passes there, so neither ``docker
 inspect``, nor an environment, nor the node's disk has them afterwards.
 
-The shell that stands before the container's own command (docker_request) reads them and leaves the command an empty
-standard input. They are sent right before the start, and the engine holds them back until then: no container waits.
+The shell that stands before the container's own command (module request) reads them and leaves the command an empty
+standard input. They are sent right before the start, and the engine holds them back until then, so no container waits
+for them.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ UPGRADE = {"Connection": "Upgrade", "Upgrade": "tcp"}
 
 @contextmanager
 def sent(api: APIClient, endpoint: str, request: ContainerRequest) -> Iterator[None]:
-    """The start in the block finds its secrets. Who adopts a created container sends them again: it reads them once."""
+    """The start in the block gets its secrets. When a created container is adopted they are sent again: its shell reads
+    them once."""
     if not (secrets := secrets_of(request)):
         yield
         return
@@ -44,6 +46,6 @@ def sent(api: APIClient, endpoint: str, request: ContainerRequest) -> Iterator[N
 
 
 def _socket(api: APIClient, response: Any) -> Any:
-    """Of the connection that the engine has turned into a stream of bytes."""
+    """The socket of a connection that the engine has turned into a stream of bytes."""
     stream = api._get_raw_response_socket(response)  # knows where each transport has it
     return getattr(stream, "_sock", stream)

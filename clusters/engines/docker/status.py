@@ -1,4 +1,4 @@
-"""What an engine reports, as our values. Pure."""
+"""Reads what an engine reports. Pure."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
 
 
 def listed_phase(row: Mapping[str, Any]) -> Phase:
-    """Of a row of the engine's list. One that is being removed counts as ended there, also if it never ran: only an
-    inspection tells."""
+    """The phase in a row of the engine's list. What is being removed counts as ended there, also if it never ran: only
+    an inspection shows which."""
     state = str(row["State"])
     if state == "created":
         return Phase.CREATED
@@ -38,7 +38,7 @@ def listed_phase(row: Mapping[str, Any]) -> Phase:
 
 
 def held_in(row: Mapping[str, Any]) -> bool:
-    """Of a row of the engine's list. Images may have health checks of their own."""
+    """Whether a row of the engine's list is held. Images may have health checks of their own."""
     return bool((row.get("Labels") or {}).get(LABEL_HOLD)) and "(unhealthy)" in str(row.get("Status", ""))
 
 
@@ -85,13 +85,13 @@ def _phase(state: Mapping[str, Any]) -> Phase:
 
 
 def _held_code(health: Mapping[str, Any]) -> int | None:
-    """What the last look of the health check printed."""
+    """The code that the health check printed last."""
     said = str((health.get("Log") or [{}])[-1].get("Output", "")).strip()
     return int(said) if re.fullmatch(r"\d{1,3}", said) else None
 
 
 def moment(text: str) -> datetime | None:
-    """2026-11-20T10:00:00.123456789Z; the engine writes the year 1 for "never"."""
+    """Reads 2026-11-20T10:00:00.123456789Z. None for the year 1, which the engine writes for "never"."""
     match = re.fullmatch(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)", text)
     if match is None or text.startswith("0001-"):
         return None

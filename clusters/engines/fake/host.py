@@ -1,4 +1,4 @@
-"""The host behind the fake engine: its containers, their time, and what a test does to it."""
+"""The host of the fake engine: its containers, their time, and what a test does to it."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ EXIT_TERM, EXIT_KILL = 143, 137
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """What a container does once asked for. ``exit_code`` None runs until ``finish`` or ``stop``; otherwise it ends
-    with that code after ``seconds``. Faults are raised in place of the step they belong to."""
+    """What a container does. With ``exit_code`` None it runs until ``finish`` or ``stop``; otherwise it ends with that
+    code after ``seconds``. Faults are raised in place of the step that they belong to."""
 
     exit_code: int | None = None
     seconds: float = 0.0

@@ -1,9 +1,9 @@
-"""A container engine in memory: same operations, same manners, no processes.
+"""A container engine in memory: same operations, same behaviour, no processes.
 
-Passes the contract tests of ``docker_runtime``. Tests and the benchmark's thousand nodes run on it, so it is
+It passes the contract tests of the Docker runtime. Tests and the benchmark's thousand nodes run on it, so it is
 thread-safe, starts no thread of its own, and a container costs one small record. What a container does is a
-``Behaviour``, chosen by image and command; what the world does to the engine is a method: ``finish``, ``cut``,
-``heal``, ``power_loss``, ``fail_next``.
+``Behaviour``, chosen by image and command. What happens to the engine is a method: ``finish``, ``cut``, ``heal``,
+``power_loss``, ``fail_next``.
 """
 
 from __future__ import annotations

@@ -11,8 +11,8 @@ from jobs import services
 from jobs.models import Job
 from portal.models import User
 
-# PostgreSQL is asked for its sequences by a query of its own when an answer is marked (jobs/marks.py).
-MARK_QUERIES = int(connection.vendor == "postgresql")
+# PostgreSQL is asked for its open writes by a query of its own when an ETag is made (portal/web/api/etags.py).
+ETAG_QUERIES = int(connection.vendor == "postgresql")
 
 
 def config(name: str = "hello", **more: Any) -> dict[str, Any]:

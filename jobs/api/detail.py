@@ -11,7 +11,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, marks, queries, services
+from jobs import access, queries, services, versions
 from jobs.api import serializers, shapes
 from jobs.api.answers import created, job_answer
 from jobs.api.base import CONFIG, find_job, is_legacy
@@ -37,7 +37,7 @@ class JobDetail(V1View):
         if row.state == JobState.WAITING:
             return Response(job_answer(request, row, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
         whole = access.may_read_story(viewer_of(request), row.username)
-        etag = etags.mark(f"{request.build_absolute_uri()} {whole}", *marks.of_job(row, attempt))
+        etag = etags.of(f"{request.build_absolute_uri()} {whole}", *versions.of_detail(row, attempt))
         if same := etags.not_modified(request, etag):
             return same
         return Response(job_answer(request, row, job, attempt=attempt), headers=etags.headers(etag))

@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import marks, queries, services
+from jobs import queries, services, versions
 from jobs.api import serializers, shapes
 from jobs.api.answers import created
 from jobs.api.base import CONFIG, is_legacy, query_number, query_text, require_reader
@@ -45,7 +45,7 @@ class JobList(V1View):
         which = _filter(request, username)
         # A list of the last hours changes as time passes, so its ETag changes every minute.
         since = which.since and which.since.replace(second=0, microsecond=0)
-        etag = etags.mark(request.get_full_path(), since, *marks.of_list())
+        etag = etags.of(request.get_full_path(), since, *versions.of_list())
         if same := etags.not_modified(request, etag):
             return same
         answer = self._answer(request, which)

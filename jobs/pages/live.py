@@ -6,21 +6,28 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable
 from typing import Any, Protocol
+from urllib.parse import urlencode
 
 from django.http import HttpRequest, QueryDict
 from django.template.loader import render_to_string
 
 from clusters.nodes.pages import nodes_page, nodes_version
-from jobs import access, queries
+from jobs import access, queries, versions
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
 from jobs.pages.tabs import context
-from jobs.pages.versions import home_version, job_version, list_version
 from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core import words
 from portal.core.errors import NoJob, NotFound, Unauthorized
 
 _OURS = ("page", "v", "top", "shown", "user", "name", "tab", "sel")  # the rest is the page's own query
+
+
+def address(page: str, /, **params: object) -> str:
+    """The address of a page's live stream. ``params`` has ``v``, the version from which the page was drawn, and the
+    page's own query; a ``page`` in that query is left out."""
+    given = {name: value for name, value in params.items() if name != "page" and value not in (None, "")}
+    return f"/stream/page?{urlencode({'page': page, **given})}"
 
 
 class LivePage(Protocol):
@@ -49,7 +56,7 @@ def open_page(request: HttpRequest) -> LivePage:
 class Home:
     def __init__(self, request: HttpRequest) -> None:
         self._request = _as_page(request)
-        self.version = home_version
+        self.version = versions.of_pages
 
     def parts(self) -> dict[str, str]:
         page = home(viewer_of(self._request))
@@ -71,7 +78,7 @@ class Jobs:
         self._is_first = self._query.sort == "newest" and not (newer or self._query.before or self._query.after)
         self._changed = len(self._ids) != _number(request.GET.get("shown"))
         self._selectable = bool(request.GET.get("sel"))
-        self.version = list_version
+        self.version = versions.of_pages
 
     def parts(self) -> dict[str, str]:
         page: dict[str, Any] = {"facets": facets(self._query), "news": self._news(), "news_url": self._query.address()}
@@ -115,7 +122,7 @@ class OneJob:
 
     def version(self) -> str:
         try:
-            return job_version(queries.get_job(self._username, self._name))
+            return versions.of_job_page(queries.get_job(self._username, self._name))
         except NoJob:
             return "gone"
 

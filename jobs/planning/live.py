@@ -11,7 +11,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, settle
 from jobs.planning.verdict import Ended, judge
-from jobs.planning.world import Decision, Hold, JobPlan, JobView, Kind, Order, TaskChange, TaskView, World
+from jobs.planning.world import Decision, JobPlan, JobView, KeptTask, Kind, Order, TaskChange, TaskView, World
 
 
 def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
@@ -38,8 +38,8 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
             ended = one.container is not None and one.container.phase is Phase.EXITED
             if ended and not is_claimed(task, world.now):
                 made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
-        if one.hold is not None:
-            made.holds.append(Hold(task, one.hold.held_code))
+        if one.kept is not None:
+            made.kept.append(KeptTask(task, one.kept.held_code))
     decided = _decide(world, job, tasks, settled, made)
     if decided is not None:
         _wind_down(world, job, tasks, settled, decided, made)
@@ -94,7 +94,7 @@ def _wind_down(
 ) -> None:
     """The attempt is over: what still lives must go; once nothing does, the job ends or is tried again."""
     made.changes = [change for change in made.changes if change.after in TASK_ENDS]  # to RUNNING is passed over
-    made.holds = []
+    made.kept = []
     ended = {change.task.id for change in made.changes}
     live = [task for task in tasks if task.state not in TASK_ENDS and task.id not in ended]
     for task in live:

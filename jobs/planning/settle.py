@@ -24,7 +24,7 @@ RETRY_LAPSE = timedelta(seconds=3)
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """``after`` None: it stays. ``gone``: no container is left to collect. ``hold``: this container is kept for
+    """``after`` None: it stays. ``gone``: no container is left to collect. ``kept``: this container is kept for
     debugging from now on (v1 contract, 5.8)."""
 
     after: TaskState | None = None
@@ -32,7 +32,7 @@ class Settled:
     container: ContainerStatus | None = None
     gone: bool = False
     order: Kind | None = None
-    hold: ContainerStatus | None = None
+    kept: ContainerStatus | None = None
 
 
 STAYS = Settled()
@@ -60,9 +60,9 @@ def settle(
         if container.phase is Phase.EXITED:
             return _ended(task, container, memory_mb)
         if container.phase is Phase.RUNNING and task.state is TaskState.STARTING:
-            return Settled(TaskState.RUNNING, container=container, hold=container if container.held else None)
+            return Settled(TaskState.RUNNING, container=container, kept=container if container.held else None)
         if container.held and task.held_at is None and task.state is TaskState.RUNNING:
-            return Settled(hold=container)
+            return Settled(kept=container)
     if is_stale(task, seen):
         return STAYS
     if task.state is TaskState.STARTING:

@@ -52,7 +52,7 @@ class TaskView:
     exit: Mapping[str, Any]
     finished_at: datetime | None
     held_at: datetime | None = None  # its container is kept for debugging since then
-    released_at: datetime | None = None  # somebody asked for the end of the hold
+    released_at: datetime | None = None  # somebody asked for its end
 
     @property
     def label(self) -> str:
@@ -128,7 +128,7 @@ class TaskChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class KeptTask:
     """A task whose command failed with ``code``, and whose container is kept for debugging from now on."""
 
     task: TaskView
@@ -151,7 +151,7 @@ class JobPlan:
 
     job: JobView
     changes: list[TaskChange] = field(default_factory=list)
-    holds: list[Hold] = field(default_factory=list)
+    kept: list[KeptTask] = field(default_factory=list)
     places: Sequence[Placement] = ()
     start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
     decision: Decision | None = None
@@ -164,7 +164,7 @@ class JobPlan:
     def is_empty(self) -> bool:
         written = (
             self.changes,
-            self.holds,
+            self.kept,
             self.places,
             self.decision,
             self.after,

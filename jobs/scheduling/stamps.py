@@ -1,9 +1,12 @@
-"""What tells that a live row has changed, read in one cheap query each.
+"""Stamps of live rows: texts that differ when the planner must read the row again, in one cheap query each.
 
-A pass keeps its values of jobs and tasks and reads a row again only when its stamp differs. Everything the planner
-sees of a row changes together with one of the stamp's columns. The SQL is written by hand for two reasons: a stamp is
-one text, which takes half the time of reading its columns, and conditions are literals, without which SQLite uses no
-partial index (it compares them with the index's own before it knows any parameter). Indexes: job_live, task_leftover.
+A pass keeps the jobs and tasks that it has read and reads a row again only when its stamp differs. Everything the
+planner sees of a row changes together with one of the stamp's columns. Jobs come in the order of their ids, so that the
+same rows give the same list; whose turn it is, jobs/planning/turns.py decides.
+
+The SQL is written by hand for two reasons. A stamp is one text, which takes half the time of reading its columns. And
+conditions are literals, without which SQLite uses no partial index, since it compares them with the index's own before
+it knows any parameter. Indexes: job_live, task_leftover.
 """
 
 from __future__ import annotations
@@ -54,7 +57,7 @@ _LEFTOVERS = f"""
 
 
 def of_jobs() -> list[Stamp]:
-    """Jobs that wait or run, and deleted ones that are not purged yet, in the order of their submission."""
+    """Jobs that wait or run, and deleted ones that are not purged yet, by id."""
     return _read(_JOBS)
 
 

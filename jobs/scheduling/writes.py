@@ -17,7 +17,7 @@ from jobs.containers.launch import name_of
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
-from jobs.planning.world import Hold, JobPlan, Kind, Order, TaskChange
+from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
 from portal.core.bulk import Row, insert_rows, update_rows
 
 log = structlog.get_logger()
@@ -40,7 +40,7 @@ class Writing:
 def write(plans: Sequence[JobPlan], writing: Writing) -> None:
     """Everything these jobs need. None of them is parked."""
     _change_tasks([(plan, change) for plan in plans for change in plan.changes], writing)
-    _hold([(plan, hold) for plan in plans for hold in plan.holds], writing)
+    _keep([(plan, kept) for plan in plans for kept in plan.kept], writing)
     _place([plan for plan in plans if plan.places], writing)
     _decide([plan for plan in plans if plan.decision], writing)
     _end([plan for plan in plans if plan.after], writing)
@@ -92,14 +92,14 @@ def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
     return values
 
 
-def _hold(holds: Sequence[tuple[JobPlan, Hold]], writing: Writing) -> None:
-    for some in _chunks([hold.task.id for _, hold in holds]):
+def _keep(tasks: Sequence[tuple[JobPlan, KeptTask]], writing: Writing) -> None:
+    for some in _chunks([kept.task.id for _, kept in tasks]):
         Task.objects.filter(id__in=some, state=TaskState.RUNNING, held_at=None).update(held_at=writing.now)
-    for plan, hold in holds:
-        how = "failed" if hold.code is None else f"ended with exit code {hold.code}"
-        reason = f"The command of {hold.task.label} {how}. Its container is kept for debugging."
+    for plan, kept in tasks:
+        how = "failed" if kept.code is None else f"ended with exit code {kept.code}"
+        reason = f"The command of {kept.task.label} {how}. Its container is kept for debugging."
         event = job_event(plan, writing.now, "task.held", None, reason)
-        event.task, event.node = hold.task.label, hold.task.node
+        event.task, event.node = kept.task.label, kept.task.node
         writing.events.append(event)
 
 

@@ -7,11 +7,11 @@ from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from jobs import access, queries
+from jobs import access, queries, versions
 from jobs.containers import ssh as logins
+from jobs.pages.live import address
 from jobs.pages.rows import JobRow, job_url, rows_of, with_gpu_type
 from jobs.pages.tabs import context
-from jobs.pages.versions import address, job_version
 from portal.accounts.guard import reader
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import NoJob
@@ -60,7 +60,8 @@ def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpRespon
         job = queries.get_job(username, name)
     except NoJob:
         return _not_found(request, username, name)
-    stream = address("job", **{**request.GET.dict(), "user": username, "name": name, "tab": tab, "v": job_version(job)})
+    own = {"user": username, "name": name, "tab": tab, "v": versions.of_job_page(job)}
+    stream = address("job", **{**request.GET.dict(), **own})
     return render(
         request, "jobs/detail.html", {"stream": stream, **context(job, viewer_of(request), tab, request.GET.dict())}
     )

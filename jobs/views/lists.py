@@ -8,11 +8,11 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_safe
 
-from jobs import queries
+from jobs import queries, versions
 from jobs.pages.home import home as home_page
 from jobs.pages.listing import ListQuery, listing, place_named
+from jobs.pages.live import address
 from jobs.pages.rows import job_url
-from jobs.pages.versions import address, home_version, list_version
 from portal.accounts.guard import reader
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import NoJob
@@ -21,7 +21,7 @@ from portal.core.errors import NoJob
 @require_safe
 @reader
 def home(request: HttpRequest) -> HttpResponse:
-    stream = address("home", v=home_version())  # before the page is read: what changes meanwhile is sent again
+    stream = address("home", v=versions.of_pages())  # before the page is read: what changes meanwhile is sent again
     return render(request, "jobs/home.html", {"stream": stream, **home_page(viewer_of(request))})
 
 
@@ -29,7 +29,7 @@ def home(request: HttpRequest) -> HttpResponse:
 @reader
 def job_list(request: HttpRequest) -> HttpResponse:
     query = ListQuery.read(request.GET.dict())
-    version = list_version()
+    version = versions.of_pages()
     page = listing(query, viewer_of(request))
     rows = page["rows"]
     top = max((row.id for row in rows), default=0)

@@ -18,7 +18,7 @@ from jobs.attempts import open_attempt
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
 from portal.models import User
-from tests.submitting import MARK_QUERIES, submitted
+from tests.submitting import ETAG_QUERIES, submitted
 
 Api = Callable[[User | None], APIClient]
 STATUS_KEYS = [
@@ -194,7 +194,7 @@ def test_it_reads_a_thousand_tasks_with_as_many_queries_as_one(api: Api, alice: 
             body = api(None).get(f"/api/v1/user/alice/jobs/{name}").json()
         assert len(body["taskRoles"]["worker"]["taskStatuses"]) == tasks
         counts.append(len(queries))
-    assert counts == [5 + MARK_QUERIES] * 2
+    assert counts == [5 + ETAG_QUERIES] * 2
 
 
 def test_it_keeps_earlier_attempts_and_their_tasks(api: Api, alice: User) -> None:

@@ -17,7 +17,7 @@ from rest_framework.test import APIClient
 from jobs import services
 from jobs.models import Job
 from portal.models import User
-from tests.submitting import MARK_QUERIES, config, submitted
+from tests.submitting import ETAG_QUERIES, config, submitted
 
 Api = Callable[[User | None], APIClient]
 KEYS = [
@@ -173,7 +173,7 @@ def test_it_reads_a_page_with_as_many_queries_for_1_job_as_for_100(api: Api) -> 
     for limit in (1, 100):
         with CaptureQueriesContext(connection) as queries:
             assert len(client.get(f"/api/v1/jobs?limit={limit}").json()) == limit
-        assert len(queries) == 3 + MARK_QUERIES
+        assert len(queries) == 3 + ETAG_QUERIES
 
 
 def test_it_asks_for_a_login_only_where_nobody_may_read_without(api: Api, alice: User, settings: Settings) -> None:

@@ -18,9 +18,8 @@ from django.utils import timezone
 from playwright.sync_api import expect
 
 from clusters.nodes import refusals
-from jobs import services
+from jobs import services, versions
 from jobs.models import Job, Task
-from jobs.pages.versions import home_version
 from jobs.views import stream, welcome
 from portal.models import User
 from portal.wakes import hub as hubs
@@ -168,7 +167,7 @@ def test_a_hundred_streams_need_few_threads_and_leave_none_behind(site: str, ali
         services.submit(alice, json.dumps(_CONFIG))
         connection.close()
 
-    version = home_version()
+    version = versions.of_pages()
     before = threading.active_count()
     with ThreadPoolExecutor(1) as pool:  # Playwright's own event loop holds this thread
         assert pool.submit(asyncio.run, listen()).result() - before < 40

@@ -48,7 +48,7 @@ FLOORS = """
     jobs.attempts
     jobs.scheduling
     jobs.services
-    jobs.marks
+    jobs.versions
     jobs.answers
     jobs.pages
     jobs.api
@@ -60,7 +60,7 @@ FLOORS = """
 """
 ALONE = "portal.pai_fs"  # the client: it imports nothing of ours, and nobody imports it
 FLAT = 12  # files in one folder; more ask for a room of their own
-CROWDED = {"jobs/pages": 15, "jobs/api": 15, "clusters/users": 13, "portal/files/store": 13}
+CROWDED = {"jobs/pages": 14, "jobs/api": 15, "clusters/users": 13, "portal/files/store": 13}
 
 # Values in, values out: what these need of the world is given to them. Whole rooms, and files; what says in its head
 # that it is pure must be here.

@@ -116,13 +116,13 @@ def test_what_is_ordered(the_task: TaskView, observed: dict[str, Observation], o
     assert [order.kind for one in made.jobs for order in one.orders] == ([ordered] if ordered else [])
 
 
-def test_a_hold_is_noted_once_and_ends_when_somebody_releases_it() -> None:
-    kept = seen(container("c1", held=True, held_code=3))
-    [noted] = plan(world(live=[(job(), [task()])], observations=kept)).jobs
-    assert [(hold.task.id, hold.code) for hold in noted.holds] == [(1, 3)]
-    assert plan(world(live=[(job(), [task(held_at=BEFORE)])], observations=kept)).is_empty
+def test_a_kept_container_is_noted_once_and_ends_when_somebody_releases_it() -> None:
+    looks = seen(container("c1", held=True, held_code=3))
+    [noted] = plan(world(live=[(job(), [task()])], observations=looks)).jobs
+    assert [(kept.task.id, kept.code) for kept in noted.kept] == [(1, 3)]
+    assert plan(world(live=[(job(), [task(held_at=BEFORE)])], observations=looks)).is_empty
     released = task(held_at=BEFORE, released_at=RECENTLY, ordered_at=None)
-    [ends] = plan(world(live=[(job(), [released])], observations=kept)).jobs
+    [ends] = plan(world(live=[(job(), [released])], observations=looks)).jobs
     assert [order.kind for order in ends.orders] == [Kind.RELEASE]
 
 

@@ -18,9 +18,9 @@ _OPEN_WRITES = """
 """
 
 
-def mark(*parts: object) -> str:
-    """An ETag; weak, since the same answer may come compressed or not."""
-    text = "\n".join(map(str, (settings.VERSION, _open_writes(), *parts)))
+def of(*versions: object) -> str:
+    """The ETag of an answer that depends on these; weak, since the same answer may come compressed or not."""
+    text = "\n".join(map(str, (settings.VERSION, _open_writes(), *versions)))
     return f'W/"{hashlib.sha256(text.encode()).hexdigest()[:32]}"'
 
 

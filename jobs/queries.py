@@ -246,6 +246,6 @@ def _by_name_alone(name: str, mine: str) -> Job | None:
     own = visible_jobs().filter(username=mine, name=name).first() if mine else None
     if own is not None:
         return own
-    found = list(visible_jobs().filter(name=name).order_by("-is_legacy", "id")[:2])
-    alone = len(found) == 1 or (found and found[0].is_legacy > found[1].is_legacy)
-    return found[0] if alone else None
+    two = list(visible_jobs().filter(name=name).order_by("-is_legacy", "id")[:2])
+    is_only = len(two) == 1 or (two and two[0].is_legacy > two[1].is_legacy)
+    return two[0] if is_only else None

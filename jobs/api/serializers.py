@@ -1,6 +1,6 @@
-"""Jobs on the wire, in the exact shapes of the v1 API (v1 contract, 3.6 and 3.7), plus what goes beyond them.
+"""Turns rows of jobs into answers of the API, in the exact shapes of v1 (v1 contract, 3.6 and 3.7) and our additions.
 
-A key whose value does not exist yet is there with null. Times are milliseconds. Nothing here writes or decides.
+A key whose value does not exist yet has the value null. Times are milliseconds since 1970.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from portal.web.api.v1 import milliseconds
 
 
 def job_path(job: Job) -> str:
-    """Below the API's root; what follows it names a part of the job."""
+    """The path of a job below the API's root."""
     return f"/user/{quote(job.username)}/jobs/{quote(job.name)}"
 
 
 def log_path(job: Job, role: str, index: int, attempt: int) -> str:
-    """What a log's name is appended to."""
+    """The path to which a client appends the name of a log, below the API's root."""
     return f"{job_path(job)}/taskRoles/{quote(role)}/{index}/logs/{attempt}/"
 
 
@@ -65,13 +65,13 @@ def detail(
     base_url: str,
     waiting_reason: shapes.WaitingReason | None = None,
 ) -> shapes.JobDetail:
-    """The job and its current attempt. ``name`` is the one asked for, ``base_url`` is ``http://host``.
+    """The job and its current attempt. ``name`` is the name as the client wrote it, ``base_url`` is ``http://host``.
 
-    As in v1 there are no roles and no ``app*`` values until the attempt has its place.
+    As in v1 there are no roles and no ``app*`` values until the attempt has been placed.
     """
     hidden = job.state == JobState.WAITING and attempt.launched_at is None
-    known = [] if hidden else list(tasks)
-    app = _app(job, attempt, known, hidden, base_url)
+    shown = [] if hidden else list(tasks)
+    app = _app(job, attempt, shown, hidden, base_url)
     status: shapes.JobStatus = {
         **_status(job),
         **app,
@@ -80,11 +80,11 @@ def detail(
     }
     if job.state != JobState.WAITING:
         del status["waitingReason"]
-    return {"name": name, "jobStatus": status, "taskRoles": task_roles(job, attempt, known, base_url)}
+    return {"name": name, "jobStatus": status, "taskRoles": task_roles(job, attempt, shown, base_url)}
 
 
 def without_story(answer: shapes.JobDetail) -> shapes.JobDetail:
-    """A detail for viewers who may know no more than that there is such a job (jobs.access). All keys stay."""
+    """The detail for viewers who may not read the job's story (jobs.access). All keys stay."""
     roles: dict[str, shapes.TaskRole] = {
         name: {**role, "taskStatuses": [_without_story(task) for task in role["taskStatuses"]]}
         for name, role in answer["taskRoles"].items()
@@ -96,7 +96,7 @@ def without_story(answer: shapes.JobDetail) -> shapes.JobDetail:
         "appExitTriggerMessage": None,
     }
     if "waitingReason" in status:
-        status["waitingReason"] = None  # it may tell how earlier attempts ended
+        status["waitingReason"] = None  # it may say how earlier attempts ended
     return {**answer, "jobStatus": status, "taskRoles": roles}
 
 
@@ -105,7 +105,7 @@ def _without_story(task: shapes.TaskStatus) -> shapes.TaskStatus:
 
 
 def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str) -> dict[str, shapes.TaskRole]:
-    """``tasks`` in config order."""
+    """The roles of an attempt with their tasks; ``tasks`` are in config order."""
     spec = JobSpec.from_json(job.spec)
     tasks = list(tasks)
     bits = _gpu_bits(tasks)
@@ -117,7 +117,7 @@ def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str)
 
 
 def attempt_item(job: Job, attempt: Attempt) -> shapes.AttemptItem:
-    kept = attempt.exit or {}
+    end = attempt.exit or {}
     return {
         "attempt": attempt.number,
         "isCurrent": attempt.number == job.attempt_number,
@@ -126,8 +126,8 @@ def attempt_item(job: Job, attempt: Attempt) -> shapes.AttemptItem:
         "appLaunchedTime": milliseconds(attempt.launched_at),
         "appDecidedTime": milliseconds(attempt.decided_at),
         "appCompletedTime": milliseconds(attempt.completed_at),
-        **exit_report.report(attempt.exit_code, kept, _trigger_container(job, attempt)),
-        "next": kept.get("next"),
+        **exit_report.report(attempt.exit_code, end, _trigger_container(job, attempt)),
+        "next": end.get("next"),
     }
 
 
@@ -221,10 +221,10 @@ def _progress(job: Job, tasks: list[Task]) -> float:
 
 
 def _trigger_container(job: Job, attempt: Attempt) -> str | None:
-    kept = attempt.exit or {}
-    if not kept.get("role") or kept.get("index") is None:
+    end = attempt.exit or {}
+    if not end.get("role") or end.get("index") is None:
         return None
-    return launch.container_id(attempt.app_id, JobSpec.from_json(job.spec), kept["role"], kept["index"])
+    return launch.container_id(attempt.app_id, JobSpec.from_json(job.spec), end["role"], end["index"])
 
 
 def _task(
@@ -248,7 +248,8 @@ def _task(
 
 
 def _gpu_bits(tasks: Iterable[Task]) -> dict[tuple[str, str], int]:
-    """{(node, gpu id): bit}. An id that is a number is its own bit; another one has that of its place on its node."""
+    """{(node, gpu id): bit} for v1's bit masks. An id that is a number is the bit; any other id has the position of its
+    GPU on the node."""
     used = {(task.node, gpu) for task in tasks for gpu in task.gpu_ids}
     bits = {key: int(key[1]) for key in used if key[1].isdecimal() and len(key[1]) <= 3}
     named = used - bits.keys()

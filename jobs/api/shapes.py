@@ -1,4 +1,4 @@
-"""What the job routes answer. ``jobs.api.serializers`` returns these, and the API's document shows them."""
+"""The types of the job routes' answers. ``jobs.api.serializers`` returns them, and the API's document shows them."""
 
 from __future__ import annotations
 

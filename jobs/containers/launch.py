@@ -131,10 +131,10 @@ def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
     """v1's id of a container: ``container_e03_1552000000000_0042_01_000004``. Tasks are numbered in config order from
     2; number 1 was the application master's in v0.x."""
     before = 0
-    for known in spec.task_roles:
-        if known.name == role:
+    for other in spec.task_roles:
+        if other.name == role:
             break
-        before += known.task_number
+        before += other.task_number
     return f"container_e03_{app.removeprefix('application_')}_01_{before + index + 2:06d}"
 
 

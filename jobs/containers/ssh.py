@@ -94,8 +94,8 @@ def key_folder(job: Job) -> str:
 
 def _answering(placed: Iterable[tuple[Task, int]]) -> set[int]:
     names = {f"ssh:{task.pk}": (task, port) for task, port in placed}
-    known = set(cache.get_many(list(names)))
-    unknown = {name: place for name, place in names.items() if name not in known}
+    answering = set(cache.get_many(list(names)))
+    unknown = {name: place for name, place in names.items() if name not in answering}
     if unknown:
         pool = ThreadPoolExecutor(min(_AT_ONCE, len(unknown)), thread_name_prefix="ssh")
         asked = {pool.submit(_is_sshd, task.address, port): name for name, (task, port) in unknown.items()}
@@ -103,8 +103,8 @@ def _answering(placed: Iterable[tuple[Task, int]]) -> set[int]:
         pool.shutdown(wait=False, cancel_futures=True)
         answered = [asked[one] for one in done if one.result()]
         cache.set_many(dict.fromkeys(answered, 1), _REMEMBERED)
-        known |= set(answered)
-    return {names[name][0].pk for name in known}
+        answering |= set(answered)
+    return {names[name][0].pk for name in answering}
 
 
 def _is_sshd(address: str, port: int) -> bool:

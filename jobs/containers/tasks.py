@@ -1,7 +1,7 @@
-"""What workers do: take an order, claim its task, do the slow thing at the engine, write down the fact.
+"""Carries out the orders of the scheduler: claims the task, starts, stops or collects its container, writes the fact.
 
-Entry point of django-q2 is ``run``. It hands each order to a thread and returns, so one slow pull delays nobody and a
-few worker processes are enough. Nothing is lost when a worker dies: its claim lapses and the scheduler orders again.
+django-q2 calls ``run``, which hands each order to a thread and returns: a slow pull delays no other order, and a few
+worker processes are enough. When a worker dies nothing is lost: its claim lapses and the scheduler orders again.
 Workers never change a state.
 """
 
@@ -42,42 +42,43 @@ from portal.wakes import wake
 log = structlog.get_logger()
 
 STOP_GRACE = 10  # seconds between TERM and KILL
-THREADS = 128  # orders at work in one worker process
-COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may say nothing in the middle of a log
+THREADS = 128  # orders carried out at once in one worker process
+COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may pause in the middle of a log
 RENEW_EVERY = 10.0  # seconds
-FACT_RETRIES = 60.0  # seconds a fact is tried again while the database is away
+FACT_RETRIES = 60.0  # seconds for which a fact is tried again while the database is away
 FACT_PAUSE = 0.5  # seconds between two tries
 
-SWEEP_EVERY = 3600.0  # seconds
+SWEEP_EVERY = 3600.0  # seconds between two sweeps of the store
 
 _pool: ThreadPoolExecutor | None = None
 _swept_at = -SWEEP_EVERY
 
 
 def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
-    """(kind, task id, node, container) each. Returns at once."""
+    """Carry out orders, each (kind, task id, node, container). Returns at once."""
     for order in orders:
         _hands().submit(_in_thread, *order)
 
 
 def publish(job_ids: Sequence[int]) -> None:
-    """What the sweep orders. Returns at once."""
+    """Write the files of these jobs into the store, as ordered by jobs.containers.publish. Returns at once."""
     _hands().submit(_files_in_thread, publishing.publish_all, list(job_ids))
 
 
 def discard(ids: Sequence[int]) -> None:
-    """The same for the files of purged jobs."""
+    """Remove the files of purged jobs from the store, as ordered by jobs.containers.discard. Returns at once."""
     _hands().submit(_files_in_thread, discarding.discard_all, list(ids))
 
 
 def survey(nodes: Sequence[tuple[str, bool]]) -> None:
-    """(node, thorough) each: what clusters/nodes/survey.py orders. Returns at once."""
+    """Survey nodes, each (node, thorough), as ordered by clusters/nodes/survey.py. Returns at once."""
     for name, thorough in nodes:
         _hands().submit(_survey_in_thread, name, thorough)
 
 
 def carry_out(kind: str, task: int, node: str, container: str) -> None:
-    """One order, here and now. Doing it twice, or after it is no longer wanted, does nothing."""
+    """Carry out one order in this thread. An order that was carried out before, or is no longer wanted, does
+    nothing."""
     try:
         if kind == Kind.REMOVE:
             _remove(node, container)
@@ -128,7 +129,7 @@ def _start(id: int) -> None:
     except StoreUnavailable as error:
         log.info("a start waits for the file store", task=id)
         _fact(id, claim, progress=f"waits for the file store: {error.message}"[:120])
-    except DatabaseError as error:  # not the start's fault: it is ordered again, and adopts what it has made
+    except DatabaseError as error:  # not the start's fault: it is ordered again, and adopts the container it has made
         log.warning("a start lost the database", task=id, reason=str(error))
         close_old_connections()
         _fact(id, claim)
@@ -139,7 +140,7 @@ def _start(id: int) -> None:
 
 
 def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> ContainerStatus:
-    """Starts the container, and notes what the node thereby shows that it can or cannot do."""
+    """Start the container, and note what the node has refused or shown that it can do."""
     pulled = False
 
     def note(progress: Progress) -> None:
@@ -165,7 +166,7 @@ def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> Contain
 
 @contextmanager
 def _no_worse() -> Iterator[None]:
-    """A start is no worse for a database that is away just then."""
+    """The block's notes are dropped when the database is away: the start goes on without them."""
     try:
         yield
     except DatabaseError:
@@ -173,27 +174,29 @@ def _no_worse() -> Iterator[None]:
 
 
 def _publish_first(id: int) -> None:
-    """The job's own folders, before its command may look for them. Whatever is in the way, the start goes on."""
+    """Write the job's files before its command may look for them. The start goes on even when that fails."""
     unpublished = Task.objects.filter(id=id, job__published_at=None).values_list("job_id", flat=True).first()
     if unpublished is not None:
         publishing.publish(unpublished)
 
 
 def _prepare(launch: Launch, id: int, claim: str) -> AbstractContextManager[Delivery]:
-    """Told on the page at most once a second; each time the claim is renewed, or the start given up."""
-    said = 0.0
+    """The files that the start needs. Their progress is written once a second at most; that renews the claim, or gives
+    up a start that is no longer wanted."""
+    noted_at = 0.0
 
     def note(text: str) -> None:
-        nonlocal said
-        if time.monotonic() - said >= 1:
-            said = time.monotonic()
+        nonlocal noted_at
+        if time.monotonic() - noted_at >= 1:
+            noted_at = time.monotonic()
             _progress(id, claim, Progress(0, 0, text))
 
     return delivery.prepare(launch.spec, launch.username, launch.app_id, note)
 
 
 def _fault(fault: RuntimeFault) -> dict[str, Any]:
-    """An engine that does not answer is the node's trouble, not the task's: tried again until the node is lost."""
+    """The fact to write about a fault. An engine that does not answer is no fault of the task: the start is ordered
+    again until it answers or the node counts as lost."""
     if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
         return {"progress": fault.sentence[:120] if fault.reason is FaultReason.UNREACHABLE else ""}
     log.info("start refused", reason=str(fault.reason))
@@ -205,7 +208,8 @@ def _stop(id: int) -> None:
 
 
 def _release(id: int) -> None:
-    """The task stays RUNNING: its container ends with the code its command had."""
+    """End a container that is kept for debugging. The task stays RUNNING until the container has ended with the exit
+    code of its command."""
     _end_container(id, Q(state=TaskState.RUNNING, released_at__isnull=False))
 
 
@@ -221,7 +225,8 @@ def _end_container(id: int, wanted: Q) -> None:
 
 
 def _collect(id: int) -> None:
-    """The log is kept before the container goes. Whatever is not reachable now is ordered again later."""
+    """Archive the log, then remove the container. When the engine or the store cannot be reached it is ordered again
+    later."""
     claim = _claim(id, Q(state__in=sorted(TASK_ENDS), collected=False), COLLECT_LEASE)
     if claim is None:
         return
@@ -242,7 +247,7 @@ def _collect(id: int) -> None:
 
 
 def _sweep_store() -> None:
-    """Looks once in a while for what killed writers left in the store."""
+    """Delete what killed writers left in the store, every SWEEP_EVERY seconds."""
     global _swept_at
     if time.monotonic() - _swept_at >= SWEEP_EVERY:
         _swept_at = time.monotonic()
@@ -263,7 +268,8 @@ _DO: dict[Kind, Callable[[int], None]] = {
 
 
 def _claim(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
-    """Compare-and-set on the task's row: of two that try, one gets it."""
+    """Claim the task if it is in the state ``wanted`` and nobody has claimed it. Returns the claim, or None. It is one
+    conditional UPDATE: of two workers that try, one succeeds."""
     now, claim = timezone.now(), uuid4().hex
     free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
     rows = Task.objects.filter(wanted, free, id=id)
@@ -271,8 +277,8 @@ def _claim(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
 
 
 def _renewing(id: int, claim: str) -> Callable[[], None]:
-    """Called all the time while a log is kept, so that nobody else begins with it. Raises WITHDRAWN when the claim is
-    another's by now."""
+    """A function to call all the time while a log is archived: it renews the claim, so that no other worker begins with
+    it. It raises WITHDRAWN when another worker has the claim by now."""
     renewed = time.monotonic()
 
     def renew() -> None:
@@ -287,7 +293,8 @@ def _renewing(id: int, claim: str) -> Callable[[], None]:
 
 
 def _is_wanted(id: int, claim: str) -> bool:
-    """Asked after the pull and right before create and start; also renews the claim."""
+    """Whether the start is still wanted; also renews the claim. Called after the pull, and right before the container
+    is created and started."""
     rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
     return bool(rows.update(claimed_until=timezone.now() + LEASE))
 
@@ -300,7 +307,8 @@ def _progress(id: int, claim: str, progress: Progress) -> None:
 
 
 def _fact(id: int, claim: str, **values: Any) -> None:
-    """Close the claim with what was learnt. The database may be away for a minute."""
+    """Write what the worker has done or learnt, and give the claim back. Waits up to a minute for a database that is
+    away."""
     deadline = time.monotonic() + FACT_RETRIES
     while True:
         try:

@@ -106,8 +106,8 @@ class ListQuery:
             "limit": self.limit if self.limit != 50 else "",
             **changes,
         }
-        kept = {name: value for name, value in values.items() if value}
-        return f"/jobs?{urlencode(kept)}" if kept else "/jobs"
+        given = {name: value for name, value in values.items() if value}
+        return f"/jobs?{urlencode(given)}" if given else "/jobs"
 
 
 @dataclass(frozen=True, slots=True)

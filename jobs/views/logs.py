@@ -38,10 +38,10 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     except Unauthorized:
         return redirect_to_login(request.get_full_path(), "/login")
     text = _text(request)
-    found = _search(choice, text, 0) if text else None
-    first = _number(request, "from") or (found["lines"][0] if found and found["lines"] else None)
+    matches = _search(choice, text, 0) if text else None
+    first = _number(request, "from") or (matches["lines"][0] if matches and matches["lines"] else None)
     shown = log_page.shown(choice, first)
-    more = {"q": text, "found": found, "moved": first is not None}
+    more = {"q": text, "found": matches, "moved": first is not None}
     return render(request, "jobs/log.html", {**log_page.context(choice, shown), **more})
 
 

@@ -22,7 +22,7 @@ bench: ## measure, and print the figures as ratios taken in one run
 	@scripts/setup test
 	@$(PYTHON) -m benchmarks $(ARGS)
 
-lint: ## ruff and mypy
+lint: ## ruff, mypy, djade and djangofmt
 	@scripts/setup test
 	@scripts/lint
 

@@ -106,7 +106,7 @@ TEMPLATES = [
             "loaders": [
                 (
                     "django.template.loaders.cached.Loader",
-                    ["django.template.loaders.filesystem.Loader", "django.template.loaders.app_directories.Loader"],
+                    ["portal.web.templates.Loader", "django.template.loaders.app_directories.Loader"],
                 )
             ],
             "context_processors": [
@@ -165,7 +165,10 @@ CONNECTIONS_PER_ADDRESS = number("LONGSHORE_CONNECTIONS_PER_ADDRESS", 256, least
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
-STATICFILES_FINDERS = ["django.contrib.staticfiles.finders.FileSystemFinder"]  # the apps' own files are not needed
+STATICFILES_FINDERS = [  # the apps' own files are not needed
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "portal.web.stylesheet.Finder",
+]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},

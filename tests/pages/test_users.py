@@ -231,7 +231,7 @@ def test_it_says_what_a_file_would_do_and_writes_nothing(browse: Browse, admin: 
     answer = upload(browse(admin), HEADER + f"marta,{SECRET},false,nlp,\nroot2,{SECRET},true,,\n")
     shown = answer.content.decode()  # type: ignore[attr-defined]
     assert "Import people.csv: what it would do" in shown
-    assert "new user, VCs default, nlp; the password is in the file" in shown
+    assert "new user, may use default, nlp; the password is in the file" in shown
     assert "new admin, may use every VC" in shown
     assert "Import 2 users" in shown
     assert SECRET not in shown

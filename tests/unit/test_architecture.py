@@ -234,6 +234,17 @@ def test_no_file_is_longer_than_one_can_read_at_once() -> None:
     assert {named(path): lines for path, lines in lengths.items() if lines > most(path)} == {}
 
 
+def test_no_line_of_a_page_is_wider_than_one_can_read() -> None:
+    files = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "static").glob("css/longshore/*.css")]
+    wide = [
+        (named(path), at)
+        for path in files
+        for at, line in enumerate(path.read_text().split("\n"), 1)
+        if len(line) > 120
+    ]
+    assert wide == []
+
+
 def test_no_file_names_a_path_of_one_machine() -> None:
     machine = re.compile(r"(?<![\w./$}])/(?:work|home/[a-z]+|Users|opt/pypi[\w-]*)/(?=\w)")
     assert [named(path) for path in ours() if machine.search(path.read_text())] == []

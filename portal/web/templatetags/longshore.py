@@ -204,6 +204,26 @@ def lasted(start: datetime | None, end: datetime | None) -> SafeString | str:
 
 
 @register.simple_tag
+def coloured(pieces: Iterable[tuple[str, str]]) -> SafeString:
+    """A line of a job config: ``pieces`` are (class, text). It has no spaces of its own, so it is copied as it is."""
+    return format_html_join("", "{}", ((_piece(text, css),) for css, text in pieces))
+
+
+@register.simple_tag
+def log_text(line: Any) -> SafeString:
+    """The text of a jobs.logs line in its colours, and a note on the line. It has no spaces of its own."""
+    drawn = format_html_join("", "{}", ((_piece(*piece),) for piece in line.pieces)) if line.pieces else line.text
+    return format_html("{}<i>{}</i>", drawn, line.note) if line.note else format_html("{}", drawn)
+
+
+def _piece(text: str, css: str, colour: str = "", background: str = "") -> SafeString | str:
+    if not css:
+        return text
+    marks = [(name, value) for name, value in (("colour", colour), ("background", background)) if value]
+    return format_html('<span class="{}"{}>{}</span>', css, format_html_join("", ' data-{}="{}"', marks), text)
+
+
+@register.simple_tag
 def squares(items: Iterable[str], label: str) -> SafeString:
     """GPU squares: free, mine, busy, held, out, want."""
     drawn = format_html_join("", '<i class="{}"></i>', ((item,) for item in items))

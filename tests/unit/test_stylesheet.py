@@ -1,0 +1,48 @@
+"""The stylesheet is made of all its sections, and each of its rules is for something that pages have."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from portal.web import stylesheet
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPOSED = re.compile(r"a-\w+")  # of what a program asked for in its log: jobs.logs.colours
+
+
+def test_it_has_every_section() -> None:
+    assert sorted(stylesheet.SECTIONS) == sorted(path.stem for path in (ROOT / "static/css/longshore").glob("*.css"))
+
+
+def test_every_rule_is_used() -> None:
+    used = set(words())
+    selectors = [one.strip() for rule in rules(stylesheet.joined()) for one in rule.split(",")]
+    named = {one: re.findall(r"[.#]([a-zA-Z][\w-]*)", one) for one in selectors}
+    assert len(named) > 300
+    assert [
+        one for one, names in named.items() if not all(name in used or COMPOSED.match(name) for name in names)
+    ] == []
+
+
+def test_every_section_is_one_that_a_browser_can_read() -> None:
+    for section in stylesheet.SECTIONS:
+        text = (ROOT / f"static/css/longshore/{section}.css").read_text()
+        assert text.count("{") == text.count("}"), section
+
+
+def words() -> Iterator[str]:
+    """Every word of templates, scripts, and the texts in code."""
+    for path in [*(ROOT / "templates").rglob("*.html"), *(ROOT / "static/js").rglob("*.js")]:
+        yield from re.findall(r"[\w-]+", path.read_text())
+    for app in ("portal", "clusters", "jobs"):
+        for path in (ROOT / app).rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                    yield from re.findall(r"[\w-]+", node.value)
+
+
+def rules(css: str) -> list[str]:
+    return re.findall(r"([^{}]+)\{[^{}]*\}", re.sub(r"/\*.*?\*/", "", css, flags=re.DOTALL))

@@ -1,4 +1,4 @@
-"""Who may do what: users, their API tokens, and the record of what they did."""
+"""Users, their API tokens and keys, the record of what they did, and rows that the portal's processes share."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class User(AbstractBaseUser):
     is_admin = models.BooleanField(default=False)
     is_active = models.BooleanField(default=True)
     has_github_pat = models.BooleanField(default=False)  # v1 showed no more than that; the token itself is not kept
-    extension = models.JSONField(default=dict, blank=True)  # whatever clients keep with a user; decides nothing
+    extension = models.JSONField(default=dict, blank=True)  # whatever clients store with a user; no rule depends on it
     # Bytes that the user's files may take; -1: no limit; null: portal.files.quota.limits decides.
     store_quota = models.BigIntegerField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
-    epoch = models.PositiveIntegerField(default=0)  # one more: all sessions and signed tokens so far are over
+    epoch = models.PositiveIntegerField(default=0)  # raising it ends all sessions and signed tokens
 
     objects: ClassVar[UserManager] = UserManager()
     USERNAME_FIELD = "username"
@@ -46,7 +46,7 @@ class User(AbstractBaseUser):
         return self.username
 
     def _get_session_auth_hash(self, secret: str | None = None) -> str:
-        """What a session must know to be taken; another for each password, and for each epoch."""
+        """What a session must hold to be valid. It changes with each password, and with each epoch."""
         known: str = super()._get_session_auth_hash(secret)  # type: ignore[misc]
         return salted_hmac("longshore.epoch", f"{known}{self.epoch}").hexdigest() if self.epoch else known
 
@@ -58,7 +58,8 @@ class FormerUser(models.Model):
 
 
 class ApiToken(models.Model):
-    """A bearer token: a JWT outside, here only the hash of its id. A row that is gone or revoked ends the token."""
+    """A bearer token: clients have a JWT, the row has only the hash of its id. A token whose row is gone or revoked is
+    not valid."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="tokens")
     id_hash = models.CharField(max_length=64, unique=True)
@@ -74,7 +75,7 @@ class ApiToken(models.Model):
 
 
 class UserKey(models.Model):
-    """A public key of a user's own, put into every container of his jobs."""
+    """A public key of a user, which is put into every container of their jobs."""
 
     user = models.ForeignKey(User, models.CASCADE, related_name="keys")
     name = models.CharField(max_length=100)  # the key's comment
@@ -98,7 +99,7 @@ class AuditEvent(models.Model):
 
 
 class LeaseRow(models.Model):
-    """Which process acts where only one may (portal/wakes/lease.py)."""
+    """Which process holds a lease (portal/wakes/lease.py)."""
 
     name = models.CharField(max_length=20, primary_key=True)
     epoch = models.PositiveBigIntegerField(default=0)  # how often it has changed hands
@@ -111,7 +112,7 @@ class Heartbeat(models.Model):
 
     name = models.CharField(max_length=20, primary_key=True)
     at = models.DateTimeField()
-    report = models.JSONField(default=dict)  # what it says of its own parts, see portal/health.py
+    report = models.JSONField(default=dict)  # what the process reports about its parts, see portal/health.py
 
 
 class LocalFolder(models.Model):

@@ -1,4 +1,5 @@
-"""``/user`` as v0.9 to v0.13 had it (v1 contract, 3.5). The token is looked at first, then the body, then the role."""
+"""``/user`` as v0.9 to v0.13 had it (v1 contract, 3.5). As there the token is checked first, then the body, then the
+role."""
 
 from __future__ import annotations
 
@@ -68,7 +69,7 @@ class UserGithubPat(V1View):
 
 
 class OneUserToo(OneUser):
-    """v0.14's object with the key that v0.13 had in its own."""
+    """v0.14's object, with the key that v0.13 had besides."""
 
     def shown(self, record: UserRecord, full: bool) -> shapes.UserObject:
         return {**super().shown(record, full), "hasGithubPAT": record.has_github_pat}

@@ -1,4 +1,4 @@
-"""``/user`` as v0.14 has it (v1 contract, 3.10). The token is looked at first, then the body, then the role."""
+"""``/user`` as v0.14 has it (v1 contract, 3.10). As there the token is checked first, then the body, then the role."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def _sees_all(viewer: User, username: str) -> bool:
 
 
 def _prove(request: Request, user: User, password: str) -> None:
-    """Counts failures as the login does."""
+    """Forbidden when the password is wrong. Failures count as those of the login do."""
     try:
         check_password(request._request, user.username, password)
     except IncorrectPassword:

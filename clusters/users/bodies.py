@@ -1,4 +1,4 @@
-"""Bodies of the routes about users and groups, read in v1's order and refused in its words."""
+"""Reads the bodies of the routes about users and groups, in v1's order, and refuses them in its words."""
 
 from __future__ import annotations
 

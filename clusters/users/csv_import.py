@@ -1,6 +1,6 @@
-"""Users from a CSV file as v1's portal took it: ``username,password,admin,virtual cluster,githubPAT``.
+"""Adds users from a CSV file as v1's portal took it: ``username,password,admin,virtual cluster,githubPAT``.
 
-All or nothing: one bad line and nothing is written, so the corrected file can be sent again as it is.
+It is all or nothing: with one bad line nothing is written, so the corrected file can be sent again as it is.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class _Line:
 
 
 def import_csv(actor: Viewer, text: str, *, dry_run: bool, ip: str | None = None) -> ImportResult:
-    """Makes the users, or with ``dry_run`` only says what it would do. BadRequest for a file that is none of these."""
+    """Add the users, or with ``dry_run`` only say what it would do. BadRequest when the text is no such file."""
     who = require_admin(actor).username
     rows: list[ImportRow] = []
     lines: list[_Line] = []

@@ -1,5 +1,7 @@
-"""Groups as v0.14 had them: every virtual cluster is one, ``admingroup`` holds the admins, others are the
-organisation's own and grant nothing. Who may, the rows, the audit record.
+"""Groups as v0.14 had them: who may change them, their rows, the audit record.
+
+Every virtual cluster is a group, ``admingroup`` holds the admins, and other groups are the organisation's own and grant
+nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +55,7 @@ def find_group(name: str) -> GroupRecord:
 
 
 def members(actor: Viewer, name: str) -> list[tuple[str, bool]]:
-    """User name and whether he is admin, by name; for admins."""
+    """(user name, whether an admin) of each member, by name; for admins."""
     require_admin(actor)
     find_group(name)
     return [(user.username, user.admin) for user in load_users() if name in user.groups]
@@ -120,7 +122,8 @@ def delete_group(actor: Viewer, name: str, ip: str | None = None) -> None:
 
 
 def set_grouplist(actor: Viewer, username: str, names: Iterable[str], ip: str | None = None) -> None:
-    """Exactly these from now on, and ``default``: grants, memberships and, by ``admingroup``, the role."""
+    """From now on the user is in exactly these groups, and in ``default``: grants, memberships and, by ``admingroup``,
+    the role."""
     who = require_admin(actor).username
     wanted = set(names)
     kinds = {group.name: group.kind for group in load_groups()}
@@ -138,7 +141,7 @@ def set_grouplist(actor: Viewer, username: str, names: Iterable[str], ip: str | 
 
 
 def add_member(actor: Viewer, username: str, name: str, ip: str | None = None) -> None:
-    """Forbidden for an admin: he is in all of them."""
+    """Put a user into a group. Forbidden for admins, who are in all of them."""
     who = require_admin(actor).username
     with transaction.atomic():
         user = _changeable(username)
@@ -153,7 +156,7 @@ def add_member(actor: Viewer, username: str, name: str, ip: str | None = None) -
 
 
 def remove_member(actor: Viewer, username: str, name: str, ip: str | None = None) -> None:
-    """Forbidden for an admin, and for ``default``, which everybody is in."""
+    """Take a user out of a group. Forbidden for admins, and for ``default``, which everybody is in."""
     who = require_admin(actor).username
     with transaction.atomic():
         _changeable(username)

@@ -60,7 +60,7 @@ class UserRow:
 
 @dataclass(frozen=True, slots=True)
 class UserForm:
-    """What was typed, but for passwords, and what is wrong with it."""
+    """What somebody has typed, without the passwords, and what is wrong with it."""
 
     username: str = ""
     email: str = ""
@@ -72,7 +72,7 @@ class UserForm:
 
 @dataclass(frozen=True, slots=True)
 class Edited:
-    """One user as his page shows him; ``tokens`` are those a new password would end."""
+    """One user as their page shows them. ``tokens``: how many a new password would end."""
 
     row: UserRow
     created_at: datetime
@@ -83,7 +83,7 @@ class Edited:
 
 
 def page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
-    """The context of clusters/users.html; eleven queries however many there are."""
+    """The context of clusters/users.html. Eleven queries, however many users there are."""
     users = _filtered(query)
     found, newer, older = _slice(users, query)
     rows = _rows(found)
@@ -133,7 +133,7 @@ def _filtered(query: UserQuery) -> QuerySet[User]:
 
 
 def _slice(users: QuerySet[User], query: UserQuery) -> tuple[list[User], bool, bool]:
-    """Users in order of names, whether there are some before and some after."""
+    """Users in order of names, whether there are some before them, and whether some after."""
     if query.before:
         found = list(users.filter(username__lt=query.before).order_by("-username")[: SIZE + 1])
         return found[:SIZE][::-1], len(found) > SIZE, True

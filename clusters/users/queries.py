@@ -1,4 +1,4 @@
-"""Reads of users with what they may use. Grants are rows of this app, users of ``portal``."""
+"""Reads users and what they may use. Grants are rows of this app, users are rows of ``portal``."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from portal.models import User
 
 @dataclass(frozen=True, slots=True)
 class UserRecord:
-    """``vcs``: where the user may submit, ``default`` first. ``is_granted``: somebody has set his virtual clusters (v1
-    left their key out before that). ``groups`` holds the virtual clusters too, as each of them is a group."""
+    """``vcs``: where the user may submit, ``default`` first. ``is_granted``: an admin has set their virtual clusters
+    (v1 left the key out before that). ``groups`` holds the virtual clusters too, as each of them is a group."""
 
     username: str
     email: str
@@ -34,7 +34,7 @@ class UserRecord:
 
 
 def load_users() -> list[UserRecord]:
-    """All, by name. Six queries however many there are."""
+    """All users, by name. Six queries, however many there are."""
     return _records(User.objects.order_by("username"))
 
 

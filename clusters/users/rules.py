@@ -1,4 +1,4 @@
-"""What has to hold before an account changes. Each raises the error that says what is wrong."""
+"""What must hold before an account changes. Each function raises the error that says what is wrong."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def check_email(email: str) -> None:
 
 
 def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
-    """The rows of ``names`` and of ``default``, or UnknownVirtualCluster for the first that is not there."""
+    """The rows of ``names`` and of ``default``, or UnknownVirtualCluster for the first name that does not exist."""
     wanted = [name for name in dict.fromkeys(names) if name]
     rows = {vc.name: vc for vc in VirtualCluster.objects.all()}
     for name in wanted:
@@ -69,13 +69,14 @@ def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
 
 
 def write_grants(username: str, vcs: Iterable[VirtualCluster]) -> None:
-    """Inside a transaction. ``default`` is written too: it tells that grants were set."""
+    """Inside a transaction. ``default`` is written too: its presence marks that an admin has set the grants."""
     VcGrant.objects.filter(username=username).delete()
     VcGrant.objects.bulk_create(VcGrant(vc=vc, username=username) for vc in vcs)
 
 
 def require_another_admin(username: str) -> None:
-    """Inside a transaction: two admins who remove each other at once wait for one another here."""
+    """RemoveAdmin when there is no other. Inside a transaction: of two admins who remove each other at once, the second
+    waits here."""
     admins = User.objects.select_for_update().filter(is_admin=True, is_active=True).order_by("pk")
     if not [admin for admin in admins if admin.username != username]:
         raise RemoveAdmin(f"{username} is the last admin. Make another user admin first.")

@@ -1,7 +1,7 @@
-"""Every write to accounts and to what they may use: who may, the rows, the audit record; for pages and API alike.
+"""Every write to accounts and to what they may use, for pages and API alike: who may, the rows, the audit record.
 
-``actor`` is who asks (a User, or AnonymousUser). ``ip`` goes to the audit record. A password is never logged.
-Raises Unauthorized, Forbidden, MissingUser, and what clusters.users.rules names.
+``actor`` is the user or guest who asks. ``ip`` goes to the audit record. A password is never logged. Raises
+Unauthorized, Forbidden, MissingUser, and what clusters.users.rules names.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def update_user(
     email: str | None = None,
     ip: str | None = None,
 ) -> User:
-    """What is not None is changed, in one transaction. The role is for admins; the rest also for oneself. As v1 has
-    it, the old password is not asked for here (``set_password`` does)."""
+    """Change what is not None, in one transaction. The role is for admins; the rest also for oneself. As in v1, the old
+    password is not asked for here (``set_password`` does)."""
     who = require_self_or_admin(actor, username)
     if admin is not None and not who.is_admin:
         if admin:
@@ -101,8 +101,8 @@ def update_user(
 
 
 def delete_user(actor: Viewer, username: str, ip: str | None = None) -> None:
-    """His tokens, sessions, grants and memberships end; his ended jobs and his data stay. RemoveAdmin for an admin,
-    ConflictUser while jobs of his have not ended."""
+    """Delete a user. Their tokens, sessions, grants and memberships end; their ended jobs and their files stay.
+    RemoveAdmin for an admin, ConflictUser while jobs of theirs have not ended."""
     who = require_admin(actor).username
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
@@ -119,8 +119,8 @@ def delete_user(actor: Viewer, username: str, ip: str | None = None) -> None:
 def set_password(
     actor: Viewer, username: str, new: str, old: str | None = None, *, check_old: bool = True, ip: str | None = None
 ) -> None:
-    """Ends all tokens and sessions of the user. Who is no admin proves the old one (``check_old`` False: the caller has
-    checked it)."""
+    """Set a password, which ends all tokens and sessions of the user. Users who are no admins give their old password
+    (``check_old`` False: the caller has checked it)."""
     who = require_self_or_admin(actor, username)
     user = rules.find_user(username)
     if check_old and not who.is_admin and not user.check_password(old or ""):
@@ -132,14 +132,15 @@ def set_password(
 
 
 def set_admin(actor: Viewer, username: str, admin: bool, ip: str | None = None) -> None:
-    """RemoveAdmin when it would leave nobody who is."""
+    """Make a user an admin, or no longer one. RemoveAdmin when nobody would be left who is."""
     who = require_admin(actor).username
     with transaction.atomic():
         _change_admin(who, rules.find_user(username, lock=True), admin, ip)
 
 
 def set_active(actor: Viewer, username: str, active: bool, ip: str | None = None) -> None:
-    """A disabled user cannot sign in; his tokens are revoked for good and his sessions end."""
+    """Enable or disable a user. A disabled user cannot sign in; their tokens are revoked for good and their sessions
+    end."""
     who = require_admin(actor).username
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
@@ -148,14 +149,15 @@ def set_active(actor: Viewer, username: str, active: bool, ip: str | None = None
         if user.is_admin and not active:
             rules.require_another_admin(username)
         user.is_active = active
-        user.epoch += not active  # his sessions do not come back with him
+        user.epoch += not active  # their sessions do not come back with them
         user.save(update_fields=["is_active", "epoch"])
         revoked = 0 if active else tokens.revoke_all(user)
         audit.record(who, "user enabled" if active else "user disabled", username, ip, {"tokensRevoked": revoked})
 
 
 def set_grants(actor: Viewer, username: str, vcs: Iterable[str], ip: str | None = None) -> tuple[str, ...]:
-    """Where the user may submit from now on, ``default`` always among it. Forbidden for admins: they may anywhere."""
+    """Set where the user may submit; ``default`` is always among it. Returns the names. Forbidden for admins: they may
+    submit anywhere."""
     who = require_admin(actor).username
     wanted = list(vcs)
     with transaction.atomic():
@@ -184,7 +186,7 @@ def set_store_quota(actor: Viewer, username: str, quota: int | None, ip: str | N
 
 
 def set_github_pat(actor: Viewer, username: str, pat: str, ip: str | None = None) -> None:
-    """Notes that there is one and forgets what it is: nothing here ever used it."""
+    """Note whether there is a token, and forget the token itself: nothing here ever used it."""
     who = require_self_or_admin(actor, username)
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
@@ -194,7 +196,8 @@ def set_github_pat(actor: Viewer, username: str, pat: str, ip: str | None = None
 
 
 def merge_extension(actor: Viewer, username: str, extension: dict[str, Any], ip: str | None = None) -> None:
-    """What clients keep with a user. ``virtualCluster`` in it is a grant, so only an admin may change it."""
+    """Merge into what clients store with a user. ``virtualCluster`` in it is a grant, so only an admin may change
+    that."""
     who = require_self_or_admin(actor, username)
     vcs = _vcs_in(extension)
     with transaction.atomic():
@@ -225,7 +228,7 @@ def _change_email(who: str, user: User, email: str, ip: str | None) -> None:
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a user that hold it. Grants and secrets are not kept in there."""
+    """The fields of a user for the merged extension. Grants and secrets are not stored in it."""
     merged = {**old, **new}
     merged.pop("virtualCluster", None)
     kept: dict[str, Any] = {"extension": merged}

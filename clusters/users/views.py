@@ -140,7 +140,7 @@ def _template() -> HttpResponse:
 
 
 def _typed(request: HttpRequest, username: str, *, is_self: bool) -> UserForm:
-    """Nobody disables himself: the form does not offer it."""
+    """What somebody has typed. Nobody can disable themselves: the form does not offer it."""
     return UserForm(
         username=username,
         email=request.POST.get("email", "").strip(),

@@ -1,6 +1,6 @@
-"""``/virtual-clusters`` (v1 contract, 3.11): reads for whoever may read jobs, writes for admins.
+"""``/virtual-clusters`` (v1 contract, 3.11): everybody who may read jobs may read, admins may write.
 
-As in v1 the name is looked at before the token, the token before the body, the body before what the user may.
+As in v1 the name is checked before the token, the token before the body, and the body before the role.
 """
 
 from __future__ import annotations

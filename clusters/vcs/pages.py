@@ -26,8 +26,8 @@ _STATES = {"RUNNING": "active", "STOPPED": "STOPPED"}
 
 @dataclass(frozen=True, slots=True)
 class VcLine:
-    """A row. Percent are of the whole cluster; ``used`` is of its GPUs where there are any, else of what it uses most
-    of. The cells hold (number, what stands below it)."""
+    """A row of the list. Percentages are of the whole cluster. ``used`` is of its GPUs where there are any, else of the
+    resource that it uses most of. A cell is (number, what stands below it)."""
 
     view: VcView
     gpus: int  # of the cluster
@@ -96,7 +96,7 @@ class VcLine:
 
 @dataclass(frozen=True, slots=True)
 class VcForm:
-    """What was typed, and what is wrong with it by field ("" for the whole)."""
+    """What somebody has typed, and what is wrong with it by field ("" for the whole)."""
 
     name: str = ""
     capacity: str = ""
@@ -112,7 +112,7 @@ class VcForm:
 
 
 def page(viewer: Viewer, **more: Any) -> dict[str, Any]:
-    """The context of clusters/vcs.html. Eight queries at most, however many there are."""
+    """The context of clusters/vcs.html. Eight queries at most, however many virtual clusters there are."""
     gpus, out = cluster_gpus()
     lines = vc_lines(gpus)
     return {
@@ -141,7 +141,7 @@ def one_line(lines: list[VcLine], name: str) -> VcLine:
 
 
 def panel(line: VcLine, viewer: Viewer, form: VcForm | None = None) -> dict[str, Any]:
-    """What stands below the list when one of them is open. Who may use it is for admins."""
+    """What stands below the list when one of them is open. Only admins see who may use it."""
     is_admin = viewer.is_admin
     now = about_jobs().users_of(line.name)
     running = sorted(

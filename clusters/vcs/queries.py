@@ -1,4 +1,4 @@
-"""Reads of virtual clusters: what each was promised, what it uses, what there is, and its jobs."""
+"""Reads virtual clusters: what each is guaranteed, what it uses, what there is, and its jobs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Amount:
         self.gpus += gpus
 
     def percent_of(self, whole: Amount) -> float:
-        """Of whatever it takes the largest share of."""
+        """The percentage of the resource that it takes the largest share of."""
         pairs = ((self.cpus, whole.cpus), (self.memory_mb, whole.memory_mb), (self.gpus, whole.gpus))
         return round(100 * max((mine / all_ for mine, all_ in pairs if all_), default=0.0), 2)
 
@@ -45,7 +45,7 @@ class VcView:
 
 
 def load_vcs() -> list[VcView]:
-    """All, ``default`` first, then by name. Five queries however many there are."""
+    """All virtual clusters, ``default`` first, then by name. Five queries, however many there are."""
     names, whole = _cluster()
     used, jobs = _used(), about_jobs().live("vc")
     rows = {vc.name: vc for vc in VirtualCluster.objects.exclude(name=DEFAULT).order_by("name")}

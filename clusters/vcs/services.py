@@ -1,6 +1,6 @@
-"""Every write to virtual clusters: the rules of v1 (7.3), the row, its audit record and the wake-up that follows.
+"""Every write to virtual clusters: the rules of v1 (7.3), the row, its audit record, and the wake-up that follows.
 
-``default`` has what the others leave of 100 percent, and is changed by nobody. Its own row is kept in step.
+``default`` has what the others leave of 100 percent; its row is changed along with theirs and by nobody directly.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters
 
 
 def require_name(name: str, *, write: bool = True) -> None:
-    """BadRequest for what cannot be a name; Forbidden for ``default`` when it is to be changed."""
+    """BadRequest for what cannot be a name; with ``write`` Forbidden for ``default``, which nobody changes."""
     if not rules.is_name(name):
         raise BadRequest(_BAD_NAME)
     if write and not rules.is_changeable(name):
@@ -48,11 +48,10 @@ def create_or_resize_vc(
     store_quota: int | Literal["as it was"] | None = "as it was",
     ip: str | None = None,
 ) -> tuple[VirtualCluster, bool]:
-    """The row and whether it is new. ``capacity`` is percent of the cluster, taken from ``default``;
-    ``max_capacity`` (as much as ``capacity`` when not given) is what it may borrow up to. The two texts describe the
-    group that a new one is; afterwards the group is changed instead. ``profile`` and ``rdma``: what its containers may
-    do, as it was when not given. ``store_quota``: bytes that the files of each of its users may take, None for no word
-    about it.
+    """Give the row and whether it is new. ``capacity`` is a percentage of the cluster, taken from ``default``;
+    ``max_capacity`` (``capacity`` if not given) is the most that it may borrow up to. The two texts describe the group
+    of a new one; later the group is changed instead. ``profile`` and ``rdma`` say what its containers may do; not given
+    they stay as they are.
 
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota.
     """
@@ -82,7 +81,7 @@ def create_or_resize_vc(
 
 
 def delete_vc(actor: Viewer, name: str, *, ip: str | None = None) -> None:
-    """Also ends its grants. Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster, RemoveRunningVc."""
+    """Delete it and end its grants. Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster, RemoveRunningVc."""
     require_name(name)
     who = require_admin(actor).username
     if name == ADMIN_GROUP:

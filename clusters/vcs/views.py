@@ -141,12 +141,12 @@ def _only_check(request: HttpRequest) -> bool:
 
 
 def _status_of(request: HttpRequest, form: VcForm | None) -> int:
-    """What was only looked at is answered, not refused; htmx would not show a refusal."""
+    """200 for a check, also of a form with errors: nothing was refused, and htmx would not show a refusal."""
     return 400 if form and form.errors and not _only_check(request) else 200
 
 
 def _save(request: HttpRequest, form: VcForm) -> VcForm:
-    """The form as it is when it was saved, else with the error."""
+    """Save the form, and give it back; with an error when it was refused."""
     capacity, most = form.numbers
     try:
         _, is_new = vc_services.create_or_resize_vc(

@@ -1,4 +1,4 @@
-"""Rows that nobody will ask for again: tokens and sessions that opened nothing for long, and notes of failed orders."""
+"""Deletes rows that nobody needs any more: tokens and sessions that ended long ago, and notes of failed orders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 def sweep(now: datetime) -> int:
-    """How many rows went. May run at the same time anywhere."""
+    """Delete them, and give how many there were. May run in several places at once."""
     before = now - KEPT
     gone = {
         "tokens": ApiToken.objects.filter(Q(expires_at__lt=before) | Q(revoked_at__lt=before)),

@@ -1,4 +1,4 @@
-"""What a guest may open; where he may not, he is sent to sign in and comes back."""
+"""Guards of pages: guests who may not open a page are sent to sign in, and come back to it."""
 
 from __future__ import annotations
 
@@ -43,6 +43,6 @@ def signed_in(view: View[P]) -> View[P]:
 
 
 def sign_in(request: HttpRequest) -> HttpResponseBase:
-    """A POST comes back to the page it was sent from, for its fields are gone."""
+    """Redirect to the login. After a POST they come back to the page with the form, whose fields are gone."""
     target = request.get_full_path() if request.method == "GET" else request.headers.get("Referer", "/")
     return redirect(f"/login?next={quote(target)}")

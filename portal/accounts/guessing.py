@@ -1,8 +1,8 @@
-"""Wrong passwords beyond what one address tries at one name (django-axes counts those): one address at many names, and
-many addresses at one name.
+"""Notices who guesses passwords, beyond what django-axes counts (one address at one name): one address at many names,
+and many addresses at one name.
 
-The second can be somebody who means to lock the user out. So it closes the door only to addresses from which the user
-has not signed in lately, and opens by itself: nobody is kept out from where they work.
+The second may be somebody who wants to lock the user out. So it refuses only addresses from which the user has not
+signed in lately, and ends by itself: nobody is locked out where they usually work.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SIGNED_IN = ("login", "token made")
 
 
 def is_too_much(username: str, address: str | None, now: datetime) -> bool:
-    """Asked before a password is looked at."""
+    """Whether to refuse a login before the password is checked."""
     here = Q(ip=address) if address else Q(ip=None)
     failed = AuditEvent.objects.filter(at__gt=now - WINDOW, action=FAILED)
     wrong = failed.aggregate(here=Count("pk", filter=here), user=Count("pk", filter=Q(actor=username)))

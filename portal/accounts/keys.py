@@ -1,4 +1,4 @@
-"""Public SSH keys as people paste them."""
+"""Reads public SSH keys as people paste them."""
 
 from __future__ import annotations
 

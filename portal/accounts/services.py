@@ -1,4 +1,4 @@
-"""Writes about accounts. The login page and the API's token route are two skins over the same checks."""
+"""Writes about one's own account. The login page and the API's token route use the same checks."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ MOST_KEYS = 20
 
 
 def check_password(request: HttpRequest, username: str, password: str) -> User:
-    """The active user. Raises LockedOut (before any hash is computed), NoUser or IncorrectPassword."""
-    if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # nothing a database should ever be asked for
+    """Give the active user with this password. Raises LockedOut (before any hash is computed), NoUser or
+    IncorrectPassword."""
+    if not USERNAME.regex.match(username):  # type: ignore[union-attr]  # no database should be asked for such a name
         raise NoUser("There is no user of this name.")
     credentials = {"username": username, "password": password}
     address = audit.ip_of(request)
@@ -50,7 +51,8 @@ def make_token(request: HttpRequest, username: str, password: str, seconds: int)
 
 
 def change_password(request: HttpRequest, user: User, old: str, new: str) -> None:
-    """Ends every token and, since sessions carry a hash of the password, every other session."""
+    """Change one's own password. Every token of the user ends and, since sessions carry a hash of the password, every
+    other session."""
     check_password(request, user.username, old)
     passwords.check(new, user)
     hashed = make_password(new)
@@ -65,7 +67,7 @@ def list_tokens(user: User) -> list[ApiToken]:
 
 
 def create_token(user: User, name: str, days: int, request: HttpRequest | None = None) -> str:
-    """A named bearer token; it is told here and never again. BadRequest for a bad name or time."""
+    """A named bearer token. Nothing can show it again later. BadRequest for a bad name or time."""
     name = name.strip()
     if not name or len(name) > LONGEST_TOKEN_NAME or not name.isprintable():
         raise BadRequest(f"Give the token a name of 1 to {LONGEST_TOKEN_NAME} characters.")
@@ -78,7 +80,7 @@ def create_token(user: User, name: str, days: int, request: HttpRequest | None =
 
 
 def revoke_token(user: User, token_id: int, request: HttpRequest | None = None) -> bool:
-    """Ends one of the user's own tokens at once. False when it is not his or ended already."""
+    """End one of the user's own tokens at once. False when there is no such token, or it had ended already."""
     with transaction.atomic():
         mine = ApiToken.objects.filter(user=user, pk=token_id, revoked_at=None)
         if not mine.update(revoked_at=timezone.now()):
@@ -89,11 +91,11 @@ def revoke_token(user: User, token_id: int, request: HttpRequest | None = None) 
 
 
 def add_key(user: User, text: str, request: HttpRequest | None = None) -> UserKey:
-    """A public key of the user's, one line as ssh-keygen writes it; it goes into the containers of jobs started from
-    now on. BadRequest for anything else."""
+    """Add a public key of the user, one line as ssh-keygen writes it. It goes into the containers of jobs that start
+    from now on. BadRequest for anything else."""
     key = read_public_key(text)
     with transaction.atomic():
-        User.objects.select_for_update().get(pk=user.pk)  # one after the other: the limit holds
+        User.objects.select_for_update().get(pk=user.pk)  # lets two calls take turns, so that the limit holds
         mine = UserKey.objects.filter(user=user)
         if mine.filter(fingerprint=key.fingerprint).exists():
             raise BadRequest("This key is there already.")
@@ -105,7 +107,7 @@ def add_key(user: User, text: str, request: HttpRequest | None = None) -> UserKe
 
 
 def remove_key(user: User, key_id: int, request: HttpRequest | None = None) -> bool:
-    """Containers that run keep it. False when it is not his or gone already."""
+    """Remove a key of the user; running containers still have it. False when there is no such key."""
     with transaction.atomic():
         key = UserKey.objects.select_for_update().filter(user=user, pk=key_id).first()
         if key is None:

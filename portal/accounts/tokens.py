@@ -26,13 +26,13 @@ def issue(user: User, seconds: int, name: str = "") -> str:
 
 
 def live(token_id: str) -> ApiToken | None:
-    """The row of a token that opens something now, with its user: not expired, not revoked, the user not disabled."""
+    """The row of a valid token, with its user: not expired, not revoked, the user not disabled."""
     rows = ApiToken.objects.select_related("user").filter(id_hash=ApiToken.hash_id(token_id), revoked_at=None)
     return rows.filter(expires_at__gt=timezone.now(), user__is_active=True).first()
 
 
 def user_of(token: str) -> User | None:
-    """Whose token it is; None when it is bad, expired, revoked, or its user is disabled or gone."""
+    """The user of a token; None when it is bad, expired or revoked, or its user is disabled or gone."""
     try:
         claims = jwt.decode(
             token, settings.TOKEN_KEY, algorithms=[_ALGORITHM], options={"require": ["exp", "jti"], "verify_iat": False}

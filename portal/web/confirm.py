@@ -1,4 +1,4 @@
-"""The question before what cannot be undone: a page of its own, or the inside of a dialog when a script asks."""
+"""Asks before what cannot be undone: with a page of its own, or with the inside of a dialog when a script asks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from django.utils.http import url_has_allowed_host_and_scheme
 
 
 def ask(request: HttpRequest, otherwise: str, **page: Any) -> HttpResponse:
-    """``page``: title, effect, verb, verb_icon and keep (the safe button); ``refused`` leaves the safe one alone.
-    ``otherwise`` is where both buttons lead when the page before is not known."""
+    """``page``: title, effect, verb, verb_icon and keep (the safe button); ``sure`` False offers the safe button only.
+    Both buttons lead to the page before, or to ``otherwise`` when that is not known."""
     is_dialog = request.headers.get("HX-Request") == "true"
     target = back(request, otherwise)
     template = "components/_confirm.html" if is_dialog else "confirm.html"
@@ -20,7 +20,7 @@ def ask(request: HttpRequest, otherwise: str, **page: Any) -> HttpResponse:
 
 
 def back(request: HttpRequest, otherwise: str) -> str:
-    """Where the question was asked: the form's ``next``, else the page before."""
+    """The page on which the question was asked: the form's ``next``, else the page before."""
     for target in (request.POST.get("next"), request.headers.get("HX-Current-URL"), request.headers.get("Referer")):
         if target and url_has_allowed_host_and_scheme(target, {request.get_host()}, request.is_secure()):
             return target

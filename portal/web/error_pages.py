@@ -40,6 +40,7 @@ def server_error(request: HttpRequest) -> HttpResponse:
 
 
 def _as_guest(request: HttpRequest) -> None:
-    """The page must not ask the database, which may be what has just failed, who reads it and what they are told."""
+    """Make the page ask the database neither who reads it nor which messages they have: the database may be what has
+    just failed."""
     vars(request).pop("user", None)
     vars(request).pop("_messages", None)

@@ -1,4 +1,4 @@
-"""What every request passes: security headers, the answer to our own errors, and a name for the log."""
+"""What every request passes: security headers, answers to our own errors, and an id for the log."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class SecurityHeaders(MiddlewareMixin):
 
 
 class Zone(MiddlewareMixin):
-    """Times are written in the zone of whoever reads them: their browser names it in a cookie, else it is ours."""
+    """Times are shown in the reader's zone: the browser names it in a cookie. Without the cookie it is the server's."""
 
     def process_request(self, request: HttpRequest) -> None:
         timezone.activate(zone_of(request))
@@ -65,8 +65,8 @@ _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{1,40}")
 
 
 class Errors(MiddlewareMixin):
-    """A LongshoreError raised by a page becomes an error page; below ``/api`` the JSON that API clients know. The same
-    for one that the request met before it came here."""
+    """Turns a LongshoreError of a page into an error page, and below ``/api`` into the JSON that API clients know; also
+    an error that occurred before the request came here."""
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
         error = request.META.get(REFUSAL)

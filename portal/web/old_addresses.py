@@ -18,7 +18,7 @@ _LIST_WORDS = {"vcName": "vc", "status": "state", "user": "username", "keyword":
 
 @require_safe
 def old_page(request: HttpRequest, page: str) -> HttpResponse:
-    """Not for good: which page is the successor may change, and browsers never forget a permanent one."""
+    """A temporary redirect: the successor of a page may change, and browsers never forget a permanent one."""
     target = _PAGES.get(page)
     if target is None:
         return error_pages.not_found(request)
@@ -31,7 +31,7 @@ def _jobs(request: HttpRequest) -> str:
 
 
 def _job(request: HttpRequest) -> str:
-    """A job without a user in its address is looked for by its name."""
+    """The page of a job. Without a user in the address the job is looked for by its name."""
     username, name = request.GET.get("username", ""), request.GET.get("jobName", "")
     if not name:
         return "/jobs"
@@ -56,7 +56,7 @@ def _vcs(request: HttpRequest) -> str:
 
 
 def _login(request: HttpRequest) -> str:
-    """``origin`` is where somebody goes once he is signed in: only to a page of ours."""
+    """``origin`` is where people go once they are signed in; only a page of ours will do."""
     origin = request.GET.get("origin", "")
     ours = url_has_allowed_host_and_scheme(origin, {request.get_host()}, request.is_secure())
     return _address("/login", {"next": origin} if ours else {})

@@ -1,5 +1,7 @@
-"""Django's request without a trap: for a ``charset`` it reads the query before anything stands ready to answer an error
-in it. Text is UTF-8 here, whatever a client says of it."""
+"""Django's request, which takes all text for UTF-8, whatever charset a client names.
+
+For a charset Django would read the query before anything is ready to answer an error in it.
+"""
 
 from __future__ import annotations
 

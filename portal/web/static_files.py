@@ -1,4 +1,4 @@
-"""collectstatic, skipped when nothing has changed since the last time."""
+"""Runs collectstatic, unless nothing has changed since the last time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice of colours: a cookie, so that the server draws the page in them and nothing flashes."""
+"""Stores the choice of colours in a cookie, so that the server draws the page in them and nothing flashes."""
 
 from __future__ import annotations
 

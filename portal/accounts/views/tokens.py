@@ -1,4 +1,4 @@
-"""The page of one's own API tokens. A new one is shown in the answer to its form and nowhere after."""
+"""The page of one's own API tokens. A new token is shown once, in the answer to its form."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
 
 
 def _page(request: HttpRequest, *, chosen: str = str(_DEFAULT_DAYS), code: int = 200, **more: Any) -> HttpResponse:
-    """Those with a name first: the others come from clients that sign in, and end by themselves."""
+    """Tokens with a name come first: the others come from clients that sign in, and end by themselves."""
     found = sorted(services.list_tokens(require_user(request)), key=lambda token: not token.name)
     page = {
         "nav": "account",

@@ -1,4 +1,5 @@
-"""REST framework's answers in v1 style: ``{"code", "message"}``, and nothing of our inside to the outside."""
+"""Turns errors of REST framework into answers in v1's style, ``{"code", "message"}``, which show nothing of the
+portal's inside."""
 
 from __future__ import annotations
 
@@ -37,7 +38,7 @@ def no_api(request: HttpRequest) -> errors.NoApi:
 
 
 def database_away(error: Exception, path: str = "") -> errors.DatabaseUnavailable:
-    """It is restarted, full or locked: whoever looks after it needs its words, and no traceback for each request."""
+    """Log in one line why the database does not answer (restarted, full, locked); no traceback for each request."""
     _log.error("the database does not take a request", path=path, reason=str(error).strip())
     return errors.DatabaseUnavailable()
 

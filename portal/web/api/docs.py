@@ -65,7 +65,7 @@ def _fields(shape: dict[str, Any], shapes: dict[str, Any]) -> list[dict[str, Any
 
 
 def _walk(shape: dict[str, Any], shapes: dict[str, Any], above: tuple[str, ...]) -> Iterator[dict[str, Any]]:
-    """A line for each field, those of an inner object behind it."""
+    """A line for each field; those of an inner object follow it."""
     inner = _object_in(shape, shapes)
     needed = inner.get("required", [])
     for name, field in inner.get("properties", {}).items() if len(above) < _DEEPEST else ():

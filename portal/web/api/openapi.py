@@ -1,8 +1,8 @@
-"""The OpenAPI document of the API: how it names operations, who may ask, and which errors every operation can give.
+"""Makes the OpenAPI document of the API: how it names operations, who may use them, and which errors each can answer.
 
-An operation declares its own answers with ``extend_schema``; ``errors(409, 413)`` adds what only it can answer.
-What follows from its shape is added here: 401 where somebody may be asked for a token, 400 and 413 where there is a
-body, 400 where there is a query, 403 where something is written, 404 where the path names something.
+An operation declares its own answers with ``extend_schema``; ``errors(409, 413)`` adds what only it can answer. What
+follows from the form of an operation is added here: 401 where a token may be needed, 400 and 413 where there is a body,
+400 where there is a query, 403 where something is written, 404 where the path names something.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ def _shown(auto_schema: AutoSchema, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def once(endpoints: list[Endpoint]) -> list[Endpoint]:
-    """Each route under one address: no ``/rest-server`` twins, nothing of v2 or before v1 that v1 has too."""
+    """Each route under one address: no ``/rest-server`` twins, and nothing of v2 or before v1 that v1 has too."""
     v1 = {(_view(callback), method) for path, _, method, callback in endpoints if path.startswith("/api/v1/")}
     return [each for each in endpoints if _is_shown(each, v1)]
 

@@ -1,6 +1,6 @@
-"""Request bodies as v1 took them: JSON text kept raw, nested forms (``taskRoles[0][name]=w``), JSON without a type.
+"""Reads request bodies as v1 took them: JSON as text, nested forms (``taskRoles[0][name]=w``), JSON without a type.
 
-JSON stays text, for who reads it wants lines and columns and may allow comments; a form becomes values.
+JSON stays text, because its readers report lines and columns and may allow comments; a form becomes values.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _INDEX_DIGITS = 4  # a longer number in brackets is a name, not a place in a lis
 
 
 class Json(JSONParser):
-    """Gives values. Depth, which the library does not foresee, is a mistake of the sender too."""
+    """Gives values. Text that is nested too deep is the sender's mistake; the library would raise RecursionError."""
 
     def parse(
         self, stream: IO[Any], media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
@@ -57,7 +57,7 @@ class NestedForm(BaseParser):
 
 
 class NoForm(BaseParser):
-    """A multipart body is read by nobody, as in v1: an empty object."""
+    """A multipart body is not read, as in v1: it counts as an empty object."""
 
     media_type = "multipart/form-data"
 
@@ -86,7 +86,7 @@ def parse_form(text: str) -> dict[str, Any]:
 
 
 class _Branch(dict[str, Any]):
-    """An object or a list: which one is known when all of it is there."""
+    """An object or a list: that is decided when all of its keys are there."""
 
 
 def _text(stream: IO[Any], context: Mapping[str, Any] | None) -> str:

@@ -1,4 +1,4 @@
-"""Addresses of the API as older clients write them: v1 minded neither the case of letters nor doubled slashes.
+"""Finds the routes of addresses as older clients write them: v1 minded neither the case of letters nor doubled slashes.
 
 Only an address that no route takes as it is written is looked at again. Names in it (of users, jobs, virtual clusters)
 keep their letters.
@@ -23,7 +23,8 @@ PREFIX = rf"/*(?:{_REST}/+)?{_API}/"  # of the path after its first slash; Djang
 
 @csrf_exempt
 def other_spelling(request: HttpRequest) -> HttpResponseBase:
-    """The route that is meant, or NoApiError: whatever the method, for it is no form that fails here."""
+    """Answer by the route that is meant, or with NoApiError. Exempt from CSRF checks, as it is no form that fails
+    here."""
     found = _meant(request.path_info)
     if found is None:
         return not_found(request)
@@ -53,7 +54,7 @@ def _meant(path: str) -> tuple[str, ResolverMatch] | None:
 
 
 def _spelled(names: list[str], route: list[str]) -> str | None:
-    """The address in the letters of the route; None when it is another one's."""
+    """The address in the letters of the route; None when the route is another one."""
     if len(names) != len(route):
         return None
     pairs = list(zip(names, route, strict=True))

@@ -1,4 +1,4 @@
-"""The root of the API: what older clients ask to see whether it is there."""
+"""The root of the API, which older clients open to see whether the API is there."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _LEAST = 1024  # bytes; below it compression gains nothing
 
 
 class ApiTransport(MiddlewareMixin):
-    """First of all: it also answers preflights and dresses the errors of those that follow."""
+    """The first middleware: it also answers preflights, and adds its headers to the errors of those that follow."""
 
     def process_request(self, request: HttpRequest) -> HttpResponseBase | None:
         if request.method != "OPTIONS" or not _is_open(request):

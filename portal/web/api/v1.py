@@ -1,4 +1,4 @@
-"""What routes of v1 share: any of its three kinds of body, JSON as the answer, and the first violation in its words."""
+"""What routes of v1 share: they take three kinds of body, answer JSON, and report the first violation in v1's words."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def body(request: Request) -> Any:
 
 
 def fields(request: Request) -> dict[str, Any]:
-    """The body as an object, sent as JSON, as a form or as JSON without a type; no body is an empty one. Values of a
-    form are texts. Raises BadRequest (without a code for what is not JSON) and TooLarge."""
+    """The body as an object, sent as JSON, as a form or as JSON without a type; without a body it is empty. Values of a
+    form are texts. Raises BadRequest (with no code when it is not JSON) and TooLarge."""
     data = body(request)
     if isinstance(data, str):
         data = _parsed(data)
@@ -51,7 +51,7 @@ def said(message: str, status: int = 201) -> Response:
 
 
 def wrong(name: str, what: str) -> BadRequest:
-    """v1's sentence about one key of a body: ``wrong("password", "is required")``."""
+    """v1's error about one key of a body: ``wrong("password", "is required")``."""
     return BadRequest(f'child "{name}" fails because ["{name}" {what}]')
 
 

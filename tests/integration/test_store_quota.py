@@ -139,6 +139,14 @@ class TestCounting:
         with pytest.raises(QuotaExceeded):
             writes.write(FILE, [b"x"])
 
+    def test_what_was_written_without_a_limit_counts_when_there_is_one(self, writes: Writes) -> None:
+        writes.write(FILE, [b"x"])
+        User.objects.update(store_quota=UNLIMITED)
+        writes.write(FILE, [b"x" * 150])
+        User.objects.update(store_quota=160)
+        with pytest.raises(QuotaExceeded, match="take 150 B: 12 B more does not fit"):
+            writes.write("/users/alice/other", [b"x" * 6, b"x" * 6])
+
     def test_many_writes_are_one_count(self, writes: Writes, monkeypatch: pytest.MonkeyPatch) -> None:
         counts, count = [], store_use._count
         monkeypatch.setattr(store_use, "_count", lambda *given: counts.append(given) or count(*given))

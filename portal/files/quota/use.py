@@ -118,6 +118,11 @@ def outdate(username: str) -> None:
         use.outdate()
 
 
+def drop(username: str) -> None:
+    """The user has no limit now, and what they write is not counted: with a new limit the count begins anew."""
+    _uses.pop(username, None)
+
+
 def forget() -> None:
     """For tests: as in a process that has just started."""
     _uses.clear()

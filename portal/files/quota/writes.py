@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 from portal.core import words
 from portal.core.errors import LongshoreError
+from portal.files.quota import use as counting
 from portal.files.quota.limits import limit_of
-from portal.files.quota.use import Use, outdate, use_of
+from portal.files.quota.use import Use, use_of
 from portal.files.store import rules
 from portal.files.store.base import QuotaExceeded, Store, Writing, fill, find
 from portal.files.store.rules import Accounts
@@ -73,7 +74,10 @@ class Writes:
         """None where there is no limit."""
         owner = rules.owner_of(path, self.accounts)
         limit = limit_of(owner) if owner else None
-        return None if limit is None else _Room(use_of(owner, self.store), limit, owner)
+        if limit is None:
+            counting.drop(owner)
+            return None
+        return _Room(use_of(owner, self.store), limit, owner)
 
     @contextmanager
     def _room_for(self, sources: Sequence[str], target: str) -> Iterator[None]:
@@ -93,7 +97,7 @@ class Writes:
 
     def _outdate(self, path: str) -> None:
         if owner := rules.owner_of(path, self.accounts):
-            outdate(owner)
+            counting.outdate(owner)
 
 
 @dataclass(slots=True)
@@ -112,10 +116,10 @@ class _Room:
         if more <= 0:
             return
         if not self.use.take(more, self.limit):
-            total = words.size(self.use.total(wait=0.0) or 0)
+            limit, others = words.size(self.limit), words.size((self.use.total(wait=0.0) or 0) - self.taken)
             raise QuotaExceeded(
-                f"The files of {self.owner} may take {words.size(self.limit)} in the store and take {total}:"
-                f" {words.size(max(size, more))} more does not fit. Delete files, or ask an admin for more room."
+                f"The files of {self.owner} may take {limit} in the store and take {others}:"
+                f" {words.size(size - self.freed)} more does not fit. Delete files, or ask an admin for more room."
             )
         self.taken += more
 

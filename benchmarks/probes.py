@@ -43,7 +43,7 @@ PROBES: tuple[tuple[str, str, str], ...] = (
     ("clusters.engines.docker.runtime", "DockerRuntime._put", "engine: put"),
     ("docker.api.container", "ContainerApiMixin.start", "engine: start"),
     ("jobs.logs.archive", "archive", "collect: archive the log"),
-    ("jobs.logs.archive", "_keep", "collect: one stream"),
+    ("jobs.logs.archive", "_write", "collect: one stream"),
     ("jobs.logs.archive", "_finish", "collect: index"),
     ("clusters.engines.docker.runtime", "DockerRuntime.remove", "collect: remove"),
     ("clusters.engines.docker.runtime", "DockerRuntime._discard", "engine: remove"),

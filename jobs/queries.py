@@ -16,6 +16,7 @@ from django.utils import timezone
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, JobState, TaskState
 from jobs.planning.streak import End
+from portal.core.bulk import first_where
 from portal.core.errors import NoJob
 
 STOPPING = "STOPPING"  # no state of the table: a live job that was asked to stop
@@ -169,11 +170,14 @@ def get_job(username: str, name: str, *, mine: str = "") -> Job:
         username, _, name = name.partition("~")
     if "\x00" in username + name:  # PostgreSQL refuses to look for it
         raise NoJob(f"Job {name} is not found.")
-    named = visible_jobs().filter(username=username, name=name).first
-    job = named() if username else _by_name_alone(name, mine)
+    job = _named(username, name) if username else _by_name_alone(name, mine)
     if job is None:
         raise NoJob(f"Job {name} is not found.")
     return job
+
+
+def _named(username: str, name: str) -> Job | None:
+    return first_where(Job, "deleted_at IS NULL AND username = %s AND name = %s", username, name)
 
 
 def current_attempt(job: Job) -> Attempt:
@@ -182,7 +186,7 @@ def current_attempt(job: Job) -> Attempt:
 
 def get_attempt(job: Job, number: int) -> Attempt:
     """Attempt ``number`` of the job. Raises NoJob when there was none."""
-    attempt = Attempt.objects.filter(job=job, number=number).first()
+    attempt = first_where(Attempt, "job_id = %s AND number = %s", job.pk, number)
     if attempt is None:
         raise NoJob(f"Attempt {number} of job {job.name} is not found.")
     return attempt

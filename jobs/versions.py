@@ -12,24 +12,26 @@ from django.db.models import Max
 
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
-from portal.models import AuditEvent
+from portal.core.bulk import one_row
+
+_OF_DETAIL = """
+    SELECT (SELECT max(id) FROM jobs_event WHERE job_id = %s), max(changed_at), max(fact_at)
+    FROM jobs_task WHERE attempt_id = %s
+"""
 
 
 def of_list() -> tuple[object, ...]:
     """Of the list that REST answers: the newest Event and the newest AuditEvent. A purge deletes Events, so the newest
     id could come back; the deletion before it is an AuditEvent, and those stay."""
-    newest = Event.objects.aggregate(last=Max("id"))["last"]
-    return newest, AuditEvent.objects.aggregate(last=Max("id"))["last"]
+    return one_row("SELECT (SELECT max(id) FROM jobs_event), (SELECT max(id) FROM portal_auditevent)")
 
 
 def of_detail(job: Job, attempt: Attempt) -> tuple[object, ...]:
     """Of a job that REST answers. Not for a waiting job: the reason why it waits depends on the whole cluster and on
     the time."""
-    tasks = Task.objects.filter(attempt=attempt).aggregate(changed=Max("changed_at"), fact=Max("fact_at"))
-    newest = Event.objects.filter(job=job).aggregate(last=Max("id"))["last"]
     return (
         *(job.pk, job.state, job.execution, job.changed_at, job.user_retries, job.platform_retries),
-        *(job.resource_retries, job.exit_code, newest, tasks["changed"], tasks["fact"]),
+        *(job.resource_retries, job.exit_code, *one_row(_OF_DETAIL, job.pk, attempt.pk)),
         *(attempt.pk, attempt.launched_at, attempt.decided_at, attempt.completed_at, attempt.exit_code),
     )
 

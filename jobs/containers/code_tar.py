@@ -17,6 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
@@ -28,7 +29,9 @@ INSIDE = "pai/code"  # the folder in the container where the tar is unpacked
 KEPT = 900.0  # seconds a tar stays after its last use: a task that is tried again needs it soon
 ROOM = 4 << 30  # bytes that tars may take which nobody needs at the moment
 _READERS = 16  # small files read at once: from HDFS each takes some milliseconds, whatever its size
-_SMALL = 1 << 20
+_BATCH = 8  # of them one after the other: handing each to a thread would take longer than reading it from a disk
+_SMALL = 1 << 17  # bytes
+_BUFFER = 1 << 20
 Report = Callable[[int, int], None]
 Visible = Callable[[Iterable[Entry]], Iterable[Entry]]
 
@@ -88,7 +91,7 @@ def _pack(store: Store, path: str, target: Path, report: Report, visible: Visibl
     """Write the tar; returns it open and locked."""
     root = store.stat(path)
     part = target.with_suffix(".part")
-    file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
+    file = os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb", buffering=_BUFFER)
     try:
         fcntl.flock(file, fcntl.LOCK_SH)
         try:
@@ -140,26 +143,31 @@ def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], Non
 
 
 def contents(store: Store, entries: Iterable[Entry]) -> Iterator[tuple[Entry, BinaryIO]]:
-    """Each entry with its content, in order. Several threads read small files ahead."""
-    ahead: deque[tuple[Entry, Future[bytes] | None]] = deque()
+    """Each entry with its content, in order. Several threads read small files ahead, a batch of them at a time."""
+    ahead: deque[tuple[list[Entry], Future[list[bytes | None]]]] = deque()
+    left = iter(entries)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="code") as readers:
-        for entry in entries:
-            small = not entry.is_dir and 0 < entry.size <= _SMALL
-            ahead.append((entry, readers.submit(_read, store, entry) if small else None))
+        while batch := list(islice(left, _BATCH)):
+            ahead.append((batch, readers.submit(_read_small, store, batch)))
             if len(ahead) >= 2 * _READERS:
-                yield _next(store, ahead)
+                yield from _opened(store, *ahead.popleft())
         while ahead:
-            yield _next(store, ahead)
+            yield from _opened(store, *ahead.popleft())
 
 
-def _next(store: Store, ahead: deque[tuple[Entry, Future[bytes] | None]]) -> tuple[Entry, BinaryIO]:
-    entry, read = ahead.popleft()
-    if read is not None:
-        return entry, io.BytesIO(read.result())
-    return entry, io.BytesIO() if entry.size == 0 else store.open_read(entry.path, known=entry)
+def _opened(store: Store, batch: list[Entry], read: Future[list[bytes | None]]) -> Iterator[tuple[Entry, BinaryIO]]:
+    for entry, content in zip(batch, read.result(), strict=True):
+        yield entry, store.open_read(entry.path, known=entry) if content is None else io.BytesIO(content)
+
+
+def _read_small(store: Store, batch: list[Entry]) -> list[bytes | None]:
+    """The content of each, None for large files."""
+    return [_read(store, entry) if entry.size <= _SMALL else None for entry in batch]
 
 
 def _read(store: Store, entry: Entry) -> bytes:
+    if entry.is_dir or entry.size == 0:
+        return b""
     with store.open_read(entry.path, known=entry) as file:
         return file.read(entry.size)
 

@@ -47,6 +47,7 @@ class LocalStore:
         missing."""
         self._root = root
         self._marker = marker
+        self._inside = root  # the folder that was last seen to be inside
 
     def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
         with _translated(path):
@@ -187,8 +188,10 @@ class LocalStore:
         elif real == self._root:
             with _translated(path):
                 real.mkdir(mode=0o700, parents=True, exist_ok=True)  # the root of a store is always there
-        if real != self._root and not real.parent.resolve().is_relative_to(self._root.resolve()):
-            raise BadPath(f"{path} is no path inside the store.")
+        if real != self._root and real.parent != self._inside:
+            if not real.parent.resolve().is_relative_to(self._root.resolve()):
+                raise BadPath(f"{path} is no path inside the store.")
+            self._inside = real.parent  # whoever goes through a folder asks about the same one again and again
         return real
 
     def _check_marker(self) -> None:

@@ -1,4 +1,4 @@
-"""``pai-fs``: files between this machine and the store, from the command line (v1 contract, 5.13).
+"""``pai-fs`` copies files between this machine and the store, from the command line (v1 contract, 5.13).
 
-Speaks WebHDFS, with the portal or straight with a NameNode. Knows nothing of Django: it starts at once.
+It speaks WebHDFS, with the portal or directly with a NameNode. It imports nothing of Django, so that it starts at once.
 """

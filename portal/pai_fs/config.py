@@ -1,4 +1,4 @@
-"""Where the store is and who asks: a file of this user's, which ``--config`` writes and options override."""
+"""Where the store is and who asks: a file of the user, which ``--config`` writes and options override."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AGAIN = "Say it again: pai-fs --config host=... port=... user=..."
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """``token`` is the portal's; without one the other side is a NameNode that believes ``user``."""
+    """``token`` is the portal's. Without a token the server is a NameNode, which believes ``user``."""
 
     host: str = "localhost"
     port: int = PORTAL_PORT
@@ -44,7 +44,8 @@ def path() -> Path:
 
 
 def session() -> requests.Session:
-    """Without proxies, for it speaks with machines of its own network; ``REQUESTS_CA_BUNDLE`` names their authority."""
+    """An HTTP session without proxies, since servers are in the same network; ``REQUESTS_CA_BUNDLE`` names their
+    authority."""
     made = requests.Session()
     made.trust_env = False
     made.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
@@ -52,7 +53,7 @@ def session() -> requests.Session:
 
 
 def load(*, host: str | None = None) -> Config:
-    """``host``: named on the command line, so nothing kept is needed."""
+    """Read the file. ``host``: given on the command line, so the file may be missing."""
     try:
         found = json.loads(path().read_text())
     except FileNotFoundError:
@@ -66,8 +67,8 @@ def load(*, host: str | None = None) -> Config:
 
 
 def configure(pairs: Sequence[str]) -> Config:
-    """``host=... port=... user=... [secure=yes]`` or ``url=... user=...``; a portal is signed in to, its password
-    asked for once."""
+    """Write the file from ``host=... port=... user=... [secure=yes]`` or ``url=... user=...``. For a portal it asks for
+    the password once and signs in."""
     config = Config()
     for pair in pairs:
         name, equals, value = pair.partition("=")

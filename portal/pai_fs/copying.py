@@ -1,5 +1,8 @@
-"""Copies that survive a broken connection: a large file grows under another name, in parts that are compared by their
-length, and gets its own name at the end. Interrupted and begun again, a copy goes on where it was."""
+"""Copies files so that a broken connection does no harm.
+
+A large file grows under another name, in parts whose length is compared, and gets its own name at the end. A copy that
+was interrupted goes on where it was when it is started again.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +17,19 @@ from portal.pai_fs.places import File, Location, part_of, refuse_same_side
 
 PART = 64 << 20  # bytes added at once to a large file
 SMALL = 8 << 20  # a file up to this is written in one go
-ANEW = 512 << 20  # what is held by a dead writer is sent again up to this, and waited for beyond
+ANEW = 512 << 20  # a file up to this that a dead writer holds is sent again; for a larger one we wait
 # In sum 127 seconds: HDFS lets nobody else write to a file for a minute after its writer died.
-TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; anew when more has arrived
+TRIES, FIRST_PAUSE = 9, 0.5  # seconds, doubled each time; from the first again when more has arrived
 THREADS = 12  # HDFS may take 0.4 s to close a small file
 
 
 class Progress(Protocol):
     def begin(self, total: int) -> None:
-        """So many bytes are to be copied."""
+        """Called with the number of bytes to copy."""
         ...
 
     def at(self, name: str, done: int) -> None:
-        """So many bytes of this file are there."""
+        """Called with the number of bytes of this file that are in the target."""
         ...
 
 
@@ -51,7 +54,8 @@ class _Job:
 def copy(
     source: Location, target: Location, *, contents: bool, recursive: bool, force: bool, progress: Progress
 ) -> Copied:
-    """As ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: what is in the folder only."""
+    """Like ``cp``: into ``target`` if it is a folder, else under that name. ``contents``: only what is in the
+    folder."""
     refuse_same_side(source, target)
     kind = source.is_dir()
     if kind is None:
@@ -88,7 +92,8 @@ def _single(source: Location, target: Location) -> _Job:
 
 
 def _work(jobs: list[_Job], worker: _Worker, target: Location, folders: list[str], force: bool) -> None:
-    """The first failure, or Ctrl-C, ends all: what is under way stops at its next piece, the rest is not begun."""
+    """Run the copies. The first failure, or Ctrl-C, ends all: those that run stop at their next piece, the rest is not
+    begun."""
     pool = ThreadPoolExecutor(THREADS)
     try:
         fresh = bool(folders) and target.is_dir() is None
@@ -109,7 +114,7 @@ def _work(jobs: list[_Job], worker: _Worker, target: Location, folders: list[str
 
 
 def _refuse(jobs: list[_Job], may_replace: bool) -> None:
-    """What is there is listed once for each folder."""
+    """Refuse to replace what exists; each folder is listed once."""
     listed: dict[str, set[str]] = {}
     for job in jobs:
         if type(job.source) is type(job.target) and job.source.path_of(job.file.name) == job.target.path_of(job.name):
@@ -173,8 +178,9 @@ class _Worker:
         job.target.rename(part, job.name)
 
     def _add(self, job: _Job, part: str, done: int) -> int:
-        """The length afterwards. Were the part longer than it seemed, its bytes would be in the wrong place: HDFS shows
-        the whole length of a file only some time after its writer died. Then the copy of the file begins anew."""
+        """Add a part; returns the length afterwards. If the file was longer than it seemed, the bytes would be in the
+        wrong place (HDFS shows the whole length of a file only some time after its writer died): then the copy of the
+        file begins anew."""
         sent: list[int] = []
         try:
             job.target.add(part, self._pieces(job, done, PART, sent))

@@ -1,4 +1,4 @@
-"""What may go wrong, each with the exit code that older scripts look for."""
+"""Errors of pai-fs, each with the exit code that older scripts expect."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class NotEmpty(PaiFsError):
 
 
 class CheckFailed(PaiFsError):
-    """What was copied is not as long as what it was copied from."""
+    """The copy is not as long as the original."""
 
     code = 6
 
@@ -38,8 +38,8 @@ class GaveUp(PaiFsError):
 
 
 class Unreachable(PaiFsError):
-    """The other side did not answer, or its answer broke off: worth another try."""
+    """The server did not answer, or its answer broke off: worth another try."""
 
 
 class Held(Unreachable):
-    """A writer that died still holds the file, for a minute in HDFS."""
+    """A writer that died still holds the file; HDFS lets it go after a minute."""

@@ -32,7 +32,7 @@ _VERBS = {
 
 
 def main() -> None:
-    """The program. Interrupted, it does not wait for threads that wait for an answer."""
+    """The program. When interrupted it does not wait for threads that wait for an answer."""
     code = run()
     if code == 130:
         sys.stdout.flush()
@@ -149,7 +149,7 @@ def _line(entry: Entry) -> str:
 
 
 def _shown(name: str) -> str:
-    """What a name holds for terminals is not for this one."""
+    """The name without control characters, which a terminal could obey."""
     return "".join(sign if sign.isprintable() else "?" for sign in name)
 
 
@@ -241,7 +241,7 @@ _DO: dict[str, Callable[[argparse.Namespace, Remote], None]] = {
 
 
 class _Bar:
-    """Bytes so far and their rate, on a terminal only."""
+    """Shows the bytes so far and their rate, on a terminal only."""
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty()

@@ -1,4 +1,4 @@
-"""A place on either side: what a path on the command line names."""
+"""Paths on the command line: of this machine and of the store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ _PART = ".pai-fs-part"
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One file to copy. ``name`` is relative to what was asked for; ``mark`` changes when its content may have."""
+    """One file to copy. ``name`` is relative to the path on the command line; ``mark`` changes when the content may
+    have changed."""
 
     name: str
     size: int
@@ -28,21 +29,21 @@ class File:
 
 
 class Location(Protocol):
-    """A path, there or not. Names below it are relative, in POSIX form; empty is the path itself."""
+    """A path, which may not exist. Names below it are relative, in POSIX form; empty is the path itself."""
 
     path: str
 
     @property
     def compares(self) -> bool:
-        """Whether it takes a whole file or none, and compares its length itself."""
+        """Whether it stores a whole file or nothing, and compares the length itself."""
         ...
 
     def names(self, folder: str) -> set[str]:
-        """Files in the folder; none when it is not there."""
+        """Names in the folder; empty when it does not exist."""
         ...
 
     def is_dir(self) -> bool | None:
-        """None when there is nothing."""
+        """None when it does not exist."""
         ...
 
     def files(self) -> tuple[list[str], list[File]]:
@@ -60,32 +61,32 @@ class Location(Protocol):
         ...
 
     def add(self, name: str, pieces: Iterator[bytes]) -> None:
-        """To its end; what arrived before a failure may stay."""
+        """Add to its end; what arrived before a failure may stay."""
         ...
 
     def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
-        """All of it or nothing, in place of what is there; ``part`` is its name until then."""
+        """Write all of it or nothing, replacing what exists; ``part`` is its name until then."""
         ...
 
     def rename(self, name: str, target: str) -> None:
-        """In place of what is there."""
+        """Rename it, replacing what exists."""
         ...
 
     def mkdir(self, name: str) -> None: ...
 
     def split(self) -> tuple[Location, str]:
-        """The folder it is in, and its name there."""
+        """(the folder that it is in, its name there)."""
         ...
 
 
 def part_of(name: str, mark: str) -> str:
-    """What a file is called while it is being copied; another mark, another beginning."""
+    """The name of a file while it is copied. It depends on the mark, so that a changed file begins anew."""
     folder, slash, base = name.rpartition("/")
     return f"{folder}{slash}.{base[:40]}.{mark}{_PART}"
 
 
 def place(text: str, remote: Remote) -> Location:
-    """``hdfs://a/b`` counts from the root and has no host; anything else is local."""
+    """The place of a path. ``hdfs://a/b`` has no host and means /a/b; anything without a scheme is local."""
     if text.startswith(SCHEME):
         return Far("/" + text.removeprefix(SCHEME).strip("/"), remote)
     return Near(text)
@@ -260,7 +261,7 @@ class Far:
 
 
 def _is_above(folder: str, name: str) -> bool:
-    """Whether this link of the folder leads to the folder or one that it is in."""
+    """Whether this link of the folder leads to the folder itself or to one above it."""
     real = os.path.realpath(os.path.join(folder, name))
     return f"{os.path.realpath(folder)}/".startswith(f"{real.rstrip('/')}/")
 

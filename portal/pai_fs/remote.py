@@ -1,4 +1,8 @@
-"""WebHDFS, the few operations that are needed."""
+"""A WebHDFS client with the few operations that pai-fs needs.
+
+Ours, because the library ``hdfs`` (and fsspec in the same way) sends the session's token to whatever host a redirect
+names, and cannot write in one request.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ from portal.pai_fs.errors import Denied, Held, NotEmpty, NotFound, PaiFsError, U
 
 PIECE = 1 << 20
 TIMEOUT = (5, 60)
-# What an HDFS that has just started says in a plain IOException.
+# What an HDFS that has just started writes into a plain IOException.
 _PASSING = ("could only be replicated to", "Failed to find datanode", "is in safe mode", "No live nodes contain")
 
 
@@ -87,7 +91,8 @@ class Remote:
                 raise Unreachable(f"Reading {path} broke off ({type(error).__name__}).") from None
 
     def create_at_once(self, path: str, chunks: Iterable[bytes], *, overwrite: bool) -> None:
-        """In one step, which a portal takes and a NameNode does not; for what is small enough to be sent in vain."""
+        """Write in one request, which a portal accepts and a NameNode does not; for files that are small enough to be
+        sent in vain."""
         params = {"op": "CREATE", "overwrite": "true" if overwrite else "false", "data": "true"}
         self._send_data("PUT", self._url(path), params, chunks)
 
@@ -102,7 +107,7 @@ class Remote:
         location = first.headers.get("Location", "")
         if first.status_code != 307 or not location:
             raise PaiFsError(f"The server did not say where to write {path}.")
-        if self.is_portal:  # the token is for nobody else, whatever a proxy makes of its own address
+        if self.is_portal:  # nobody else may see the token, also if a proxy writes another address
             location = urlsplit(location)._replace(scheme=self._origin.scheme, netloc=self._origin.netloc).geturl()
         self._send_data(method, location, {}, chunks)
 
@@ -136,8 +141,8 @@ class Remote:
 
 
 class _Chunks:
-    """An iterable that requests sends chunked, also when it is empty. ``failure``: that of the source, which urllib3
-    takes for one of the connection."""
+    """An iterable that requests sends in chunks, also when it is empty. ``failure`` is what the source raised: urllib3
+    would report it as a failure of the connection."""
 
     def __init__(self, chunks: Iterable[bytes]) -> None:
         self._chunks = chunks
@@ -153,8 +158,8 @@ class _Chunks:
 
 def _error(answer: requests.Response) -> PaiFsError:
     try:
-        told = answer.json()["RemoteException"]
-        kind, message = str(told["exception"]), str(told["message"]).partition("\n")[0]
+        error = answer.json()["RemoteException"]
+        kind, message = str(error["exception"]), str(error["message"]).partition("\n")[0]
     except (ValueError, KeyError, TypeError):
         kind, message = "", f"The server answered {answer.status_code}."
     answer.close()

@@ -1,5 +1,8 @@
-"""What is in a file, as far as a page shows it. Nothing that a browser would run is ever sent: text is escaped by the
-template, pictures are told by their first bytes and sent as exactly that."""
+"""Previews of files on their page.
+
+Nothing is sent that a browser would run: the template escapes text, and a picture is recognized by its first bytes and
+sent with exactly that type.
+"""
 
 from __future__ import annotations
 
@@ -38,14 +41,14 @@ def preview(store: Store, entry: Entry) -> Preview:
 
 
 def picture_type(head: bytes) -> str:
-    """The content type of a PNG, JPEG, GIF or WebP picture, by its first bytes; empty for all else."""
+    """The content type of a PNG, JPEG, GIF or WebP picture, by its first bytes; empty for everything else."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((kind for magic, kind in _MAGIC if head.startswith(magic)), "")
 
 
 def require_picture(store: Store, entry: Entry) -> str:
-    """The content type. Raises BadRequest for what is no picture."""
+    """The content type of a picture. BadRequest when it is none."""
     kind = "" if entry.is_dir or entry.size > LARGEST_PICTURE else picture_type(_head(store, entry.path, 16))
     if not kind:
         raise BadRequest(f"{entry.name} is no picture that can be shown.")

@@ -59,7 +59,8 @@ _PACKED = (".tar", ".gz", ".tgz", ".zip", ".bz2", ".xz", ".zst", ".whl")
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """What is asked of the list: order (``-size`` is the largest first), page from 1, part of a name, hidden files."""
+    """The order of the list (``-size`` is the largest first), its page from 1, part of a name, and whether hidden files
+    are shown."""
 
     sort: str = "name"
     page: int = 1
@@ -71,7 +72,7 @@ class Wish:
         return self.sort.removeprefix("-")
 
     def query(self, **changes: object) -> str:
-        """``?sort=...``; what is usual is left out."""
+        """``?sort=...``, without what is the default."""
         given = {"sort": self.sort, "page": self.page, "q": self.part, "hidden": int(self.hidden), **changes}
         usual = {"sort": "name", "page": 1, "q": "", "hidden": 0}
         kept = {name: value for name, value in given.items() if value != usual[name]}
@@ -122,8 +123,8 @@ class Listing:
 
 
 def listing(who: Who, folder: str, wanted: Wish, selected: str = "", *, is_made: bool = True) -> Listing:
-    """``selected``: the path of a file, whose page of the list is then shown. Costs one list of the folder, whatever
-    its size; only the rows of one page are made."""
+    """``selected``: the path of a file; the page of the list with that file is shown. It costs one list of the folder,
+    whatever its size; only the rows of one page are built."""
     entries = who.entries(folder) if is_made else []
     hidden = sum(1 for entry in entries if entry.name.startswith("."))
     keep = wanted.hidden or bool(selected and selected.rsplit("/", 1)[-1].startswith("."))
@@ -160,7 +161,7 @@ def crumbs(path: str) -> list[tuple[str, str]]:
 
 
 def panel(path: str) -> dict[str, str]:
-    """How a path is written elsewhere: for tools, and in a job's config and commands, where nothing is quoted."""
+    """How a path is written elsewhere: for tools, in a job's config, and in commands, where nothing is quoted."""
     return {
         "uri": f"{settings.DEFAULT_FS_URI.rstrip('/')}{path}",
         "in_job": f"$PAI_DEFAULT_FS_URI{path}",
@@ -171,7 +172,7 @@ def panel(path: str) -> dict[str, str]:
 
 
 def tar_of(folder: str) -> str:
-    """Where it comes as a tar; empty for what holds the folders of all users."""
+    """The address that sends the folder as a tar; empty for one that holds the folders of all users."""
     return f"{address(folder)}?do=tar" if has_tar(folder) else ""
 
 
@@ -190,7 +191,7 @@ def _matches(entry: Entry, wanted: Wish, hidden: bool) -> bool:
 
 
 def _sorted(entries: list[Entry], sort: str) -> list[Entry]:
-    """Folders first in every order; what is equal goes by name."""
+    """Folders first in every order; equal ones go by name."""
     named = sorted(entries, key=_SORTS["name"])
     ordered = sorted(named, key=_SORTS[sort.removeprefix("-")], reverse=sort.startswith("-"))
     return sorted(ordered, key=lambda entry: not entry.is_dir)

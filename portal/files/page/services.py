@@ -1,4 +1,4 @@
-"""Putting, making, renaming and deleting, each with the rights of who asks."""
+"""Uploads, makes, renames and deletes files, each with the rights of the user who asks."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ from portal.files.store.base import BadPath, PathExists, PathNotFound, Usage, fi
 @dataclass(frozen=True, slots=True)
 class Uploaded:
     done: Sequence[str]
-    there: Sequence[str]  # not replaced, since nobody asked for it
+    there: Sequence[str]  # not replaced, because that was not asked for
 
 
 def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace: bool) -> Uploaded:
-    """Django has put each on the disk while it was read; from there it goes to the store in pieces."""
+    """Store uploaded files. Django has put each on the disk while it read the request; from there it goes to the store
+    in pieces."""
     done, there = [], []
     for file in files:
         name = file.name or ""
@@ -38,7 +39,7 @@ def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace
 
 
 def existing(who: Who, folder: str, names: Iterable[str]) -> list[str]:
-    """Which of the names, or of the paths below the folder, are there already. One list a folder."""
+    """Which of the names, or of the paths below the folder, exist already. One list for each folder."""
     known: dict[str, set[str]] = {}
     found = []
     for name in names:
@@ -86,7 +87,7 @@ def delete(who: Who, path: str) -> None:
 
 
 def usage(who: Who, paths: Iterable[str]) -> Usage:
-    """What would be gone."""
+    """What deleting these would remove."""
     size = files = folders = 0
     for path in paths:
         who.require_remove(path)

@@ -1,4 +1,4 @@
-"""A folder as one tar, made while it is sent: memory stays constant, and nothing is kept on the disk."""
+"""Sends a folder as one tar, which is built while it is sent: it needs little memory and no space on the disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.files.page.queries import has_tar
 from portal.files.page.who import Who
 from portal.files.store.base import Entry, PathNotFound
 
-AT_ONCE = 4  # each holds a thread of the pages until it is sent, also when nobody reads it any more
+AT_ONCE = 4  # each holds a thread until it is sent, also when nobody reads it any more
 LARGEST = 10 << 30  # bytes
 _PIECE = 1 << 20
 _BLOCK = 512
@@ -25,7 +25,7 @@ class Busy(LongshoreError):
 
 
 def require_tar(who: Who, folder: str) -> None:
-    """Raises BadRequest for what is no folder, too large, or holds the folders of all users."""
+    """BadRequest for what is no folder, is too large, or holds the folders of all users."""
     if not who.store.stat(folder).is_dir:
         raise BadRequest(f"{folder} is no folder.")
     if not has_tar(folder):
@@ -35,7 +35,8 @@ def require_tar(who: Who, folder: str) -> None:
 
 
 class FolderTar:
-    """Iterate once, then close, also when it was never begun. Raises Busy at once when there are too many."""
+    """Iterate once, then close, also when the iteration was never begun. Raises Busy at once when there are too
+    many."""
 
     def __init__(self, who: Who, folder: str) -> None:
         if not _slots.acquire(blocking=False):
@@ -71,7 +72,7 @@ def _folder(who: Who, path: str, name: str) -> Iterator[bytes]:
 
 
 def _file(who: Who, entry: Entry, name: str) -> Iterator[bytes]:
-    """A file that shrinks meanwhile breaks the download off, so that nobody takes half a file for a whole one."""
+    """A file that shrinks meanwhile breaks the download off, so that nobody takes a part of a file for all of it."""
     try:
         file = who.store.open_read(entry.path, known=entry)
     except PathNotFound:

@@ -1,4 +1,4 @@
-"""The page of a folder or a file, and what is done there: ``?do=`` names it, GET asks and POST does."""
+"""The page of a folder or a file. ``?do=`` names what is done there: GET asks, POST does it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ _INERT = {"Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-T
 @login_required
 @require_http_methods(["GET", "HEAD", "POST"])
 def files(request: HttpRequest, path: str = "") -> HttpResponseBase:
-    """A store that is known to be down is not asked, so the page is there at once; ``?now`` asks all the same."""
+    """The page. A store that is known to be down is not asked, so the page comes at once; ``?now`` asks all the
+    same."""
     if request.method != "POST" and "now" not in request.GET and store_state.is_up() is False:
         return _down(request, "")
     try:
@@ -90,7 +91,7 @@ def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status:
 
 
 def _previewed(who: Who, entry: Entry) -> preview.Preview:
-    """A file that cannot be read leaves the rest of the page alone."""
+    """A file that cannot be read does not break the rest of the page."""
     try:
         return preview.preview(who.store, entry)
     except LongshoreError as error:
@@ -201,7 +202,7 @@ def _name_form(request: HttpRequest, url: str, do: Callable[[str], str], page: d
 
 
 def _ask_delete(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
-    """What is asked for: the path, or those named in it (``name``, several)."""
+    """Asks before deleting: the path, or those named in it (``name``, several)."""
     names = request.GET.getlist("name")
     if "selected" in request.GET and not names:
         messages.warning(request, "Nothing is selected.")

@@ -1,4 +1,4 @@
-"""Who looks at the store, and what he may there: portal.files.store.rules, with errors for pages."""
+"""Who looks at the store, and what they may do there: the rules of portal.files.store.rules, with errors for pages."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Who:
         return Writes(self.store, self.accounts)
 
     def require_read(self, path: str) -> None:
-        """NotFound, for nobody learns what others have."""
+        """NotFound where the user may not read: nobody learns which files others have."""
         if not rules.may_read(path, self.name, self.user.is_admin, self.accounts):
             raise NotFound(f"There is no {path} that you may see.")
 
@@ -68,12 +68,13 @@ class Who:
         return f"{words.NOTHING if total is None else words.size(total)} of {words.size(limit)}"
 
     def places(self) -> list[tuple[str, str]]:
-        """Where one starts: (what it is, path)."""
+        """The places to start from: (what it is, path)."""
         mine = [(f"/{top}/{self.name}", says) for top, says in _MINE]
         return [(says, path) for path, says in (*mine, ("/shared", "Shared with everyone"))]
 
     def stat(self, path: str) -> Entry | None:
-        """None for one's own and the open places that are not made yet. PathNotFound for all else that is missing."""
+        """The entry. None for the user's own and the open places while nobody has made them. PathNotFound for
+        everything else that is missing."""
         try:
             return self.store.stat(path)
         except PathNotFound:
@@ -92,7 +93,7 @@ def address(path: str) -> str:
 
 
 def download(path: str) -> str:
-    """Where the gateway sends the file."""
+    """The address at which the gateway sends the file."""
     return f"/webhdfs/v1{quote(path)}?op=OPEN"
 
 

@@ -1,4 +1,5 @@
-"""Where files outlive containers: one folder tree, on this host's disk or on HDFS, behind one Protocol."""
+"""The file store, where files outlive containers: one folder tree, on this host's disk or on HDFS, behind one
+Protocol."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ def local_root() -> Path:
 
 
 def try_write(store: Store) -> None:
-    """Raises StoreUnavailable when it takes no file, or gives none to another user."""
+    """StoreUnavailable when a file cannot be written, or cannot be given to another user."""
     path = f"/.longshore-trial-{uuid.uuid4().hex[:12]}"
     try:
         store.write(path, [b"Longshore tries whether it can write."], owner="longshore-trial", mode=0o600)
@@ -37,8 +38,10 @@ def try_write(store: Store) -> None:
 
 @lru_cache(maxsize=1)
 def _hdfs(url: str, user: str) -> Store:
-    """One for the process: it keeps its connections, and knows when the store was last out of reach."""
+    """One for the process: it reuses its connections, and remembers when the store was last out of reach."""
     from portal.core.store_url import namenodes
-    from portal.files.store.hdfs import HdfsStore  # takes 0.1 s, for those who have one
+    from portal.files.store.hdfs import (
+        HdfsStore,
+    )  # loading it takes 0.1 s
 
     return HdfsStore(namenodes(url), user)

@@ -1,4 +1,4 @@
-"""Which top folders of the store are an account's. Those of deleted accounts stay closed."""
+"""Says which top folders of the store are an account's. Those of deleted accounts stay closed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from portal.models import FormerUser, User
 
 
 class Accounts:
-    """Each name is looked up once; made anew for each request."""
+    """Looks each name up once; there is a new one for each request."""
 
     def __init__(self) -> None:
         self._known = dict.fromkeys((*PERSONAL, *OPEN), False)

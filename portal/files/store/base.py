@@ -1,8 +1,8 @@
-"""What Longshore asks of a file store: its operations, their values and their errors.
+"""What Longshore asks of a file store: operations, values, errors. Pure.
 
-Pure. Paths are absolute and in POSIX form (``/Container/mira/...``); ``.`` and ``..`` are no names. A write is seen
-whole or not at all, also by readers that have the older file open. Owners are names of users of the portal; who may
-do what is not the store's business (see portal.files.store.rules).
+Paths are absolute and in POSIX form (``/Container/mira/...``); ``.`` and ``..`` are no names. Readers see a write whole
+or not at all, also those that have the older file open. Owners are names of users of the portal; who may do what is not
+the store's business (see portal.files.store.rules).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import BinaryIO, Protocol
 from portal.core.errors import BadRequest, Conflict, Forbidden, LongshoreError, NotFound
 
 PART = ".longshore-part"  # ending of a file being written; never listed, never readable by name
-PARTS = f"/{PART}"  # the folder of all of them: what a killed writer left is found in one look
-PART_AGE = 6 * 3600.0  # seconds nothing was added to a part until it counts as left behind
+PARTS = f"/{PART}"  # the folder of all of them, so that one list finds what killed writers left
+PART_AGE = 6 * 3600.0  # seconds without an addition after which a part counts as left behind
 _LONGEST_NAME = 255  # bytes
 
 
@@ -72,7 +72,7 @@ class Usage:
 
 
 def names_of(path: str) -> list[str]:
-    """The parts of a path. Raises BadPath for what is no path of a store."""
+    """The names in a path. Raises BadPath for what is no path of a store."""
     names = [name for name in path.split("/") if name]
     bad = any(name in (".", "..") or name.endswith(PART) or len(_bytes(name)) > _LONGEST_NAME for name in names)
     if bad or not path.startswith("/") or "\0" in path:
@@ -88,22 +88,22 @@ def _bytes(name: str) -> bytes:
 
 
 class Writing(Protocol):
-    """A file that is being written. Each call may come from another thread, one after the other; a writer who is waited
-    for holds none. It ends with ``keep`` or ``drop``."""
+    """A file that is being written. Each call may come from another thread, one after the other; no thread is held
+    between two calls. It ends with ``keep`` or ``drop``."""
 
     def add(self, piece: bytes) -> None: ...
 
     def keep(self) -> int:
-        """The file has its name and all that was added; its size."""
+        """Give the file its name, with all that was added. Returns its size."""
         ...
 
     def drop(self) -> None:
-        """Nothing of it stays, but what was appended to a file that was there. After ``keep`` it does nothing."""
+        """Remove it all, except what was appended to an existing file. After ``keep`` it does nothing."""
         ...
 
 
 def fill(writing: Writing, chunks: Iterable[bytes]) -> int:
-    """All of the chunks, and the size; nothing when they raise."""
+    """Write all of the chunks and return the size. When ``chunks`` raises, nothing is written."""
     try:
         for chunk in chunks:
             writing.add(chunk)
@@ -113,24 +113,24 @@ def fill(writing: Writing, chunks: Iterable[bytes]) -> int:
 
 
 class Store(Protocol):
-    """Every method may be called from several threads and raises only the errors above, and ``write`` what its
+    """Every method may be called from several threads. It raises only the errors above; ``write`` also raises what its
     ``chunks`` raise."""
 
     def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
-        """The file from byte ``offset`` on; beyond its end it reads as empty. The caller closes it. ``known``: what it
-        was when the caller looked just now, which saves looking again."""
+        """The file from byte ``offset`` on; beyond its end it reads as empty. The caller closes it. ``known``: the
+        entry, if the caller has just looked, which saves looking again."""
         ...
 
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
     ) -> int:
         """Replace the file by ``chunks`` at once, make missing folders, return its size. When ``chunks`` raises,
-        nothing is changed. Without ``overwrite`` PathExists when there is one, also when somebody was quicker.
-        ``owner`` is given the file and the folders that were missing; empty leaves them the portal's."""
+        nothing is changed. Without ``overwrite`` PathExists when there is a file, also when another writer was faster.
+        ``owner`` gets the file and the folders that were missing; if empty they are the portal's."""
         ...
 
     def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
-        """``write`` for who has not all chunks at hand."""
+        """``write`` for callers that get the chunks one by one."""
         ...
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
@@ -138,7 +138,7 @@ class Store(Protocol):
         ...
 
     def begin_append(self, path: str) -> Writing:
-        """``append`` for who has not all chunks at hand."""
+        """``append`` for callers that get the chunks one by one."""
         ...
 
     def truncate(self, path: str, size: int) -> None:
@@ -146,16 +146,16 @@ class Store(Protocol):
         ...
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
-        """Move the contents of ``sources``, in order, to the end of the file; they are gone then."""
+        """Move the contents of ``sources``, in order, to the end of the file, and delete the sources."""
         ...
 
     def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
-        """Make the folder and those above it; already there is success and changes nothing. What is made gets
-        ``owner`` and ``mode``."""
+        """Make the folder and those above it; success without a change when it exists. What is made gets ``owner`` and
+        ``mode``."""
         ...
 
     def change(self, path: str, *, owner: str | None = None, mode: int | None = None) -> None:
-        """Set owner and mode of what is there."""
+        """Set owner and mode of a file or folder."""
         ...
 
     def usage(self, path: str) -> Usage:
@@ -173,17 +173,19 @@ class Store(Protocol):
         ...
 
     def sweep(self, age: float = PART_AGE) -> int:
-        """Delete what killed writers left behind: parts to which nothing was added for ``age`` seconds and which nobody
-        has open. How many there were."""
+        """Delete parts that killed writers left behind: nothing was added to them for ``age`` seconds and nobody has
+        them open. Returns how many there were."""
         ...
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
-        """Gone is success. A folder that is not empty wants ``recursive``, else PathExists."""
+        """Delete it; success also when it does not exist. A folder that is not empty needs ``recursive``, else
+        PathExists."""
         ...
 
 
 def find(store: Store, path: str) -> Entry | None:
-    """What is there; None when nothing is, also where nothing can be (below a file). Raises StoreUnavailable."""
+    """The entry at a path; None when there is none, also where there can be none (below a file). Raises
+    StoreUnavailable."""
     try:
         return store.stat(path)
     except (PathNotFound, BadPath):

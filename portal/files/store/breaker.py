@@ -1,4 +1,4 @@
-"""Leaves a server that did not answer alone for a while, so that nobody queues up for it."""
+"""Leaves a server that did not answer alone for a while, so that callers do not queue up for it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from threading import Lock
 
 
 class Breaker:
-    """After ``silent`` nobody is admitted for ``rest`` seconds; then one is, who finds out how things are, and the
-    others only once that one was answered, or has said nothing for ``patience`` seconds."""
+    """After ``silent`` nobody is admitted for ``rest`` seconds. Then one caller is, who finds out how things are; the
+    others follow once that one was answered, or has reported nothing for ``patience`` seconds."""
 
     def __init__(self, rest: float, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._rest, self._patience, self._clock = rest, patience, clock
@@ -17,7 +17,8 @@ class Breaker:
         self._until, self._reason = 0.0, ""
 
     def refusal(self) -> str:
-        """Empty for who may ask the server now; he tells ``answered`` or ``silent``. Else why it is left alone."""
+        """Empty: go ahead and ask the server, then call ``answered`` or ``silent``. Else the reason why it is left
+        alone."""
         if not self._reason:
             return ""
         with self._lock:

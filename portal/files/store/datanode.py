@@ -1,4 +1,4 @@
-"""Bytes to a DataNode, piece by piece: no thread is held between two pieces, as a request of a library would."""
+"""Sends bytes to a DataNode, piece by piece. No thread is held between two pieces, as a library's request would do."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Sending:
     def __init__(self, method: str, url: str) -> None:
         parts = urlsplit(requote_uri(url))
         host, port = parts.hostname or "", parts.port
-        with _told():
+        with _translated():
             if parts.scheme == "https":
                 context = ssl.create_default_context()
                 self._http: HTTPConnection = HTTPSConnection(host, port, timeout=SENDS, context=context)
@@ -34,12 +34,12 @@ class Sending:
 
     def add(self, piece: bytes) -> None:
         if piece:
-            with _told():
+            with _translated():
                 self._http.send(b"%x\r\n%b\r\n" % (len(piece), piece))
 
     def end(self) -> bytes | None:
-        """What the DataNode has against it, None when it has taken all."""
-        with _told():
+        """End the body. The DataNode's error, None when it has taken all."""
+        with _translated():
             self._http.send(b"0\r\n\r\n")
             if self._http.sock is not None:
                 self._http.sock.settimeout(ANSWERS)
@@ -49,12 +49,12 @@ class Sending:
         return None if 200 <= status < 300 else body
 
     def close(self) -> None:
-        """Before the end the DataNode takes it for broken off."""
+        """Close the connection. Before ``end`` the DataNode takes the body for broken off."""
         self._http.close()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _translated() -> Iterator[None]:
     try:
         yield
     except (HTTPException, OSError) as error:

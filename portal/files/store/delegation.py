@@ -1,13 +1,12 @@
-"""Signed tokens for the ``delegation=`` parameter of WebHDFS: for programs that can do no more than open an address.
+"""Signed tokens for the ``delegation=`` parameter of WebHDFS, for programs that can only open an address.
 
-One for all that its user may do is a row as API tokens are: it holds for a day, can be renewed up to seven, as HDFS has
-it, and is cancelled, or ended with all others by a new password. One for a single thing is a signature only; it holds
-for its time, while its user keeps the password.
+A token for all that its user may do has a row, as API tokens have: it holds for a day, can be renewed for up to seven
+days, as with HDFS, and ends when it is cancelled or when the user gets a new password. A token for one thing is only
+signed; it holds for its time, unless the user gets a new password.
 
-A token names its user, until when it holds and, if it is for one thing only, the path and the operations. That of a
-job has no date: it holds while the attempt lives whose containers have it, and what it opens is what any user of that
-name may open, also when they are an admin: whoever gets hold of a container has not got hold of the cluster. Whose user
-is gone, its token is too.
+A token names its user, when it expires and, if it is for one thing, the path and the operations. The token of a job has
+no date: it holds while the attempt lives whose containers have it, and it never has an admin's rights. So somebody who
+gets into a container of an admin does not get the cluster. A token ends with its user.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from portal.core.signals import about_jobs
 from portal.models import ApiToken, User
 
 RENEWED, LONGEST = timedelta(days=1), timedelta(days=7)  # as HDFS has them
-NAME = "WebHDFS"  # under which its user finds it among the API tokens, to revoke it
+NAME = "WebHDFS"  # its name among the API tokens, where its user can revoke it
 
 _ALGORITHM = "HS256"
 _AUDIENCE = "webhdfs"
@@ -36,14 +35,15 @@ _AUDIENCE = "webhdfs"
 
 @dataclass(frozen=True, slots=True)
 class Delegation:
-    """Who may do what. ``path`` empty: wherever the user may; ``ops`` (upper case) empty: whatever they may."""
+    """What a token allows. Without ``path`` it is all paths that the user may use, without ``ops`` (upper case) all
+    operations."""
 
     user: User
     path: str = ""
     ops: frozenset[str] = frozenset()
     expires_at: int | None = None  # seconds since 1970
     app_id: str = ""  # of the attempt whose token it is
-    token_id: str = ""  # of one that has a row
+    token_id: str = ""  # if it has a row
 
     @property
     def is_admin(self) -> bool:
@@ -55,14 +55,14 @@ class Delegation:
 
 
 def issue(username: str, *, seconds: int, path: str = "", ops: Iterable[str] = ()) -> str:
-    """A token for that many seconds; with ``path`` or ``ops`` for nothing else."""
+    """A token for that many seconds, with ``path`` or ``ops`` for nothing else."""
     user = User.objects.filter(username=username).first()
     known = _session(user) if user else ""
     return _sign(username, {"exp": int(time.time()) + seconds, "path": path, "ops": sorted(ops), "session": known})
 
 
 def grant(user: User) -> str:
-    """A token for all that the user may do, for RENEWED."""
+    """A token for all that the user may do. It holds for the time RENEWED."""
     now = timezone.now().replace(microsecond=0)
     token_id = secrets.token_urlsafe(24)
     row = {"id_hash": ApiToken.hash_id(token_id), "name": NAME, "expires_at": now + RENEWED}
@@ -71,7 +71,7 @@ def grant(user: User) -> str:
 
 
 def renew(token: str, user: User) -> datetime | None:
-    """Until when it holds now; None when it is not a live one of the user's."""
+    """Renew a token; until when it holds. None when it is not a valid one of the user's."""
     row = _row(token, user)
     if row is None:
         return None
@@ -81,18 +81,19 @@ def renew(token: str, user: User) -> datetime | None:
 
 
 def cancel(token: str, user: User) -> bool:
-    """False when it is not a live one of the user's."""
+    """Cancel a token. False when it is not a valid one of the user's."""
     row = _row(token, user)
     return bool(row and ApiToken.objects.filter(pk=row.pk).update(revoked_at=timezone.now()))
 
 
 def issue_for_attempt(username: str, app_id: str) -> str:
-    """The token of an attempt's containers: what its user may do without being an admin, for as long as it lives."""
+    """The token of an attempt's containers: it allows what its user may do without being an admin, while the attempt
+    lives."""
     return _sign(username, {"app": app_id})
 
 
 def read(token: str) -> Delegation | None:
-    """What the token stands for; None when it is not ours, has expired, or its user or attempt is gone."""
+    """What the token allows; None when it is not ours, has expired, or its user or attempt is gone."""
     try:
         claims = jwt.decode(token, settings.TOKEN_KEY, algorithms=[_ALGORITHM], audience=_AUDIENCE)
     except jwt.InvalidTokenError:
@@ -116,12 +117,12 @@ def _row(token: str, user: User) -> ApiToken | None:
 
 
 def _session(user: User) -> str:
-    """Another for each password; a part is enough to tell them apart."""
+    """Changes with each password; a part of the hash is enough to tell passwords apart."""
     return user.get_session_auth_hash()[:32]
 
 
 def _sign(username: str, claims: Mapping[str, object]) -> str:
-    """A user's number goes with his name: a later user of the same name is another."""
+    """Sign a token. The id of the user guards against a later user of the same name."""
     number = User.objects.values_list("pk", flat=True).filter(username=username).first()
     everything = {"sub": username, "uid": number or 0, "aud": _AUDIENCE, **claims}
     return jwt.encode(everything, settings.TOKEN_KEY, algorithm=_ALGORITHM)

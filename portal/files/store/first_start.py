@@ -1,4 +1,4 @@
-"""Whether the file store takes files, said at the start."""
+"""Reports at the start whether the file store takes files."""
 
 from __future__ import annotations
 

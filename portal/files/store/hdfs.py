@@ -1,8 +1,10 @@
-"""The store on HDFS, by WebHDFS: the only file that speaks with it.
+"""The store on HDFS, by WebHDFS: the only module that uses the library ``hdfs``.
 
 The portal acts as HDFS's superuser and gives files their owners. A write goes to a part file, whose length is compared
-(HDFS answers 201 to a write that ran out of room) before it takes its name in one step. A NameNode that did not answer
-is not asked again for a moment; a DataNode's silence says nothing about the others.
+(HDFS answers 201 also to a write that ran out of room) before it gets its name in one step. A NameNode that did not
+answer is left alone for a moment; a DataNode that does not answer says nothing about the others.
+
+The client pai_fs speaks WebHDFS with code of its own, because it imports nothing of the portal.
 """
 
 from __future__ import annotations
@@ -45,10 +47,10 @@ from portal.files.store.reading import Reading
 # Seconds: to connect and to answer. Sending counts as connecting, and a busy DataNode takes its time.
 NAMENODE = (3.0, 20.0)
 DATANODE = (SENDS, ANSWERS)
-REST = 2.0  # seconds a NameNode that did not answer is left alone
+REST = 2.0  # seconds that a NameNode is left alone after it did not answer
 TOUCH_EVERY = 600.0  # seconds
 _CONNECTIONS = 64
-_SEEN, _MOST_SEEN = 5.0, 10_000  # seconds that a folder is taken to be there, and how many of them
+_SEEN, _MOST_SEEN = 5.0, 10_000  # seconds for which a folder is assumed to exist, and how many of them are remembered
 _BLOCK = 1 << 18
 
 _KINDS: dict[str, type[LongshoreError]] = {
@@ -68,7 +70,7 @@ class _Client(InsecureClient):
     _truncate = _Request("POST")
 
     def resolve(self, hdfs_path: str) -> str:
-        """As it is: names with ``#LATEST`` in them are names like any other here."""
+        """The path as it is: for the library ``#LATEST`` in a name has a meaning."""
         return hdfs_path
 
     def _request(self, method: str, url: str, **kwargs: Any) -> requests.Response:
@@ -117,11 +119,11 @@ class HdfsStore:
         return _New(self, path, f"{PARTS}/{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
 
     def _name(self, part: str, target: str, owner: str, overwrite: bool) -> None:
-        """Its folder may be gone since it was last seen."""
+        """Give a part its name. Its folder may have been deleted since it was last looked at."""
         try:
             self._take(part, target, overwrite)
         except LongshoreError:
-            self._refuse(target, overwrite)  # says it better
+            self._refuse(target, overwrite)  # raises the error that says why
             self._seen.clear()
             self.mkdirs(target.rpartition("/")[0] or "/", owner=owner)
             self._take(part, target, overwrite)
@@ -131,7 +133,7 @@ class HdfsStore:
             self._client._rename(part, destination=target, renameoptions="OVERWRITE" if overwrite else "NONE")
 
     def _make_seldom(self, folder: str, owner: str) -> None:
-        """Of many files in one folder the first sees to the folder."""
+        """Make the folder, but for many files in one folder only once every few seconds."""
         now = time.monotonic()
         if now - self._seen.get(folder, -math.inf) < _SEEN:
             return
@@ -224,8 +226,8 @@ class HdfsStore:
 
     def usage(self, path: str) -> Usage:
         with self._translated(path):
-            told = self._client.content(_plain(path))
-        return Usage(told["length"], told["fileCount"], told["directoryCount"])
+            content = self._client.content(_plain(path))
+        return Usage(content["length"], content["fileCount"], content["directoryCount"])
 
     def _send(self, path: str, written: str, *, append: bool = False) -> Sending:
         with self._translated(path):
@@ -245,7 +247,7 @@ class HdfsStore:
                 self._client.set_permission(path, permission=f"{mode & 0o1777:o}")
 
     def _refuse(self, target: str, overwrite: bool) -> None:
-        """A folder in the place of a file, and a file that is to stay."""
+        """BadPath when a folder is in the place of the file, PathExists when a file may not be replaced."""
         try:
             there = self.stat(target)
         except PathNotFound:
@@ -256,7 +258,7 @@ class HdfsStore:
             raise BadPath(f"{target} is a folder.")
 
     def _missing(self, path: str) -> builtins.list[str]:
-        """The folder and those above it that are not there, the deepest first. BadPath when a file is in the way."""
+        """The folders that are missing, from ``path`` upwards, the deepest first. BadPath when a file is in the way."""
         missing = []
         while path not in ("", "/"):
             try:
@@ -276,12 +278,12 @@ class HdfsStore:
             yield
         except HdfsError as error:
             self._breaker.answered()
-            raise self._told(path, error) from None
+            raise self._error_of(path, error) from None
         except (requests.RequestException, OSError, ValueError, KeyError, TypeError) as error:
             raise self._unreachable(error) from None
         self._breaker.answered()
 
-    def _told(self, path: str, error: HdfsError) -> LongshoreError:
+    def _error_of(self, path: str, error: HdfsError) -> LongshoreError:
         text = str(error).partition("\n")[0]
         kind = _KINDS.get(error.exception or "")
         if kind is PathNotFound:
@@ -308,7 +310,7 @@ class HdfsStore:
 
 
 class _Appended:
-    """A file being written. ``written`` is what it is called meanwhile."""
+    """A file that is being written. ``written`` is its name until then."""
 
     def __init__(self, store: HdfsStore, path: str, written: str, sending: Sending, size: int) -> None:
         self._store, self._path, self._written, self._sending, self._size = store, path, written, sending, size
@@ -318,7 +320,7 @@ class _Appended:
         self._size += len(piece)
 
     def keep(self) -> int:
-        """HDFS answers 201 also to bytes that it had no room for: the length tells."""
+        """Compares the length, because HDFS answers 201 also to bytes that it had no room for."""
         with self._store._translated(self._path):
             if (said := self._sending.end()) is not None:
                 raise _refusal(said)
@@ -332,7 +334,7 @@ class _Appended:
 
 
 class _New(_Appended):
-    """Written to a part file, which takes its name in one step."""
+    """A new file, written to a part file that gets its name in one step."""
 
     def __init__(self, store: HdfsStore, path: str, part: str, owner: str, mode: int, overwrite: bool) -> None:
         super().__init__(store, path, part, store._send(path, part), 0)
@@ -340,7 +342,8 @@ class _New(_Appended):
         self._kept, self._touched = False, time.monotonic()
 
     def add(self, piece: bytes) -> None:
-        """HDFS dates a file when it is opened and closed: one that is being written for long is dated anew."""
+        """Also dates the file anew now and then: HDFS does that only when it is opened and closed, and ``sweep``
+        deletes old parts."""
         if time.monotonic() - self._touched >= TOUCH_EVERY:
             self._touched = time.monotonic()
             with suppress(LongshoreError), self._store._translated(self._written):
@@ -364,8 +367,8 @@ class _New(_Appended):
 
 def _refusal(body: bytes) -> HdfsError:
     try:
-        told = json.loads(body)["RemoteException"]
-        return HdfsError(told["message"], exception=told["exception"])
+        error = json.loads(body)["RemoteException"]
+        return HdfsError(error["message"], exception=error["exception"])
     except (ValueError, KeyError, TypeError):
         return HdfsError(body.decode(errors="replace"))
 

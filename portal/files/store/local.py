@@ -1,6 +1,8 @@
-"""The store as a folder of this host. On the disk folders are 0700 and files 0600: only the portal's own user reads
-them. Owner and mode as users see them are kept in extended attributes; where the file system has none, a path's place
-tells its owner (portal.files.store.rules) and the mode is the usual one.
+"""The store as a folder of this host.
+
+On the disk folders are 0700 and files 0600: only the portal's own user reads them. Owner and mode as users see them are
+in extended attributes. Where the file system has none, the owner follows from the path (portal.files.store.rules), and
+the mode is the usual one.
 """
 
 from __future__ import annotations
@@ -216,7 +218,7 @@ class LocalStore:
 
 
 class _Appended:
-    """A file being written, on the disk before it is kept."""
+    """A file that is being written; it is flushed to the disk before ``keep`` returns."""
 
     def __init__(self, path: str, real: Path, flags: int) -> None:
         self._path = path
@@ -239,7 +241,7 @@ class _Appended:
 
 
 class _New(_Appended):
-    """Written elsewhere until it is kept and takes its place. Locked as long as its writer lives."""
+    """Written under another name until ``keep``. It is locked while its writer lives."""
 
     def __init__(self, path: str, target: Path, part: Path, *, owner: str, mode: int, overwrite: bool) -> None:
         self._target, self._part = target, part
@@ -283,7 +285,7 @@ def _entry(path: str, real: Path) -> Entry:
 
 
 def _mark(real: Path, owner: str, mode: int | None) -> None:
-    """Keep owner and mode with the file, where the file system can."""
+    """Store owner and mode with the file, where the file system can."""
     marks = {_OWNER: owner, _MODE: "" if mode is None else f"{mode & 0o1777:o}"}
     for name, value in marks.items():
         if value:

@@ -1,7 +1,8 @@
-"""Which folder is the portal's local store: the database has an id, and a file of the folder has the same one.
+"""Recognizes the folder that is the portal's local store: the database has an id, and a file in the folder has the same
+one.
 
-A folder without it is an unmounted disk, or somebody else's. Taken for the store it would look empty, and be filled
-beside the files that are missing; so nothing is read there, written or made anew.
+A folder without it is an unmounted disk, or somebody else's. As the store it would look empty, and new files would be
+written beside the missing ones; so nothing is read there, written or made.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _known: dict[Path, str] = {}
 
 
 def expected(root: Path) -> str:
-    """The id that the folder must have; "" when none was given to it yet. Asks the database once in a process."""
+    """The id that the folder must have; "" when it has none yet. Asks the database once in a process."""
     if settings.STORE_ID is not None:
         return str(settings.STORE_ID)
     if root not in _known:
@@ -29,7 +30,7 @@ def expected(root: Path) -> str:
 
 
 def prepare(root: Path) -> None:
-    """At the start: a folder that was never made is made now. Raises StoreUnavailable for one that lost its id."""
+    """At the start: make the folder if it was never made. StoreUnavailable when it has lost its id."""
     row = LocalFolder.objects.filter(path=str(root)).first()
     if row is not None:
         if read(root) != row.marker:
@@ -61,7 +62,7 @@ def _missing(root: Path, marker: str) -> str:
 
 
 def _write(root: Path, marker: str) -> None:
-    """Not before it is on the disk does the database say so."""
+    """Write the id to the disk first, then to the database."""
     file = os.open(root / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(file, f"{marker}\n".encode())

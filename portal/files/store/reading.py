@@ -1,4 +1,4 @@
-"""The body of an HTTP answer as a file."""
+"""Reads the body of an HTTP answer as a file."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from portal.files.store.base import StoreUnavailable
 
 
 class Reading(io.RawIOBase):
-    """A file that is being read. An answer that ends too early is an error, not the end of the file."""
+    """A file that is being read. An answer that ends too early raises an error: it is not the end of the file."""
 
     def __init__(self, path: str, answer: requests.Response, left: int) -> None:
         self._path, self._answer, self._left = path, answer, left

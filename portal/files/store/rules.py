@@ -23,12 +23,12 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 
 class Accounts(Protocol):
     def among(self, names: AbstractSet[str]) -> AbstractSet[str]:
-        """Those of the names that are, or were, an account's."""
+        """Those of the names that are, or were, the name of an account."""
         ...
 
 
 def owner_of(path: str, accounts: Accounts) -> str:
-    """To whom a path belongs by where it is; empty when to nobody."""
+    """The user to whom a path belongs; empty when to nobody."""
     names = names_of(path)
     if not names or names[0] in OPEN:
         return ""
@@ -44,25 +44,25 @@ def trees_of(username: str) -> list[str]:
 
 
 def is_place(path: str, username: str) -> bool:
-    """Whether it is a folder that is there for the user before anybody made it: the roots of personal trees, and those
+    """Whether the user sees this folder even before anybody has made it: the roots of personal trees, and the folders
     that everyone writes."""
     names = names_of(path)
     return (len(names) == 2 and names[0] in PERSONAL and names[1] == username) or (len(names) == 1 and names[0] in OPEN)
 
 
 def owner_by_name(path: str) -> str:
-    """The same, as far as it is told without knowing the accounts."""
+    """The same, as far as that is possible without asking for the accounts."""
     names = names_of(path)
     return names[1] if len(names) > 1 and names[0] in PERSONAL else ""
 
 
 def may_read(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
-    """Also whether a folder may be listed; what is in it is a question of its own (``visible``)."""
+    """Whether a file may be read, or a folder listed; ``visible`` decides which of its entries are shown."""
     return is_admin or owner_of(path, accounts) in ("", username)
 
 
 def may_write(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
-    """Whether it may be made, changed or deleted. Top folders that are no user's are nobody's but the admins'."""
+    """Whether it may be made, changed or deleted. Top folders that belong to no user are for admins only."""
     names = names_of(path)
     if is_admin:
         return bool(names)
@@ -79,15 +79,15 @@ def may_remove(path: str, username: str, is_admin: bool, accounts: Accounts) -> 
 
 
 def visible(entries: Iterable[Entry], username: str, is_admin: bool, accounts: Accounts) -> list[Entry]:
-    """Those of a folder that the user may know of."""
+    """The entries of a folder that the user may see."""
     found = list(entries)
     accounts.among({names_of(entry.path)[0] for entry in found})
     return [entry for entry in found if may_read(entry.path, username, is_admin, accounts)]
 
 
 def shown(entry: Entry, accounts: Accounts) -> Entry:
-    """The entry with the owner and the mode that say what holds here: whoever reads there may read it, and so on. Of a
-    file's own mode only that it can be executed counts."""
+    """The entry with the owner and the mode that say what these rules allow: everybody who may read there gets the read
+    bits, and so on. Only the execute bit is the file's own."""
     names, owner = names_of(entry.path), owner_of(entry.path, accounts)
     mode = 0o600 if owner else 0o666 if _is_open(names) else 0o644
     if entry.is_dir or entry.mode & 0o111:

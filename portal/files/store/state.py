@@ -1,4 +1,5 @@
-"""Whether the file store answers and takes files. A thread asks, so that nobody waits for a store that is silent."""
+"""Knows whether the file store answers and takes files. A thread asks, so that nobody waits for a store that is
+silent."""
 
 from __future__ import annotations
 
@@ -13,13 +14,14 @@ _wrote_at = -_WRITE_EVERY
 
 
 def is_up(wait: float = 0.0) -> bool | None:
-    """As of the last seconds; None when this process does not know yet, for which it waits up to ``wait`` seconds."""
+    """Whether it is, as of the last seconds. None when this process does not know yet; it waits up to ``wait`` seconds
+    for that."""
     fault = _watch.told(wait)
     return None if fault is None else not fault
 
 
 def reason() -> str | None:
-    """What is wrong with it, in a sentence; empty when nothing is."""
+    """A sentence about what is wrong with the store; empty when nothing is."""
     return _watch.told()
 
 
@@ -31,7 +33,7 @@ def forget() -> None:
 
 
 def _ask() -> str:
-    """A sentence about what is wrong with it; every minute it must take a file, too."""
+    """Ask the store; a sentence about what is wrong. Every minute it must also take a file."""
     global _wrote_at
     try:
         store = open_store()

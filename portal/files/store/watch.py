@@ -1,4 +1,4 @@
-"""Whether something answers, for those who cannot wait for it: a thread of its own asks."""
+"""Knows whether something answers, for callers that cannot wait for it: a thread of its own asks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Liveness:
         self._told: str | None = None
 
     def told(self, wait: float = 0.0) -> str | None:
-        """The last answer; None while there is none yet, for which it waits up to ``wait`` seconds."""
+        """The last answer. None while there is none yet; it waits up to ``wait`` seconds for the first one."""
         with self._lock:
             running = self._thread is not None and self._thread.is_alive()
             if not running and time.monotonic() - self._began >= self._every:

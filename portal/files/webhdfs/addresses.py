@@ -1,4 +1,4 @@
-"""What an address leaves unsaid, and paths of older releases."""
+"""Completes addresses: what a token says of them, and paths of older releases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from portal.files.webhdfs.messages import Request
 
 
 def completed(request: Request) -> Request:
-    """A token that is for one operation names it; so an address may have no more than the token."""
+    """Add the operation that the token names: an address may have no more than a token for one operation."""
     if request.method == "GET":
         request = replace(request, path=about_jobs().moved_file(request.path))
     if request.op or not (token := request.params.get("delegation")):

@@ -1,7 +1,7 @@
-"""The gateway as an ASGI application with threads of its own: a slow transfer holds up no page.
+"""The gateway as an ASGI application with threads of its own, so that a slow transfer delays no page.
 
-Bytes pass in pieces both ways, and each takes a thread for itself: between two pieces a transfer holds none. Of an
-upload that breaks off the store keeps nothing.
+Bytes pass in pieces both ways, and each piece takes a thread: between two pieces a transfer holds none. If an upload
+breaks off, the store keeps nothing of it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from portal.web.serving.bodies import Body, Gone, has_body
 from portal.web.serving.bridge import send_pieces
 from portal.web.serving.connection import be_patient
 
-THREADS = 32  # operations at work at once
-PATIENCE = 600.0  # seconds that a transfer of somebody with the right to it may pause
+THREADS = 32  # operations that may run at once
+PATIENCE = 600.0  # seconds that an authorized transfer may pause
 log = structlog.get_logger()
 T = TypeVar("T")
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="webhdfs")
@@ -46,7 +46,7 @@ async def application(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _fill(scope: Any, answer: Answer, into: Writing, body: Body | None) -> Answer:
-    """The answer, or why the body could not be kept. Raises Gone."""
+    """Move the body into the store; the answer, or the error that says why it could not be stored. Raises Gone."""
 
     def keep() -> Answer:
         into.keep()

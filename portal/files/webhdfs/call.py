@@ -1,4 +1,4 @@
-"""One operation of the gateway under way: what was asked, who asks, what they may, and the store."""
+"""One operation of the gateway: what is asked, who asks, what they may, and the store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NEVER = datetime.fromtimestamp(0, UTC)  # when a folder changed that nobody has 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One operation under way. ``may_*`` raise Forbidden."""
+    """One operation. ``may_*`` raise Forbidden."""
 
     request: Request
     rights: Delegation
@@ -54,11 +54,12 @@ class Call:
 
     @property
     def owner(self) -> str:
-        """Whose a new file is: in somebody's own tree theirs, whoever writes it."""
+        """New files in a personal tree belong to its user, whoever writes them."""
         return rules.owner_of(self.path, self.accounts) or self.user.username
 
     def stat(self, path: str) -> Entry:
-        """Also of a folder that is the user's before anybody made it; whoever copies into it must find a folder."""
+        """The entry, also of a personal folder that nobody has made yet: clients that copy into it must find a
+        folder."""
         try:
             return self.store.stat(path)
         except PathNotFound:

@@ -1,8 +1,7 @@
-"""HDFS's checksum of a file: the MD5 of the MD5s of its blocks, each of the CRC-32s of its pieces.
+"""Computes HDFS's checksum of a file: the MD5 of the MD5s of its blocks, each of the CRC-32s of its pieces. Pure but
+for reading.
 
-Pure but for reading.
-
-That of an HDFS that was told ``dfs.checksum.type=CRC32``; the usual CRC-32C is not in Python's library.
+It is that of an HDFS with ``dfs.checksum.type=CRC32``; the usual CRC-32C is not in Python's library.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ def of_file(file: BinaryIO, size: int) -> dict[str, Any]:
     blocks = [_of_block(file, min(BLOCK, size - start)) for start in range(0, size, BLOCK)]
     per_block = BLOCK // PIECE if len(blocks) > 1 else 0
     whole = hashlib.md5(_padded(b"".join(blocks)), usedforsecurity=False).digest()
-    told = struct.pack(">iq", PIECE if blocks else 0, per_block) + whole
+    checksum = struct.pack(">iq", PIECE if blocks else 0, per_block) + whole
     name = f"MD5-of-{per_block}MD5-of-{PIECE if blocks else 0}CRC32"
-    return {"algorithm": name, "bytes": told.hex(), "length": len(told)}
+    return {"algorithm": name, "bytes": checksum.hex(), "length": len(checksum)}
 
 
 def _padded(sums: bytes) -> bytes:
-    """HDFS takes the whole of the buffer that they are in, which has 32 bytes and doubles as needed."""
+    """HDFS computes over its whole buffer, which has 32 bytes and doubles as needed."""
     size = 32
     while size < len(sums):
         size *= 2

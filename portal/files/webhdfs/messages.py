@@ -1,4 +1,4 @@
-"""A request and its answer, as plain values. Pure."""
+"""Requests and answers of the gateway as plain values. Pure."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Request:
 
     @property
     def length(self) -> int | None:
-        """Bytes of the body; None when the client does not say how many."""
+        """Bytes of the body; None when the client does not announce them."""
         text = self.headers.get("content-length", "")
         return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else None
 
@@ -65,20 +65,20 @@ class Request:
         return self.flag(DATA)
 
     def has_credentials(self) -> bool:
-        """Whether more than a name tells who asks."""
+        """Whether the request proves who asks, by more than a name."""
         bearer = self.headers.get("authorization", "").strip().lower().startswith("bearer ")
         return bearer or bool(self.params.get("delegation")) or "cookie" in self.headers
 
     def second_step(self) -> str:
-        """Where the data is: where a NameNode would name a DataNode."""
+        """The address of the data, which is where a NameNode would name a DataNode."""
         params = {name: value for name, value in self.params.items() if name != NO_REDIRECT}
         return f"{self.url}?{urlencode({**params, DATA: 'true'})}"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """``body`` is all of it, or pieces to be sent one by one; an iterator is closed at the end. ``into``: where the
-    request's body goes before this is the answer."""
+    """``body`` is the whole body, or pieces that are sent one by one; an iterator is closed at the end. ``into``: where
+    the request's body goes before this answer is sent."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -86,7 +86,7 @@ class Answer:
     into: Writing | None = None
 
 
-def told(value: Any, status: int = 200, **headers: str) -> Answer:
+def json_answer(value: Any, status: int = 200, **headers: str) -> Answer:
     return Answer(status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode())
 
 
@@ -95,7 +95,7 @@ def is_ours(path: str) -> bool:
 
 
 def path_in(raw_path: bytes) -> str:
-    """The store's path in that of an address. Raises BadRequest, BadPath."""
+    """The store's path in the path of an address. Raises BadRequest, BadPath."""
     try:
         path = unquote_to_bytes(raw_path).decode()
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""What WebHDFS can do, each with the rights of who asks (portal.files.store.rules)."""
+"""The operations of WebHDFS, each with the rights of the caller (portal.files.store.rules)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from portal.files.store import delegation, open_store, rules
 from portal.files.store.base import PathExists, PathNotFound, find, names_of
 from portal.files.webhdfs import addresses, checksum, shapes, who
 from portal.files.webhdfs.call import NEVER, Call
-from portal.files.webhdfs.messages import NO_REDIRECT, Answer, Request, told
+from portal.files.webhdfs.messages import NO_REDIRECT, Answer, Request, json_answer
 from portal.models import User
 
 PIECE = 1 << 18  # bytes of a download that wait for their client in memory
@@ -27,7 +27,7 @@ _DOWNLOAD = {
 
 
 def respond(request: Request) -> Answer:
-    """Every error of ours is an answer too."""
+    """Answer the request; errors of ours are answers too."""
     try:
         return _respond(request)
     except LongshoreError as error:
@@ -37,7 +37,7 @@ def respond(request: Request) -> Answer:
 def refused(error: LongshoreError) -> Answer:
     """The answer to an error of ours."""
     body, status = shapes.remote_exception(error)
-    return told(body, status, **({"WWW-Authenticate": "Bearer"} if status == 401 else {}))
+    return json_answer(body, status, **({"WWW-Authenticate": "Bearer"} if status == 401 else {}))
 
 
 def _respond(request: Request) -> Answer:
@@ -56,7 +56,7 @@ def _respond(request: Request) -> Answer:
 
 def _status(call: Call) -> Answer:
     call.may_read(call.path)
-    return told({"FileStatus": call.shown(call.stat(call.path))})
+    return json_answer({"FileStatus": call.shown(call.stat(call.path))})
 
 
 def _list(call: Call) -> Answer:
@@ -68,18 +68,18 @@ def _list(call: Call) -> Answer:
         rows = [call.shown(each, each.name) for each in found]
     else:
         rows = [call.shown(entry)]
-    return told({"FileStatuses": {"FileStatus": rows}})
+    return json_answer({"FileStatuses": {"FileStatus": rows}})
 
 
 def _summary(call: Call) -> Answer:
     call.may_read(call.path)
     if not call.rights.is_admin and (call.path == "/" or rules.holds_all_users(call.path)):
         raise Forbidden(f"Permission denied: user={call.user.username}, path={call.path}: others' files are below it.")
-    return told(shapes.content_summary(call.store.usage(call.path)))
+    return json_answer(shapes.content_summary(call.store.usage(call.path)))
 
 
 def _home(call: Call) -> Answer:
-    return told({"Path": f"/user/{call.user.username}"})
+    return json_answer({"Path": f"/user/{call.user.username}"})
 
 
 def _open(call: Call) -> Answer:
@@ -101,8 +101,9 @@ def _open(call: Call) -> Answer:
 
 
 def _is_first_step(request: Request) -> bool:
-    """A NameNode always redirects who reads, and some clients take anything else for an error. Who brings more than a
-    name is no client of a NameNode's and is spared the second request, unless they ask for the address."""
+    """Whether to answer a read with a redirect, as a NameNode always does; some clients take anything else for an
+    error. A client that proves who asks is no client of a NameNode's and is spared the second request, unless it asks
+    for the address."""
     if request.is_second_step() or request.method == "HEAD":
         return False
     return request.flag(NO_REDIRECT) or not request.has_credentials()
@@ -116,11 +117,11 @@ def _checksum(call: Call) -> Answer:
     if _is_first_step(call.request):
         return _redirect(call.request)
     with call.store.open_read(call.path, known=entry) as file:
-        return told({"FileChecksum": checksum.of_file(file, entry.size)})
+        return json_answer({"FileChecksum": checksum.of_file(file, entry.size)})
 
 
 def _span(request: Request, size: int) -> tuple[int, int, bool]:
-    """First byte, byte after the last, and whether a Range header asked for it."""
+    """(first byte, byte after the last, whether a Range header asked for it)."""
     asked = _RANGE.fullmatch(request.headers.get("range", "").strip())
     if asked and "offset" not in request.params and int(asked[1]) < size:
         end = min(size, int(asked[2]) + 1) if asked[2] else size
@@ -141,7 +142,7 @@ def _pieces(file: BinaryIO, left: int) -> Iterator[bytes]:
 
 
 def _check_access(call: Call) -> Answer:
-    call.may_read(call.path)  # before the store is asked: whether others' paths exist is not told
+    call.may_read(call.path)  # before the store is asked, so that nobody learns which paths of others exist
     if "w" in call.request.params.get("fsaction", "r--"):
         call.may_write(call.path)
     call.stat(call.path)
@@ -149,16 +150,16 @@ def _check_access(call: Call) -> Answer:
 
 
 def _token(call: Call) -> Answer:
-    if call.request.params.get("delegation"):  # as HDFS: else a token would live for ever by its successors
+    if call.request.params.get("delegation"):  # as HDFS does: else a token could get successors for ever
         raise Forbidden("A delegation token is given to who signs in, not to who comes with another one.")
-    return told({"Token": {"urlString": delegation.grant(call.user)}})
+    return json_answer({"Token": {"urlString": delegation.grant(call.user)}})
 
 
 def _renew_token(call: Call) -> Answer:
     until = delegation.renew(call.request.params.get("token", ""), _owner_of_tokens(call))
     if until is None:
         raise Forbidden("This is no delegation token of yours, or it has ended.")
-    return told({"long": int(until.timestamp() * 1000)})
+    return json_answer({"long": int(until.timestamp() * 1000)})
 
 
 def _cancel_token(call: Call) -> Answer:
@@ -201,24 +202,25 @@ def _append(call: Call) -> Answer:
 
 
 def _has_data(request: Request) -> bool:
-    """The first step has none yet; the second may have none either, for an empty file."""
+    """Whether the request carries the data. The first step has none yet; the second may have none either, for an empty
+    file."""
     return request.is_second_step() or (request.has_body and not request.flag(NO_REDIRECT))
 
 
 def _redirect(request: Request) -> Answer:
     if request.flag(NO_REDIRECT):
-        return told({"Location": request.second_step()})
+        return json_answer({"Location": request.second_step()})
     return Answer(307, {"Location": request.second_step(), "Content-Type": "application/octet-stream"})
 
 
 def _mkdirs(call: Call) -> Answer:
     call.may_write(call.path)
     call.store.mkdirs(call.path, owner=call.owner, mode=call.request.mode(0o755))
-    return told({"boolean": True})
+    return json_answer({"boolean": True})
 
 
 def _rename(call: Call) -> Answer:
-    """As HDFS: into a folder that is there; false when it cannot be done."""
+    """As HDFS does it: into the target if that is a folder; false when it cannot be done."""
     target = _path(call.request.params.get("destination", ""), "destination")
     call.may_remove(call.path)
     call.may_read(target)  # before the store is asked
@@ -232,18 +234,18 @@ def _rename(call: Call) -> Answer:
         call.writes.rename(call.path, target)
     except (NotFound, PathExists):
         if call.request.params.get("renameoptions", "").upper() != "OVERWRITE" or not find(call.store, call.path):
-            return told({"boolean": False})
+            return json_answer({"boolean": False})
         call.may_remove(target)
         call.writes.delete(target)
         call.writes.rename(call.path, target)
-    return told({"boolean": True})
+    return json_answer({"boolean": True})
 
 
 def _delete(call: Call) -> Answer:
     call.may_remove(call.path)
     there = find(call.store, call.path) is not None
     call.writes.delete(call.path, recursive=call.request.flag("recursive"))
-    return told({"boolean": there})
+    return json_answer({"boolean": there})
 
 
 def _truncate(call: Call) -> Answer:
@@ -252,7 +254,7 @@ def _truncate(call: Call) -> Answer:
     if length is None:
         raise BadRequest("The parameter 'newlength' is missing.")
     call.writes.truncate(call.path, length)
-    return told({"boolean": True})
+    return json_answer({"boolean": True})
 
 
 def _concat(call: Call) -> Answer:
@@ -267,7 +269,8 @@ def _concat(call: Call) -> Answer:
 
 
 def _set_permission(call: Call) -> Answer:
-    """Rights follow the path. Scripts that set the usual go on, and are told; secrecy that will not be is refused."""
+    """Rights follow the path. Scripts that set the usual mode succeed, with a note; a mode that promises secrecy is
+    refused, as it would not be kept."""
     call.may_write(call.path)
     entry, mode = call.store.stat(call.path), call.request.mode(0o755)
     if rules.is_read_by_all(call.path, call.accounts) and not mode & 0o004:
@@ -275,11 +278,11 @@ def _set_permission(call: Call) -> Answer:
         raise Forbidden(f"Permission denied: everyone reads {call.path}. What only you are to read goes below {own}.")
     call.store.change(call.path, mode=mode)
     holds = rules.shown(replace(entry, mode=mode), call.accounts).mode
-    return _told_apart(holds == mode, f"Rights follow the path here: {call.path} has {holds:o}, whatever is asked.")
+    return _done_or_noted(holds == mode, f"Rights follow the path here: {call.path} has {holds:o}, whatever is asked.")
 
 
 def _set_owner(call: Call) -> Answer:
-    """Owners follow the path too, but for what everyone writes."""
+    """Owners follow the path too, except in folders that everyone writes."""
     if not call.rights.is_admin:
         raise Forbidden("Permission denied: only an admin gives a file to somebody else.")
     entry, asked = call.store.stat(call.path), call.request.params.get("owner") or ""
@@ -287,19 +290,19 @@ def _set_owner(call: Call) -> Answer:
         raise Forbidden(f"Permission denied: {call.path} is {holds}'s by its path. {asked}'s files go below /{asked}.")
     if asked:
         call.store.change(call.path, owner=asked)
-    return _told_apart(not call.request.params.get("group"), "Groups of files decide nothing here.")
+    return _done_or_noted(not call.request.params.get("group"), "Groups of files decide nothing here.")
 
 
-def _told_apart(is_done: bool, otherwise: str) -> Answer:
-    """Success, with a word when it is not all that was asked for."""
+def _done_or_noted(is_done: bool, otherwise: str) -> Answer:
+    """Success, with a note when the result is not all that was asked for."""
     return Answer(headers={} if is_done else {"X-Warning": quote(otherwise, " :,.'/")})
 
 
 def _set_nothing(call: Call) -> Answer:
-    """Times and replication are the store's business; clients that copy them are let go on."""
+    """Times and replication are the store's business: accepted and ignored, as clients that copy set them."""
     call.may_write(call.path)
     call.store.stat(call.path)
-    return told({"boolean": True}) if call.request.op == "SETREPLICATION" else Answer()
+    return json_answer({"boolean": True}) if call.request.op == "SETREPLICATION" else Answer()
 
 
 def _path(text: str, name: str) -> str:

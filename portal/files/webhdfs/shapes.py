@@ -1,4 +1,4 @@
-"""WebHDFS's JSON. Pure."""
+"""Builds WebHDFS's JSON. Pure."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
 
 
 def remote_exception(error: LongshoreError) -> tuple[dict[str, Any], int]:
-    """The body and status for an error of ours."""
+    """The body and the status for an error of ours."""
     known = ((name, status) for kind, name, status in _EXCEPTIONS if isinstance(error, kind))
     name, status = next(known, (f"{_IO}IOException", 500))
-    told = {"exception": name.rpartition(".")[2], "javaClassName": name, "message": error.message}
-    return {"RemoteException": told}, status
+    exception = {"exception": name.rpartition(".")[2], "javaClassName": name, "message": error.message}
+    return {"RemoteException": exception}, status
 
 
 def file_status(entry: Entry, suffix: str = "", children: int = 0) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""Who asks: a delegation token, a bearer token, the session of the pages, or, from trusted addresses, a mere name."""
+"""Finds out who asks: by a delegation token, a bearer token, the session of the pages, or, from trusted addresses, a
+mere name."""
 
 from __future__ import annotations
 
@@ -79,7 +80,7 @@ def _session_user(cookies: str) -> User | None:
 
 
 def _by_name(request: Request) -> Delegation | None:
-    """As HDFS does it, for nodes of a network where nobody else is."""
+    """By ``user.name``, as HDFS does it: for nodes of a network that nobody else can reach."""
     name = request.params.get("user.name")
     if not name or not _is_trusted(request.address):
         return None

@@ -1,7 +1,7 @@
-"""What every exit code means, as data: the table an OpenPAI v0.14 cluster publishes, in our own words.
+"""The table of exit codes that an OpenPAI v0.14 cluster publishes, in our own words. Pure.
 
-Pure. One row a code; ``jobs/planning/exits.py`` reads it. Numbers, phrases and classes are the v1 contract (6.2) and
-never change; the sentences are ours.
+It has one row for each code; jobs/planning/exits.py reads it. Numbers, phrases and classes are those of the v1 contract
+(6.2) and never change; the sentences are ours.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ TASK_STOPPED = -7400
 
 
 class StartFault(StrEnum):
-    """What was wrong with the files a start needs. All are the user's to mend."""
+    """What was wrong with the files that a start needs. Users can put all of it right."""
 
     CODE_MISSING = "code_missing"
     CODE_TOO_LARGE = "code_too_large"
@@ -56,7 +56,7 @@ _BLAMES: dict[str, Blame] = {
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """One end, kept as JSON with the task or attempt.
+    """How something ended, stored as JSON with the task or attempt.
 
     ``raw_code`` is what the process itself returned (``originalUserExitCode``), ``signal`` the name of what killed it,
     ``fault`` the FaultReason of a refused start. ``sentence`` says what happened, ``remedy`` what to do; both are plain
@@ -76,7 +76,7 @@ class Exit:
 
     @property
     def spec(self) -> ExitSpec:
-        """The table's entry, with the reaction this end really gets."""
+        """The entry of the table, with the reaction that this end gets."""
         spec = spec_for(self.code)
         return replace(spec, behavior="NON_TRANSIENT", reaction=Reaction.NEVER_RETRY) if self.permanent else spec
 
@@ -288,7 +288,7 @@ def decide_retry(
 
 
 def _counter(exit: Exit, retry_count: int) -> Counter | None:
-    """Whose retry it would be; None when no retry may follow."""
+    """The counter that a retry adds to; None when no retry may follow."""
     reaction = exit.spec.reaction
     if exit.permanent or exit.code in (JOB_STOPPED, TASK_STOPPED):
         return None
@@ -306,8 +306,8 @@ LONGEST_DELAY = timedelta(seconds=max(longest for _, longest in _FIRST_AND_LONGE
 
 
 def _delay(counter: Counter, done: int, random_unit: float) -> float:
-    """Doubling, spread by a quarter to each side, never over the longest. The first user and platform retry is at
-    once: most faults are gone by then."""
+    """Seconds, doubling with each retry, spread by a quarter to each side, and never over the longest. The first retry
+    of user and platform is at once: most faults do not come twice."""
     first, longest = _FIRST_AND_LONGEST[counter]
     if counter != "resource":
         if done == 0:

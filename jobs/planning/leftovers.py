@@ -1,4 +1,4 @@
-"""Containers that belong to no live task: collected, removed, and kept out of the offer until they are gone. Pure."""
+"""Plans what happens to containers that belong to no live task. Pure."""
 
 from __future__ import annotations
 
@@ -38,13 +38,14 @@ def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
 
 
 def _is_sure(task: TaskView, seen: Observation) -> bool:
-    """What the picture shows is there; what is missing in a picture older than the row may only not be there yet."""
+    """Whether the picture can be trusted here. What it shows is there; what is missing in a picture older than the row
+    may not have been there yet."""
     return task.container_name in seen.containers or not is_stale(task, seen)
 
 
 def _stray(world: World, seen: Observation, container: ContainerStatus, made: Plan) -> None:
-    """One whose task has been collected is back, or outlived it: it goes as soon as a picture younger than the row
-    shows it. In an older picture it may be the one that has just been removed."""
+    """A container whose task was collected before is removed as soon as a picture younger than the task's row shows it:
+    in an older picture it may be the one that has just been removed. A stranger is removed after a while."""
     node, owner = seen.node, world.owners.get(container.name)
     if owner is not None:
         if owner.read_at < seen.at:

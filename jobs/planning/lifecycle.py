@@ -1,6 +1,6 @@
-"""States of jobs and tasks, and the only table by which they move.
+"""States of jobs and tasks, and the only table by which they change. Pure.
 
-Pure. Nothing else in the project decides that a state may follow another: ``apply`` (jobs/scheduling/apply.py) asks
+Nothing else in the project decides that a state may follow another: ``apply`` (jobs/scheduling/apply.py) asks
 ``move_job`` and ``move_task`` before it writes, and a move that is not in the table raises. Lost, out of memory, pull
 failed are exits (jobs/planning/exits.py), not states.
 """
@@ -11,7 +11,7 @@ from enum import StrEnum
 
 
 class IllegalMove(Exception):
-    """A state was asked to follow one it may not follow: a defect in the planner, never a user's fault."""
+    """A state cannot follow this one. That is a defect of the planner, never the fault of a user."""
 
 
 class TaskState(StrEnum):
@@ -56,12 +56,14 @@ JOB_MOVES: dict[JobState, frozenset[JobState]] = {
 
 
 def move_task(before: TaskState, after: TaskState) -> TaskState:
+    """``after``, if a task may go there from ``before``. Raises IllegalMove."""
     if after not in TASK_MOVES[before]:
         raise IllegalMove(f"a task cannot go from {before} to {after}")
     return after
 
 
 def move_job(before: JobState, after: JobState) -> JobState:
+    """``after``, if a job may go there from ``before``. Raises IllegalMove."""
     if after not in JOB_MOVES[before]:
         raise IllegalMove(f"a job cannot go from {before} to {after}")
     return after

@@ -1,4 +1,4 @@
-"""What a pass does for one running job: settle its tasks, judge the attempt, end what is over. Pure."""
+"""Plans one running job: settles its tasks, judges the attempt, and ends what is over. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from jobs.planning.world import Decision, JobPlan, JobView, KeptTask, Kind, Orde
 
 
 def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
-    """``nodes`` are the names of the registered ones. Raises what a row raises that cannot be read."""
+    """Everything that a running job needs now. ``nodes`` are the names of the registered ones. Raises what a row raises
+    that cannot be read."""
     made = JobPlan(job)
     memory = {role.name: role.memory_mb for role in job.spec.task_roles}
     settled = {
@@ -51,7 +52,7 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
 
 
 def just_runs(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> bool:
-    """Most jobs in most passes need nothing: a short way to the empty plan of ``settle_job``."""
+    """Whether ``settle_job`` would plan nothing, as for most jobs in most passes; a shorter way to know it."""
     if job.decided is not None or job.stopping:
         return False
     for task in tasks:
@@ -92,8 +93,8 @@ def _wind_down(
     decided: Exit,
     made: JobPlan,
 ) -> None:
-    """The attempt is over: what still lives must go; once nothing does, the job ends or is tried again."""
-    made.changes = [change for change in made.changes if change.after in TASK_ENDS]  # to RUNNING is passed over
+    """The attempt is over: the tasks that still live must stop. Once none does, the job ends or is tried again."""
+    made.changes = [change for change in made.changes if change.after in TASK_ENDS]  # none begins to run now
     made.kept = []
     ended = {change.task.id for change in made.changes}
     live = [task for task in tasks if task.state not in TASK_ENDS and task.id not in ended]
@@ -116,24 +117,25 @@ def _finish(world: World, job: JobView, decided: Exit, made: JobPlan) -> None:
         random_unit=world.random,
     )
     if retry.retry and job.stopping and decided.code != exits.JOB_STOPPED:
-        made.decision = Decision(exits.job_stopped(job.stopped_by))  # it would have been tried again
+        made.decision = Decision(exits.job_stopped(job.stopped_by))  # instead of another attempt
         decided = made.decision.exit
     else:
-        made.retry = retry  # with the reason also when it is not tried again
+        made.retry = retry  # its reason is shown also when no attempt follows
         if retry.retry:
             return
     made.after = end_state(decided)
 
 
 def end_state(exit_: Exit) -> JobState:
+    """The state of a job whose last attempt ended so."""
     if exit_.code == exits.SUCCEEDED:
         return JobState.SUCCEEDED
     return JobState.STOPPED if exit_.code == exits.JOB_STOPPED else JobState.FAILED
 
 
 def to_look_at(world: World, busy: Sequence[tuple[JobView, Sequence[TaskView]]]) -> set[str]:
-    """Nodes to list again: a worker has given up a task there (its start was refused or withdrawn) after the last
-    list."""
+    """The nodes to list again: a worker gave up a task there, because its start was refused or withdrawn, after the
+    last list."""
     nodes = set()
     for _, tasks in busy:
         for task in tasks:

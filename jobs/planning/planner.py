@@ -1,4 +1,4 @@
-"""One pass: settle tasks, judge jobs, place gangs. Pure: ``plan(world)`` gives the same Plan for the same World.
+"""Plans one pass: settles tasks, judges jobs, places gangs. Pure: the same World gives the same Plan.
 
 Live jobs come first, since what ends makes room, and then the waiting ones in their turn. A job whose planning raises
 is parked with the reason, and the others go on.
@@ -21,12 +21,12 @@ from jobs.planning.turns import Verdict, ending, turns
 from jobs.planning.world import Decision, Held, JobPlan, JobView, Plan, TaskView, World
 
 Live = tuple[JobView, Sequence[TaskView]]
-MOST_PLACED = 512  # tasks placed in one pass: an answer to a Docker event never waits long behind a full queue
-MOST_SETTLED = 512  # rows of live jobs changed in one pass, but a job whole: when a rack dies, no transaction is long
+MOST_PLACED = 512  # tasks placed in one pass, so that no event of an engine waits long behind a full queue
+MOST_SETTLED = 512  # rows of live jobs changed in one pass, each job whole: no transaction is long when a rack dies
 
 
 def plan(world: World) -> Plan:
-    """What should change. Raises nothing for a single bad job; that one is parked."""
+    """What should change in this world. Raises nothing for a single bad job: that one is parked."""
     made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
     nodes = {node.name for node in world.nodes}
     busy = [(job, tasks) for job, tasks in world.live if not just_runs(world, nodes, job, tasks)]
@@ -69,7 +69,7 @@ def _place_all(world: World, made: Plan) -> None:
 
 
 def _end_waiting(job: JobView) -> JobPlan:
-    """Its tasks never started: apply stops them with the job."""
+    """The end of a job that never starts. Its tasks are stopped with it."""
     stopped = job.stopping or job.deleted
     exit_ = exits.job_stopped(job.stopped_by) if stopped else exits.never_fits(job.never)
     return JobPlan(job, decision=Decision(exit_), after=end_state(exit_))
@@ -101,7 +101,8 @@ def _again_at(world: World, busy: Sequence[Live]) -> datetime | None:
 
 
 def _guarded(world: World, made: Plan, job: JobView, make: Callable[[], JobPlan]) -> JobPlan | None:
-    """Add what ``make`` plans for the job; None when it is parked, or raised and so is parked now."""
+    """Add what ``make`` plans for the job, and return it. None for a job that is parked, or is from now on because
+    ``make`` raised."""
     if job.parked_until is not None and job.parked_until > world.now:
         return None
     try:

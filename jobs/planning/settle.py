@@ -1,6 +1,6 @@
-"""One task beside what its node says: where does it go, and what must be ordered? Pure.
+"""Compares one live task with what its node says, and decides its next state and what to order. Pure.
 
-Recovery is this function: every row of the recovery table is a case of it, and none is special.
+Recovery is this function: after a crash of any part, the next pass calls it with the rows and the nodes as they are.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.world import Kind, Observation, TaskView
 
-# A worker's claim on a task; progress renews it.
+# How long a worker's claim on a task lasts; progress renews it.
 LEASE = timedelta(seconds=30)
-# An order not taken up after this long is given again; taking it up twice does nothing.
+# An order that no worker has taken up after this long is given again. Taking it up twice does no harm.
 ORDER_LAPSE = timedelta(seconds=15)
-# One that was taken up and could do nothing (the file store is down, the engine does not answer) sooner.
+# Pause before a start is ordered again that could not proceed: the file store is down, or the engine does not answer.
 RETRY_LAPSE = timedelta(seconds=3)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """``after`` None: it stays. ``gone``: no container is left to collect. ``kept``: this container is kept for
-    debugging from now on (v1 contract, 5.8)."""
+    """What happens to a task. ``after`` is its next state, None when it stays; ``gone`` means that no container is left
+    to collect; ``kept`` is its container when that is kept for debugging from now on (v1 contract, 5.8)."""
 
     after: TaskState | None = None
     exit: Exit | None = None
@@ -47,7 +47,8 @@ def settle(
     memory_mb: int,
     registered: bool = True,
 ) -> Settled:
-    """A live task. ``seen`` None: its node was not looked at yet. ``memory_mb`` is the task's limit."""
+    """What happens to a live task. ``seen`` is None when nobody has looked at its node yet; ``memory_mb`` is the limit
+    of the task; ``registered`` says whether its node still is. Raises what a fault raises that cannot be read."""
     if not registered:
         return _lost(task, gone=True)
     if seen is None:
@@ -56,7 +57,7 @@ def settle(
         since = seen.unreachable_since or seen.at
         return _lost(task, gone=False) if now - since >= timedelta(seconds=lost_after) else STAYS
     container = seen.containers.get(task.container_name)
-    if container is not None and task.changed_at < seen.at:  # what is there is there; what is missing may yet come
+    if container is not None and task.changed_at < seen.at:  # also an old picture is right about what it shows
         if container.phase is Phase.EXITED:
             return _ended(task, container, memory_mb)
         if container.phase is Phase.RUNNING and task.state is TaskState.STARTING:
@@ -73,16 +74,18 @@ def settle(
 
 
 def is_stale(task: TaskView, seen: Observation) -> bool:
-    """The row, or what a worker did for it, is newer than the picture of the node."""
+    """Whether the row changed, or a worker did something for it, after the node was listed."""
     return task.changed_at >= seen.at or (task.fact_at is not None and task.fact_at >= seen.at)
 
 
 def is_claimed(task: TaskView, now: datetime) -> bool:
+    """Whether a worker is at work on it."""
     return task.claimed_until is not None and task.claimed_until > now
 
 
 def may_order(task: TaskView, now: datetime) -> bool:
-    """Nobody has it in hand, and the last order, if any, was not taken up in time."""
+    """Whether work on it may be ordered (again): no worker has it, and the last order, if any, was not taken up in
+    time."""
     return not is_claimed(task, now) and (task.ordered_at is None or now - task.ordered_at >= ORDER_LAPSE)
 
 
@@ -95,6 +98,7 @@ def _starting(task: TaskView, container: ContainerStatus | None, now: datetime) 
 
 
 def _came_back(task: TaskView, now: datetime) -> bool:
+    """A worker took up the order, could not proceed, and some time has passed."""
     if task.fact_at is None or task.ordered_at is None or is_claimed(task, now):
         return False
     return task.fact_at >= task.ordered_at and now - task.fact_at >= RETRY_LAPSE
@@ -104,7 +108,7 @@ def _running(task: TaskView, container: ContainerStatus | None, now: datetime) -
     """A container that is kept for debugging goes on holding what it holds. It ends when its time is over (its own
     start script sees to that), when its job is stopped, or when somebody releases it."""
     if container is None:
-        return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was seen of its log is kept
+        return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was read of its log stays
     if container.held and task.released_at is not None and may_order(task, now):
         return Settled(order=Kind.RELEASE)
     return STAYS
@@ -112,17 +116,17 @@ def _running(task: TaskView, container: ContainerStatus | None, now: datetime) -
 
 def _stopping(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
     if is_claimed(task, now):
-        return STAYS  # a start is under way: it looks again before it creates, and gives up
+        return STAYS  # a start is under way: it asks again before it creates the container, and gives up
     if container is None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
     if container.phase is Phase.CREATED:
-        return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # never ran: there is only a container to remove
+        return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # it never ran: its container is to be removed
     return Settled(order=Kind.STOP) if may_order(task, now) else STAYS
 
 
 def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:
-    """It exited. One that was told to go is STOPPED; one whose end came before anybody was sent to tell it is not.
-    Clocks of nodes are not compared with ours."""
+    """Its container has exited. A task is STOPPED if somebody was ordered to stop it before; one that ended by itself
+    earlier has the end that it had. Times of nodes do not count here: their clocks may differ from ours."""
     if task.state is TaskState.STOPPING and task.ordered_at is not None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), container=container)
     exit_ = exits.classify(container, memory_mb, label=task.label)

@@ -1,4 +1,4 @@
-"""How a job that is tried again ended before: the last time, and how often in a row like that. Pure."""
+"""How the earlier attempts of a job ended: the last one, and how many in a row failed in the same way. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from jobs.planning import exits
 from jobs.planning.exit_table import Reaction
 from jobs.planning.exits import Exit
 
-MANY = 3  # attempts that failed alike: from then on people are warned that the next one may not help
+MANY = 3  # after so many attempts that failed in the same way, people are warned that the next may not help
 _FOR_EVER = (Reaction.ALWAYS_RETRY, Reaction.ALWAYS_BACKOFF_RETRY)
 End = tuple[int, int | None, Mapping[str, Any]]  # Attempt's number, exit_code and exit
 
 
 @dataclass(frozen=True, slots=True)
 class Streak:
-    """``number`` is the last attempt that is over, ``exit`` its end, ``alike`` how many in a row ended so, ``endless``
-    whether nothing but people ends that."""
+    """``number`` is the last attempt that is over, ``exit`` how it ended, ``alike`` how many in a row ended so,
+    ``endless`` whether the job is tried again until somebody stops it."""
 
     number: int
     exit: Exit
@@ -46,7 +46,8 @@ class Streak:
 
 
 def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
-    """``ends`` are those of a job's earlier attempts, newest first. None when there are none or the last succeeded."""
+    """The streak of a job whose earlier attempts had these ``ends``, newest first. None without any, and when the last
+    one succeeded."""
     found = list(ends)
     if not found or not found[0][1]:
         return None
@@ -59,12 +60,12 @@ def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
 
 
 def read_exit(code: int | None, kept: Mapping[str, Any]) -> Exit:
-    """From what an attempt keeps of its end."""
+    """The Exit that is stored with an attempt."""
     told = kept.get("exit") or {}
     return Exit.from_json(told) if told else exits.of(code or 0, str(kept.get("reason", "")))
 
 
 def _kind(end: End) -> tuple[object, ...]:
-    """Without the sentence, which may name a node."""
+    """What two ends in the same way have in common: not the sentence, which may name a node."""
     told = end[2].get("exit") or {}
     return end[1], told.get("raw_code"), told.get("fault")

@@ -1,4 +1,4 @@
-"""When is an attempt over, and how (v1 contract, 4.4 and 4.5). Pure."""
+"""Decides when an attempt is over, and how it ended (v1 contract, 4.4 and 4.5). Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """One task as the policy sees it."""
+    """A task as the completion policy sees it."""
 
     role: str
     index: int
@@ -27,8 +27,8 @@ class Ended:
 
 
 def judge(spec: JobSpec, tasks: Sequence[Ended]) -> Decision | None:
-    """The outcome of an attempt whose tasks are in these states, or None while it goes on. LookupError unless they are
-    all its tasks: of tasks that were not read nobody knows how they ended."""
+    """The outcome of an attempt whose tasks are in these states, or None while it goes on. Raises LookupError unless
+    ``tasks`` are all of them: without the others nobody knows how it ended."""
     if len(tasks) != spec.total_tasks:
         raise LookupError(f"{len(tasks)} of {spec.total_tasks} tasks are there")
     for role in spec.task_roles:
@@ -59,7 +59,7 @@ def _all_together(spec: JobSpec, tasks: Sequence[Ended]) -> Decision | None:
 
 
 def _of(tasks: Sequence[Ended], role: str, state: TaskState) -> list[Ended]:
-    """In the order in which they ended."""
+    """The tasks of a role in this state, in the order in which they ended."""
     found = [task for task in tasks if task.role == role and task.state is state]
     return sorted(found, key=lambda task: (task.finished_at or _FIRST, task.index))
 

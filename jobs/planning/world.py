@@ -1,7 +1,7 @@
-"""What the planner sees and what it decides: frozen values, nothing else. Pure.
+"""What the planner sees and what it decides, as values. Pure.
 
-``World`` is one picture of the database and the engines; ``Plan`` says what should change. Between the two stands
-``planner.plan``; jobs/scheduling/load.py makes the one, jobs/scheduling/apply.py carries out the other.
+``World`` is one picture of the database and the engines, and ``Plan`` says what should change; ``planner.plan`` makes
+the one of the other. jobs/scheduling/load.py reads the World, jobs/scheduling/apply.py carries out the Plan.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one node's engine said last. A list that failed keeps the containers of the last good one."""
+    """The last list of one node's containers. After a list that failed they are those of the last good one."""
 
     node: str
-    at: datetime  # before the list was asked for: what changed later may not be in it
+    at: datetime  # right before the list was asked for: later changes may not be in it
     reachable: bool
     containers: Mapping[str, ContainerStatus]  # by name
     unreachable_since: datetime | None = None
@@ -36,6 +36,8 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class TaskView:
+    """A task's row. Its times are those at which the scheduler learnt of them (jobs/scheduling/load.py)."""
+
     id: int
     job_id: int
     role: str
@@ -86,11 +88,13 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class World:
+    """Everything that a pass goes by."""
+
     now: datetime
     nodes: Sequence[NodeView]
     observations: Mapping[str, Observation]  # by node
     live: Sequence[tuple[JobView, Sequence[TaskView]]]  # RUNNING jobs with all tasks of the attempt
-    waiting: Sequence[JobView]  # in queue order
+    waiting: Sequence[JobView]  # in any order: jobs/planning/turns.py has the queue
     leftovers: Sequence[TaskView]  # ended tasks whose container may still be there
     purgeable: Sequence[int]  # deleted jobs of which nothing is left
     stopped_vcs: frozenset[str] = frozenset()
@@ -101,6 +105,8 @@ class World:
 
 
 class Kind(StrEnum):
+    """What a worker is ordered to do."""
+
     START = "start"
     STOP = "stop"
     RELEASE = "release"  # end a container that is only kept for debugging
@@ -120,6 +126,8 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class TaskChange:
+    """A task that goes to another state."""
+
     task: TaskView
     after: TaskState
     exit: Exit | None = None
@@ -153,10 +161,10 @@ class JobPlan:
     changes: list[TaskChange] = field(default_factory=list)
     kept: list[KeptTask] = field(default_factory=list)
     places: Sequence[Placement] = ()
-    start_now: set[tuple[str, int]] = field(default_factory=set)  # of the places: those whose node has a hand free
+    start_now: set[tuple[str, int]] = field(default_factory=set)  # (role, index) of the places whose starts are ordered
     decision: Decision | None = None
-    after: JobState | None = None  # it ends
-    retry: RetryDecision | None = None  # it gets a new attempt, or why not
+    after: JobState | None = None  # the job ends in this state
+    retry: RetryDecision | None = None  # whether it gets a new attempt, and why
     parked: Exception | None = None  # what planning it raised: it is left alone for PARK_FOR
     orders: list[Order] = field(default_factory=list)
 
@@ -177,20 +185,23 @@ class JobPlan:
 
 @dataclass(slots=True)
 class Plan:
+    """Everything that one pass changes."""
+
     jobs: list[JobPlan] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)  # for tasks that have ended and for strangers
     collected: list[int] = field(default_factory=list)  # ended tasks with nothing left to collect
     quarantine: dict[str, Held] = field(default_factory=dict)  # by node
     to_write: dict[str, Held] = field(default_factory=dict)  # quarantines that differ from those in the rows
     strangers: dict[tuple[str, str], datetime] = field(default_factory=dict)
-    purge: list[int] = field(default_factory=list)
+    purge: list[int] = field(default_factory=list)  # deleted jobs whose rows go
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
-    again_at: datetime | None = None  # when time alone will change something
-    more: bool = False  # the pass was full: plan again at once
+    again_at: datetime | None = None  # the next moment at which time alone changes something
+    more: bool = False  # the pass was full, so the next one follows at once
 
     @property
     def goes_on(self) -> bool:
-        """What is written gives the next pass something to do: it makes room, or something has to be stopped."""
+        """Whether what is written gives the next pass something to do: it makes room, or something has to be
+        stopped."""
         return any(
             one.after or one.retry or one.decision or any(c.after is not TaskState.RUNNING for c in one.changes)
             for one in self.jobs
@@ -198,5 +209,5 @@ class Plan:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing is to be written."""
+        """Whether nothing is to be written."""
         return not (self.jobs or self.orders or self.collected or self.to_write or self.purge)

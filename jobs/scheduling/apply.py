@@ -18,7 +18,8 @@ from jobs.containers import discard
 from jobs.models import Job, Task
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import orders
-from jobs.scheduling.writes import CHUNK, Stale, Writing, job_event, write
+from jobs.scheduling.events import job_event
+from jobs.scheduling.writes import CHUNK, Stale, Writing, write
 from portal.core.bulk import insert_rows
 from portal.wakes import wake
 from portal.wakes.lease import Lease
@@ -49,8 +50,8 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
 
 
 def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
-    """All jobs with a handful of statements. Should anything be in the way of one, each is written by itself; what is
-    in the way of all, because it is the database's trouble, is raised, and the next pass tries again."""
+    """Write all jobs with a handful of statements, or, if one of them cannot be written, each by itself. Raises the
+    database's own trouble: the next pass tries again."""
     writing = Writing(now)
     try:
         with transaction.atomic():
@@ -67,7 +68,8 @@ def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
 
 
 def _write_one(job_plan: JobPlan, writing: Writing) -> bool:
-    """In a savepoint: what cannot be applied leaves nothing behind, and the job is parked unless it was just stale."""
+    """Write one job in a savepoint, and return whether anything was written. A job that cannot be written is parked,
+    unless its rows have only moved on."""
     own = Writing(writing.now)
     try:
         with transaction.atomic():

@@ -1,4 +1,4 @@
-"""What must be true of the rows at any moment, looked at every now and then by the scheduler.
+"""Checks, every now and then, what must be true of the rows at any moment.
 
 Nothing here should ever find anything. A defect, a hand at the database or a restored copy may leave rows behind
 that no pass looks at any more: GPUs held for ever, a job that waits for ever. What can be put right without guessing is
@@ -51,7 +51,7 @@ _BEGUN = """
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """Something that must not be. ``key`` tells it from others; ``sentence`` says what it is, and what was done."""
+    """Something that must not be. ``key`` identifies it; ``sentence`` says what it is and what was done."""
 
     key: tuple[str, object]
     sentence: str
@@ -68,7 +68,8 @@ class Checker:
         self._told: set[tuple[str, object]] = set()
 
     def check(self, lease: Lease, now: datetime) -> list[Breach]:
-        """Put right what is safe, tell the rest; returns both. One transaction: nobody else writes states meanwhile."""
+        """Put right what can be put right safely, report the rest, and return both. It is one transaction, in which
+        nobody else writes states. Raises Fenced."""
         with lease.writing():
             found = [*_end_forgotten(now), *_free_ownerless(), *_hold_unheld(), *_begin_anew(now), *_rest()]
             for breach in found:
@@ -81,7 +82,7 @@ class Checker:
 
 
 def _end_forgotten(now: datetime) -> Iterator[Breach]:
-    """Live tasks of an attempt that is over: no pass sees them. Their containers are collected as of any ended task."""
+    """End live tasks of an attempt that is over, which no pass sees. Their containers are collected like any others."""
     for task in Task.objects.filter(id__in=_ids(_FORGOTTEN)).select_related("attempt"):
         before, exit_ = TaskState(task.state), exits.task_stopped()
         state = before if before is TaskState.STOPPING else move_task(before, TaskState.STOPPING)
@@ -96,7 +97,7 @@ def _end_forgotten(now: datetime) -> Iterator[Breach]:
 
 
 def _free_ownerless() -> Iterator[Breach]:
-    """What is held for nobody. A container that still has it is quarantined by what its labels say."""
+    """Give back what is held for no task. What a container still uses is quarantined by its labels."""
     for held in Allocation.objects.filter(id__in=_ids(_OWNERLESS)).select_related("node"):
         held.delete()
         what = f"{held.cpus} CPU, {held.memory_mb} MB, {len(held.gpu_ids)} GPU"
@@ -105,7 +106,7 @@ def _free_ownerless() -> Iterator[Breach]:
 
 
 def _hold_unheld() -> Iterator[Breach]:
-    """Live tasks that hold nothing: others could be given what they use. Held again where nobody else has it."""
+    """Hold again what live tasks use without holding it, unless it was given to another task meanwhile."""
     for task in Task.objects.filter(id__in=_ids(_UNHELD)).select_related("job"):
         role = JobSpec.from_json(task.job.spec).role(task.role)
         ports = [port for numbers in task.ports.values() for port in numbers]
@@ -130,7 +131,7 @@ def _hold_unheld() -> Iterator[Breach]:
 
 
 def _begin_anew(now: datetime) -> Iterator[Breach]:
-    """A job that waits with an attempt that has begun could never be placed: it waits with a new one."""
+    """Open a new attempt for a job that waits although its attempt has begun: it could never be placed."""
     for job in Job.objects.filter(id__in=_ids(_BEGUN)):
         sentence = f"Attempt {job.attempt_number} had begun though the job waits: it waits with a new attempt."
         Task.objects.filter(job=job, state=TaskState.WAITING).update(
@@ -144,7 +145,7 @@ def _begin_anew(now: datetime) -> Iterator[Breach]:
 
 
 def _rest() -> Iterator[Breach]:
-    """What nobody can put right without guessing."""
+    """Report what nobody can put right without guessing."""
     for job in Job.objects.filter(id__in=_ids(_INCOMPLETE)).only("id", "attempt_number"):
         sentence = (
             f"Tasks of attempt {job.attempt_number} are missing in the database. Stop the job and submit it again."

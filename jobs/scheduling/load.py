@@ -1,5 +1,5 @@
-"""One picture of the database for the planner. The number of queries is constant, and only rows that have changed since
-the last picture are read (jobs/scheduling/stamps.py tells which).
+"""Reads the World for the planner. The number of queries is constant, and only those rows are read that have changed
+since the last World (jobs/scheduling/stamps.py says which).
 
 Times in rows are those of the clocks of other processes, maybe on other hosts, and clocks are set back and forth. The
 picture has in their place the moment at which this process learnt of them, on its own steady clock: what it wrote
@@ -35,14 +35,14 @@ from jobs.scheduling.stamps import Stamp
 from portal.core import clock
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
-_OWN_PASSES = 256  # of how many passes it is remembered when they began
+_OWN_PASSES = 256  # so many passes back the Loader knows when each began
 _LIVE = (JobState.WAITING, JobState.RUNNING)
 _CHUNK = 500  # rows asked for by id at once
 
 
 @dataclass(frozen=True, slots=True)
 class _Picture:
-    """What a World says of jobs and tasks."""
+    """The jobs and tasks of a World."""
 
     live: list[tuple[JobView, list[TaskView]]]
     waiting: list[JobView]
@@ -53,7 +53,7 @@ class _Picture:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """A task as it was read last, with the times that its row had."""
+    """A task as it was read last. ``times`` are those of its row, which the view has on our own clock."""
 
     stamp: Stamp
     times: Mapping[str, datetime | None]
@@ -62,7 +62,7 @@ class _Known:
 
 
 class Loader:
-    """Keeps what it has read: jobs with their specs and shapes, tasks, nodes and allocations."""
+    """Reads one World after the other, and keeps jobs with their specs and shapes, tasks, nodes and allocations."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
@@ -76,7 +76,7 @@ class Loader:
         self._others: dict[str, Owner] = {}  # of containers whose tasks are not in the picture
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
-        """A pass begins, which writes this time of day into the rows it changes."""
+        """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
         self._own[time_of_day] = began
         if len(self._own) > _OWN_PASSES:
             del self._own[next(iter(self._own))]
@@ -136,8 +136,8 @@ class Loader:
         )
 
     def _owners(self, observations: Mapping[str, Observation]) -> Mapping[str, Owner]:
-        """Of the containers seen. Those that belong to none of the tasks in the picture say themselves whose they are,
-        and are looked up once."""
+        """The owners of the containers seen, by name. A container of none of the tasks in the picture names its task by
+        a label, and that task is read once."""
         labels = {
             name: int(label)
             for observation in observations.values()
@@ -154,7 +154,7 @@ class Loader:
         return {**self._picture.owners, **self._others} if self._others else self._picture.owners
 
     def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
-        """In their order. One that is gone by the time it is read is left out."""
+        """The jobs, in their order. A job that is gone by the time it is read is left out."""
         self._jobs = {id: self._jobs[id] for id in found if id in self._jobs}
         changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
         self._read_specs(list(found))
@@ -213,13 +213,14 @@ class Loader:
 
 
 def _decided() -> dict[int, Exit]:
-    """How attempts ended of which something still runs."""
+    """How the attempts end that are decided and of which something still runs, by job."""
     rows = Attempt.objects.filter(decided_at__isnull=False, completed_at__isnull=True).values_list("job_id", "exit")
     return {job: Exit.from_json(data["exit"]) for job, data in rows}
 
 
 def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
-    """The end of a pause that is never longer than ``most``, whatever was done to the clock since it began."""
+    """The end of a pause on our own clock. It is never longer than ``most``, whatever was done to the clock of the
+    day."""
     return None if until is None else read_at + min(until - time_of_day, most)
 
 

@@ -40,7 +40,7 @@ log = structlog.get_logger()
 SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
 SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
 SWEEP_EVERY = 15.0  # seconds
-GARBAGE = (50_000, 20, 20)  # for gc: a pass makes many values, all of them short-lived or kept for hours
+GARBAGE = (50_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
 TURN_EVERY = 0.5  # seconds between two tries to take the lease
@@ -61,8 +61,8 @@ class Scheduler:
         self._ear: Kept | None = None
 
     def tick(self, looks: Mapping[str, Look] | None = None) -> int:
-        """One pass; how many jobs changed. Without ``looks`` it takes the watchers' last. Raises Fenced when another
-        scheduler acts now; nothing is written then."""
+        """Do one pass, and return how many jobs changed. Without ``looks`` it takes the last ones of the watchers.
+        Raises Fenced, with nothing written, when another scheduler acts now."""
         now, steady = timezone.now(), clock.steady()
         nodes = self._watch_registered()
         looks = self.watch.looks() if looks is None else looks
@@ -77,7 +77,7 @@ class Scheduler:
         return changed
 
     def run(self) -> None:
-        """Until SIGTERM or SIGINT: wait for the lease, act while it is ours, and wait again."""
+        """Wait for the lease, act while this process has it, and wait again, until SIGTERM or SIGINT."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
         gc.set_threshold(*GARBAGE)
@@ -102,7 +102,7 @@ class Scheduler:
         self.woken.set()
 
     def _act(self) -> None:
-        """Passes until the end, or until the lease is another's (Fenced)."""
+        """Do passes until the process ends. Raises Fenced when another scheduler has the lease."""
         log.info("this scheduler acts", epoch=self.lease.epoch)
         self._loader.learn()
         self._await_first_looks()
@@ -129,7 +129,7 @@ class Scheduler:
             self.woken.wait(self._patience())
 
     def _forget(self) -> None:
-        """What was seen and read while the lease was ours is another's business now."""
+        """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
         self.watch.stop()
         self._loader, self._strangers, self._seen = Loader(), {}, {}
 
@@ -144,7 +144,7 @@ class Scheduler:
             time.sleep(seconds)
 
     def _beat(self) -> None:
-        """Renews the lease, and says how all parts of this process are. Keeps the threads alive on the way."""
+        """Renew the lease and report how all parts of this process are. Threads that have died begin again."""
         if self._ear is not None:
             self._ear.keep()
         if beats.is_due("scheduler"):
@@ -163,7 +163,7 @@ class Scheduler:
         )
 
     def _sweep(self) -> None:
-        """Work that waits for nothing but its time."""
+        """Do what is due from time to time."""
         if time.monotonic() >= self._sweep_at:
             self._sweep_at = time.monotonic() + SWEEP_EVERY
             with self.lease.writing():
@@ -181,20 +181,20 @@ class Scheduler:
         return max(0.0, min(SAFETY_POLL, (self.again_at - clock.steady()).total_seconds()))
 
     def _listener(self) -> Callable[[], None]:
-        """One wait for a wake-up of other processes. The socket is made by the thread that needs it."""
+        """A function that waits once for a wake-up by another process. The thread that calls it makes the socket."""
         listener: list[wake.Listener] = []
 
         def listen() -> None:
             if not listener:
                 listener.append(wake.Listener("scheduler"))
-                self.woken.set()  # whatever was sent before we listened
+                self.woken.set()  # a wake-up may have been sent before
             if listener[0].wait(SAFETY_POLL):
                 self.woken.set()
 
         return listen
 
     def _note_strangers(self, seen: dict[tuple[str, str], datetime], now: datetime) -> None:
-        """A container with our label that no task knows: said once, when it is first seen."""
+        """Write an Event, once, of each container that has our label and belongs to no task."""
         new = seen.keys() - self._strangers.keys()
         if new:
             with self.lease.writing():
@@ -211,7 +211,7 @@ class Scheduler:
         return nodes
 
     def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> None:
-        """Node rows follow what was seen; a change is an Event."""
+        """Write into the rows of nodes whether they answer; each change is an Event."""
         blind = self.watch.blind()
         changed: list[tuple[Node, Look]] = []
         seen: list[tuple[datetime, int]] = []
@@ -235,7 +235,8 @@ class Scheduler:
                 update_rows(Node, ["last_seen_at"], ["id"], seen)
 
     def _await_first_looks(self) -> None:
-        """A pass that knows only half of the nodes would let small jobs overtake a large one."""
+        """Wait until every node was looked at: a pass that knows half of them would let small jobs overtake a large
+        one."""
         deadline = time.monotonic() + FIRST_LOOKS
         while not self._stopped and time.monotonic() < deadline:
             nodes = self._watch_registered()
@@ -256,7 +257,7 @@ def _watched(node: Node) -> Watched:
 
 
 def _unseen(name: str, age: float) -> Look:
-    """The last look is too old to act on, and too old to show as if it were new."""
+    """The look at a node of which the last one is too old to act on or to show."""
     return Look(name, clock.steady(), False, since=clock.steady(), reason=f"Nobody has seen it for {age:.0f} s.")
 
 

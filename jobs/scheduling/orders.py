@@ -1,4 +1,4 @@
-"""Orders to workers: rows of django-q2's queue, written in the transaction of the state they follow from."""
+"""Gives orders to workers: rows of django-q2's queue, written in the transaction of the state that makes them due."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _AT_ONCE = 16  # orders in one queue row: few rows for a large gang, and still s
 
 
 def send(orders: Sequence[Order], now: datetime) -> None:
-    """Call inside the transaction. A lost order is given again when it was not taken up in time."""
+    """Write the orders; the caller holds the transaction. One that gets lost is given again by a later pass."""
     tasks = [order.task for order in orders if order.task]
     for start in range(0, len(tasks), 500):
         Task.objects.filter(id__in=tasks[start : start + 500]).update(ordered_at=now)

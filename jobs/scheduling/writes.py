@@ -1,5 +1,6 @@
-"""Plans of jobs as rows: whatever many jobs need of one kind is one statement. Called by jobs/scheduling/apply.py
-alone, inside its transaction; ``Stale`` leaves nothing behind there."""
+"""Writes the plans of jobs into rows, with one statement for all that many jobs need of one kind.
+
+Only jobs/scheduling/apply.py calls it, in a savepoint that ``Stale`` rolls back."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
+from jobs.scheduling.events import job_event, kept_event, placed_event, task_event
 from portal.core.bulk import Row, insert_rows, update_rows
 
 log = structlog.get_logger()
@@ -27,18 +29,20 @@ T = TypeVar("T")
 
 
 class Stale(Exception):
-    """A row has moved on since it was looked at. The next pass sees it as it is."""
+    """A row has changed since it was read. The next pass reads it again."""
 
 
 @dataclass(slots=True)
 class Writing:
+    """What is written at the end of the transaction, for all jobs together."""
+
     now: datetime
     events: list[Event] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
 
 
 def write(plans: Sequence[JobPlan], writing: Writing) -> None:
-    """Everything these jobs need. None of them is parked."""
+    """Write everything that these jobs need, none of which is parked. Raises Stale."""
     _change_tasks([(plan, change) for plan in plans for change in plan.changes], writing)
     _keep([(plan, kept) for plan in plans for kept in plan.kept], writing)
     _place([plan for plan in plans if plan.places], writing)
@@ -63,7 +67,7 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writin
         else:
             values = {"state": after, **_learnt(change, writing.now)}
             own.setdefault(tuple(values), []).append((*values.values(), change.task.id, change.task.state))
-        writing.events.append(_task_event(plan, change, writing.now))
+        writing.events.append(task_event(plan, change, writing.now))
     for columns, rows in own.items():
         _update_all(Task, columns, ["id", "state"], rows)
     for (before, after), ids in alike.items():
@@ -76,7 +80,7 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writin
 
 
 def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
-    """What is written beside the state."""
+    """The values that are written beside the state. A new state has no order yet."""
     values: dict[str, Any] = {"changed_at": now, "progress": "", "ordered_at": None}
     container = change.container
     if container is not None:
@@ -95,12 +99,7 @@ def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
 def _keep(tasks: Sequence[tuple[JobPlan, KeptTask]], writing: Writing) -> None:
     for some in _chunks([kept.task.id for _, kept in tasks]):
         Task.objects.filter(id__in=some, state=TaskState.RUNNING, held_at=None).update(held_at=writing.now)
-    for plan, kept in tasks:
-        how = "failed" if kept.code is None else f"ended with exit code {kept.code}"
-        reason = f"The command of {kept.task.label} {how}. Its container is kept for debugging."
-        event = job_event(plan, writing.now, "task.held", None, reason)
-        event.task, event.node = kept.task.label, kept.task.node
-        writing.events.append(event)
+    writing.events += [kept_event(plan, kept, writing.now) for plan, kept in tasks]
 
 
 def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
@@ -122,7 +121,7 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
             allocations.append(_allocation(plan, place, id, nodes))
             if (place.role, place.index) in plan.start_now:
                 writing.orders.append(Order(Kind.START, id, place.node))
-        writing.events.append(_placed_event(plan, places, writing.now))
+        writing.events.append(placed_event(plan, places, writing.now))
     changed = ["state", "changed_at", "node", "address", "gpu_ids", "ports", "container_name"]
     _update_all(Task, changed, ["id", "state"], rows)
     insert_rows(allocations)
@@ -225,7 +224,7 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
 
 
 def _warning(plan: JobPlan, now: datetime) -> list[Event]:
-    """Told once, when the job has failed so often in the same way that the next try may not help either."""
+    """One Event, when the job has just failed so often in the same way that the next try may not help either."""
     tried = Attempt.objects.filter(job=plan.job.id, number__lte=plan.job.attempt_number).order_by("-number")
     ends = tried.values_list("number", "exit_code", "exit")[: MANY + 1]
     before = streak(ends, plan.job.spec.retry_count)
@@ -235,7 +234,8 @@ def _warning(plan: JobPlan, now: datetime) -> list[Event]:
 
 
 def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **values: Any) -> None:
-    """All from one state to another, with the same values. A job's state comes back with another attempt."""
+    """All go from one state to another, with the same values. The number of the attempt is compared too, since a job's
+    state comes back with another attempt."""
     (before,) = {plan.job.state for plan in plans}
     of_attempt: dict[int, list[int]] = {}
     for plan in plans:
@@ -251,7 +251,7 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
 
 
 def _attempts(plans: Sequence[JobPlan]) -> dict[int, Attempt]:
-    """The current one of each job, by job."""
+    """The current attempt of each job, by job. Raises LookupError when one is missing."""
     numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
     found = {}
     for some in _chunks(list(numbers)):
@@ -264,7 +264,7 @@ def _attempts(plans: Sequence[JobPlan]) -> dict[int, Attempt]:
 
 
 def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]:
-    """attempt -> (role, index) -> id"""
+    """{attempt: {(role, index): task}}"""
     found: dict[int, dict[tuple[str, int], int]] = {}
     for some in _chunks(attempts):
         rows = Task.objects.filter(attempt__in=some, state=TaskState.WAITING)
@@ -289,42 +289,3 @@ def _update_all(
 
 def _chunks(values: list[T]) -> Iterator[list[T]]:
     return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))
-
-
-# --- events ----------------------------------------------------------------------------------------------------------
-
-
-def _task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
-    return Event(
-        at=now,
-        kind="task.state",
-        job_id=plan.job.id,
-        attempt=plan.job.attempt_number,
-        task=change.task.label,
-        node=change.task.node,
-        before=change.task.state,
-        after=change.after,
-        reason=change.exit.sentence if change.exit else "",
-        data={"code": change.exit.code} if change.exit else {},
-    )
-
-
-def _placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> Event:
-    nodes = sorted({place.node for place in places})
-    others = " and others" if len(nodes) > 5 else ""
-    tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"
-    reason = f"{tasks} placed on {', '.join(nodes[:5])}{others}."
-    return job_event(plan, now, "job.placed", JobState.RUNNING, reason, nodes=nodes[:100])
-
-
-def job_event(plan: JobPlan, now: datetime, kind: str, after: JobState | None, reason: str, **data: Any) -> Event:
-    return Event(
-        at=now,
-        kind=kind,
-        job_id=plan.job.id,
-        attempt=plan.job.attempt_number,
-        before=plan.job.state if after else "",
-        after=after or "",
-        reason=reason,
-        data=data,
-    )

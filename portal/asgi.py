@@ -31,7 +31,7 @@ from portal.web.serving.proxies import believing
 
 
 def _limit(environ: dict[str, Any]) -> int:
-    """Bytes that a body may have beyond what is taken from anybody."""
+    """Bytes that this body may have beyond what is accepted from anybody."""
     close_old_connections()
     if not who.is_signed_in(environ.get("HTTP_AUTHORIZATION", ""), environ.get("HTTP_COOKIE", "")):
         return bodies.ANONYMOUS
@@ -44,8 +44,8 @@ _under_way: Counter[str] = Counter()  # requests of each address
 
 
 class _Streams(ASGIHandler):
-    """Django gives each request a thread for its middleware, and keeps it, with its database connection, until the
-    response ends. A stream may stay open for hours: here they all share one."""
+    """Live streams. Django gives each request a thread for its middleware, and keeps that thread, with its database
+    connection, until the response ends. A stream may stay open for hours; here all streams share one."""
 
     request_class = StreamRequest
 
@@ -66,7 +66,7 @@ async def _application(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _counted(scope: Any, receive: Any, send: Any) -> None:
-    """Of one address only so many requests at once, also when all come by the connections of one proxy."""
+    """Limits the requests at once from one address, also when they all come over the connections of one proxy."""
     address = group((scope.get("client") or ("",))[0])
     if _under_way[address] >= settings.CONNECTIONS_PER_ADDRESS:
         await _refuse(MANY, send)
@@ -90,7 +90,7 @@ async def _dispatch(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _stream(scope: Any, receive: Any, send: Any) -> None:
-    """Django would read a body of any size for it."""
+    """Answers a stream's request without its body: Django would read one of any size."""
     if bodies.has_body(scope):
         await _refuse("A stream takes no body.", send, 413)
         return

@@ -1,4 +1,4 @@
-"""System checks with ids: what would fail later, said at the start in one sentence. Run by every command.
+"""System checks with ids: what would fail later is reported at the start, in one sentence. Every command runs them.
 
 longshore.E001  LONGSHORE_HOME cannot be written
 longshore.E002  a key is too short to sign with
@@ -45,7 +45,7 @@ def _database() -> Iterator[CheckMessage]:
 
 
 def file_system(path: Path) -> str:
-    """Kind of the file system that holds ``path``; empty where that cannot be told."""
+    """The kind of the file system that holds ``path``; empty where that cannot be found out."""
     try:
         lines = Path("/proc/mounts").read_text().splitlines()
     except OSError:

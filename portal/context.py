@@ -1,4 +1,4 @@
-"""``page``: what base.html needs on every page, from at most one small query."""
+"""The template variable ``page``: what base.html needs on every page, from at most one small query."""
 
 from __future__ import annotations
 

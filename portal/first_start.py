@@ -1,4 +1,4 @@
-"""The first user, made when there is none."""
+"""Makes the first user when there is none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ ADMIN = "admin"
 
 
 def ensure_admin() -> Path | None:
-    """Makes ``admin`` if there is no user at all. Returns the 0600 file of a password that was made up for it."""
+    """Make the user ``admin`` if there is no user at all. Returns the 0600 file with the password if one was made
+    up."""
     if User.objects.exists():
         return None
     given = text("LONGSHORE_ADMIN_PASSWORD", "")

@@ -1,4 +1,4 @@
-"""``/healthz``: whether the database, the file store and the portal's processes are as they should be."""
+"""``/healthz``: reports whether the database, the file store and the portal's processes work."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a proces
 @never_cache
 @csrf_exempt
 def healthz(request: HttpRequest) -> HttpResponse:
-    """200 when this process and the database answer; the body also tells how long ago the others were seen. Who asks
-    for text gets the line that v1's front server had there."""
+    """200 when this process and the database answer. The body also has when the others were last seen. Clients that ask
+    for text get the line that v1's front server had there."""
     fine, parts = report()
     if fine and request.get_preferred_type(["application/json", "text/plain"]) == "text/plain":
         return HttpResponse("Pylon ready.", content_type="text/plain")
@@ -46,7 +46,8 @@ def report() -> tuple[bool, dict[str, Any]]:
 
 
 def _of_scheduler(row: Heartbeat | None, age: float) -> tuple[dict[str, Any], bool]:
-    """What the scheduler said of its parts, and whether something is wrong there. ``age``: since it said so."""
+    """The scheduler's report about its parts, and whether something is wrong there. ``age``: seconds since the
+    report."""
     if row is None or not row.report:
         return {}, False
     said = beats.Report(**row.report)

@@ -43,7 +43,7 @@ def one_row(query: str, *values: int | str) -> tuple[Any, ...]:
 
 
 def insert_rows(rows: Sequence[Model]) -> None:
-    """INSERT objects of one model. They do not learn their ids."""
+    """INSERT objects of one model. The objects do not get their ids."""
     if not rows:
         return
     model, connection = type(rows[0]), connections[DEFAULT_DB_ALIAS]

@@ -1,7 +1,7 @@
-"""A clock that never steps, for whatever is compared within one process.
+"""A clock that never steps, for times that are compared within one process.
 
 The machine's own clock is set forward and back, and differs from host to host. It is for rows and for people
-(``django.utils.timezone.now``); it decides nothing.
+(``django.utils.timezone.now``); nothing is decided by it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,6 @@ _BEGAN = datetime.now(UTC), time.monotonic()
 
 
 def steady() -> datetime:
-    """Like the time of day, but only its differences within this process mean anything."""
+    """Like the time of day; but only its differences within this process mean anything."""
     at, monotonic = _BEGAN
     return at + timedelta(seconds=time.monotonic() - monotonic)

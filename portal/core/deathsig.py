@@ -1,4 +1,4 @@
-"""Linux: a process asks to be killed when its parent dies, so that not even SIGKILL of the parent leaves orphans."""
+"""On Linux, has processes killed when their parent dies, so that not even SIGKILL of the parent leaves orphans."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ def die_with_parent() -> None:
 
 
 def forks_die_with_parent() -> None:
-    """For every process forked from this one and from those: django-q2's own children outlive it otherwise."""
+    """Have every process that is forked from this one, or from those, die with its parent: django-q2's own children
+    would outlive theirs."""
     os.register_at_fork(after_in_child=die_with_parent)
 
 
 def adopt_orphans() -> None:
-    """Processes that lose their parent below us become our children, and can be waited for."""
+    """Processes below us that lose their parent become our children, so that we can wait for them."""
     _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

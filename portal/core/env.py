@@ -1,4 +1,4 @@
-"""Typed readers of environment variables. Pure but for reading the environment and, for secrets, one file."""
+"""Reads environment variables with a type. Pure but for the environment and, for secrets, one file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from portal.core import words
 from portal.core.store_url import namenodes
 
-# Addresses that nobody has on the Internet.
+# Addresses of private networks.
 PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7,fe80::/10"
 _WEB_ADDRESS = re.compile(r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?")
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -82,7 +82,7 @@ def web_address(name: str, default: str) -> str:
 
 
 def tls_files(certificate: str, key: str) -> tuple[str, str]:
-    """Both, or two empty texts; what cannot be used stops the start."""
+    """The two files, or two empty texts. Files that cannot be used stop the start."""
     files = os.environ.get(certificate, ""), os.environ.get(key, "")
     if not any(files):
         return files
@@ -122,14 +122,14 @@ def store_url(name: str) -> str:
 
 
 def fs_uri(store: str, public_url: str) -> str:
-    """PAI_DEFAULT_FS_URI when nobody says otherwise: the NameNode, or this portal in its place."""
+    """The default of PAI_DEFAULT_FS_URI: the NameNode, or this portal in its place."""
     address = namenodes(store)[0] if store else public_url
     secure, host = address.startswith("https:"), address.partition("://")[2].partition("/")[0]
     return f"{'swebhdfs' if secure else 'webhdfs'}://{host}"
 
 
 def secret_file(name: str, path: Path) -> str:
-    """A secret given by the environment, or made once and kept in a 0600 file."""
+    """A secret from the environment, or one that is made once and stored in a 0600 file."""
     given = text(name, "")
     if given:
         return given
@@ -149,7 +149,7 @@ def _keep_secret(path: Path) -> str:
     part.touch(mode=0o600)
     part.write_text(secrets.token_urlsafe(48))
     try:
-        os.link(part, path)  # the first of two starting processes wins, both then read the same
+        os.link(part, path)  # of two processes that start at once the first wins, and both read the same
     except FileExistsError:
         pass
     part.unlink()

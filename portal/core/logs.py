@@ -1,4 +1,5 @@
-"""One line per record, from our own loggers and from every library, with the id of the request it belongs to."""
+"""Configures logs: one line for each record, from our own loggers and from every library, with the id of the
+request."""
 
 from __future__ import annotations
 

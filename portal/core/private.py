@@ -1,7 +1,8 @@
-"""What other users of the machine must not read: LONGSHORE_HOME with all that is in it, and the database.
+"""Closes to other users of the machine what they must not read: LONGSHORE_HOME with all that is in it, and the
+database.
 
-What is looser is tightened, and that is said in one line; what is not ours to tighten stops the start. Pure of Django
-but for its error: settings are read through it.
+Rights that are too wide are narrowed, with a line that says so; where that is not possible the start stops. Settings
+are read through this module, so it uses nothing of Django but an error.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ _OTHERS = 0o077
 
 
 def by_default() -> None:
-    """Whatever this process makes from now on is its user's alone, and so is what its children make."""
+    """Make all files of this process, and of its children, their user's alone from now on."""
     os.umask(_OTHERS)
 
 
 def folder(name: str, path: Path) -> Path:
-    """Makes it if it is not there, and closes it to others. ``name`` is the setting by which it can be another."""
+    """Make the folder if it does not exist, and close it to others. ``name`` is the setting that can name another
+    folder."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -35,18 +37,18 @@ def folder(name: str, path: Path) -> Path:
 
 
 def home(name: str, path: Path) -> Path:
-    """The same for a folder of which an older release left files that anybody may read: the database, logs, secrets.
-    Nobody reaches them in it; they are closed all the same, should it ever be opened."""
+    """The same for LONGSHORE_HOME, in which an older release left files that anybody may read: the database, logs,
+    secrets. Nobody can reach them in a closed folder; they are closed too, in case somebody opens it."""
     folder(name, path)
     for each in _below(path):
-        with suppress(OSError):  # it went meanwhile, or it is somebody else's
+        with suppress(OSError):  # it was deleted meanwhile, or belongs to another user
             if _mode(each) & _OTHERS and not each.is_symlink():
                 each.chmod(_mode(each) & ~_OTHERS)
     return path
 
 
 def file(name: str, path: Path) -> None:
-    """Closes a file to others, if it is there. ``name`` is the setting that names it."""
+    """Close a file to others, if it exists. ``name`` is the setting that names it."""
     if path.is_file():
         _keep(name, path)
 
@@ -59,7 +61,7 @@ def _below(home: Path) -> Iterator[Path]:
 
 
 def _keep(name: str, path: Path) -> None:
-    """Who owns it could always open it again, so that must be us."""
+    """Close it. It must be ours, since its owner could open it again at any time."""
     owner, us = path.stat().st_uid, os.geteuid()
     if owner != us:
         raise ImproperlyConfigured(

@@ -1,4 +1,5 @@
-"""Text that somebody else keeps without being able to read or change it: a browser between two forms, a database."""
+"""Encrypts text that is stored elsewhere, where nobody shall read or change it: in a browser between two forms, in a
+database."""
 
 from __future__ import annotations
 
@@ -12,12 +13,12 @@ from portal.core.errors import BadRequest
 
 
 def seal(text: str, purpose: str) -> str:
-    """``purpose`` names the form and for whom it is: sealed for one it opens for no other."""
+    """Encrypt. ``purpose`` names the form and its user: the text opens for no other purpose."""
     return _box(purpose).encrypt(text.encode()).decode()
 
 
 def unseal(sealed: str, purpose: str, seconds: int) -> str:
-    """BadRequest when it is older than ``seconds``, or was not sealed here for this purpose."""
+    """Decrypt. BadRequest when it is older than ``seconds``, or was not sealed here for this purpose."""
     try:
         return _box(purpose).decrypt(sealed.encode(), ttl=seconds).decode()
     except InvalidToken:
@@ -25,7 +26,7 @@ def unseal(sealed: str, purpose: str, seconds: int) -> str:
 
 
 def opened(sealed: str, purpose: str) -> str:
-    """The text, however old it is. ValueError when it was not sealed here for this purpose."""
+    """Decrypt, however old it is. ValueError when it was not sealed here for this purpose."""
     try:
         return _box(purpose).decrypt(sealed.encode()).decode()
     except InvalidToken:

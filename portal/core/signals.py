@@ -1,7 +1,7 @@
-"""How lower rooms hear of higher ones without importing them: signals, and what they may ask the app of jobs.
+"""Lets lower rooms talk to higher ones without importing them: signals, and questions to the apps above.
 
-``first_start``: sent at every ``manage.py up``; receivers do what is missing and may be called again. Argument
-``say(sentence)`` tells the person at the terminal. A receiver that raises is reported and stops nothing.
+``first_start`` is sent at every ``manage.py up``; receivers do what is missing and may be called again. Its argument
+``say(sentence)`` writes to the terminal. A receiver that raises is reported and stops nothing.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from django.dispatch import Signal
 
 first_start = Signal()
 
-# Sent with ``node`` (its name), ``kind`` (node.marked, node.unmarked) and ``reason`` (a sentence) when a node was seen
-# to refuse something, or to do it again: for the ledger of jobs.
+# Sent with ``node`` (its name), ``kind`` (node.marked, node.unmarked) and ``reason`` (a sentence) when a node gets or
+# loses a mark: for the events of jobs.
 node_learnt = Signal()
 
 
 @dataclass(frozen=True, slots=True)
 class LiveJobs:
-    """Jobs that have not ended. ``gpus``: what the running ones were given."""
+    """Jobs that have not ended. ``gpus``: of the running ones together."""
 
     waiting: int = 0
     running: int = 0
@@ -36,7 +36,7 @@ NO_JOBS = LiveJobs()
 
 
 class AboutJobs(Protocol):
-    """What accounts, files and virtual clusters ask about jobs, which are above them."""
+    """The questions that accounts, files and virtual clusters ask about jobs, which are above them."""
 
     def live(self, by: Literal["vc", "username"], names: Collection[str] | None = None) -> dict[str, LiveJobs]:
         """Live jobs by virtual cluster or by user, of these ``names`` only. Names without live jobs may be left out."""
@@ -52,7 +52,7 @@ class AboutJobs(Protocol):
         """Whether a container of this attempt may still run."""
 
     def moved_file(self, path: str) -> str:
-        """Where a file of the store is now that was at ``path`` in older releases; any other path as it is."""
+        """The present path of a file of the store that was at ``path`` in older releases; any other path as it is."""
 
 
 class AboutVcs(Protocol):

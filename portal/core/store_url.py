@@ -1,4 +1,4 @@
-"""LONGSHORE_STORE_URL, read. Pure."""
+"""Reads LONGSHORE_STORE_URL. Pure."""
 
 from __future__ import annotations
 

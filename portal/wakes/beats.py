@@ -1,4 +1,5 @@
-"""Which of the portal's processes are alive: each writes a row every few seconds, with how its parts are."""
+"""Knows which of the portal's processes are alive: each writes a row every few seconds, with a report about its
+parts."""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ _seen: tuple[float, dict[str, float | None]] = (0.0, {})
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """How the parts of a process are: its threads, how old what it knows of the nodes is (seconds), and what its
-    checker of invariants (jobs/scheduling/invariants.py) put right or could not."""
+    """A process about its parts: its threads, how old its picture of each node is (seconds), and what its checker of
+    invariants (jobs/scheduling/invariants.py) repaired or could not."""
 
     threads: int = 0
-    late_threads: Sequence[str] = ()  # neither working nor made anew yet, or failing again and again
+    late_threads: Sequence[str] = ()  # that neither work nor have been replaced, or that fail again and again
     oldest_look: float | None = None
-    old_looks: Mapping[str, float] = field(default_factory=dict)  # node -> age, of those too old to act on
+    old_looks: Mapping[str, float] = field(default_factory=dict)  # node -> age of a picture too old to act on
     healed: int = 0  # since the process began
     broken: int = 0  # now
 
@@ -38,7 +39,7 @@ def is_due(name: Name) -> bool:
 
 
 def beat(name: Name, report: Report | None = None) -> None:
-    """Call as often as you like: it writes at most once every EVERY seconds."""
+    """May be called often: it writes at most once every EVERY seconds."""
     if is_due(name):
         row = Heartbeat(name=name, at=timezone.now(), report=asdict(report) if report else {})
         told = ["at", "report"]
@@ -52,7 +53,8 @@ def ages() -> dict[str, float | None]:
 
 
 def up() -> dict[str, bool]:
-    """For pages: at most one query every two seconds; a database that is away makes nothing worse."""
+    """Which processes are up, for pages. At most one query every two seconds; while the database is away the last
+    answer holds."""
     global _seen
     taken, values = _seen
     if not values or time.monotonic() - taken > 2:

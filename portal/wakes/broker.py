@@ -1,4 +1,4 @@
-"""django-q2's ORM broker, woken instead of polling: an order is durable and picked up in milliseconds."""
+"""django-q2's ORM broker, woken instead of polling: an order is a row, and a worker takes it within milliseconds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WakingBroker(ORM):
         return key
 
     def dequeue(self) -> Any:
-        """The base class sleeps POLL seconds when there is nothing; that is set to 0 and the wait is here."""
+        """Wait for an order. The base class would sleep POLL seconds; that is set to 0."""
         beats.beat("workers")
         return super().dequeue() or (self._listener().wait(1.0) and super().dequeue()) or None
 

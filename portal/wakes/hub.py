@@ -1,4 +1,5 @@
-"""One listener for all live streams of a process: wakes them when another process says that pages have changed."""
+"""One listener for all live streams of a process: it wakes them when another process reports that pages have
+changed."""
 
 from __future__ import annotations
 
@@ -8,11 +9,11 @@ import threading
 from portal.core.threads import Kept
 from portal.wakes.wake import Listener
 
-POLL = 5.0  # seconds after which streams look by themselves, should a wake-up be lost
+POLL = 5.0  # seconds after which streams look without a wake-up, as one may be lost
 
 
 class Hub:
-    """A thread that runs only while somebody listens. One way for both databases, whose wake-ups differ."""
+    """A thread that runs only while there are streams. It serves both databases, whose wake-ups differ."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -38,7 +39,7 @@ class Hub:
             self._listener.wait(POLL)
 
     def _wake_all(self) -> bool:
-        """False when nobody listens any more; the thread then ends."""
+        """Wake all streams. False when there are none any more; then the thread ends."""
         with self._lock:
             for woken, loop in list(self._waiting.items()):
                 try:

@@ -1,9 +1,9 @@
 """One scheduler acts, however many run: a row names the holder, and every write of a state compares the row's epoch.
 
-Whoever takes the lease raises the epoch. A holder that slept, lost its connection or was replaced finds another epoch
-in the transaction of its next write and writes nothing. Three things give the lease away: its holder returns it, its
+A process that takes the lease raises the epoch. A holder that slept, lost its connection or was replaced sees another
+epoch in the transaction of its next write, and writes nothing. Three things end a lease: its holder returns it, its
 holder is a process of this host that has ended, or nobody renews it for PATIENCE seconds. The last is measured by the
-clock of the one who waits, as the time in which the row did not change, so clocks of two hosts are never compared.
+clock of the process that waits, as the time in which the row did not change, so clocks of two hosts are never compared.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PATIENCE = timedelta(seconds=20)  # a holder renews every few seconds, and a pas
 
 
 class Fenced(Exception):
-    """Another process has taken the lease. What was about to be written is not written."""
+    """Another process has taken the lease. Nothing was written."""
 
 
 class Lease:
-    """``try_take`` until it says yes; then every write goes inside ``writing``."""
+    """Call ``try_take`` until it is true; then every write goes inside ``writing``."""
 
     def __init__(self, name: str, *, holder: str = "", patience: timedelta = PATIENCE) -> None:
         self.name = name
@@ -36,10 +36,10 @@ class Lease:
         self.epoch: int | None = None  # None: not held
         self._patience = patience
         self._pid = os.getpid()
-        self._unchanged: tuple[tuple[int, int], datetime] | None = None  # what the row said, and since when it does
+        self._unchanged: tuple[tuple[int, int], datetime] | None = None  # the row, and since when it is so
 
     def try_take(self) -> bool:
-        """True when this process holds the lease from now on. Raises what the database raises."""
+        """Try to take the lease: true when this process holds it from now on. Raises what the database raises."""
         row, _ = LeaseRow.objects.get_or_create(name=self.name)
         if not self._is_free(row):
             return False
@@ -61,7 +61,7 @@ class Lease:
             yield
 
     def give_back(self) -> None:
-        """The next one need not wait. Does nothing when the lease is another's by now."""
+        """Give the lease back, so that the next process need not wait. Does nothing when another one has it."""
         if self.epoch is not None:
             LeaseRow.objects.filter(name=self.name, epoch=self.epoch).update(holder="", beats=F("beats") + 1)
             self.epoch = None
@@ -75,19 +75,19 @@ class Lease:
         return clock.steady() - self._unchanged[1] >= self._patience
 
     def _own_epoch(self) -> int:
-        """A process that was forked off the holder is not the holder."""
+        """The epoch of this process. A process that was forked off the holder is not the holder."""
         if self.epoch is None or self._pid != os.getpid():
             raise Fenced(f"This process does not hold the lease {self.name}.")
         return self.epoch
 
 
 def this_process() -> str:
-    """Names this process among those of all hosts: machine, namespace, number, and when it started."""
+    """A name for this process among those of all hosts: machine, namespace, number, and when it started."""
     return f"{_host()} {os.getpid()} {_started(os.getpid())}"
 
 
 def has_ended(holder: str) -> bool:
-    """Whether it was a process of this very host that is no more. A stopped one has not ended."""
+    """Whether it is a process of this host that has ended. A stopped process has not ended."""
     host, _, rest = holder.partition(" ")
     pid, _, started = rest.partition(" ")
     return host == _host() and pid.isdigit() and _started(int(pid)) != started
@@ -99,7 +99,8 @@ def _host() -> str:
 
 
 def _started(pid: int) -> str:
-    """In ticks since the machine started; empty when there is no such process, or it is dead and not yet waited for."""
+    """When a process started, in ticks since the machine did. Empty when there is no such process, or it is dead and
+    not yet waited for."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:

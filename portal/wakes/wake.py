@@ -1,8 +1,8 @@
-"""Wake-ups between processes: ``notify`` after commit, ``Listener.wait`` with a time-out.
+"""Wake-ups between processes: ``notify`` after a commit, ``Listener.wait`` with a time-out.
 
-The only file that knows how. On SQLite (one host) each listener binds a datagram socket in LONGSHORE_HOME/run; on
-PostgreSQL it is LISTEN/NOTIFY. A wake-up may be lost, doubled or late: everybody who waits also looks by itself after
-the time-out, so a lost one costs seconds and never a job.
+On SQLite (one host) each listener binds a datagram socket in LONGSHORE_HOME/run; on PostgreSQL it is LISTEN/NOTIFY. A
+wake-up may be lost, doubled or late: every waiter also looks by itself after the time-out, so a lost one costs seconds
+and never a job.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def notify(topic: Topic) -> None:
         with connection.cursor() as cursor:
             cursor.execute("SELECT pg_notify(%s, '')", [_channel(topic)])
         return
-    transaction.on_commit(lambda: _send(topic), robust=True)  # what is committed stands, woken or not
+    transaction.on_commit(lambda: _send(topic), robust=True)  # what is committed stays committed if nobody can be woken
 
 
 class Listener:
@@ -86,7 +86,7 @@ class Listener:
             if self._postgres is None:
                 self._postgres = psycopg.connect(**_postgres_params(), autocommit=True)
                 self._postgres.execute(f'LISTEN "{_channel(self.topic)}"')
-                return True  # whatever was sent before we listened
+                return True  # what was sent before we listened
             return any(True for _ in self._postgres.notifies(timeout=timeout, stop_after=1))
         except psycopg.Error:
             self._postgres = None
@@ -106,14 +106,14 @@ def _postgres_params() -> dict[str, Any]:
 
 
 def _folder() -> Path:
-    """Short, since the path of a socket may have 107 bytes at most."""
-    folder = settings.HOME / "run" / "wake"  # nothing else is in it: what does not listen any more is deleted
+    """The folder of the sockets. Its path is short, since that of a socket may have 107 bytes at most."""
+    folder = settings.HOME / "run" / "wake"  # it has nothing else in it, so a socket without a listener is deleted
     if len(str(folder)) > 60:
         folder = (
             Path(tempfile.gettempdir())
             / f"longshore-{os.getuid()}-{uuid.uuid5(uuid.NAMESPACE_URL, str(folder)).hex[:12]}"
         )
-    return private.folder("LONGSHORE_HOME", folder)  # in the folder of all users somebody else could have made it
+    return private.folder("LONGSHORE_HOME", folder)  # in a folder that all users write another user could have made it
 
 
 def _send(topic: Topic) -> None:
@@ -127,4 +127,4 @@ def _send(topic: Topic) -> None:
             except (ConnectionRefusedError, FileNotFoundError):
                 path.unlink(missing_ok=True)  # its process died without closing
             except OSError:
-                pass  # it looks by itself sooner or later
+                pass  # it looks by itself after its time-out

@@ -1,4 +1,5 @@
-"""Lets every app do what a first start needs: register the local engine, build the sample image."""
+"""``manage.py firststart`` lets every app do what a first start needs: register the local engine, build the sample
+image."""
 
 from __future__ import annotations
 

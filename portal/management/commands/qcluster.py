@@ -1,4 +1,5 @@
-"""django-q2's command, whose processes end together: with the first one, and when one of them is killed."""
+"""django-q2's command, changed so that all of its processes end together: when the first one ends, and when one of them
+is killed."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from portal.core.deathsig import forks_die_with_parent
 
 class Sentinel(cluster.Sentinel):
     def reincarnate(self, process: BaseProcess) -> None:
-        """Whoever reads a multiprocessing queue holds its lock while it waits. One that is killed then never gives it
-        back, and its successor would wait for ever. So all of them end, and `up` starts them anew."""
+        """End all processes instead of replacing the one that was killed. A process that reads a multiprocessing queue
+        holds its lock while it waits; killed, it never releases the lock, and its successor would wait for ever. ``up``
+        starts them anew."""
         if process.exitcode is not None and process.exitcode < 0:
             cluster.logger.critical("A process of the workers was killed. All of them end and start again.")
             os.kill(os.getpid(), signal.SIGKILL)  # its children die with it

@@ -43,7 +43,7 @@ class Command(BaseCommand):
 
 
 def plain_http() -> str:
-    """A sentence when passwords pass over a network for everybody on it to read, else nothing."""
+    """A warning when passwords pass over a network unencrypted, else empty."""
     if settings.IS_HTTPS or is_loopback(settings.BIND_HOST):
         return ""
     bind = f"{settings.BIND_HOST}:{settings.BIND_PORT}"
@@ -54,7 +54,7 @@ def plain_http() -> str:
 
 
 def _lock() -> int:
-    """Held by the supervisor for as long as it lives, whatever ends it. Returns the open file."""
+    """Take the lock of LONGSHORE_HOME. It lasts as long as the supervisor lives. Returns the open file."""
     path: Path = settings.HOME / "up.lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -88,7 +88,7 @@ def _migrate() -> None:
 
 
 def _prepare_store() -> None:
-    """One on HDFS may be down, and nobody waits for it: firststart tries that."""
+    """Prepare a local store. One on HDFS may be down, and nobody waits for that: firststart tries it."""
     if settings.STORE_URL:
         return
     try:
@@ -98,7 +98,8 @@ def _prepare_store() -> None:
 
 
 def _become_supervisor(lock: int, password_file: Path | None) -> None:
-    """Same process, but without Django in its memory: it only starts, watches and ends the others."""
+    """Go on as the supervisor, in the same process but without Django in its memory: it only starts, watches and ends
+    the others."""
     os.set_inheritable(lock, True)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")]))
     arguments = ["--host", settings.BIND_HOST, "--port", str(settings.BIND_PORT), "--version", settings.VERSION]

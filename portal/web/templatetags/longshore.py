@@ -1,4 +1,4 @@
-"""Small parts of the pages that are drawn often, as tags of every template (settings: builtins).
+"""Template tags for small parts of pages that are drawn often (every template has them: settings, builtins).
 
 Larger components are files in templates/components. A template never chooses a colour: it names a state.
 """

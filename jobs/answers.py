@@ -1,4 +1,5 @@
-"""What the apps below ask about jobs (portal.core.signals.AboutJobs), and what they tell the ledger."""
+"""Answers what lower rooms ask about jobs (portal.core.signals.AboutJobs), and writes what they report to the
+ledger."""
 
 from __future__ import annotations
 
@@ -18,6 +19,8 @@ _FEW = 100  # names; for more it is cheaper to count for all, and databases limi
 
 
 class Answers:
+    """portal.core.signals.AboutJobs"""
+
     def live(self, by: Literal["vc", "username"], names: Collection[str] | None = None) -> dict[str, LiveJobs]:
         jobs = queries.live_jobs()
         if names is not None and len(names) <= _FEW:

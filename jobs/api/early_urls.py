@@ -1,4 +1,4 @@
-"""Routes below ``/api/`` from before there was a version in them."""
+"""Addresses of the routes of v0.1, which have no version: below ``/api/``."""
 
 from __future__ import annotations
 

@@ -117,6 +117,7 @@ def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str)
 
 
 def attempt_item(job: Job, attempt: Attempt) -> shapes.AttemptItem:
+    """One attempt of the list; ``next`` says what followed it."""
     end = attempt.exit or {}
     return {
         "attempt": attempt.number,
@@ -148,6 +149,7 @@ def event_item(event: Event) -> shapes.EventItem:
 
 
 def check_result(result: CheckResult) -> shapes.CheckResult:
+    """The answer of ``/jobs/validate``."""
     return {
         "valid": result.is_valid,
         "errors": [
@@ -261,7 +263,7 @@ def _gpu_bits(tasks: Iterable[Task]) -> dict[tuple[str, str], int]:
 
 
 def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> shapes.SshInfo:
-    """v1 contract, 3.9."""
+    """How to log in to the job's containers (v1 contract, 3.9). ``key_link`` is the address of the private key."""
     name = job.full_name
     return {
         "containers": [{"id": one.id, "sshIp": one.address, "sshPort": str(one.port)} for one in logins],

@@ -1,4 +1,4 @@
-"""Routes below ``/api/v1/``. They carry no trailing slash; a request with one finds them too.
+"""Addresses of the job routes below ``/api/v1/``. They have no slash at their end; a request may have one.
 
 Every job route exists below ``/jobs`` (where a name may be ``user~job``) and below ``/user/:username/jobs``.
 """

@@ -1,4 +1,5 @@
-"""Routes below ``/api/v2/``: those of v1, for v1's JSON jobs, and v2's own answer to a submission."""
+"""Addresses of the job routes below ``/api/v2/``: those of v1, for v1's JSON jobs, and v2's own answer to a
+submission."""
 
 from __future__ import annotations
 

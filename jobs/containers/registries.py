@@ -1,4 +1,4 @@
-"""Which registry an image comes from (the distribution reference grammar). Pure."""
+"""Says which registry an image comes from, by the grammar of image references. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How to log in to a job's containers by ssh: which of them have an sshd that answers, and where the key is."""
+"""Says how to log in to a job's containers by ssh: which of them have an sshd that answers, and where the key is."""
 
 from __future__ import annotations
 

@@ -104,6 +104,8 @@ def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindranc
 
 
 def failed(job: Job, attempt: Attempt) -> Cause:
+    """The panel of a failed job: why its last attempt failed, who is to blame, what to do, and why it is not
+    retried."""
     exit_ = _detail(attempt)
     title, _, rest = exit_.sentence.rstrip(".").partition(". ")
     followed = str(attempt.exit.get("next", ""))
@@ -124,11 +126,13 @@ def failed(job: Job, attempt: Attempt) -> Cause:
 
 
 def stopped(job: Job, attempt: Attempt) -> Cause:
+    """The panel of a stopped job."""
     by = f"Stopped by {job.stopped_by}" if job.stopped_by else "Stopped"
     return Cause(JobState.STOPPED, by, facts=(Fact("What to do", "Clone it to run it again."),))
 
 
 def task_of(attempt: Attempt) -> str:
+    """The label of the task that decided the attempt's outcome; empty when none did."""
     role, index = attempt.exit.get("role"), attempt.exit.get("index")
     return f"{role}-{index}" if role and index is not None else ""
 

@@ -121,6 +121,7 @@ def _held(job: Job, spec: JobSpec) -> KeptTasks | None:
 
 
 def tabs(shown: Detail, current: str) -> list[Tab]:
+    """The tabs of the page; without the job's story only the first."""
     events = Event.objects.filter(job=shown.job).count()
     counted = {"tasks": shown.job.total_tasks, "events": events, "attempts": shown.job.attempt_number}
     return [

@@ -95,6 +95,7 @@ class ListQuery:
         )
 
     def address(self, **changes: object) -> str:
+        """The address of this list with some parameters changed; defaults are left out."""
         which = self.which
         values: dict[str, object] = {
             "state": which.state.lower(),

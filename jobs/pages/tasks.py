@@ -91,6 +91,7 @@ def without_story(role: RoleView) -> RoleView:
 
 
 def task_line(task: Task) -> TaskLine:
+    """One task as a line of the table."""
     return TaskLine(
         label=task.label,
         state=task.state,

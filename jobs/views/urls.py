@@ -1,4 +1,4 @@
-"""Pages below ``/``. Routes carry no trailing slash; a request with one finds them too."""
+"""Addresses of the pages about jobs. They have no slash at their end; a request may have one."""
 
 from __future__ import annotations
 

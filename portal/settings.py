@@ -171,7 +171,7 @@ STATICFILES_FINDERS = [  # the apps' own files are not needed
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
-    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedManifestStaticFilesStorage"},
+    "staticfiles": {"BACKEND": "portal.web.static_files.Storage"},
 }
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 

@@ -135,10 +135,10 @@ def _short(
     if most >= need:
         return None
     some = [f"{show(have(free))} on {free.node.name}" for free in best[:2] if have(free) > 0]
-    there = f"free {'are' if len(some) > 1 else 'is'} {', '.join(some)}" if some else "none is free"
+    there = f"the most that is free is {' and '.join(some)}" if some else "none is free now"
     return Blocker(
         kind,
-        f"No node has {show(need)} {what} free. Each {shape.role} needs that on one node; {there}.",
+        f"Each task of {shape.role} needs {show(need)} {what} on one node; {there}.",
         need=show(need),
         have=show(most),
         node=best[0].node.name,

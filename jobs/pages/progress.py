@@ -105,7 +105,7 @@ def _sums(spec: JobSpec, counts: Mapping[str, Mapping[str, int]], field: str) ->
 
 
 def attempt_text(job: Job, spec: JobSpec) -> str:
-    """``2 of 4``: the attempt and how many its retryCount allows; ``2`` when platform faults have led beyond that."""
+    """``2 of 4``: the attempt and how many its retryCount allows; ``2`` when the cluster's faults led beyond that."""
     most = spec.retry_count + 1
     return f"{job.attempt_number} of {most}" if job.attempt_number <= most and most > 1 else str(job.attempt_number)
 
@@ -173,6 +173,6 @@ def _gpu_hours(job: Job, attempts: Sequence[Attempt]) -> Cell:
 
 def _retries(job: Job, spec: JobSpec) -> Cell:
     free = job.platform_retries + job.resource_retries
-    small = f"{free:,} more, not counted" if free else "platform faults do not count"
+    small = f"{free:,} more after faults of the cluster" if free else "faults of the cluster do not count"
     of = "of any number" if spec.retry_count < 0 else f"of {spec.retry_count:,}"
     return Cell("Retries used", words.number(job.user_retries), of, small=small)

@@ -41,6 +41,7 @@ class JobRow:
     next_try: datetime | None  # it failed, and then it is tried again
     is_warned: bool  # it failed in the same way several times
     retries: int
+    has_run: bool  # else it has no log
     may_stop: bool
 
     @property
@@ -161,6 +162,7 @@ def _row(
         next_try=_next_try(job) if state == JobState.WAITING else None,
         is_warned=state in queries.LIVE and before is not None and before.is_warned,
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
+        has_run=job["started_at"] is not None or job["attempt_number"] > 1,
         may_stop=access.may_stop(viewer, job["username"], job["state"], job["execution"]),
     )
 

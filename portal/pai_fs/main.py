@@ -170,7 +170,8 @@ def _copy(asked: argparse.Namespace, remote: Remote) -> None:
     finally:
         bar.clear()
     seconds = max(time.monotonic() - began, 1e-3)
-    print(f"copied {done.files} files, {done.size} bytes in {seconds:.2f} s, {done.size / 1e6 / seconds:.1f} MB/s")
+    files = "1 file" if done.files == 1 else f"{done.files} files"
+    print(f"copied {files}, {done.size} bytes in {seconds:.2f} s, {done.size / 1e6 / seconds:.1f} MB/s")
 
 
 def _remove(asked: argparse.Namespace, remote: Remote) -> None:

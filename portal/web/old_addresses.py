@@ -74,7 +74,7 @@ _PAGES: dict[str, str | Callable[[HttpRequest], str]] = {
     **dict.fromkeys(("change-password", "change-github-pat", "how-to-config-github-pat"), "/account"),
     **dict.fromkeys(("cluster", "cluster-view/services", "cluster-view/hardware"), "/nodes"),
     **dict.fromkeys(("cluster-view/hardware/detail", "cluster-view/k8s"), "/nodes"),
-    **dict.fromkeys(("webhdfs/explorer", "explorer"), "/files"),  # its #/path goes along: static/js/files.js
+    **dict.fromkeys(("webhdfs/explorer", "explorer"), "/files"),  # its #/path goes along: js/files/old_address.js
     "docs": "/api/docs",
     "job-detail": _job,
     "job-list": _jobs,

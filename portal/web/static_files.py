@@ -7,6 +7,13 @@ from pathlib import Path
 
 from django.conf import settings
 from django.core.management import call_command
+from whitenoise.storage import CompressedManifestStaticFilesStorage
+
+
+class Storage(CompressedManifestStaticFilesStorage):
+    """Files have their digest in their names, also where one script imports another."""
+
+    support_js_module_import_aggregation = True
 
 
 def collect() -> bool:

@@ -16,7 +16,8 @@
       const sprite = (one(".ls-brand use")?.getAttribute("href") ?? "").replace(/#.*/, "");
       node.dataset.said = text;
       node.classList.toggle("ls-no", Boolean(lost));
-      node.innerHTML = `<svg class="icon" aria-hidden="true"><use href="${sprite}#access-point${lost ? "-off" : ""}"/></svg> ${text}`;
+      const icon = `${sprite}#access-point${lost ? "-off" : ""}`;
+      node.innerHTML = `<svg class="icon" aria-hidden="true"><use href="${icon}"/></svg> ${text}`;
       node.hidden = false;
     }
   };

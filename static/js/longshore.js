@@ -106,7 +106,8 @@
   };
 
   document.addEventListener("click", (event) => {
-    const target = event.target.closest("[data-copy], [data-copy-from], [data-dialog], [data-close], [data-keys], [data-show]");
+    const acts = "[data-copy], [data-copy-from], [data-dialog], [data-close], [data-keys], [data-show]";
+    const target = event.target.closest(acts);
     if (!target) return;
     const data = target.dataset;
     if ("copy" in data) write(data.copy).then(() => copied(target));
@@ -134,7 +135,7 @@
     if (event.target.matches("[data-auto] select, [data-filters] select")) event.target.form.requestSubmit();
     if (event.target.matches("[data-keys-off]")) localStorage.setItem("keys", event.target.checked ? "off" : "on");
   });
-  document.addEventListener("reset", (event) => setTimeout(() => event.target.matches("[data-bulk]") && count(event.target)));
+  document.addEventListener("reset", ({ target }) => setTimeout(() => target.matches("[data-bulk]") && count(target)));
   document.addEventListener("ls:swapped", () => { const form = one("[data-bulk]"); if (form) count(form); });
 
   const sent = one("[data-sent]");
@@ -184,7 +185,8 @@
       one("form[data-submit] #submit")?.click();
       return;
     }
-    const typing = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable], dialog[open]");
+    const fields = "input:not([type=checkbox]), textarea, select, [contenteditable], dialog[open]";
+    const typing = event.target.closest(fields);
     if (typing || event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem("keys") === "off") return;
     const second = after[before]?.[event.key];
     before = event.key;

@@ -7,7 +7,10 @@
   const editor = one("[data-editor]");
   const under = one(".ls-under", editor);
   const gutter = one(".ls-gutter", editor);
-  const token = /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))|("(?:[^"\\\n]|\\.)*"(?=\s*:))|("(?:[^"\\\n]|\\.)*"?)|(-?\d[\d.eE+-]*|\b(?:true|false|null)\b)/g;
+  const token = new RegExp([  // comments, names, texts, numbers and words
+    /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$))/, /("(?:[^"\\\n]|\\.)*"(?=\s*:))/, /("(?:[^"\\\n]|\\.)*"?)/,
+    /(-?\d[\d.eE+-]*|\b(?:true|false|null)\b)/,
+  ].map((each) => each.source).join("|"), "g");
   const classes = ["c", "k", "s", "n"];
   let problems = new Map();  // line -> messages
   editor.classList.add("on");
@@ -99,13 +102,15 @@
   const isSecret = (text) => /["']?secrets["']?\s*:/.test(text);  // whoever uses this browser next could read it
   const keep = () => {
     kept = area.value.trim() && area.value !== given
-      ? !isSecret(area.value) && store((at) => at.setItem(draftKey, JSON.stringify({ text: area.value, at: Date.now() })))
+      ? !isSecret(area.value)
+        && store((at) => at.setItem(draftKey, JSON.stringify({ text: area.value, at: Date.now() })))
       : store((at) => at.removeItem(draftKey));
   };
   const offer = () => {
     const old = draft();
     if (!old?.text || old.text === given) return;
-    const at = new Date(old.at).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+    const shown = { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" };
+    const at = new Date(old.at).toLocaleString("en-GB", shown);
     one("span", note).textContent = "fresh" in form.dataset
       ? `What you had typed is back. You left it on ${at}.` : `You left another text unsent on ${at}.`;
     one("[data-restore]", note).hidden = "fresh" in form.dataset;
@@ -147,7 +152,11 @@
   one("[data-load]").hidden = true;
   one("#file").addEventListener("change", async (event) => {
     const file = event.target.files[0];
-    if (!file || file.size > 100 * 1024) { one("#refuses").textContent = file ? "The file is larger than 100 kB, so it is no job config." : ""; return; }
+    if (!file) { one("#refuses").textContent = ""; return; }
+    if (file.size > 100 * 1024) {
+      one("#refuses").textContent = "The file is larger than 100 kB, so it is no job config.";
+      return;
+    }
     area.value = await file.text();
     event.target.value = "";
     changed();

@@ -141,7 +141,7 @@ def test_a_retried_job_shows_what_came_before(browse: Browse, alice: User) -> No
     shown = page(browse(alice))
     assert "Attempt 1" in shown
     assert "node gpu-08 was lost" in shown
-    assert "1 more, not counted" in shown
+    assert "1 more after faults of the cluster" in shown
     assert "Node gpu-08 was lost" in page(browse(alice), "/attempts")
 
 

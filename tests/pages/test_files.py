@@ -212,7 +212,7 @@ class TestChanging:
         answer = browse(alice).post(f"{HOME}?do=upload", {"file": file, "end": "1"})
         assert answer.status_code == 403
         assert "may take 2.0 KB in the store and take 1.0 KB: 1.0 KB more does not fit" in answer.content.decode()
-        assert ">1.0 KB of 2.0 KB<" in answer.content.decode()
+        assert " 1.0 KB of 2.0 KB " in answer.content.decode()
         with pytest.raises(PathNotFound):
             open_store().stat("/user/alice/large.bin")
 

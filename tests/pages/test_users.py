@@ -229,10 +229,10 @@ def test_an_unknown_user_is_not_found(browse: Browse, admin: User) -> None:
 
 def test_it_says_what_a_file_would_do_and_writes_nothing(browse: Browse, admin: User, nlp: VirtualCluster) -> None:
     answer = upload(browse(admin), HEADER + f"marta,{SECRET},false,nlp,\nroot2,{SECRET},true,,\n")
-    shown = answer.content.decode()  # type: ignore[attr-defined]
+    shown = " ".join(answer.content.decode().split())  # type: ignore[attr-defined]
     assert "Import people.csv: what it would do" in shown
     assert "new user, may use default, nlp; the password is in the file" in shown
-    assert "new admin, may use every VC" in shown
+    assert "new admin, may use every virtual cluster" in shown
     assert "Import 2 users" in shown
     assert SECRET not in shown
     assert User.objects.count() == 1

@@ -47,11 +47,11 @@ def test_it_shows_percent_where_there_are_no_gpus(browse: Browse) -> None:
 
 def test_it_shows_actions_and_names_to_admins_only(browse: Browse, admin: User, alice: User) -> None:
     VcGrant.objects.create(vc=make_vc(), username="carol")
-    assert "Add VC" in text(browse(admin))
+    assert "Add virtual cluster" in text(browse(admin))
     assert "Others: carol." in text(browse(admin), "/vcs/nlp")
     for client in (browse(alice), browse(None)):
         shown = text(client) + text(client, "/vcs/nlp")
-        assert "Add VC" not in shown
+        assert "Add virtual cluster" not in shown
         assert "carol" not in shown
         assert "/vcs/nlp/delete" not in shown
 

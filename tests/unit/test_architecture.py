@@ -236,6 +236,7 @@ def test_no_file_is_longer_than_one_can_read_at_once() -> None:
 
 def test_no_line_of_a_page_is_wider_than_one_can_read() -> None:
     files = [*(ROOT / "templates").rglob("*.html"), *(ROOT / "static").glob("css/longshore/*.css")]
+    files += (ROOT / "static/js").rglob("*.js")
     wide = [
         (named(path), at)
         for path in files

@@ -211,7 +211,9 @@ def test_every_blocker_is_told_not_only_the_first() -> None:
 def test_a_blocker_names_the_numbers_and_the_nearest_nodes() -> None:
     nodes = [node("n1", gpus="AAAA", used_gpus=frozenset({"0", "1"})), node("n2", gpus="AAA")]
     (blocker,) = blockers(nodes, gang(gpus=4, kind="A"))
-    assert blocker.sentence == ("No node has 4 A GPUs free. Each w needs that on one node; free are 3 on n2, 2 on n1.")
+    assert (
+        blocker.sentence == "Each task of w needs 4 A GPUs on one node; the most that is free is 3 on n2 and 2 on n1."
+    )
     assert (blocker.need, blocker.have, blocker.node) == ("4", "3", "n2")
 
 
@@ -392,4 +394,4 @@ def test_never_is_only_said_of_what_idle_nodes_cannot_hold(nodes: list[NodeView]
 
 def test_one_of_a_thing_is_said_so() -> None:
     (blocker,) = blockers([node("n1", used_cpus=8)], gang())
-    assert blocker.sentence == "No node has 1 CPU core free. Each w needs that on one node; none is free."
+    assert blocker.sentence == "Each task of w needs 1 CPU core on one node; none is free now."

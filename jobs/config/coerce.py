@@ -1,6 +1,6 @@
-"""What the v1 server took for a number, an object or an array, before the spec's own types look at it.
+"""Converts values as the v1 server did, before the types of the spec check them. Pure.
 
-Pure. The rules are those of v1 contract, 1.2: a numeric string is a number, a JSON string may stand for an object or
+The rules are those of the v1 contract, 1.2: a numeric string is a number, a JSON string may stand for an object or
 an array, nothing is trimmed, ``null`` and booleans are not numbers.
 """
 
@@ -15,7 +15,7 @@ from pydantic_core import PydanticCustomError, PydanticKnownError
 
 from jobs.config import jsonc
 
-STORED = "stored"  # the context in which a spec is read that was accepted before
+STORED = "stored"  # the context for reading a spec that was accepted before
 SAFE_INTEGER = 2**53 - 1
 _NUMBER = re.compile(r"[ \t\r\n]*[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[ \t\r\n]*")
 _WORD = re.compile(r"\w", re.ASCII)
@@ -24,6 +24,7 @@ _ENV_REFUSED = re.compile(r"[=\x00-\x1f\x7f]")
 
 
 def integer(value: Any) -> int:
+    """The whole number that a value stands for. Raises pydantic's errors for anything else."""
     number = value if type(value) is int else _number(value)
     if isinstance(number, float):
         if math.isinf(number):
@@ -37,7 +38,8 @@ def integer(value: Any) -> int:
 
 
 def container(value: Any) -> Any:
-    """The object or array that a JSON string stands for; anything else unchanged, for the type itself to judge."""
+    """The object or array that a JSON string stands for. Anything else is returned as it is: its type decides about
+    it."""
     if not isinstance(value, str):
         return value
     try:
@@ -48,21 +50,23 @@ def container(value: Any) -> Any:
 
 
 def env_name(name: str) -> str:
-    """v1 asks for one letter, digit or ``_`` anywhere; ``=`` and control characters cannot be in a name at all."""
+    """The name, if it may be one of an environment variable. v1 wants a letter, a digit or ``_`` anywhere in it; ``=``
+    and control characters are impossible in such a name."""
     if not _WORD.search(name) or _ENV_REFUSED.search(name):
         raise PydanticCustomError("env_name", "not a name for an environment variable")
     return name
 
 
 def extra_name(name: str) -> str:
+    """The name, if it may be one in ``extras``."""
     if not _EXTRA_NAME.search(name):
         raise PydanticCustomError("extra_name", "not a name for an extra")
     return name
 
 
 def addressable(name: str, info: ValidationInfo) -> str:
-    """``.`` and ``..`` in an address are taken out by every client, and in the store they are no folders. The first
-    release took them: what is stored stays readable."""
+    """The name, unless it is ``.`` or ``..``, which every client takes out of an address and which are no folders of
+    the store. The first release accepted them, so what is stored stays readable."""
     if name in (".", "..") and info.context != STORED:
         raise PydanticCustomError("not_addressable", "not a name that an address can hold")
     return name
@@ -70,7 +74,7 @@ def addressable(name: str, info: ValidationInfo) -> str:
 
 def _number(value: Any) -> int | float:
     if isinstance(value, str):
-        # float() knows more spellings (1_000, inf, other scripts' digits) than v1's parseFloat with isFinite did
+        # float() reads more spellings (1_000, inf, digits of other scripts) than v1's parseFloat with isFinite.
         if not _NUMBER.fullmatch(value) or math.isinf(float(value)):
             raise PydanticKnownError("int_type")
         return float(value)

@@ -1,4 +1,4 @@
-"""What a job asks of nodes, from its spec. Pure."""
+"""Computes what a job asks of nodes. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from jobs.config.spec import JobSpec
 
 
 def demands(spec: JobSpec) -> tuple[Demand, ...]:
-    """One Demand a task, in config order."""
+    """One Demand for each task, in the order of the config."""
     found = []
     image = canonical(spec.image)
     for role in spec.task_roles:

@@ -1,9 +1,9 @@
-"""JSON with ``//`` and ``/* */`` comments and trailing commas: text -> value, and where in the text each part stands.
+"""Reads JSON with ``//`` and ``/* */`` comments and trailing commas, and where in the text each value stands. Pure.
 
-Pure. Comments and trailing commas are blanked with spaces of the same length, so every offset stays true, and the rest
+Comments and trailing commas are blanked with spaces of the same length, so every offset stays true, and the rest
 is strict JSON: no NaN, no single quotes. Nothing inside a string is ever touched (``hdfs://...``). What strict JSON
-lets pass but a config must not have (a key twice, NUL, half of a surrogate pair, 1e999) becomes a ``Fault``; text that
-is not JSON, or nested too deep, raises ``NotJson``.
+allows but a config must not have (a key twice, NUL, half of a surrogate pair, 1e999) becomes a ``Fault``; text that is
+not JSON, or is nested too deep, raises ``NotJson``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from functools import cached_property
 from typing import Any, NoReturn
 
 MAX_DEPTH = 64
-_FLOAT_DIGITS = 310  # more digits than any double has: not worth an exact integer
+_FLOAT_DIGITS = 310  # a number of more digits is larger than any double, and is read as one
 
-# Possessive, and with the closing part optional: an unclosed string or comment is passed over once, not once per quote.
+# Possessive, and with an optional end, so that an unclosed string or comment is scanned once and not once per quote.
 _STRING = r'"(?:[^"\\]|\\.)*+"?'
 _COMMENT = re.compile(rf"{_STRING}|(?P<comment>//[^\r\n]*|/\*.*?\*/)|/\*.*", re.DOTALL)
 _TRAILING = re.compile(
@@ -48,8 +48,8 @@ _WORDS = {
 
 
 class NotJson(Exception):
-    """The text cannot be read. ``v1`` is the message in the words of the v1 server, ``is_syntax`` False when it is
-    JSON but too deep; line and column count from 1."""
+    """The text cannot be read. ``v1`` is the message in the words of the v1 server; ``is_syntax`` is False when the
+    text is JSON but nested too deep; line and column count from 1."""
 
     def __init__(self, message: str, v1: str, line: int, column: int, *, is_syntax: bool = True) -> None:
         super().__init__(message)
@@ -58,7 +58,7 @@ class NotJson(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Offsets into the text; ``key`` is None for elements of an array and for the whole."""
+    """Where a value and its key begin; ``key`` is None for elements of an array and for the whole text."""
 
     value: int
     key: int | None = None
@@ -66,7 +66,7 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something JSON allows and a config must not have; ``at`` is its offset in the text."""
+    """Something that JSON allows and a config must not have; ``at`` is its offset in the text."""
 
     at: int
     path: str
@@ -75,7 +75,8 @@ class Fault:
 
 
 class Document:
-    """A parsed text. ``places`` (JSON pointer -> Span) and ``faults`` are worked out when first asked for."""
+    """A parsed text. ``places`` (the Span of each JSON pointer) and ``faults`` are computed when they are first
+    used."""
 
     def __init__(self, text: str, value: Any, *, is_suspect: bool) -> None:
         self.text, self.value, self._is_suspect = text, value, is_suspect
@@ -93,7 +94,8 @@ class Document:
         return list(_walk(self.text))
 
     def offset(self, path: str, *, of_key: bool = False) -> int:
-        """Where ``path`` stands; for a path the text does not have, where its nearest ancestor stands."""
+        """Where ``path`` begins in the text. For a path that the text does not have, where its nearest ancestor
+        begins."""
         while path and path not in self.places:
             path, of_key = path.rpartition("/")[0], False
         place = self.places.get(path, Span(0))
@@ -104,7 +106,7 @@ class Document:
 
 
 def parse(text: str) -> Document:
-    """Raises NotJson. A byte order mark at the start is passed over."""
+    """The parsed text, without a byte order mark at its start. Raises NotJson."""
     text = text.removeprefix("\ufeff")
     if found := _UNKEEPABLE.search(text):
         _refuse(text, found.start(), f"This text contains {unkeepable(found[0])}.")
@@ -126,8 +128,8 @@ def parse(text: str) -> Document:
 
 
 def decode(text: str) -> Any:
-    """The value of strict, plain JSON that stands inside a string of a config. Raises ValueError for anything else, and
-    for what would be a Fault in a text of its own."""
+    """The value of strict JSON inside a string of a config. Raises ValueError for anything else, and for what would be
+    a Fault in a text of its own."""
     seen = _Seen()
     try:
         value = seen.load(text)
@@ -140,7 +142,7 @@ def decode(text: str) -> Any:
 
 
 def blank(text: str) -> str:
-    """The same text, the same length, the same lines, with comments and trailing commas as spaces."""
+    """The text with spaces in place of comments and trailing commas; its length and its lines stay."""
     if "//" in text or "/*" in text:
         text = _COMMENT.sub(lambda m: _VISIBLE.sub(" ", m[0]) if m["comment"] else m[0], text)
     if _PERHAPS_TRAILING.search(text):
@@ -149,7 +151,7 @@ def blank(text: str) -> str:
 
 
 def line_column(text: str, offset: int) -> tuple[int, int]:
-    """Both count from 1; a column is one character."""
+    """Line and column of an offset. Both count from 1, and a column is one character."""
     line, start = 1, 0
     for end in _LINE_END.finditer(text, 0, offset):
         line, start = line + 1, end.end()
@@ -157,7 +159,7 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
 
 
 def unkeepable(value: str) -> str | None:
-    """What in a string no database or container could hold, in words; None when there is nothing."""
+    """Names what is in a string and no database or container can hold; None when there is nothing like that."""
     found = _UNKEEPABLE.search(value)
     if found is None:
         return None
@@ -169,7 +171,7 @@ def _has_odd_escape(text: str) -> bool:
 
 
 class _Seen:
-    """json.loads at full speed, noting by flags what needs the slow walk to be located."""
+    """Loads JSON at full speed, and notes whether there is something that only the slow walk can locate."""
 
     def __init__(self) -> None:
         self.has_constant = self.is_suspect = False
@@ -208,7 +210,7 @@ def _depth_over(value: Any, limit: int) -> bool:
 
 
 def _walk(text: str) -> Iterator[tuple[str, Span, str]]:
-    """Every value of a text that is known to be JSON, in order: its JSON pointer, its place, its first token."""
+    """Each value of a text that is JSON, in order: its JSON pointer, its Span, its first token."""
     stack: list[tuple[str, int | None]] = []  # of open containers: pointer, next index (None: an object)
     path, key_at = "", None
     is_key = False
@@ -260,7 +262,7 @@ def unescape(step: str) -> str:
 
 
 def shown(name: str) -> str:
-    """A name as it is put into a message: short, on one line, and always encodable."""
+    """A name as messages show it: short, on one line, and always encodable."""
     cut = name if len(name) <= 60 else name[:57] + "..."
     return cut if cut.isprintable() and cut else ascii(cut)
 
@@ -276,7 +278,8 @@ def _words(error: json.JSONDecodeError) -> str:
 
 
 def _refuse(text: str, at: int, message: str, hint: str = "") -> NoReturn:
-    """``v1`` is what V8 said, by what stands at the offset; ``hint`` is added to both."""
+    """Raise NotJson. Its ``v1`` is the message of V8, which depends on the character at the offset; ``hint`` follows
+    both messages."""
     found = text[at : at + 1]
     if not text[at:].strip() or (found == '"' and message == _WORDS["Unterminated string starting at"]):
         v1 = "Unexpected end of JSON input"

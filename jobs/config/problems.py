@@ -1,6 +1,6 @@
-"""Violations of a job config -> problems a person can act on, with line and column.
+"""Turns violations of a job config into problems that people can act on, with line and column. Pure.
 
-Pure. pydantic says what is wrong with one value; ``across`` adds what is wrong between values. Both come in pydantic's
+pydantic says what is wrong with one value; ``across`` adds what is wrong between values. Both come in pydantic's
 shape of an error, which ``problems`` puts into plain English and into the order of the document.
 """
 
@@ -23,17 +23,19 @@ _PATTERNS = {
 }
 _SPACELESS = {r"^\S+$", r"^\S*$"}
 PORT_MAX = 65_535
-MOST_TOLD = 200  # problems of one config
-MAX_PORTS = 100  # of one task, beside the http and ssh that it always has
-HIDDEN = "(secret)"  # what a kept config has in place of a secret's value
-MAX_SECRETS = 30_000  # bytes, of all of a job
+MOST_SHOWN = 200  # problems of one config
+MAX_PORTS = 100  # of one task, without the http and ssh that each has
+HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
+MAX_SECRETS = 30_000  # bytes of all secrets of a job
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
-    """In document order; without a document line and column are 0 and the order is that of ``errors``. The first
-    MOST_TOLD of them and how many there are: to word and to place one takes a while, and a config has room for
-    thousands."""
+    """The problems in document order; without a document line and column are 0 and the order is that of ``errors``.
+
+    They are the first MOST_SHOWN, and one more that says how many there are: a config has room for thousands, and each
+    takes a while to put into words.
+    """
     if document is None:
         return [Problem(0, 0, pointer(location(e)), sentence(e)) for e in errors]
     faults = {fault.path for fault in document.faults if fault.at == document.offset(fault.path)}
@@ -43,21 +45,23 @@ def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[P
         if path not in faults:
             found.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
     found.sort(key=lambda item: item[0])
-    told = [
+    shown = [
         Problem(*document.line_column(at), path, what if isinstance(what, str) else sentence(what))
-        for at, path, what in found[:MOST_TOLD]
+        for at, path, what in found[:MOST_SHOWN]
     ]
-    if len(found) > MOST_TOLD:
-        rest = f"There are {len(found):,} problems; these are the first {MOST_TOLD}."
-        told.append(Problem(*document.line_column(found[MOST_TOLD][0]), "", rest))
-    return told
+    if len(found) > MOST_SHOWN:
+        rest = f"There are {len(found):,} problems; these are the first {MOST_SHOWN}."
+        shown.append(Problem(*document.line_column(found[MOST_SHOWN][0]), "", rest))
+    return shown
 
 
 def pointer(loc: Loc) -> str:
+    """The JSON pointer (RFC 6901) of a place in the config."""
     return "".join("/" + jsonc.escape(str(step)) for step in loc)
 
 
 def sentence(error: Error) -> str:
+    """What is wrong, for people. It never has the value of a secret."""
     loc, value, ctx = location(error), error["input"], error.get("ctx", {})
     name = _name(loc)
     match error["type"]:
@@ -104,9 +108,11 @@ _WANTED = {
 def across(
     value: Any, *, max_tasks: int, max_gpus: int, is_given: Callable[[int, int], bool] = lambda first, number: True
 ) -> Iterator[Error]:
-    """What no single value shows: counts, names used twice, ports past the end, totals. ``value`` is the decoded
-    config, right or wrong; whatever has the wrong type is passed over, pydantic has told of it. ``is_given``: whether
-    any node gives out so many ports from the first on."""
+    """Errors that no single value shows: counts, names used twice, ports past the end, totals.
+
+    ``value`` is the decoded config, right or wrong: values of a wrong type are left out, since pydantic reports them.
+    ``is_given`` says whether any node gives out so many ports from the first on.
+    """
     roles = _dicts(_field(value, "taskRoles"))
     yield from _twice(roles, ("taskRoles",), "name", "role")
     for at, role in roles:
@@ -121,7 +127,7 @@ def across(
 
 
 def _secrets(value: Any) -> Iterator[Error]:
-    """``extras.secrets``: texts by names that a shell knows for variables. No sentence shows a value."""
+    """``extras.secrets`` has texts under names that a shell takes for variables. No sentence shows a value."""
     extras = _field(value, "extras")
     if not isinstance(extras, dict) or "secrets" not in extras:
         return
@@ -133,19 +139,19 @@ def _secrets(value: Any) -> Iterator[Error]:
         yield _secret(loc, f"The secrets have more than {MAX_SECRETS:,} bytes.", "is too large")
     for name, text in secrets.items():
         if not _VARIABLE.fullmatch(name):
-            told = (
+            says = (
                 f"{jsonc.shown(name)} cannot be the name of a secret: letters, digits and underscores, no digit first."
             )
-            yield _secret((*loc, name), told, "is not allowed")
+            yield _secret((*loc, name), says, "is not allowed")
         elif not isinstance(text, str) or "\0" in text:
             yield _secret((*loc, name), f"The secret {name} must be a text in double quotes.", "must be a string")
         elif text == HIDDEN:
-            told = f"The value of the secret {name} is kept in no config; write it again."
-            yield _secret((*loc, name), told, "has no value: write it again")
+            says = f"The value of the secret {name} is kept in no config; write it again."
+            yield _secret((*loc, name), says, "has no value: write it again")
 
 
-def _secret(loc: Loc, told: str, v1: str) -> Error:
-    return _error("secret", loc, None, sentence=told, v1=v1)
+def _secret(loc: Loc, says: str, v1: str) -> Error:
+    return _error("secret", loc, None, sentence=says, v1=v1)
 
 
 def _twice(items: Sequence[tuple[int, Any]], loc: Loc, key: str, what: str) -> Iterator[Error]:
@@ -153,8 +159,8 @@ def _twice(items: Sequence[tuple[int, Any]], loc: Loc, key: str, what: str) -> I
     for at, item in items:
         name = item.get(key)
         if isinstance(name, str) and seen.setdefault(name, at) != at:
-            told = f"There are two {what}s named {jsonc.shown(name)}."
-            yield _error("duplicate", (*loc, at, key), name, sentence=told, position=at)
+            says = f"There are two {what}s named {jsonc.shown(name)}."
+            yield _error("duplicate", (*loc, at, key), name, sentence=says, position=at)
 
 
 def _min_counts(role: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
@@ -162,16 +168,16 @@ def _min_counts(role: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
     for key in ("minFailedTaskCount", "minSucceededTaskCount"):
         count = _integer(role, key, 0)
         if tasks is not None and count is not None and count > tasks >= 1:
-            told = f"{key} is {count}; the most is the role's taskNumber, {tasks}."
-            yield _error("min_count", (*loc, key), count, sentence=told)
+            says = f"{key} is {count}; the most is the role's taskNumber, {tasks}."
+            yield _error("min_count", (*loc, key), count, sentence=says)
 
 
 def _port_range(port: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
     begin, number = _integer(port, "beginAt", 0), _integer(port, "portNumber", 1)
     if begin and number and begin <= PORT_MAX >= number and begin + number - 1 > PORT_MAX:
-        told = f"The ports {begin} to {begin + number - 1} do not exist: the highest port is {PORT_MAX}."
+        says = f"The ports {begin} to {begin + number - 1} do not exist: the highest port is {PORT_MAX}."
         v1 = f"must be less than or equal to {PORT_MAX - begin + 1}"
-        yield _error("port_range", (*loc, "portNumber"), number, sentence=told, v1=v1)
+        yield _error("port_range", (*loc, "portNumber"), number, sentence=says, v1=v1)
 
 
 def _fixed_ports(
@@ -183,9 +189,9 @@ def _fixed_ports(
             continue
         if not is_given(first, number):
             which = f"port {first}" if number == 1 else f"ports {first} to {first + number - 1}"
-            told = f"No node gives out {which}; use beginAt 0 for free ports, or ask an admin to allow these on a node."
+            says = f"No node gives out {which}; use beginAt 0 for free ports, or ask an admin to allow these on a node."
             v1 = "must be 0 or a port that a node gives out"
-            yield _error("fixed_port", (*loc, at, "beginAt"), first, sentence=told, v1=v1)
+            yield _error("fixed_port", (*loc, at, "beginAt"), first, sentence=says, v1=v1)
 
 
 def _port_count(ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc) -> Iterator[Error]:
@@ -194,9 +200,9 @@ def _port_count(ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc) -> Ite
         number = max(_integer(port, "portNumber", 1) or 0, 0)
         total += number
         if number <= PORT_MAX and total > MAX_PORTS:
-            told = f"A task may have {MAX_PORTS} ports; with these it asks for {total}."
+            says = f"A task may have {MAX_PORTS} ports; with these it asks for {total}."
             v1 = f"must be less than or equal to {max(MAX_PORTS - total + number, 0)}"
-            yield _error("port_count", (*loc, at, "portNumber"), number, sentence=told, v1=v1)
+            yield _error("port_count", (*loc, at, "portNumber"), number, sentence=says, v1=v1)
             return
 
 
@@ -208,9 +214,9 @@ def _totals(roles: Sequence[Mapping[str, Any]], max_tasks: int, max_gpus: int) -
         gpus += number * max(_integer(role, "gpuNumber", 0) or 0, 0)
     for total, most, what in ((tasks, max_tasks, "tasks"), (gpus, max_gpus, "GPUs")):
         if total > most:
-            told = f"The job asks for {total} {what}; the most is {most}."
+            says = f"The job asks for {total} {what}; the most is {most}."
             v1 = f"must not ask for more than {most} {what} in total"
-            yield _error("total", ("taskRoles",), total, sentence=told, v1=v1)
+            yield _error("total", ("taskRoles",), total, sentence=says, v1=v1)
 
 
 def _error(kind: str, loc: Loc, value: Any, **ctx: Any) -> Error:

@@ -1,6 +1,6 @@
-"""A v1 job in the form of protocol version 2, as v0.14 showed it (v1 contract, 3.10). Pure.
+"""Writes a v1 job in the form of protocol version 2, as v0.14 showed it (v1 contract, 3.10). Pure.
 
-What a v1 config names and the protocol has no word for (folders, environment, fixed ports) is kept under its own name.
+The protocol has no fields for folders, environment and fixed ports: these keep their v1 names.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ _FOLDERS = (("data", "data_dir"), ("output", "output_dir"), ("script", "code_dir
 
 
 def of_v1(spec: JobSpec, username: str) -> dict[str, Any]:
+    """The job in protocol version 2; ``username`` is that of its owner."""
     named = [(kind, getattr(spec, field)) for kind, field in _FOLDERS if getattr(spec, field)]
     image = {"protocolVersion": 2, "name": _IMAGE, "type": "dockerimage", "uri": spec.image}
     folders = [{"protocolVersion": 2, "name": _IMAGE, "type": kind, "uri": uri} for kind, uri in named]

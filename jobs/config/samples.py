@@ -1,6 +1,6 @@
-"""Sample job configs that run anywhere: they need only the small local image that the first start builds.
+"""Sample job configs that run anywhere, since they need only the small image that the first start builds. Pure.
 
-Pure. The image holds busybox and nothing else; every sample ends within seconds.
+The image holds busybox and nothing else; every sample ends within seconds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class Sample(NamedTuple):
     config: str  # JSON with comments; its job name is ``key``
 
     def named(self, suffix: str) -> str:
-        """The config with ``-suffix`` behind the job name, for names are unique per user."""
+        """The config with ``-suffix`` behind the job name: a user has each name once."""
         return self.config.replace(f'"jobName": "{self.key}"', f'"jobName": "{self.key}-{suffix}"', 1)
 
 

@@ -1,8 +1,8 @@
-"""The job config, read: text -> JobSpec, or every problem in it.
+"""Reads a job config: from its text to a JobSpec, or to every problem in it. Pure.
 
-Pure. The classes are the schema: names, defaults and limits of the v1 job config (v1 contract, 1.1), in the order in
-which the v1 server checked them, so that its first violation is ours too. ``read_config`` is the way in for text,
-``read_value`` for a body that is already decoded; both raise ``InvalidConfig`` with all problems, in document order.
+The classes are the schema: names, defaults and limits of the v1 job config (v1 contract, 1.1), in the order in
+which the v1 server checked them, so that its first violation is ours too. ``read_config`` takes text and
+``read_value`` a body that is already decoded; both raise ``InvalidConfig`` with all problems, in document order.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class RoleSpec(_Spec):
 
     @property
     def all_ports(self) -> tuple[PortSpec, ...]:
-        """What each task of the role gets: its own ports, plus one ``http`` and one ``ssh`` unless it names those
-        itself; fixed ranges first, as v1 lists them."""
+        """The ports of each task of the role: those of the config, and one ``http`` and one ``ssh`` unless the config
+        has them; fixed ranges first, as v1 lists them."""
         own = {port.label for port in self.port_list}
         added = tuple(PortSpec(label=label) for label in ("http", "ssh") if label not in own)
         return tuple(sorted(self.port_list + added, key=lambda port: not port.is_fixed))
@@ -110,7 +110,7 @@ class JobSpec(_Spec):
     code_dir: Text = ""
     task_roles: Annotated[tuple[RoleSpec, ...], Field(min_length=1), BeforeValidator(coerce.container)]
     gpu_type: str = Field("", strict=True, pattern=r"^\S*$", max_length=256)
-    # None: not given. A null that is given is refused, as v1 did
+    # None when it is not given. A null in the config is refused, as in v1.
     kill_all_on_completed_task_number: Annotated[int | None, BeforeValidator(coerce.integer)] = None
     virtual_cluster: Text = DEFAULT
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
@@ -136,30 +136,31 @@ class JobSpec(_Spec):
 
     @property
     def wants_rdma(self) -> bool:
-        """Whether its containers shall have InfiniBand (v1 contract, 5.9)."""
+        """Whether its containers ask for InfiniBand (v1 contract, 5.9)."""
         return self.job_envs.get("paiAzRDMA") is True
 
     @property
     def kill_all_after(self) -> int:
-        """Tasks of any role that must exit 0 for the job to succeed (v1 contract, 4.5); 0: the roles' own counts
-        decide. A config that sets counts of its own is of the later generation, which ignored the old field."""
+        """How many tasks of any role must exit 0 for the job to succeed (v1 contract, 4.5); 0 when the counts of the
+        roles decide. A config with such counts is of the later generation, which ignored the old field."""
         counts = {(role.min_failed_task_count, role.min_succeeded_task_count) for role in self.task_roles}
         return max(self.kill_all_on_completed_task_number or 0, 0) if counts == {(1, None)} else 0
 
     def role(self, name: str) -> RoleSpec:
-        """Raises KeyError when the job has no such role."""
+        """The role of this name. Raises KeyError when the job has none."""
         for role in self.task_roles:
             if role.name == name:
                 return role
         raise KeyError(name)
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The normalised form that is stored: every field that has a value, by its v1 name."""
+        """The normalised form that is stored: each field that has a value, under its v1 name."""
         not_given = {"kill_all_on_completed_task_number"} if self.kill_all_on_completed_task_number is None else None
         return self.model_dump(mode="json", by_alias=True, exclude=not_given)
 
     @classmethod
     def from_json(cls, data: Mapping[str, JsonValue]) -> JobSpec:
+        """The spec that ``to_json`` stored, maybe in an older release."""
         return cls.model_validate(data, by_alias=True, by_name=False, context=coerce.STORED)
 
 
@@ -170,12 +171,12 @@ def _any_port(first: int, number: int) -> bool:
 def read_config(
     text: str, *, name_from_url: str | None = None, username: str = "", is_given: IsGiven = _any_port
 ) -> JobSpec:
-    """The job that ``text`` (JSON, comments and trailing commas allowed) asks for.
+    """The spec of the job that ``text`` asks for: JSON, in which comments and trailing commas are allowed.
 
-    ``name_from_url`` wins over the name in the text; with ``username`` the full name's length is checked too.
-    ``is_given``: whether any node gives out so many fixed ports from the first on.
-    Raises TooLarge above MAX_CONFIG_BYTES, InvalidConfig with every problem otherwise; its code is None when the text
-    is not JSON at all.
+    ``name_from_url`` wins over the name in the text. With ``username`` the length of the full name is checked too.
+    ``is_given`` says whether any node gives out so many fixed ports from the first on.
+    Raises TooLarge above MAX_CONFIG_BYTES and InvalidConfig with every problem; its code is None when the text is not
+    JSON at all.
     """
     if len(text) > MAX_CONFIG_BYTES or len(text.encode(errors="surrogatepass")) > MAX_CONFIG_BYTES:
         raise TooLarge
@@ -192,9 +193,9 @@ def read_config(
 def read_value(
     value: object, *, name_from_url: str | None = None, username: str = "", is_given: IsGiven = _any_port
 ) -> JobSpec:
-    """The same for a body that is already decoded (a form); its problems have no line and column (0)."""
+    """The same for a body that is already decoded, such as a form. Line and column of its problems are 0."""
     try:
-        text = json.dumps(value, ensure_ascii=False)  # escapes would count against the size limit
+        text = json.dumps(value, ensure_ascii=False)  # escapes would make it longer than what was sent
     except (TypeError, ValueError, RecursionError):
         message = "The config must be made of texts, numbers, lists and objects."
         raise InvalidConfig('"value" must be an object', [Problem(0, 0, "", message)]) from None
@@ -206,8 +207,8 @@ def read_value(
 
 
 def substitute_paths(spec: JobSpec, *, fs_uri: str, username: str) -> dict[str, str]:
-    """``authFile``, ``dataDir``, ``outputDir`` and ``codeDir`` as the tasks see them (v1 contract, 1.4): the first
-    ``$PAI_DEFAULT_FS_URI`` and every job and user name filled in, and the output folder made up when none is given."""
+    """``authFile``, ``dataDir``, ``outputDir`` and ``codeDir`` as the tasks see them (v1 contract, 1.4). The first
+    ``$PAI_DEFAULT_FS_URI`` and the names of job and user are filled in; without an output folder there is a default."""
 
     def fill(path: str) -> str:
         return _JOB_OR_USER.sub(lambda m: names[m[1]], path.replace("$PAI_DEFAULT_FS_URI", fs_uri, 1))
@@ -266,5 +267,5 @@ def _known_fields(error: v1_words.Error) -> v1_words.Error:
 
 
 def _is_hollow(error: v1_words.Error) -> bool:
-    """pydantic calls an array empty when all its elements were refused; those have been told of."""
+    """Whether pydantic calls an array empty only because it refused all elements, each with an error of its own."""
     return error["type"] == "too_short" and bool(coerce.container(error["input"]))

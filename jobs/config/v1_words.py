@@ -1,6 +1,6 @@
-"""The first violation of a config, in the very words of the v1 server (v1 contract, 1.3).
+"""Says the first violation of a config in the very words of the v1 server (v1 contract, 1.3). Pure.
 
-Pure. The v1 server checked with Joi 13: known fields in schema order, elements by position, unknown keys last and all
+The v1 server checked with Joi 13: known fields in schema order, elements by position, unknown keys last and all
 at once, each level wrapping the message of the level below. pydantic reports in the same order, so the first error of
 its list is Joi's.
 """
@@ -35,7 +35,7 @@ _UNKNOWN_KEYS = frozenset({"extra_forbidden", "env_name", "extra_name"})
 
 
 def first_violation(errors: Sequence[Error]) -> str:
-    """``errors`` in pydantic's order, not empty."""
+    """The message of the v1 server for these errors, of which there is at least one, in pydantic's order."""
     first = errors[0]
     if first["type"] == "min_count":
         return MIN_COUNT_MESSAGE
@@ -48,7 +48,7 @@ def first_violation(errors: Sequence[Error]) -> str:
 
 
 def location(error: Error) -> Loc:
-    """Without pydantic's mark for "the key, not the value"."""
+    """The place of an error, without pydantic's sign that the key and not the value is wrong."""
     loc: Loc = tuple(error["loc"])
     return loc[:-1] if loc and loc[-1] == "[key]" else loc
 
@@ -89,7 +89,7 @@ def _nest(loc: Loc, message: str) -> str:
 
 
 def _as_javascript_lists(key: str | int) -> tuple[bool, int]:
-    """Object.keys gives array-like keys first, in numeric order, and the others as written."""
+    """A key to sort by: Object.keys lists keys like those of an array first, by number, and the others as written."""
     text = str(key)
     is_index = text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") and len(text) < 11
     return (not is_index, int(text) if is_index else 0)

@@ -1,4 +1,4 @@
-"""YAML to JSON text, for clients of the later system that send a v1 config so. Pure.
+"""Turns YAML into JSON text, for clients of the later system, which send a v1 config as YAML. Pure.
 
 The library takes minutes for brackets opened thousands deep, so it reads event by event until it is too deep.
 """
@@ -14,8 +14,8 @@ from jobs.config.spec import MAX_CONFIG_BYTES
 
 
 def to_json(text: str) -> str | None:
-    """The same values as JSON; None for what is not YAML of an object, for what no config may be (too long, too deep),
-    and for aliases, which can hide any size."""
+    """The same values as JSON. None for text that is not YAML of an object, is too long or too deep for a config, or
+    has aliases, which can hide any size."""
     try:
         if len(text) > MAX_CONFIG_BYTES or not _is_plain(text):
             return None

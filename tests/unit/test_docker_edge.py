@@ -26,7 +26,7 @@ from clusters.engines.docker.errors import Step, fault_of, fault_of_text
 from clusters.engines.docker.logs import CHUNK, Frames, unix_stamp
 from clusters.engines.docker.pull import Layers
 from clusters.engines.docker.request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.runtime import DockerRuntime, connect
 from clusters.engines.docker.seen import DOUBTED, MOST, Seen, due
 from clusters.engines.docker.status import inspected, moment
 from clusters.engines.runtime import (
@@ -219,6 +219,28 @@ def test_what_ran_has_ended_also_while_it_is_removed(status: str) -> None:
 def test_255_is_what_docker_says_of_a_container_that_was_lost_with_its_host() -> None:
     found = inspected(answer(Status="exited", ExitCode=255, StartedAt=SOME_DAY, FinishedAt=SOME_DAY))
     assert (found.phase, found.exit_code, found.lost) == (Phase.EXITED, None, True)
+
+
+class WithoutFuse(DockerRuntime):
+    """A node without /dev/fuse, in the words of Docker 20.10."""
+
+    tries = 0
+
+    def _ensure(self, request: ContainerRequest, *_: Any) -> ContainerStatus:
+        self.tries += 1
+        if self._fuse and request.security == "pai":
+            said = (
+                'error gathering device information while adding custom device "/dev/fuse": no such file or directory'
+            )
+            raise RuntimeFault(said, reason=R.REFUSED)
+        return ContainerStatus("1", request.name, Phase.RUNNING, {})
+
+
+def test_a_node_without_fuse_is_asked_for_it_once() -> None:
+    node = WithoutFuse("unix:///nowhere")
+    for tries, security in ((1, "default"), (3, "pai"), (4, "pai")):
+        node.ensure(ContainerRequest("a", "b", ("c",), security=security))  # type: ignore[arg-type]
+        assert node.tries == tries
 
 
 def seen(number: int, at: float, phase: Phase = Phase.RUNNING) -> Seen:

@@ -50,6 +50,7 @@ from clusters.engines.runtime import (
 OURS = json.dumps({"label": [LABEL_TASK]})
 CLOSER = 2.0  # seconds one inspection of a running container may take
 CREATE = 10.0  # seconds another worker's create of the same container is waited for
+_NOT_AGAIN = (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN)  # it may be running, or be somebody else's by now
 KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
 
 
@@ -104,7 +105,8 @@ class DockerRuntime:
         try:
             return self._ensure(request, on_progress, still_wanted)
         except RuntimeFault as fault:
-            if not (self._fuse and FUSE in fault.sentence):
+            without_fuse = self._fuse and request.security == "pai" and FUSE in fault.sentence
+            if fault.reason in _NOT_AGAIN or not without_fuse:
                 raise
         self._fuse = False  # the node has no /dev/fuse
         return self._ensure(request, on_progress, still_wanted)
@@ -125,8 +127,8 @@ class DockerRuntime:
                 guard(still_wanted)
                 return self._start(api, request, found if is_fresh else None)
             except RuntimeFault as fault:
-                if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
-                    raise  # it may be running, or be somebody else's by now
+                if fault.reason in _NOT_AGAIN:
+                    raise
                 if self._find(api, request):
                     self._discard(api, request.name)
                 raise

@@ -13,6 +13,7 @@ from tests.acceptance.portal import Portal, config
 CONTAINERS = 80
 GANG = 4
 AT_ONCE = 16  # cores the node is said to have; each task takes one
+LEAST = 0.75  # of the bare SDK's rate
 CLIENTS = 4  # who submit at the same time
 
 
@@ -29,9 +30,11 @@ def measure(report: Report, portal: Portal, endpoint: str) -> None:
         "bare SDK: create, start, wait, remove", f"{bare:.1f} containers/s", f"{before:.1f} before, {after:.1f} after"
     )
     ratio = jobs / bare
-    report.add("one-task jobs", f"{jobs:.1f} jobs/s", f"{ratio:.2f} x the bare SDK", ">= 0.5 x", ratio >= 0.5)
+    report.add("one-task jobs", f"{jobs:.1f} jobs/s", f"{ratio:.2f} x the bare SDK", f">= {LEAST} x", ratio >= LEAST)
     ratio = gangs / bare
-    report.add(f"gangs of {GANG}", f"{gangs:.1f} tasks/s", f"{ratio:.2f} x the bare SDK", ">= 0.5 x", ratio >= 0.5)
+    report.add(
+        f"gangs of {GANG}", f"{gangs:.1f} tasks/s", f"{ratio:.2f} x the bare SDK", f">= {LEAST} x", ratio >= LEAST
+    )
 
 
 def _per_second(portal: Portal, prefix: str, jobs: int, tasks: int) -> float:

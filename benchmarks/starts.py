@@ -12,6 +12,7 @@ from tests.acceptance.portal import Portal, config
 
 NUMBER = 30
 COMMAND = "exec sleep 300"
+MOST = 1.4  # times `docker run`
 EVERY = 0.02  # seconds between two questions of the client that waits
 
 
@@ -43,7 +44,13 @@ def _tell(
     report.title(f"Start of one container ({NUMBER} in turns)")
     report.add("docker run -d", spread(beside))
     ratio = median(seen) / median(beside)
-    report.add("submit -> RUNNING, seen by the client", spread(seen), f"{ratio:.2f} x docker run", "<= 2 x", ratio <= 2)
+    report.add(
+        "submit -> RUNNING, seen by the client",
+        spread(seen),
+        f"{ratio:.2f} x docker run",
+        f"<= {MOST} x",
+        ratio <= MOST,
+    )
     report.add("  in seconds", ms(median(seen)), "", "<= 1 s", median(seen) <= 1)
     report.add("  by the job's events", spread(ledger), f"{median(ledger) / median(beside):.2f} x docker run")
     report.add("  of it, submit -> placed", spread([one["placed"] for one in steps]))

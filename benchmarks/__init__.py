@@ -1,9 +1,9 @@
 """What ``make bench`` measures. Every figure is printed beside what it is compared with, both taken in the same run.
 
     python -m benchmarks                     all of it, in one run on one engine of its own
-    python -m benchmarks latency passes      only these
+    python -m benchmarks starts passes       only these
 
 starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, files (MB per second), code
-(its delivery to tasks). Each is a module here; ``report`` prints, ``live`` and ``engine`` start what is measured,
-``rows`` fills databases.
+(its delivery to tasks), slow (beside slow clients). Each is a module here; ``report`` prints, ``engine`` does the same
+work without the portal, ``rows`` fills databases. ``trace`` follows jobs through all processes by ``probes`` in them.
 """

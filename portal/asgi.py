@@ -6,6 +6,7 @@ Ordinary pages are several times faster there than on Django's own ASGI path, wh
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 from collections import Counter
 from typing import Any
@@ -19,6 +20,7 @@ from django.db import close_old_connections
 
 _wsgi: Any = get_wsgi_application()
 
+from portal.core import deathsig
 from portal.core.errors import Crowded
 from portal.files.webhdfs import app as _files
 from portal.files.webhdfs import who
@@ -38,6 +40,10 @@ def _limit(environ: dict[str, Any]) -> int:
     return bodies.UPLOAD if environ["PATH_INFO"].startswith("/files") else bodies.SIGNED_IN
 
 
+if (parent := multiprocessing.parent_process()) is not None:  # one of several web processes
+    deathsig.die_with_parent()  # nobody else would end it when its parent is killed
+    if os.getppid() != parent.pid:  # killed before that
+        raise SystemExit(1)
 _wsgi.request_class = PageRequest
 _pages = Bridge(_wsgi, _limit)
 _under_way: Counter[str] = Counter()  # requests of each address

@@ -158,9 +158,11 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 2 * 1024 * 1024
 FILE_UPLOAD_TEMP_DIR = str(private.folder("LONGSHORE_HOME", HOME / "uploads"))
 # The portal and its clients: see portal.web.serving.connection.
 PATIENCE = number("LONGSHORE_PATIENCE", 20, least=1)  # seconds a client may keep us waiting
-CONNECTIONS = number("LONGSHORE_CONNECTIONS", 4096, least=16)
-GUEST_STREAMS = number("LONGSHORE_GUEST_STREAMS", 50, least=0)  # pages and logs that guests watch live
-CONNECTIONS_PER_ADDRESS = number("LONGSHORE_CONNECTIONS_PER_ADDRESS", 256, least=8)
+WEB_PROCESSES = number("LONGSHORE_WEB_PROCESSES", 1, least=1)  # `up` starts them; each keeps to its share of the limits
+CONNECTIONS = -(-number("LONGSHORE_CONNECTIONS", 4096, least=16) // WEB_PROCESSES)
+# Pages and logs that guests watch live.
+GUEST_STREAMS = -(-number("LONGSHORE_GUEST_STREAMS", 50, least=0) // WEB_PROCESSES)
+CONNECTIONS_PER_ADDRESS = -(-number("LONGSHORE_CONNECTIONS_PER_ADDRESS", 256, least=8) // WEB_PROCESSES)
 
 STATIC_URL = "/static/"
 STATIC_ROOT = HOME / "static"

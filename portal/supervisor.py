@@ -27,6 +27,7 @@ from portal.core import deathsig
 _ROOT = Path(__file__).resolve().parent.parent
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds before a child is started again, doubled each time
 _HEALTHY = 60.0  # seconds a child must live for its next wait to be short again
+_BUSY = 30  # seconds for which one of several web processes may be too busy to say that it lives
 _GRACE = 7.0  # seconds between asking to end and killing
 _READY_ANYWAY = 20.0  # seconds after which a web that answers is called ready without the others
 _COLOURS = {"web": 36, "scheduler": 35, "workers": 33, "first start": 32, "longshore": 1}
@@ -45,11 +46,14 @@ class Child:
     rest: bytes = field(default=b"", repr=False)  # a line not yet complete
 
 
-def children(host: str, port: str, tls: tuple[str, str] | None = None) -> list[Child]:
-    """``tls``: the files of a certificate and its key."""
+def children(host: str, port: str, tls: tuple[str, str] | None = None, web_processes: int = 1) -> list[Child]:
+    """What runs. ``tls``: the files of a certificate and its key. More than one web process share a socket, and have a
+    parent that starts them anew."""
     manage = [sys.executable, str(_ROOT / "manage.py")]
     web = [sys.executable, "-m", "uvicorn", "portal.asgi:application", "--host", host, "--port", port]
     web += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
+    if web_processes > 1:
+        web += ["--workers", str(web_processes), "--timeout-worker-healthcheck", str(_BUSY)]
     if tls:
         web += ["--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]]
     web += [
@@ -263,12 +267,13 @@ def main() -> None:
     for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key"):
         parser.add_argument(name)
     parser.add_argument("--lock", type=int)
+    parser.add_argument("--web-processes", type=int, default=1)
     options = parser.parse_args()
     os.set_inheritable(options.lock, False)  # ours alone: a child must not keep it
     password_file = Path(options.password_file) if options.password_file else None
     tls = (options.tls_cert, options.tls_key) if options.tls_cert else None
     ready = Ready(options.host, options.port, options.version, password_file, secure=tls is not None)
-    Supervisor(children(options.host, options.port, tls), ready).run()
+    Supervisor(children(options.host, options.port, tls, options.web_processes), ready).run()
 
 
 if __name__ == "__main__":

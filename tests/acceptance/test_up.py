@@ -27,8 +27,9 @@ WHO = ("uvicorn portal.asgi", "manage.py runscheduler", "manage.py qcluster")
 class Portal:
     """One ``manage.py up`` in its own LONGSHORE_HOME. Its processes are those with that folder in their environment."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, **settings: str) -> None:
         self.home = home
+        self.settings = settings
         self.port = free_port()
         self.output = home / "output.txt"
         self.process = self.start()
@@ -52,6 +53,7 @@ class Portal:
             "LONGSHORE_HOME": str(self.home),
             "LONGSHORE_BIND": f"127.0.0.1:{self.port}",
             "DOCKER_HOST": f"unix://{self.home}/no-docker.sock",
+            **self.settings,
         }
 
     def text(self) -> str:
@@ -119,6 +121,21 @@ def test_it_starts_answers_and_ends_within_ten_seconds_with_no_orphan(tmp_path: 
         os.killpg(portal.process.pid, signal.SIGINT)  # Ctrl-C
         portal.process.wait(15)
         assert portal.processes() == {}
+    finally:
+        portal.clean_up()
+
+
+def test_several_web_processes_share_the_work_are_replaced_and_leave_no_orphan(tmp_path: Path) -> None:
+    portal, part = Portal(tmp_path, LONGSHORE_WEB_PROCESSES="2"), "multiprocessing.spawn"
+    try:
+        portal.wait_until_ready()
+        before = until(lambda: len(found := portal.running(part)) == 2 and found, 30, what="two of them")
+        os.kill(before[0], signal.SIGKILL)
+        until(lambda: len(set(portal.running(part)) | set(before)) == 3, 30, what="another for the killed one")
+        assert portal.get("/login")[0] == 200
+        portal.process.kill()
+        portal.process.wait(10)
+        until(lambda: not portal.processes(), 20, what="all gone, also the new one once it has started")
     finally:
         portal.clean_up()
 

@@ -103,7 +103,7 @@ def _become_supervisor(lock: int, password_file: Path | None) -> None:
     os.set_inheritable(lock, True)
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")]))
     arguments = ["--host", settings.BIND_HOST, "--port", str(settings.BIND_PORT), "--version", settings.VERSION]
-    arguments += ["--lock", str(lock)]
+    arguments += ["--lock", str(lock), "--web-processes", str(settings.WEB_PROCESSES)]
     if settings.TLS_CERT:
         arguments += ["--tls-cert", settings.TLS_CERT, "--tls-key", settings.TLS_KEY]
     if password_file is not None:

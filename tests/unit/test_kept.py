@@ -42,10 +42,17 @@ def test_a_step_that_raises_is_repeated(error: type[BaseException]) -> None:
 
 
 def test_one_that_keeps_failing_is_late() -> None:
-    thread = Kept("it", lambda: 1 // 0, longest=60)  # type: ignore[arg-type,return-value]
+    begin = threading.Event()
+
+    def step() -> None:
+        begin.wait(60)
+        raise RuntimeError("again")
+
+    thread = Kept("it", step, longest=60)
     thread.keep()
     assert not thread.is_late()
-    until(thread.is_late, 30, what="it is told")
+    begin.set()
+    until(thread.is_late, 30, what="three failures in a row")
     thread.stop()
 
 

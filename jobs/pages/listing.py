@@ -206,7 +206,7 @@ def _drops(query: ListQuery) -> list[Drop]:
     given = (
         ("State", "state", which.state.capitalize()),
         ("User", "username", which.username),
-        ("VC", "vc", which.vc),
+        ("Virtual cluster", "vc", which.vc),
         ("Name contains", "keyword", which.keyword),
         ("Submitted since", "since", query.since),
     )

@@ -77,7 +77,7 @@ def _asks(spec: JobSpec) -> tuple[tuple[str, str], ...]:
     asks = [("Tasks", f"{spec.total_tasks:,}"), ("CPU", words.count(cpus, "core")), ("Memory", words.memory(memory))]
     if spec.total_gpus:
         asks.append(("GPUs", f"{spec.total_gpus:,} × {spec.gpu_type or 'any'}"))
-    return (*asks, ("VC", spec.effective_virtual_cluster))
+    return (*asks, ("Virtual cluster", spec.effective_virtual_cluster))
 
 
 def _and(lines: Sequence[int]) -> str:

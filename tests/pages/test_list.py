@@ -234,3 +234,10 @@ def test_a_narrow_screen_has_the_jump_box_and_the_current_tab(tab: Callable[...,
     expect(page.locator("h1")).to_have_text("Nodes")
     shown.open("/users")
     expect(page.locator(".ls-nav [aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
+def test_a_job_that_never_ran_offers_no_log(browse: Browse, alice: User) -> None:
+    make_job("alice", "waits")
+    make_job("alice", "ran", state="SUCCEEDED")
+    shown = browse(alice).get("/jobs").content.decode()
+    assert 'href="/jobs/alice/ran/logs"' in shown and 'href="/jobs/alice/waits/logs"' not in shown

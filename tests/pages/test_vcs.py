@@ -230,3 +230,12 @@ def test_it_works_without_a_script(tab: Callable[..., Tab], admin: User) -> None
     page.get_by_role("link", name="Delete nlp").click()
     page.get_by_role("button", name="Delete nlp").click()
     expect(page.locator("main")).to_contain_text("The virtual cluster nlp was deleted.")
+
+
+def test_admins_see_what_its_containers_may_do_and_how_that_is_changed(
+    browse: Browse, admin: User, alice: User
+) -> None:
+    VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40, profile="pai")
+    shown = browse(admin).get("/vcs/nlp").content.decode()
+    assert "yes (profile pai)" in shown and "PUT /api/v1/virtual-clusters/nlp" in shown
+    assert "profile pai" not in browse(alice).get("/vcs/nlp").content.decode()

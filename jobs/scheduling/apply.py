@@ -25,7 +25,6 @@ from portal.wakes import wake
 from portal.wakes.lease import Lease
 
 log = structlog.get_logger()
-DATABASE_TROUBLE = (OperationalError, InterfaceError)  # no job's fault: the pass fails as a whole
 
 
 def apply(plan: Plan, now: datetime, lease: Lease) -> int:
@@ -50,14 +49,13 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
 
 
 def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
-    """Write all jobs with a handful of statements, or, if one of them cannot be written, each by itself. Raises the
-    database's own trouble: the next pass tries again."""
+    """Write all jobs with a handful of statements, or, if one of them cannot be written, each by itself."""
     writing = Writing(now)
     try:
         with transaction.atomic():
             _write(plans, writing)
         return writing, len(plans)
-    except DATABASE_TROUBLE:
+    except InterfaceError:  # the connection is gone
         raise
     except Exception as error:
         log.info("each job is written by itself", jobs=len(plans), exc_info=not isinstance(error, Stale))
@@ -77,8 +75,11 @@ def _write_one(job_plan: JobPlan, writing: Writing) -> bool:
     except Stale as stale:
         log.info("left to the next pass", job=job_plan.job.name, reason=str(stale))
         return False
-    except DATABASE_TROUBLE:
+    except InterfaceError:
         raise
+    except OperationalError as error:  # the database's trouble; a lost connection raises again at the next statement
+        log.warning("left to the next pass", job=job_plan.job.name, exc_info=error)
+        return False
     except Exception as error:
         own = Writing(writing.now)
         _park(job_plan, error, own)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from portal.core.errors import BadRequest
-from portal.files.store.base import BadPath, PathExists, PathNotFound, Store, Usage
+from portal.core.errors import BadRequest, LongshoreError
+from portal.files.store.base import BadPath, PathExists, PathNotFound, Store, Usage, find
 
 
 def content(store: Store, path: str, offset: int = 0) -> bytes:
@@ -69,6 +69,25 @@ class StoreContract:
         assert content(store, "/three") == b"1"
         with pytest.raises(PathNotFound):
             store.rename("/one", "/four")
+
+    def test_it_renames_over_something_in_one_step_when_that_is_asked_for(self, store: Store) -> None:
+        store.write("/one", [b"1"])
+        store.write("/two", [b"two"])
+        store.write("/full/file", [b"kept"])
+        with pytest.raises(PathNotFound):
+            store.rename("/none", "/two", overwrite=True)
+        with pytest.raises(LongshoreError):
+            store.rename("/one", "/full", overwrite=True)
+        assert (content(store, "/two"), content(store, "/full/file")) == (b"two", b"kept")
+        store.rename("/one", "/two", overwrite=True)
+        assert content(store, "/two") == b"1" and find(store, "/one") is None
+
+    def test_it_joins_no_file_twice(self, store: Store) -> None:
+        store.write("/one", [b"1"])
+        store.write("/two", [b"2"])
+        with pytest.raises(BadPath):
+            store.concat("/one", ["/two", "/two"])
+        assert (content(store, "/one"), content(store, "/two")) == (b"1", b"2")
 
     def test_it_deletes_what_is_there_and_what_is_not(self, store: Store) -> None:
         store.write("/a/b/file", [b"1"])

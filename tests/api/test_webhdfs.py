@@ -188,6 +188,16 @@ def test_folders_are_made_listed_renamed_and_deleted(alice: User) -> None:
     assert value(ask(alice, "DELETE", "/user/alice/a", "DELETE")) == {"boolean": False}
 
 
+@pytest.mark.parametrize("destination", ["/user/alice/a/file", "/user/alice/a", "/user/alice/a/b/file/x"])
+def test_what_cannot_be_renamed_over_something_loses_nothing(alice: User, destination: str) -> None:
+    ask(alice, "PUT", "/user/alice/a/file", "CREATE", iter([b"12"]))
+    ask(alice, "PUT", "/user/alice/a/b/file", "CREATE", iter([b"34"]))
+    for source in ("/user/alice/a/file", "/user/alice/a/b"):
+        ask(alice, "PUT", source, "RENAME", destination=destination, renameoptions="OVERWRITE")
+    sizes = sorted(entry.size for entry in open_store().list("/user/alice/a") if not entry.is_dir)
+    assert sizes == [2] and open_store().stat("/user/alice/a/b/file").size == 2
+
+
 def test_a_part_can_be_asked_for_as_browsers_do(alice: User) -> None:
     ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"0123456789"]))
     headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}", "range": "bytes=7-"}

@@ -30,12 +30,14 @@ def test_a_body_of_known_length_is_refused_as_hdfs_does_before_it_is_taken(alice
     assert "The files of alice may take 100 B in the store" in content(answer).decode()
 
 
-@pytest.mark.parametrize(("method", "op"), [("PUT", "CREATE"), ("POST", "APPEND")])
-def test_a_body_of_unknown_length_is_refused_where_it_exceeds_the_quota(alice: User, method: str, op: str) -> None:
+@pytest.mark.parametrize(("method", "op", "left"), [("PUT", "CREATE", b"old"), ("POST", "APPEND", b"old" + b"x" * 60)])
+def test_a_body_of_unknown_length_is_refused_where_it_exceeds_the_quota(
+    alice: User, method: str, op: str, left: bytes
+) -> None:
     ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"old"]))
     answer = ask(alice, method, "/user/alice/a", op, iter([b"x" * 60, b"x" * 60]), overwrite="true")
     assert refused(answer) == (403, "DSQuotaExceededException")
-    assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"old"
+    assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == left
 
 
 def test_a_quota_is_of_the_tree_whoever_writes_and_moves_into_it(alice: User, admin: User) -> None:

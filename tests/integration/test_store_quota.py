@@ -17,6 +17,7 @@ from portal.files.quota.writes import Writes
 from portal.files.store import open_store
 from portal.files.store.accounts import Accounts
 from portal.files.store.base import QuotaExceeded, fill, find
+from portal.files.store.local import MARKER
 from portal.models import User
 from tests.helpers import until
 
@@ -86,12 +87,37 @@ class TestWrites:
         assert writes.write(FILE, [b"x" * 100]) == 100, "what the refused write took is given back"
 
     @pytest.mark.parametrize("size", [None, 120])
-    def test_an_append_that_exceeds_it_leaves_the_file_as_it_was(self, writes: Writes, size: int | None) -> None:
-        writes.write(FILE, [b"x" * 30])
+    def test_an_append_stops_at_it_and_cuts_off_nothing(self, writes: Writes, size: int | None) -> None:
+        writes.write(FILE, [b"x" * 10])
         with pytest.raises(QuotaExceeded):
-            fill(writes.begin_append(FILE, size=size), [b"x" * 60, b"x" * 60])
-        assert writes.store.stat(FILE).size == 30
-        assert fill(writes.begin_append(FILE), [b"x" * 70]) == 100
+            appended = writes.begin_append(FILE, size=size)
+            fill(writes.begin_append(FILE), [b"y" * 20])  # somebody else's, meanwhile
+            fill(appended, [b"x" * 60, b"x" * 60])
+        there = writes.store.stat(FILE).size
+        assert there == (10 if size else 90)
+        assert fill(writes.begin_append(FILE), [b"x" * (100 - there)]) == 100
+
+    def test_what_was_moved_away_while_it_is_replaced_still_counts(self, writes: Writes) -> None:
+        writes.write(FILE, [b"x" * 90])
+        replacing = writes.begin(FILE)
+        replacing.add(b"y" * 90)
+        writes.rename(FILE, "/users/alice/moved")
+        with pytest.raises(QuotaExceeded):
+            fill(replacing, [])
+        assert writes.store.usage("/users/alice").size == 90
+
+    def test_a_file_that_takes_the_place_of_another_needs_only_what_it_grows(self, writes: Writes) -> None:
+        writes.write(FILE, [b"x" * 90])
+        writes.write("/shared/new", [b"y" * 95])
+        writes.rename("/shared/new", FILE, overwrite=True)
+        assert writes.store.stat(FILE).size == 95
+
+    def test_no_name_is_free(self, writes: Writes) -> None:
+        writes.write(f"/users/alice/{MARKER}", [b"x" * 90])
+        assert [entry.name for entry in writes.store.list("/users/alice")] == [MARKER]
+        use_of("alice", writes.store).outdate()
+        with pytest.raises(QuotaExceeded):
+            writes.write(FILE, [b"x" * 90])
 
     def test_files_that_are_written_at_once_share_the_room(self, writes: Writes) -> None:
         one, other = writes.begin(FILE), writes.begin("/users/alice/other")

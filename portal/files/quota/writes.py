@@ -6,8 +6,8 @@ store directly: it is never refused, but it counts.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from portal.core import words
@@ -22,7 +22,8 @@ from portal.files.store.rules import Accounts
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """The writing operations of a Store, with its errors and QuotaExceeded, which leaves everything as it was."""
+    """The writing operations of a Store, with its errors and QuotaExceeded. That leaves everything as it was, but for
+    what was appended until then."""
 
     store: Store
     accounts: Accounts
@@ -34,11 +35,11 @@ class Writes:
         room = self._room(path)
         if room is None:
             return self.store.begin(path, owner=owner, mode=mode, overwrite=overwrite)
-        there = find(self.store, path)
-        room.freed = there.size if there else 0
+        room.freed = self._size(path)
         room.reach(size or 0)
         with room.given_back_on_error():
-            return _Limited(self.store.begin(path, owner=owner, mode=mode, overwrite=overwrite), room)
+            inner = self.store.begin(path, owner=owner, mode=mode, overwrite=overwrite)
+            return _Limited(inner, room, lambda: self._size(path))
 
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", overwrite: bool = True, size: int | None = None
@@ -51,12 +52,11 @@ class Writes:
             return self.store.begin_append(path)
         room.reach(size or 0)
         with room.given_back_on_error():
-            before = self.store.stat(path).size
-            return _LimitedAppend(self.store.begin_append(path), room, self.store, path, before)
+            return _LimitedAppend(self.store.begin_append(path), room)
 
-    def rename(self, source: str, target: str) -> None:
-        with self._room_for([source], target):
-            self.store.rename(source, target)
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        with self._room_for([source], target, self._size(target) if overwrite else 0):
+            self.store.rename(source, target, overwrite=overwrite)
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
         with self._room_for(sources, path):
@@ -79,21 +79,32 @@ class Writes:
             return None
         return _Room(use_of(owner, self.store), limit, owner)
 
+    def _size(self, path: str) -> int:
+        there = find(self.store, path)
+        return there.size if there else 0
+
     @contextmanager
-    def _room_for(self, sources: Sequence[str], target: str) -> Iterator[None]:
-        """Room in the tree of ``target`` for the sources that come from other trees."""
+    def _room_for(self, sources: Sequence[str], target: str, freed: int = 0) -> Iterator[None]:
+        """Room in the tree of ``target`` for the sources that come from other trees. ``freed``: bytes that are
+        replaced there."""
         owner = rules.owner_of(target, self.accounts)
         others = [path for path in sources if rules.owner_of(path, self.accounts) != owner]
         room = self._room(target) if others else None
-        if room is None:
-            yield
-        else:
+        try:
+            if room is None:
+                yield
+                return
+            room.freed = freed
             room.reach(sum(self.store.usage(path).size for path in others))
             with room.given_back_on_error():
                 yield
             room.keep()
-        for path in others:
-            self._outdate(path)
+        except LongshoreError:
+            self._outdate(target)  # what failed may have done a part
+            raise
+        finally:
+            for path in others:
+                self._outdate(path)
 
     def _outdate(self, path: str) -> None:
         if owner := rules.owner_of(path, self.accounts):
@@ -143,10 +154,11 @@ class _Room:
 
 
 class _Limited:
-    """A Writing that takes room for every piece before it is added."""
+    """A Writing that takes room for every piece before it is added. ``replaced`` tells the size of the file whose place
+    it takes."""
 
-    def __init__(self, inner: Writing, room: _Room) -> None:
-        self._inner, self._room, self._size = inner, room, 0
+    def __init__(self, inner: Writing, room: _Room, replaced: Callable[[], int]) -> None:
+        self._inner, self._room, self._replaced, self._size = inner, room, replaced, 0
 
     def add(self, piece: bytes) -> None:
         self._room.reach(self._size + len(piece))
@@ -154,6 +166,8 @@ class _Limited:
         self._inner.add(piece)
 
     def keep(self) -> int:
+        self._room.freed = min(self._room.freed, self._replaced())  # it may have been moved away meanwhile
+        self._room.reach(self._size)
         size = self._inner.keep()
         self._room.keep()
         return size
@@ -164,26 +178,12 @@ class _Limited:
 
 
 class _LimitedAppend(_Limited):
-    """What was appended stays when the connection breaks, as HDFS has it; what exceeds the quota goes altogether."""
+    """As HDFS has it, what was appended stays when the rest does not come or has no room: others may have appended
+    behind it."""
 
-    def __init__(self, inner: Writing, room: _Room, store: Store, path: str, before: int) -> None:
-        super().__init__(inner, room)
-        self._store, self._path, self._before = store, path, before
-        self._is_over = False
-
-    def add(self, piece: bytes) -> None:
-        try:
-            super().add(piece)
-        except QuotaExceeded:
-            self._is_over = True
-            raise
+    def __init__(self, inner: Writing, room: _Room) -> None:
+        super().__init__(inner, room, lambda: 0)
 
     def drop(self) -> None:
-        if not self._is_over:
-            self._inner.drop()
-            self._room.keep()
-            return
-        with suppress(LongshoreError):
-            self._inner.keep()
-            self._store.truncate(self._path, self._before)
-        super().drop()
+        self._inner.drop()
+        self._room.keep()

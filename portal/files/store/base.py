@@ -168,8 +168,9 @@ class Store(Protocol):
 
     def stat(self, path: str) -> Entry: ...
 
-    def rename(self, source: str, target: str) -> None:
-        """Raises PathExists when ``target`` is there; its folder must exist."""
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
+        """Raises PathExists when ``target`` is there; its folder must exist. With ``overwrite`` a file takes the place
+        of a file, and a folder that of an empty one, in one step."""
         ...
 
     def sweep(self, age: float = PART_AGE) -> int:

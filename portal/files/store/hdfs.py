@@ -159,9 +159,9 @@ class HdfsStore:
             self._client._truncate(_plain(path), newlength=size)
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
-        target = _plain(path)
-        if target in map(_plain, sources):
-            raise BadPath(f"{path} cannot be joined to itself.")
+        files = [_plain(path), *map(_plain, sources)]
+        if len(set(files)) < len(files):
+            raise BadPath(f"{path} cannot be joined to itself, and each file only once.")
         for source in sources:
             if self.stat(source).is_dir:
                 raise BadPath(f"{source} is a folder.")
@@ -206,12 +206,14 @@ class HdfsStore:
     def stat(self, path: str) -> Entry:
         return self._stat(_plain(path))
 
-    def rename(self, source: str, target: str) -> None:
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         self._seen.clear()
         self.stat(source)
-        self._refuse(_plain(target), overwrite=False)
+        if not overwrite:
+            self._refuse(_plain(target), overwrite=False)
+        options = "OVERWRITE" if overwrite else "NONE"
         with self._translated(target):
-            self._client._rename(_plain(source), destination=_plain(target), renameoptions="NONE")
+            self._client._rename(_plain(source), destination=_plain(target), renameoptions=options)
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         plain = _plain(path)

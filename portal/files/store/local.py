@@ -89,8 +89,8 @@ class LocalStore:
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
         reals = [self._real(source) for source in sources]
-        if self._real(path) in reals:
-            raise BadPath(f"{path} cannot be joined to itself.")
+        if self._real(path) in reals or len(set(reals)) < len(reals):
+            raise BadPath(f"{path} cannot be joined to itself, and each file only once.")
         for source in sources:
             if self.stat(source).is_dir:
                 raise BadPath(f"{source} is a folder.")
@@ -120,9 +120,10 @@ class LocalStore:
                 below[:] = [name for name in below if not name.endswith(PART)]
                 folders += len(below)
                 for name in names:
-                    if not _is_ours(name):
-                        files += 1
-                        size += Path(folder, name).lstat().st_size
+                    if not self._is_ours(Path(folder), name):
+                        with suppress(FileNotFoundError):  # deleted meanwhile
+                            size += Path(folder, name).lstat().st_size
+                            files += 1
         return Usage(size, files, folders)
 
     def list(self, path: str) -> builtins.list[Entry]:
@@ -130,7 +131,7 @@ class LocalStore:
         with _translated(path):
             if folder.is_symlink():
                 raise NotADirectoryError
-            names = sorted(each.name for each in folder.iterdir() if not _is_ours(each.name))
+            names = sorted(each.name for each in folder.iterdir() if not self._is_ours(folder, each.name))
         base = "/" + "/".join(names_of(path))
         found = []
         for name in names:
@@ -144,14 +145,14 @@ class LocalStore:
         with _translated(path):
             return _entry("/" + "/".join(names_of(path)), self._real(path))
 
-    def rename(self, source: str, target: str) -> None:
+    def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         old, new = self._real(source), self._real(target)
         with _translated(source):
             old.lstat()
         with _translated(target):
-            if new.exists():
+            if new.exists() and not overwrite:
                 raise FileExistsError
-            old.rename(new)
+            old.replace(new)
 
     def sweep(self, age: float = PART_AGE) -> int:
         folder, swept = self._root / PARTS.lstrip("/"), 0
@@ -195,6 +196,10 @@ class LocalStore:
                 raise BadPath(f"{path} is no path inside the store.")
             self._inside = real.parent  # whoever goes through a folder asks about the same one again and again
         return real
+
+    def _is_ours(self, folder: Path, name: str) -> bool:
+        """Whether it is the store's own file, which nobody sees."""
+        return name.endswith(PART) or (name == MARKER and folder == self._root)
 
     def _check_marker(self) -> None:
         try:
@@ -263,11 +268,6 @@ class _New(_Appended):
     def drop(self) -> None:
         super().drop()
         self._part.unlink(missing_ok=True)
-
-
-def _is_ours(name: str) -> bool:
-    """Nobody's file."""
-    return name.endswith(PART) or name == MARKER
 
 
 def _entry(path: str, real: Path) -> Entry:

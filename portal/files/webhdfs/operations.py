@@ -228,16 +228,17 @@ def _rename(call: Call) -> Answer:
     if there and there.is_dir:
         target = f"{target.rstrip('/')}/{names_of(call.path)[-1]}"
     call.may_write(target)
+    if names_of(target)[: len(names_of(call.path))] == names_of(call.path):
+        return json_answer({"boolean": False})  # onto itself, or into itself
+    overwrite = call.request.params.get("renameoptions", "").upper() == "OVERWRITE"
+    if overwrite and find(call.store, target):
+        call.may_remove(target)
     if rules.is_place(folder := target.rpartition("/")[0], call.user.username):
         call.store.mkdirs(folder, owner=rules.owner_by_name(folder))
     try:
-        call.writes.rename(call.path, target)
+        call.writes.rename(call.path, target, overwrite=overwrite)
     except (NotFound, PathExists):
-        if call.request.params.get("renameoptions", "").upper() != "OVERWRITE" or not find(call.store, call.path):
-            return json_answer({"boolean": False})
-        call.may_remove(target)
-        call.writes.delete(target)
-        call.writes.rename(call.path, target)
+        return json_answer({"boolean": False})
     return json_answer({"boolean": True})
 
 

@@ -22,7 +22,7 @@ from tests.acceptance.portal import (
 )
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.registry import Registry
-from tests.helpers import until
+from tests.helpers import patience, until
 
 pytestmark = pytest.mark.docker
 FOREVER = "echo ready; while :; do sleep 1; done"
@@ -231,7 +231,7 @@ def test_a_running_one_outlives_the_portal_which_takes_it_up_again(portal: Porta
     for name in names:
         portal.wait_running(name)
     held = [container_of(docker_engine, name) for name in names]
-    assert portal.terminate() < 10
+    assert portal.terminate() < 10 * patience()
     assert all(inspect(docker_engine, one)["State"]["Running"] for one in held)
     docker(docker_engine, "exec", held[1], "touch", "/tmp/go")
     until(lambda: not inspect(docker_engine, held[1])["State"]["Running"], what="it ends on its own")

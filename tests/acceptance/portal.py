@@ -235,6 +235,7 @@ def portal_on(home: Path, node: BedNode, **settings: str) -> Iterator[Portal]:
     try:
         portal.start()
         until(lambda: "longshore/sample:1 was made" in portal.text() or _has_sample(portal, node), 30, what="image")
+        until(lambda: portal.http.get("/nodes/local").status_code == 200, 30, what="the node is registered")
         portal.change_node("local", address=node.address, cpuNumber=8, fixedPorts=[[1024, 65_535]])
         until(lambda: portal.node("local")["health"] == "ready", 20, what="the node is ready")
         yield portal

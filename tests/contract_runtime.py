@@ -263,8 +263,9 @@ class RuntimeContract:
     # --- stop and remove ---
 
     def test_it_stops_with_term(self, lab: Lab) -> None:
-        asked = request(lab)
+        asked = request(lab, Program(stdout=b"up\n", exit_code=None))
         lab.runtime.ensure(asked)
+        until(lambda: text(lab.runtime.logs(asked.name, "stdout")))  # before that its first process ignores a TERM
         lab.runtime.stop(asked.name, 10)
         assert ended(lab, asked.name).exit_code == 143
 
@@ -367,9 +368,8 @@ class RuntimeContract:
         lab.runtime.ensure(asked)
         drain(lab)
         lab.runtime.stop(asked.name, 5)
-        woken: list[float] = []
-        lab.runtime.wait_event(0.5, lambda: woken.append(time.monotonic()))
-        assert woken
+        woken = threading.Event()
+        until(lambda: lab.runtime.wait_event(0.5, woken.set) and woken.is_set(), what="the end between two windows")
 
     def test_its_window_ends_in_time_also_when_nothing_happens(self, lab: Lab) -> None:
         drain(lab)

@@ -31,6 +31,10 @@ class Node(models.Model):
     fixed_ports = models.JSONField(default=list)  # [[6000, 6100]]: beside these, what a config may ask for by number
     network = models.CharField(max_length=8, default="host")  # host | bridge
     labels = models.JSONField(default=dict)
+    # Its own node of one virtual cluster; without one it is of the pool, which all share.
+    dedicated_to = models.ForeignKey(
+        "VirtualCluster", models.SET_NULL, null=True, blank=True, related_name="dedicated_nodes"
+    )
     status = models.CharField(max_length=12, choices=Status.choices, default=Status.ACTIVE)
     health = models.CharField(max_length=12, choices=Health.choices, default=Health.READY)
     health_reason = models.TextField(blank=True)
@@ -63,6 +67,12 @@ class VirtualCluster(models.Model):
     name = models.CharField(max_length=64, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9_]+\Z")])
     capacity = models.FloatField(default=0)  # guaranteed percent of the cluster
     max_capacity = models.FloatField(default=0)  # most it may borrow up to, percent
+    # The same for GPUs as numbers; null: the percentages hold for GPUs too.
+    gpu_guarantee = models.PositiveIntegerField(null=True, blank=True)
+    gpu_ceiling = models.PositiveIntegerField(null=True, blank=True)
+    # What one user may hold in it at once; null: as much as it has.
+    user_gpus = models.PositiveIntegerField(null=True, blank=True)
+    user_jobs = models.PositiveIntegerField(null=True, blank=True)
     status = models.CharField(max_length=8, choices=Status.choices, default=Status.RUNNING)
     # What its containers may do, see clusters.engines.runtime: "pai" is in effect root on the node.
     profile = models.CharField(max_length=8, choices=Profile.choices, default=Profile.DEFAULT)

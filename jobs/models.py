@@ -30,6 +30,10 @@ class Job(models.Model):
     total_gpus = models.PositiveIntegerField()
     created_at = models.DateTimeField()
     queued_at = models.DateTimeField()  # when it last began to wait
+    priority = models.SmallIntegerField(default=0)  # -100 to 100, higher first: extras.priority, or what an admin set
+    queue_time = models.DateTimeField(null=True)  # an admin moved it in the queue: it counts as submitted then
+    is_guest = models.BooleanField(default=False)  # its attempt runs on room that is reserved for another job
+    guest_evictions = models.PositiveSmallIntegerField(default=0)  # how often it was evicted as a guest
     not_before = models.DateTimeField(null=True)  # a retry starts no earlier
     never = models.TextField(blank=True)  # why no node that was registered at its submission could ever run it
     parked_until = models.DateTimeField(null=True)  # planning it failed with an error and is tried again then
@@ -88,6 +92,25 @@ class Job(models.Model):
     @property
     def full_name(self) -> str:
         return f"{self.username}~{self.name}"
+
+
+class Dependency(models.Model):
+    """A job that waits for another one of its user (``extras.dependsOn``)."""
+
+    class Condition(models.TextChoices):
+        SUCCESS = "success"
+        END = "end"  # however it ends
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="dependencies")
+    on = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="dependents")
+    on_name = models.CharField(max_length=255)  # also when that job is gone
+    condition = models.CharField(max_length=8, choices=Condition.choices, default=Condition.SUCCESS)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "on_name"], name="one_dependency_per_job")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} after {self.on_name}"
 
 
 class JobSecrets(models.Model):

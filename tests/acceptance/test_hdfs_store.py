@@ -13,7 +13,7 @@ from portal.files.quota.use import use_of
 from portal.files.quota.writes import Writes
 from portal.files.store import try_write
 from portal.files.store.accounts import Accounts
-from portal.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreUnavailable, fill
+from portal.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreFull, StoreUnavailable, fill
 from portal.files.store.hdfs import HdfsStore
 from portal.models import User
 from tests.bed.hdfs_bed import HdfsBed
@@ -81,9 +81,12 @@ def test_what_hdfs_did_not_keep_is_told(hdfs: HdfsBed, store: Store) -> None:
     """It answers 201 to a write beyond the room of a folder."""
     store.mkdirs("/small")
     hdfs.admin("-setSpaceQuota", "1m", "/small")
-    with pytest.raises(StoreUnavailable):
+    with pytest.raises(StoreFull):
         store.write("/small/file", [b"x" * (4 << 20)])
     assert store.list("/small") == []
+    hdfs.admin("-setQuota", "1", "/small")
+    with pytest.raises(StoreFull, match="a quota of its own is used up"):
+        store.mkdirs("/small/folder")
 
 
 def test_a_user_s_quota_holds_and_leaves_no_file_half_written(store: Store, alice: User, settings: Any) -> None:

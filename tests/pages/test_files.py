@@ -211,10 +211,20 @@ class TestChanging:
         file = SimpleUploadedFile("large.bin", b"x" * 1025)
         answer = browse(alice).post(f"{HOME}?do=upload", {"file": file, "end": "1"})
         assert answer.status_code == 403
-        assert "may take 2.0 KB in the store and take 1.0 KB: 1.0 KB more does not fit" in answer.content.decode()
+        assert "2.0 KB in the store, and 1.0 KB of that is free: 1.0 KB more does not fit" in answer.content.decode()
         assert " 1.0 KB of 2.0 KB " in answer.content.decode()
         with pytest.raises(PathNotFound):
             open_store().stat("/user/alice/large.bin")
+
+    def test_of_several_files_those_that_fitted_are_there_and_the_page_names_them(
+        self, browse: Browse, alice: User, settings: Any
+    ) -> None:
+        settings.STORE_QUOTA = 2048
+        sent = [SimpleUploadedFile(name, b"x" * 1025) for name in ("first", "second")]
+        answer = browse(alice).post(f"{HOME}?do=upload", {"file": sent, "end": "1"})
+        page = answer.content.decode()
+        assert answer.status_code == 403 and "first is uploaded" in page and "more does not fit" in page
+        assert names_in_store("/user/alice") == ["first"]
 
     def test_without_a_quota_nothing_is_counted(self, browse: Browse, alice: User) -> None:
         assert browse(alice).get(HOME).context["quota"] == ""

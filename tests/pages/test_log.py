@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -212,3 +213,18 @@ def test_without_a_script_it_pages_and_searches_by_links(tab: Callable[..., Any]
     page.locator("#log-search [name=q]").press("Enter")
     expect(page.locator("#log-found")).to_have_text("1 matching line")
     expect(page.locator("#L1234")).to_have_count(1)
+
+
+def test_the_tab_key_passes_the_lines_by_and_j_and_k_go_among_them(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    page = tab(alice).open(f"{URL}?from=1000")
+    expect(page.locator("#log-state")).to_have_text("Live")
+    expect(page.locator("#log-lines > li > a:not([tabindex='-1'])")).to_have_count(0)
+    page.keyboard.press("j")
+    first = int(page.locator(":focus").inner_text())
+    for key in ("j", "j", "k"):
+        page.keyboard.press(key)
+    expect(page.locator(":focus")).to_have_text(str(first + 1))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"#L{first + 1}$"))

@@ -10,8 +10,9 @@ from threading import Thread
 
 import pytest
 
-from portal.files.store.base import StoreUnavailable
+from portal.files.store.base import StoreFull, StoreUnavailable
 from portal.files.store.hdfs import HdfsStore
+from portal.files.webhdfs.shapes import remote_exception
 
 _STANDBY = {"RemoteException": {"exception": "StandbyException", "message": "Operation READ is not supported"}}
 _FOLDER = {
@@ -66,6 +67,15 @@ def test_of_a_pair_without_an_active_one_it_says_so() -> None:
     with server(403, standby) as (one, _), server(403, standby) as (two, _), pytest.raises(StoreUnavailable) as told:
         HdfsStore([one, two], "hdfs").stat("/")
     assert "standby" in told.value.message
+
+
+@pytest.mark.parametrize("kind", ["DSQuotaExceededException", "NSQuotaExceededException"])
+def test_a_quota_of_its_own_is_told_to_clients_as_one_and_not_as_something_to_try_again(kind: str) -> None:
+    body = json.dumps({"RemoteException": {"exception": kind, "javaClassName": kind, "message": "exceeded"}})
+    with server(403, body) as (url, _), pytest.raises(StoreFull) as told:
+        HdfsStore([url], "hdfs").mkdirs("/a")
+    name = remote_exception(told.value)[0]["RemoteException"]["exception"]
+    assert (name, told.value.status, isinstance(told.value, StoreUnavailable)) == ("DSQuotaExceededException", 507, True)
 
 
 @pytest.mark.parametrize(

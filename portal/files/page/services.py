@@ -8,16 +8,17 @@ from typing import Any
 
 from django.core.files.uploadedfile import UploadedFile
 
-from portal.core.errors import BadRequest, NotFound
+from portal.core.errors import BadRequest, LongshoreError, NotFound
 from portal.files.page.who import Who, inside, parent
 from portal.files.store import rules
-from portal.files.store.base import BadPath, PathExists, PathNotFound, Usage, find
+from portal.files.store.base import BadPath, PathExists, PathNotFound, QuotaExceeded, StoreFull, Usage, find
 
 
 @dataclass(frozen=True, slots=True)
 class Uploaded:
     done: Sequence[str]
     there: Sequence[str]  # not replaced, because that was not asked for
+    full: LongshoreError | None = None  # why the next one, and all after it, had no room
 
 
 def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace: bool) -> Uploaded:
@@ -33,6 +34,8 @@ def upload(who: Who, folder: str, files: Iterable[UploadedFile[Any]], *, replace
             done.append(name)
         except PathExists:
             there.append(name)
+        except (QuotaExceeded, StoreFull) as error:
+            return Uploaded(done, there, error)
     if not done and not there:
         raise BadRequest("No file was chosen.")
     return Uploaded(done, there)

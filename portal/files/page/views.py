@@ -136,6 +136,8 @@ def _upload(request: HttpRequest, who: Who, path: str) -> HttpResponseBase:
         return _page(request, who, path, error=error.message, status=error.status)
     if sent.done:
         messages.success(request, f"{words.listing(sent.done)} {'is' if len(sent.done) == 1 else 'are'} uploaded.")
+    if sent.full:
+        return _page(request, who, path, error=sent.full.message, status=sent.full.status)
     if sent.there:
         names = f"{words.listing(sent.there)} {'is' if len(sent.there) == 1 else 'are'}"
         said = f"{names} there already and not replaced. Choose again and tick Replace files of the same name."

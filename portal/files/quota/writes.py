@@ -127,10 +127,11 @@ class _Room:
         if more <= 0:
             return
         if not self.use.take(more, self.limit):
-            limit, others = words.size(self.limit), words.size((self.use.total(wait=0.0) or 0) - self.taken)
+            free = max(0, self.limit - (self.use.total(wait=0.0) or 0) + self.taken)
             raise QuotaExceeded(
-                f"The files of {self.owner} may take {limit} in the store and take {others}:"
-                f" {words.size(size - self.freed)} more does not fit. Delete files, or ask an admin for more room."
+                f"The files of {self.owner} may take {words.size(self.limit)} in the store, and {words.size(free)} of that"
+                f" is free: {words.size(size - self.freed)} more does not fit. Delete files, or ask an admin for more"
+                " room."
             )
         self.taken += more
 

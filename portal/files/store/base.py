@@ -44,6 +44,12 @@ class StoreUnavailable(LongshoreError):
     code, status = "StoreUnavailableError", 503
 
 
+class StoreFull(StoreUnavailable):
+    """The disks of the store, or a quota that it has itself, have no room: it does not help to ask again at once."""
+
+    code, status = "StoreFullError", 507
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A file or folder. ``path`` is absolute in the store; ``size`` is in bytes, 0 for a folder; ``mode`` has the

@@ -34,6 +34,7 @@ from portal.files.store.base import (
     Entry,
     PathExists,
     PathNotFound,
+    StoreFull,
     StoreUnavailable,
     Usage,
     Writing,
@@ -296,6 +297,8 @@ class HdfsStore:
             return kind(f"{path} cannot be used: {text}")
         if "safe mode" in text or error.exception in ("SafeModeException", "StandbyException", "RetriableException"):
             return StoreUnavailable("The file store (HDFS) takes no changes: it is in safe mode or on standby.")
+        if "QuotaExceeded" in (error.exception or ""):
+            return StoreFull(f"The file store (HDFS) has no room for {path}: a quota of its own is used up.")
         if error.exception == "AccessControlException":
             return StoreUnavailable("The file store (HDFS) does not let the portal's user (LONGSHORE_STORE_USER) in.")
         if error.exception is None:
@@ -328,7 +331,7 @@ class _Appended:
                 raise _refusal(said)
         self._found = self._store._stat(self._written)
         if self._found.size != self._size:
-            raise StoreUnavailable(f"The file store (HDFS) did not keep all of {self._path}: it has no room left.")
+            raise StoreFull(f"The file store (HDFS) did not keep all of {self._path}: it has no room left.")
         return self._size
 
     def drop(self) -> None:

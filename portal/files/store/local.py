@@ -31,6 +31,7 @@ from portal.files.store.base import (
     Entry,
     PathExists,
     PathNotFound,
+    StoreFull,
     StoreUnavailable,
     Usage,
     Writing,
@@ -318,4 +319,6 @@ def _translated(path: str) -> Iterator[None]:
             raise PathExists(f"{path} is not empty.") from None
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL):
             raise BadPath(f"{path} is no path inside the store.") from None
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(f"The file store has no room for {path}: {error.strerror}.") from error
         raise StoreUnavailable(f"The file store cannot do that: {error.strerror}.") from error

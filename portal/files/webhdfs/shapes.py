@@ -13,7 +13,7 @@ from portal.core.errors import (
     NotFound,
     Unauthorized,
 )
-from portal.files.store.base import BadPath, Entry, PathExists, QuotaExceeded, StoreUnavailable, Usage
+from portal.files.store.base import BadPath, Entry, PathExists, QuotaExceeded, StoreFull, StoreUnavailable, Usage
 
 BLOCK_SIZE = 128 << 20
 
@@ -29,6 +29,7 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
     (Forbidden, f"{_HADOOP}security.AccessControlException", 403),
     (Conflict, f"{_IO}IOException", 403),
     (BadRequest, "java.lang.IllegalArgumentException", 400),
+    (StoreFull, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
     (StoreUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
     (DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
 )

@@ -1,7 +1,7 @@
 // The rows of the window: drawn, put in place, and taken off the page far from the reader.
 
 import { mark } from "./marks.js";
-import { list, part, view } from "./page.js";
+import { box, list, part, view } from "./page.js";
 
 const MOST = 4000;
 
@@ -18,6 +18,7 @@ export function row(line) {
   const link = document.createElement("a");
   link.href = `#L${line.number}`;
   link.textContent = line.number;
+  link.tabIndex = -1;
   const code = document.createElement("code");
   for (const [text, css, colour, background] of line.pieces ?? [[line.text, ""]]) {
     if (!css) { code.append(text); continue; }
@@ -35,6 +36,20 @@ export function row(line) {
   }
   item.append(link, code);
   return item;
+}
+
+// The tab key passes the lines by, as there are hundreds of them: j and k go from line to line.
+export function skipLines() {
+  for (const link of list.querySelectorAll("li > a")) link.tabIndex = -1;
+}
+
+export function stepLine(by) {
+  const from = document.activeElement.closest("#log-lines > li");
+  const top = box.getBoundingClientRect().top;
+  const next = !from
+    ? [...list.children].find((item) => item.getBoundingClientRect().bottom > top)
+    : by > 0 ? from.nextElementSibling : from.previousElementSibling;
+  next?.querySelector("a").focus();
 }
 
 export function place(lines, where) {

@@ -2,7 +2,7 @@
 
 import { begin, follow } from "./follow.js";
 import "./keys.js";
-import { learn, tint } from "./lines.js";
+import { learn, skipLines, tint } from "./lines.js";
 import { loadNewer, loadOlder, toLine } from "./loads.js";
 import { list, part, root, view } from "./page.js";
 import { searchField } from "./search.js";
@@ -35,6 +35,7 @@ onClick(part("end"), () => follow(true));
 
 for (const span of list.querySelectorAll("[data-colour], [data-background]"))
   tint(span, span.dataset.colour, span.dataset.background);
+skipLines();
 learn();
 part("state").textContent = view.ended ? "All there is" : "Connecting";
 begin(toHash() || root.dataset.moved === "1");

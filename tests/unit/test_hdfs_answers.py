@@ -75,7 +75,11 @@ def test_a_quota_of_its_own_is_told_to_clients_as_one_and_not_as_something_to_tr
     with server(403, body) as (url, _), pytest.raises(StoreFull) as told:
         HdfsStore([url], "hdfs").mkdirs("/a")
     name = remote_exception(told.value)[0]["RemoteException"]["exception"]
-    assert (name, told.value.status, isinstance(told.value, StoreUnavailable)) == ("DSQuotaExceededException", 507, True)
+    assert (name, told.value.status, isinstance(told.value, StoreUnavailable)) == (
+        "DSQuotaExceededException",
+        507,
+        True,
+    )
 
 
 @pytest.mark.parametrize(

@@ -129,9 +129,9 @@ class _Room:
         if not self.use.take(more, self.limit):
             free = max(0, self.limit - (self.use.total(wait=0.0) or 0) + self.taken)
             raise QuotaExceeded(
-                f"The files of {self.owner} may take {words.size(self.limit)} in the store, and {words.size(free)} of that"
-                f" is free: {words.size(size - self.freed)} more does not fit. Delete files, or ask an admin for more"
-                " room."
+                f"The files of {self.owner} may take {words.size(self.limit)} in the store, and {words.size(free)} of"
+                f" that is free: {words.size(size - self.freed)} more does not fit. Delete files, or ask an admin for"
+                " more room."
             )
         self.taken += more
 

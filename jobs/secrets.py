@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 
 from jobs.config import jsonc
-from jobs.config.problems import HIDDEN
+from jobs.config.extras import HIDDEN
 from jobs.config.spec import JobSpec
 from jobs.models import Job, JobSecrets
 from portal.core.errors import InvalidConfig, Problem

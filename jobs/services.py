@@ -230,6 +230,7 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
         never=never.sentence if never else "",
+        priority=spec.asked.priority,
         created_at=now,
         queued_at=now,
         changed_at=now,

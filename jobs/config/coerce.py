@@ -37,6 +37,14 @@ def integer(value: Any) -> int:
     return number
 
 
+def boolean(value: Any) -> bool:
+    """The truth that a value stands for. Raises pydantic's error for anything but true, false and their names."""
+    truth = {"true": True, "false": False}.get(value) if isinstance(value, str) else value
+    if not isinstance(truth, bool):
+        raise PydanticKnownError("bool_type")
+    return truth
+
+
 def container(value: Any) -> Any:
     """The object or array that a JSON string stands for. Anything else is returned as it is: its type decides about
     it."""

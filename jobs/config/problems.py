@@ -7,27 +7,25 @@ shape of an error, which ``problems`` puts into plain English and into the order
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobs.config import coerce as spec_coerce
-from jobs.config import jsonc
+from jobs.config import extras, jsonc
 from jobs.config.v1_words import Error, Loc, location
+from jobs.config.v1_words import error as _error
 from portal.core.errors import Problem
 
 _KEY_ERRORS = frozenset({"extra_forbidden", "env_name", "extra_name"})
 _PATTERNS = {
     r"^[A-Za-z0-9._~]+$": "letters, digits, dot, underscore and ~",
     r"^[A-Za-z0-9\-._]+$": "letters, digits, dash, dot and underscore",
+    r"^([A-Za-z0-9\-._]+~)?[A-Za-z0-9\-._]+$": "letters, digits, dash, dot and underscore",
 }
 _SPACELESS = {r"^\S+$", r"^\S*$"}
 PORT_MAX = 65_535
 MOST_SHOWN = 200  # problems of one config
 MAX_PORTS = 100  # of one task, without the http and ssh that each has
-HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
-MAX_SECRETS = 30_000  # bytes of all secrets of a job
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
@@ -87,7 +85,11 @@ def sentence(error: Error) -> str:
             return f"{name} is {value}; the most is {ctx['le']}."
         case "shm_over_memory":
             return f"{name} is {value}; the most is the role's memoryMB, {ctx['le']}."
-        case "string_type" | "int_type" | "int_from_float" | "model_type" | "dict_type" | "tuple_type":
+        case "too_long":
+            return f"{name} has {len(value)} entries; the most is {ctx['max_length']}."
+        case "literal_error":
+            return f"{name} is {_shown(value)}; it must be {_words(ctx['expected'])}."
+        case kind if kind in _WANTED:
             return f"{name} is {_shown(value)}; it must be {_WANTED[error['type']]}."
         case "int_unsafe" | "infinite":
             return f"{name} is too large a number."
@@ -95,10 +97,15 @@ def sentence(error: Error) -> str:
             return str(ctx.get("sentence", error["msg"]))
 
 
+def _words(expected: str) -> str:
+    return expected.replace("'", "")
+
+
 _WANTED = {
     "string_type": "a text in double quotes",
     "int_type": "a whole number",
     "int_from_float": "a whole number",
+    "bool_type": "true or false",
     "model_type": "an object: { ... }",
     "dict_type": "an object: { ... }",
     "tuple_type": "an array: [ ... ]",
@@ -122,36 +129,8 @@ def across(
         yield from (error for i, port in ports for error in _port_range(port, ("taskRoles", at, "portList", i)))
         yield from _fixed_ports(ports, ("taskRoles", at, "portList"), is_given)
         yield from _port_count(ports, ("taskRoles", at, "portList"))
-    yield from _secrets(value)
+    yield from extras.errors(_field(value, "extras"))
     yield from _totals([role for _, role in roles], max_tasks, max_gpus)
-
-
-def _secrets(value: Any) -> Iterator[Error]:
-    """``extras.secrets`` has texts under names that a shell takes for variables. No sentence shows a value."""
-    extras = _field(value, "extras")
-    if not isinstance(extras, dict) or "secrets" not in extras:
-        return
-    secrets, loc = spec_coerce.container(extras["secrets"]), ("extras", "secrets")
-    if not isinstance(secrets, dict):
-        yield _secret(loc, "secrets must be an object of names and texts.", "must be an object")
-        return
-    if sum(len(text.encode(errors="replace")) for text in secrets.values() if isinstance(text, str)) > MAX_SECRETS:
-        yield _secret(loc, f"The secrets have more than {MAX_SECRETS:,} bytes.", "is too large")
-    for name, text in secrets.items():
-        if not _VARIABLE.fullmatch(name):
-            says = (
-                f"{jsonc.shown(name)} cannot be the name of a secret: letters, digits and underscores, no digit first."
-            )
-            yield _secret((*loc, name), says, "is not allowed")
-        elif not isinstance(text, str) or "\0" in text:
-            yield _secret((*loc, name), f"The secret {name} must be a text in double quotes.", "must be a string")
-        elif text == HIDDEN:
-            says = f"The value of the secret {name} is kept in no config; write it again."
-            yield _secret((*loc, name), says, "has no value: write it again")
-
-
-def _secret(loc: Loc, says: str, v1: str) -> Error:
-    return _error("secret", loc, None, sentence=says, v1=v1)
 
 
 def _twice(items: Sequence[tuple[int, Any]], loc: Loc, key: str, what: str) -> Iterator[Error]:
@@ -217,10 +196,6 @@ def _totals(roles: Sequence[Mapping[str, Any]], max_tasks: int, max_gpus: int) -
             says = f"The job asks for {total} {what}; the most is {most}."
             v1 = f"must not ask for more than {most} {what} in total"
             yield _error("total", ("taskRoles",), total, sentence=says, v1=v1)
-
-
-def _error(kind: str, loc: Loc, value: Any, **ctx: Any) -> Error:
-    return {"type": kind, "loc": loc, "input": value, "ctx": ctx, "msg": kind}
 
 
 def _field(value: Any, key: str) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Annotated, Any, NoReturn
 
 from pydantic import (
@@ -28,6 +29,7 @@ from pydantic_core import PydanticCustomError
 
 from clusters.vcs.rules import DEFAULT
 from jobs.config import coerce, jsonc, v1_words
+from jobs.config import extras as known_extras
 from jobs.config import problems as spec_problems
 from portal.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
 
@@ -116,6 +118,11 @@ class JobSpec(_Spec):
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
     job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
     extras: Annotated[dict[ExtraName, JsonValue], BeforeValidator(coerce.container)] = {}
+
+    @cached_property
+    def asked(self) -> known_extras.Asked:
+        """What its extras ask of Longshore."""
+        return known_extras.asked(self.extras)
 
     @property
     def total_tasks(self) -> int:

@@ -7,6 +7,7 @@ its list is Joi's.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,6 +26,7 @@ _FIXED = {
     "int_type": "must be a number",
     "int_from_float": "must be an integer",
     "int_unsafe": "must be an integer",
+    "bool_type": "must be a boolean",
     "infinite": "contains an invalid value",
     "model_type": "must be an object",
     "dict_type": "must be an object",
@@ -32,6 +34,11 @@ _FIXED = {
     "too_short": "must contain at least 1 items",
 }
 _UNKNOWN_KEYS = frozenset({"extra_forbidden", "env_name", "extra_name"})
+
+
+def error(kind: str, loc: Loc, value: Any, **ctx: Any) -> Error:
+    """An error of our own in pydantic's shape. ``ctx`` has its ``sentence`` and, as ``v1``, the words of Joi."""
+    return {"type": kind, "loc": loc, "input": value, "ctx": ctx, "msg": kind}
 
 
 def first_violation(errors: Sequence[Error]) -> str:
@@ -72,6 +79,11 @@ def _limit(kind: str, ctx: Mapping[str, Any], value: Any) -> str:
             return f"must be larger than or equal to {ctx['ge']}"
         case "less_than_equal" | "shm_over_memory":
             return f"must be less than or equal to {ctx['le']}"
+        case "too_long":
+            return f"must contain less than or equal to {ctx['max_length']} items"
+        case "literal_error":
+            words = re.findall(r"\w+", ctx["expected"].replace(" or ", " "))
+            return f"must be one of [{', '.join(words)}]"
         case "duplicate":
             return f"position {ctx['position']} contains a duplicate value"
         case _:

@@ -1,0 +1,117 @@
+"""Reads the extras that Longshore knows: what a job asks for beyond the fields of v1. Pure.
+
+``extras`` is free storage (v1 contract, 1.1), so a key that is not known here is left alone. A known one with a wrong
+value is a problem of the config. In a spec that an older release stored, such a value was free storage, and is again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, StrictStr, ValidationError
+from pydantic.alias_generators import to_camel
+
+from jobs.config import coerce, jsonc
+from jobs.config.v1_words import Error, Loc, error
+
+MOST_PRIORITY = 100
+MOST_LABELS = 64
+MOST_AWAITED = 100  # jobs of one dependsOn
+HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
+MAX_SECRETS = 30_000  # bytes of all secrets of a job
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+_LOC = ("extras",)
+
+
+def _named(value: Any) -> Any:
+    """A name alone stands for the success of that job."""
+    return {"job": value} if isinstance(value, str) and not isinstance(coerce.container(value), dict) else value
+
+
+class After(BaseModel):
+    """A job that must have succeeded, or ended in any way, before this one starts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    job: str = Field(strict=True, min_length=1, pattern=r"^([A-Za-z0-9\-._]+~)?[A-Za-z0-9\-._]+$", max_length=256)
+    after: Literal["success", "end"] = "success"
+
+
+class Asked(BaseModel):
+    """The extras that Longshore knows, but for ``secrets`` (jobs/secrets.py)."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel)
+
+    priority: Annotated[int, BeforeValidator(coerce.integer)] = Field(0, ge=-MOST_PRIORITY, le=MOST_PRIORITY)
+    node_labels: Annotated[
+        dict[StrictStr, StrictStr], Field(max_length=MOST_LABELS), BeforeValidator(coerce.container)
+    ] = {}
+    max_run_seconds: Annotated[int | None, BeforeValidator(coerce.integer)] = Field(None, ge=1, le=2**31 - 1)
+    preemptible: Annotated[bool, BeforeValidator(coerce.boolean)] = False
+    depends_on: Annotated[
+        tuple[Annotated[After, BeforeValidator(_named)], ...],
+        Field(max_length=MOST_AWAITED),
+        BeforeValidator(coerce.container),
+    ] = ()
+
+
+NOTHING = Asked()
+
+
+def asked(extras: Mapping[str, JsonValue]) -> Asked:
+    """What these extras of an accepted config ask for. A wrong value, which an older release stored, asks nothing."""
+    if not extras:
+        return NOTHING
+    try:
+        return Asked.model_validate(extras)
+    except ValidationError as invalid:
+        wrong = {each["loc"][0] for each in invalid.errors(include_url=False)}
+        return Asked.model_validate({key: value for key, value in extras.items() if key not in wrong})
+
+
+def errors(extras: Any) -> Iterator[Error]:
+    """What is wrong with the extras of a decoded config, in the shape of pydantic's errors."""
+    if not isinstance(extras, dict):
+        return
+    try:
+        yield from _twice(Asked.model_validate(extras))
+    except ValidationError as invalid:
+        yield from ({**each, "loc": (*_LOC, *each["loc"])} for each in invalid.errors(include_url=False))
+    if "secrets" in extras:
+        yield from _secrets(coerce.container(extras["secrets"]))
+
+
+def _twice(asks: Asked) -> Iterator[Error]:
+    seen: set[str] = set()
+    for at, one in enumerate(asks.depends_on):
+        if one.job in seen:
+            says = f"{one.job} stands in dependsOn twice."
+            yield error("duplicate", (*_LOC, "dependsOn", at), one.job, sentence=says, position=at)
+        seen.add(one.job)
+
+
+def _secrets(secrets: Any) -> Iterator[Error]:
+    """``extras.secrets`` has texts under names that a shell takes for variables. No sentence shows a value."""
+    loc = (*_LOC, "secrets")
+    if not isinstance(secrets, dict):
+        yield _secret(loc, "secrets must be an object of names and texts.", "must be an object")
+        return
+    if sum(len(text.encode(errors="replace")) for text in secrets.values() if isinstance(text, str)) > MAX_SECRETS:
+        yield _secret(loc, f"The secrets have more than {MAX_SECRETS:,} bytes.", "is too large")
+    for name, text in secrets.items():
+        if not _VARIABLE.fullmatch(name):
+            says = (
+                f"{jsonc.shown(name)} cannot be the name of a secret: letters, digits and underscores, no digit first."
+            )
+            yield _secret((*loc, name), says, "is not allowed")
+        elif not isinstance(text, str) or "\0" in text:
+            yield _secret((*loc, name), f"The secret {name} must be a text in double quotes.", "must be a string")
+        elif text == HIDDEN:
+            says = f"The value of the secret {name} is kept in no config; write it again."
+            yield _secret((*loc, name), says, "has no value: write it again")
+
+
+def _secret(loc: Loc, says: str, v1: str) -> Error:
+    return error("secret", loc, None, sentence=says, v1=v1)

@@ -92,9 +92,9 @@ def _measure(which: str) -> dict[str, Any]:
 
     from benchmarks import rows
     from clusters.models import Allocation, Node
-    from jobs.models import Attempt, Event, Job, Task
+    from jobs.models import Attempt, Event, Holding, Job, Task
 
-    for model in (Allocation, OrmQ, Event, Task, Attempt, Job, Node):
+    for model in (Allocation, OrmQ, Holding, Event, Task, Attempt, Job, Node):
         model.objects.all()._raw_delete("default")  # type: ignore[attr-defined]  # no cascade: its own models only
     rows.add_nodes(NODES, gpus=GPUS, cpus=CPUS, memory_mb=MEMORY_MB)
     make = {"alike": rows.shapes_alike, "different": rows.shapes_different}[which]

@@ -1,4 +1,5 @@
-"""The rows of jobs: what users want (Job), how it was tried (Attempt, Task) and what happened (Event)."""
+"""The rows of jobs: what users want (Job), how it was tried (Attempt, Task), what happened (Event) and what was used
+(Holding)."""
 
 from __future__ import annotations
 
@@ -240,3 +241,45 @@ class Event(models.Model):
 
     class Meta:
         indexes = [models.Index(fields=["job", "id"], name="event_by_job")]
+
+
+class Holding(models.Model):
+    """What one task held, from its placement until its room was given back. ``id`` is the task's.
+
+    A row is open (``ended`` is null) exactly while the task has its Allocation: both are written in the same
+    transactions. It names what it is about instead of pointing to it, since it outlives the job, the node and the
+    virtual cluster. Times are milliseconds since 1970, so that both databases add them up exactly and fast."""
+
+    class Outcome(models.TextChoices):
+        SUCCEEDED = "SUCCEEDED"
+        FAILED = "FAILED"  # by the job's own fault
+        STOPPED = "STOPPED"  # somebody stopped the job
+        EVICTED = "EVICTED"  # another job had a right to the room
+        LOST = "LOST"  # by the cluster's fault, a lost node for example
+
+    job_id = models.BigIntegerField()
+    username = models.CharField(max_length=64)
+    job_name = models.CharField(max_length=255)
+    vc = models.CharField(max_length=64)
+    attempt = models.PositiveIntegerField()
+    role = models.CharField(max_length=255)
+    index = models.PositiveIntegerField()
+    node = models.CharField(max_length=63)
+    gpu_ids = models.TextField(blank=True)  # "0,3"
+    gpus = models.PositiveIntegerField()
+    gpu_type = models.CharField(max_length=64, blank=True)
+    cpus = models.PositiveIntegerField()
+    memory_mb = models.PositiveIntegerField()
+    guest = models.BooleanField(default=False)
+    waited = models.BigIntegerField(null=True)  # ms until the attempt was placed; in the row of its first task alone
+    began = models.BigIntegerField()
+    ended = models.BigIntegerField(null=True)
+    outcome = models.CharField(max_length=9, choices=Outcome.choices, blank=True)  # of the task's part of the attempt
+    exit_code = models.IntegerField(null=True)
+
+    class Meta:
+        # For the rows of a span of time: the second column is compared without reading the row.
+        indexes = [models.Index(fields=["ended", "began"], name="holding_by_time")]
+
+    def __str__(self) -> str:
+        return f"{self.username}/{self.job_name} {self.role}-{self.index}"

@@ -18,7 +18,8 @@ from django.db import connection
 from clusters.models import Allocation, Node
 from jobs.attempts import open_attempt
 from jobs.config.spec import JobSpec
-from jobs.models import Event, Job, Task
+from jobs.history import holdings
+from jobs.models import Event, Holding, Job, Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState, move_task
 from portal.wakes.lease import Lease
@@ -47,6 +48,14 @@ _BEGUN = """
         SELECT 1 FROM jobs_attempt n JOIN jobs_task t ON t.attempt_id = n.id
         WHERE n.job_id = j.id AND n.number = j.attempt_number AND t.state <> 'WAITING')
 """
+# (id of the task, whether its open Holding is missing or left over)
+_UNRECORDED = f"""
+    SELECT t.id, 1 FROM jobs_task t JOIN clusters_allocation a ON a.owner = CAST(t.id AS TEXT)
+    WHERE {_LIVE} AND NOT EXISTS (SELECT 1 FROM jobs_holding h WHERE h.id = t.id AND h.ended IS NULL)
+    UNION ALL
+    SELECT h.id, 0 FROM jobs_holding h
+    WHERE h.ended IS NULL AND NOT EXISTS (SELECT 1 FROM clusters_allocation a WHERE a.owner = CAST(h.id AS TEXT))
+"""  # noqa: S608
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +80,14 @@ class Checker:
         """Put right what can be put right safely, report the rest, and return both. It is one transaction, in which
         nobody else writes states. Raises Fenced."""
         with lease.writing():
-            found = [*_end_forgotten(now), *_free_ownerless(), *_hold_unheld(), *_begin_anew(now), *_rest()]
+            found = [
+                *_end_forgotten(now),
+                *_free_ownerless(now),
+                *_hold_unheld(),
+                *_begin_anew(now),
+                *_record(now),
+                *_rest(),
+            ]
             for breach in found:
                 if breach.healed or breach.key not in self._told:
                     _tell(breach, now)
@@ -90,16 +106,20 @@ def _end_forgotten(now: datetime) -> Iterator[Breach]:
         task.exit_code, task.exit, task.ordered_at = exit_.code, exit_.to_json(), None
         task.save(update_fields=["state", "changed_at", "finished_at", "exit_code", "exit", "ordered_at"])
         Allocation.objects.filter(owner=str(task.pk)).delete()
+        holdings.close_rows([(task.pk, exit_)], now)
         sentence = (
             f"{task.label} of attempt {task.attempt.number} was still {before} though its attempt is over: stopped."
         )
         yield Breach(("forgotten", task.pk), sentence, task.job_id, task.label, task.node, healed=True)
 
 
-def _free_ownerless() -> Iterator[Breach]:
+def _free_ownerless(now: datetime) -> Iterator[Breach]:
     """Give back what is held for no task. What a container still uses is quarantined by its labels."""
     for held in Allocation.objects.filter(id__in=_ids(_OWNERLESS)).select_related("node"):
         held.delete()
+        Holding.objects.filter(id=held.owner if held.owner.isdecimal() else 0, ended=None).update(
+            ended=holdings.milliseconds(now), outcome=Holding.Outcome.STOPPED
+        )
         what = f"{held.cpus} CPU, {held.memory_mb} MB, {len(held.gpu_ids)} GPU"
         sentence = f"{what} of node {held.node.name} were held for a task ({held.owner}) that does not run: given back."
         yield Breach(("ownerless", held.owner), sentence, node=held.node.name, healed=True)
@@ -128,6 +148,24 @@ def _hold_unheld() -> Iterator[Breach]:
         done = "held again" if not taken else "and somebody else has it by now. Stop one of the two jobs"
         sentence = f"What {task.label} uses on node {task.node} was not held: {done}."
         yield Breach(("unheld", task.pk), sentence, task.job_id, task.label, task.node, healed=not taken)
+
+
+def _record(now: datetime) -> Iterator[Breach]:
+    """Bring the history of what is held in line with the allocations."""
+    with connection.cursor() as cursor:
+        cursor.execute(_UNRECORDED)
+        missing = dict(cursor.fetchall())
+    for id, is_missing in missing.items():
+        task = Task.objects.filter(id=id).select_related("job", "attempt").first()
+        what = task.label if task is not None else f"a task ({id}) that is gone"
+        if is_missing and task is not None:
+            holdings.record(task, now)
+            sentence = f"What {what} holds was not in the history: it is from now on."
+        else:
+            holdings.close_rows([(id, None)], now)
+            sentence = f"The history had it that {what} still holds its room: it does not."
+        job_id = task.job_id if task is not None else None
+        yield Breach(("unrecorded", id), sentence, job_id, task.label if task is not None else "", healed=True)
 
 
 def _begin_anew(now: datetime) -> Iterator[Breach]:

@@ -22,6 +22,7 @@ from clusters.engines.watch import Look, Watch, Watched
 from clusters.models import Node
 from clusters.nodes import survey
 from jobs.containers import discard, publish
+from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.planner import plan
 from jobs.planning.world import Observation
@@ -174,6 +175,7 @@ class Scheduler:
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY
             expiry.sweep(timezone.now())
+            holdings.purge(timezone.now())
 
     def _patience(self) -> float:
         if self.again_at is None:

@@ -15,7 +15,9 @@ from clusters.models import Allocation, Node
 from clusters.placement.fit import Placement
 from jobs.attempts import open_attempt
 from jobs.containers.launch import name_of
+from jobs.history import holdings
 from jobs.models import Attempt, Event, Job, Task
+from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
@@ -75,8 +77,15 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writin
             moved = {"state": after, "changed_at": writing.now, "ordered_at": None}
             if Task.objects.filter(id__in=some, state=before).update(**moved) != len(some):
                 raise Stale(f"a task is no longer {before}")
-    for gone in _chunks([str(change.task.id) for _, change in changes if change.after in TASK_ENDS]):
+    ended = [(plan, change) for plan, change in changes if change.after in TASK_ENDS]
+    for gone in _chunks([str(change.task.id) for _, change in ended]):
         Allocation.objects.filter(owner__in=gone).delete()
+    holdings.close_rows([(change.task.id, _outcome(plan) or change.exit) for plan, change in ended], writing.now)
+
+
+def _outcome(plan: JobPlan) -> Exit | None:
+    """How the task's attempt ends, if that is decided: what its tasks held was used for that."""
+    return plan.decision.exit if plan.decision is not None else plan.job.decided
 
 
 def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
@@ -107,24 +116,31 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
         return
     attempts = _attempts(plans)
     waiting = _waiting_tasks([attempt.pk for attempt in attempts.values()])
-    nodes = _node_ids({place.node for plan in plans for place in plan.places})
+    nodes = _nodes({place.node for plan in plans for place in plan.places})
     rows: list[Row] = []
+    held: list[Row] = []
     allocations: list[Allocation] = []
     for plan in plans:
         attempt = attempts[plan.job.id]
         ids, places = waiting.get(attempt.pk, {}), plan.places
         if len(ids) != len(places):
             raise Stale("its tasks are not all waiting")
-        for place in places:
-            id = ids[place.role, place.index]
+        tasks, types = [ids[place.role, place.index] for place in places], []
+        for place, id in zip(places, tasks, strict=True):
             rows.append(_placed_task(plan, place, id, attempt.app_id, writing.now))
-            allocations.append(_allocation(plan, place, id, nodes))
+            if place.node not in nodes:
+                raise Stale(f"node {place.node} is gone")
+            node_id, gpu_types = nodes[place.node]
+            types.append(gpu_types)
+            allocations.append(_allocation(plan, place, id, node_id))
             if (place.role, place.index) in plan.start_now:
                 writing.orders.append(Order(Kind.START, id, place.node))
+        held += holdings.new_rows(plan, attempt, tasks, types, writing.now)
         writing.events.append(placed_event(plan, places, writing.now))
     changed = ["state", "changed_at", "node", "address", "gpu_ids", "ports", "container_name"]
     _update_all(Task, changed, ["id", "state"], rows)
     insert_rows(allocations)
+    holdings.open_rows(held)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
         Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
     _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None)
@@ -139,13 +155,11 @@ def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: dat
     return (after, now, *what, id, TaskState.WAITING)
 
 
-def _allocation(plan: JobPlan, place: Placement, task_id: int, nodes: dict[str, int]) -> Allocation:
+def _allocation(plan: JobPlan, place: Placement, task_id: int, node_id: int) -> Allocation:
     role = plan.job.spec.role(place.role)
-    if place.node not in nodes:
-        raise Stale(f"node {place.node} is gone")
     return Allocation(
         owner=str(task_id),
-        node_id=nodes[place.node],
+        node_id=node_id,
         vc=plan.job.vc,
         cpus=role.cpu_number,
         memory_mb=role.memory_mb,
@@ -273,10 +287,12 @@ def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]
     return found
 
 
-def _node_ids(names: set[str]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _nodes(names: set[str]) -> dict[str, tuple[int, dict[str, str]]]:
+    """{name: (id, {GPU: type})}"""
+    found: dict[str, tuple[int, dict[str, str]]] = {}
     for some in _chunks(sorted(names)):
-        found |= dict(Node.objects.filter(name__in=some).values_list("name", "id"))
+        for name, id, gpus in Node.objects.filter(name__in=some).values_list("name", "id", "gpus"):
+            found[name] = id, holdings.types_of(gpus)
     return found
 
 

@@ -46,13 +46,22 @@ def insert_rows(rows: Sequence[Model]) -> None:
     """INSERT objects of one model. The objects do not get their ids."""
     if not rows:
         return
-    model, connection = type(rows[0]), connections[DEFAULT_DB_ALIAS]
+    model = type(rows[0])
     fields = [field for field in model._meta.concrete_fields if not field.primary_key]
+    insert_values(
+        model, [field.name for field in fields], ([field.pre_save(row, True) for field in fields] for row in rows)
+    )
+
+
+def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row]) -> None:
+    """INSERT rows that have the values of the fields ``names``. No default is added."""
+    connection = connections[DEFAULT_DB_ALIAS]
+    fields = [model._meta.get_field(name) for name in names]
     prepared = [_prepare(field, connection) for field in fields]
-    values = [
-        [prepare(field.pre_save(row, True)) for field, prepare in zip(fields, prepared, strict=True)] for row in rows
-    ]
-    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)
+    values = [[prepare(value) for prepare, value in zip(prepared, row, strict=True)] for row in rows]
+    if not values:
+        return
+    columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)  # type: ignore[union-attr]
     table = connection.ops.quote_name(model._meta.db_table)
     with connection.cursor() as cursor:
         marks = ", ".join(["%s"] * len(fields))

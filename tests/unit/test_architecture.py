@@ -45,6 +45,7 @@ FLOORS = """
     jobs.logs
     jobs.containers
     jobs.access
+    jobs.history
     jobs.attempts
     jobs.scheduling
     jobs.services

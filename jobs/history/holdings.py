@@ -1,0 +1,119 @@
+"""Writes the rows of Holding: opened where a task gets its Allocation, closed where the Allocation goes.
+
+All functions are called inside the transaction that writes the Allocation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from clusters.models import Node
+from jobs.config.spec import JobSpec
+from jobs.models import Attempt, Holding, Task
+from jobs.planning import exits
+from jobs.planning.exits import Exit
+from jobs.planning.world import JobPlan
+from portal.core.bulk import Row, insert_values, update_rows
+
+_PURGED_AT_ONCE = 5_000
+_COLUMNS = (
+    *("id", "job_id", "username", "job_name", "vc", "attempt", "role", "index", "node", "gpu_ids", "gpus", "gpu_type"),
+    *("cpus", "memory_mb", "guest", "waited", "began", "ended", "outcome", "exit_code"),
+)
+
+
+def milliseconds(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)
+
+
+def new_rows(
+    plan: JobPlan, attempt: Attempt, tasks: Sequence[int], types: Sequence[Mapping[str, str]], now: datetime
+) -> list[Row]:
+    """The rows of a job that is placed, for ``open_rows``. ``tasks`` and ``types`` belong to ``plan.places``: the id of
+    each task, and the types of its node's GPUs."""
+    job, at = plan.job, milliseconds(now)
+    owner = (job.id, job.name.partition("/")[0], job.spec.job_name, job.vc, job.attempt_number)
+    waited: int | None = max(0, at - milliseconds(attempt.created_at))
+    rows: list[Row] = []
+    for place, task, known in zip(plan.places, tasks, types, strict=True):
+        role, gpus = job.spec.role(place.role), place.gpu_ids
+        where = (place.role, place.index, place.node, ",".join(gpus), len(gpus), type_of(gpus, known) if gpus else "")
+        rows.append((task, *owner, *where, role.cpu_number, role.memory_mb, False, waited, at, None, "", None))
+        waited = None
+    return rows
+
+
+def record(task: Task, now: datetime) -> None:
+    """Open the row of a task that holds its room without one, from now on."""
+    role = JobSpec.from_json(task.job.spec).role(task.role)
+    gpus = Node.objects.filter(name=task.node).values_list("gpus", flat=True).first() or []
+    Holding.objects.update_or_create(
+        id=task.pk,
+        defaults={
+            "job_id": task.job_id,
+            "username": task.job.username,
+            "job_name": task.job.name,
+            "vc": task.job.vc,
+            "attempt": task.attempt.number,
+            "role": task.role,
+            "index": task.index,
+            "node": task.node,
+            "gpu_ids": ",".join(task.gpu_ids),
+            "gpus": len(task.gpu_ids),
+            "gpu_type": type_of(task.gpu_ids, types_of(gpus)),
+            "cpus": role.cpu_number,
+            "memory_mb": role.memory_mb,
+            "began": milliseconds(now),
+            "ended": None,
+            "outcome": "",
+            "exit_code": None,
+        },
+    )
+
+
+def types_of(gpus: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """{GPU: type} of a node's ``gpus``."""
+    return {str(gpu["id"]): str(gpu.get("type") or "") for gpu in gpus}
+
+
+def type_of(gpu_ids: Iterable[str], types: Mapping[str, str]) -> str:
+    """The type of these GPUs of one node; of several types, all of them."""
+    return ", ".join(sorted({types.get(gpu, "") for gpu in gpu_ids} - {""}))[:64]
+
+
+def open_rows(rows: Sequence[Row]) -> None:
+    insert_values(Holding, _COLUMNS, rows)
+
+
+def close_rows(ends: Iterable[tuple[int, Exit | None]], now: datetime) -> None:
+    """Close the rows of these tasks, each with the exit that says how its part of the attempt ended. One that has no
+    row, or a closed one, is no error."""
+    at = milliseconds(now)
+    rows = [(at, outcome_of(exit_), exit_.code if exit_ is not None else None, id) for id, exit_ in ends]
+    update_rows(Holding, ["ended", "outcome", "exit_code"], ["id"], rows)
+
+
+def outcome_of(exit_: Exit | None) -> Holding.Outcome:
+    """What the exit of an attempt, or of a task of an attempt that goes on, means for what was used."""
+    if exit_ is None or exit_.code in (exits.JOB_STOPPED, exits.TASK_STOPPED):
+        return Holding.Outcome.STOPPED
+    if exit_.code == exits.SUCCEEDED:
+        return Holding.Outcome.SUCCEEDED
+    if exit_.code == exits.PREEMPTED:
+        return Holding.Outcome.EVICTED
+    if exit_.spec.type in ("USER_FAILURE", "UNKNOWN_FAILURE"):
+        return Holding.Outcome.FAILED
+    return Holding.Outcome.LOST
+
+
+def purge(now: datetime) -> int:
+    """Delete the rows that ended longer ago than LONGSHORE_HISTORY_DAYS, and return how many there were."""
+    old = Holding.objects.filter(ended__lt=milliseconds(now - timedelta(days=settings.HISTORY_DAYS)))
+    number = 0
+    while deleted := Holding.objects.filter(id__in=old.values("id")[:_PURGED_AT_ONCE]).delete()[0]:
+        number += deleted
+    return number

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -8,9 +10,14 @@ class ClustersConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from clusters.first_start import prepare
         from clusters.vcs.answers import Answers
         from portal.core.signals import answer_about_vcs, first_start
 
         answer_about_vcs(Answers())
-        first_start.connect(prepare, dispatch_uid="clusters.first_start")
+        first_start.connect(_prepare, dispatch_uid="clusters.first_start")
+
+
+def _prepare(**told: Any) -> None:
+    from clusters.first_start import prepare  # only that process needs it
+
+    prepare(**told)

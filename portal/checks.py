@@ -1,5 +1,8 @@
 """System checks with ids: what would fail later is reported at the start, in one sentence. Every command runs them.
 
+``up`` and ``runscheduler`` run these alone: Django's own look at the code, not at the installation, and for that they
+load all pages and the API.
+
 longshore.E001  LONGSHORE_HOME cannot be written
 longshore.E002  a key is too short to sign with
 longshore.W002  SQLite on a network file system
@@ -18,7 +21,7 @@ from django.core.checks import CheckMessage, Error, Warning, register
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre"}
 
 
-@register()
+@register("longshore")
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
     return [*_home(), *_keys(), *_database()]
 

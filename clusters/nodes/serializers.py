@@ -14,8 +14,7 @@ from clusters.engines.schemes import HOST, check_endpoint
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import KINDS, marks_now
 from portal.core.errors import BadRequest
-from portal.web.api.openapi import one_of
-from portal.web.api.v1 import milliseconds
+from portal.web.api.values import milliseconds, one_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 SHOWN_PROBLEMS = 8

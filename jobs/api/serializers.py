@@ -19,7 +19,7 @@ from jobs.containers.ssh import Login
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
 from jobs.services import CheckResult
-from portal.web.api.v1 import milliseconds
+from portal.web.api.values import milliseconds
 
 
 def job_path(job: Job) -> str:

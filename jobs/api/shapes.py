@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from typing_extensions import TypedDict
 
 from jobs.api.exit_report import ExitReport
-from portal.web.api.openapi import one_of
+from portal.web.api.values import one_of
 
 Milliseconds = int
 State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]

@@ -11,6 +11,7 @@ from jobs.scheduling.loop import Scheduler
 
 class Command(BaseCommand):
     help = "Plans and applies: the one process that changes the states of jobs"
+    requires_system_checks = ("longshore",)  # portal/checks.py
 
     def handle(self, *args: Any, **options: Any) -> None:
         Scheduler().run()

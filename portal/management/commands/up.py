@@ -24,6 +24,7 @@ from portal.web import static_files
 
 class Command(BaseCommand):
     help = "Start everything: web, scheduler and workers. Ctrl-C ends it; containers go on running."
+    requires_system_checks = ("longshore",)  # portal/checks.py
 
     def handle(self, *args: Any, **options: Any) -> None:
         lock = _lock()

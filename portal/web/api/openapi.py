@@ -64,11 +64,6 @@ def errors(*statuses: int) -> dict[int, OpenApiResponse]:
     return {status: OpenApiResponse(Error, _TITLES[status]) for status in statuses}
 
 
-def one_of(*words: str) -> Any:
-    """``Annotated[str, one_of("a", "b")]`` of an answer: its text is one of these."""
-    return Field(json_schema_extra={"enum": [*words]})
-
-
 class Schema(AutoSchema):
     def get_operation_id(self) -> str:
         """``getUserUsernameJobsJob``: the method and all of the path, so that no two are the same."""

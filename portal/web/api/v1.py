@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime, timedelta
-from typing import Any, overload
+from typing import Any
 
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,7 +14,6 @@ from portal.core import words
 from portal.core.errors import BadRequest, TooLarge
 from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class V1View(APIView):
@@ -123,17 +121,6 @@ def flag_of(data: Mapping[str, Any], name: str, default: bool | None = None) -> 
     if not isinstance(value, bool):
         raise wrong(name, "must be a boolean")
     return value
-
-
-@overload
-def milliseconds(at: datetime) -> int: ...
-@overload
-def milliseconds(at: None) -> None: ...
-@overload
-def milliseconds(at: datetime | None) -> int | None: ...
-def milliseconds(at: datetime | None) -> int | None:
-    """A time as the API writes it: whole milliseconds since 1970, computed without a float, which would round."""
-    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)
 
 
 def plain(value: float) -> int | float:

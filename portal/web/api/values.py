@@ -1,0 +1,27 @@
+"""Values as answers of the API write them. It knows nothing of REST framework, so that the scheduler and the workers can
+read nodes without loading it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, overload
+
+from pydantic import Field
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def one_of(*words: str) -> Any:
+    """``Annotated[str, one_of("a", "b")]`` of an answer: its text is one of these."""
+    return Field(json_schema_extra={"enum": [*words]})
+
+
+@overload
+def milliseconds(at: datetime) -> int: ...
+@overload
+def milliseconds(at: None) -> None: ...
+@overload
+def milliseconds(at: datetime | None) -> int | None: ...
+def milliseconds(at: datetime | None) -> int | None:
+    """A time as the API writes it: whole milliseconds since 1970, computed without a float, which would round."""
+    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)

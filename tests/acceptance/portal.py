@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import json
 import os
@@ -14,8 +15,9 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,14 @@ ROOT = Path(__file__).resolve().parents[2]
 WHO = {"web": "uvicorn portal.asgi", "scheduler": "manage.py runscheduler", "workers": "manage.py qcluster"}
 ENDS = ("SUCCEEDED", "FAILED", "STOPPED")
 Json = dict[str, Any]
+_AS_USERS_HAVE_IT = str(Path(__file__).with_name("as_users_have_it"))
+_PREPARE = """
+import django; django.setup()
+from django.core.management import call_command
+from portal.web import static_files
+call_command("migrate", interactive=False, verbosity=0)
+static_files.collect()
+"""
 
 
 class Portal:
@@ -50,6 +60,7 @@ class Portal:
     def start(self) -> None:
         """Returns when it is ready and this client has a token."""
         told = len(self.text())
+        self._prepare()
         with self.output.open("ab") as output:
             self.process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "up"],
@@ -66,10 +77,15 @@ class Portal:
         answer = self.http.post("/token", json={"username": "admin", "password": password})
         self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
 
+    def _prepare(self) -> None:
+        """A first start finds empty tables and the static files: to make them takes longer than all the rest of it, and
+        is tested by test_up.py."""
+        if not (database := self.home / "longshore.sqlite3").exists() and "DATABASE_URL" not in self.settings:
+            shutil.copy2(prepared() / database.name, database)
+            shutil.copytree(prepared() / "static", self.home / "static", dirs_exist_ok=True)
+
     def environment(self) -> dict[str, str]:
-        """Of its processes: nothing that concerns this one."""
-        foreign = ("LONGSHORE_", "DJANGO_", "DATABASE_URL")
-        return {**{name: value for name, value in os.environ.items() if not name.startswith(foreign)}, **self.settings}
+        return environment(self.settings)
 
     def terminate(self) -> float:
         """Ends it as Ctrl-C does; how many seconds that took. Nothing may be left."""
@@ -245,6 +261,24 @@ def portal_on(home: Path, node: BedNode, **settings: str) -> Iterator[Portal]:
     finally:
         portal.close()
         remove_containers(node, portal)
+
+
+def environment(settings: Mapping[str, str]) -> dict[str, str]:
+    """Of a portal's processes: nothing that concerns this one."""
+    foreign = ("LONGSHORE_", "DJANGO_", "DATABASE_URL")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
+    return {**kept, "PYTHONPATH": _AS_USERS_HAVE_IT, **settings}
+
+
+@cache
+def prepared() -> Path:
+    """A folder with the database and the static files of a portal that was never used; it lives as long as this
+    process."""
+    home = tempfile.mkdtemp(prefix="longshore-prepared-")
+    atexit.register(shutil.rmtree, home, ignore_errors=True)
+    settings = environment({"LONGSHORE_HOME": home, "DJANGO_SETTINGS_MODULE": "portal.settings"})
+    subprocess.run([sys.executable, "-c", _PREPARE], cwd=ROOT, env=settings, check=True)
+    return Path(home)
 
 
 def containers(node: BedNode, portal: Portal) -> list[str]:

@@ -17,7 +17,7 @@ from urllib.error import URLError
 
 import pytest
 
-from tests.acceptance.portal import free_port, processes_of
+from tests.acceptance.portal import environment, free_port, processes_of
 from tests.helpers import until
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -46,15 +46,12 @@ class Portal:
             )
 
     def environment(self) -> dict[str, str]:
-        ours = {name: value for name, value in os.environ.items() if not name.startswith(("LONGSHORE_", "DJANGO_"))}
-        ours.pop("DATABASE_URL", None)
-        return {
-            **ours,
+        own = {
             "LONGSHORE_HOME": str(self.home),
             "LONGSHORE_BIND": f"127.0.0.1:{self.port}",
             "DOCKER_HOST": f"unix://{self.home}/no-docker.sock",
-            **self.settings,
         }
+        return environment({**own, **self.settings})
 
     def text(self) -> str:
         return self.output.read_text()

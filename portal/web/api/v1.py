@@ -15,7 +15,6 @@ from portal.core.errors import BadRequest, TooLarge
 from portal.web.api.parsers import MAX_BODY, JsonText, NestedForm, NoForm, UntypedText
 
 
-
 class V1View(APIView):
     """Answers JSON whatever the client says it accepts, as v1 does."""
 

@@ -1,5 +1,5 @@
-"""Values as answers of the API write them. It knows nothing of REST framework, so that the scheduler and the workers can
-read nodes without loading it."""
+"""Values as answers of the API write them. It does without REST framework, so that the scheduler and the workers need
+not load it to read nodes."""
 
 from __future__ import annotations
 

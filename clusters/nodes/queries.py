@@ -26,14 +26,14 @@ def load_idle_nodes() -> list[NodeView]:
 
 
 # A field of NodeView that has the name of a column is that column; these are converted by ``_view``.
-_CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks")
+_CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks", "labels")
 _TAKEN_OVER = sorted(
     {field.name for field in fields(NodeView)} & {field.name for field in Node._meta.concrete_fields} - {*_CONVERTED}
 )
 # All that a NodeView depends on. The scheduler compares these as the database has them, 1,000 rows in a few
 # milliseconds, and only a node that differs is read and decoded again (``images_at`` stands for the long ``images``).
 _NODE = (
-    *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks"),
+    *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "labels"),
     *("endpoint", "tls_dir", "status", "health", "unreachable_since"),
 )
 _RAW_NODES = f"SELECT {', '.join(_NODE)} FROM {Node._meta.db_table} ORDER BY name"  # noqa: S608 - names of our own
@@ -131,6 +131,7 @@ def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]
         held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
         images=frozenset(map(sys.intern, node.images)),
         marks=marks_of(node.marks),
+        labels=frozenset(node.labels.items()),
     )
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from clusters.placement.fit import (
     Blocker,
     Demand,
     Free,
+    Labels,
     Mark,
     NodeView,
     Placement,
@@ -21,14 +23,18 @@ from clusters.placement.fit import (
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
     """All that is short for this gang on the nodes as they are now; empty when it would be placed."""
-    offered = [Free(node) for node in nodes if node.offered]
-    if not offered:
+    if not any(node.offered for node in nodes):
         return [_no_node(nodes)]
-    found = [blocker for shape in _shapes(demands) for blocker in _shape_blockers(offered, shape)]
-    found = list(dict.fromkeys(found))  # several roles wait for the same node
+    labels = labels_of(demands)
+    offered = [Free(node) for node in nodes if node.offered and labels <= node.labels]
+    shapes = _shapes(demands) if offered else []
+    found = [] if offered else [_no_label(nodes, labels)]
+    found += dict.fromkeys(one for shape in shapes for one in _shape_blockers(offered, shape))  # roles may share one
     if not found and Room(nodes).place(demands) is None:
         found = [_gang(offered, demands)]
-    away = [node for node in nodes if not node.offered]
+    if found and offered:
+        found += _elsewhere(nodes, demands, labels)
+    away = [node for node in nodes if not node.offered and labels <= node.labels]
     if found and away and Room([idle(node) for node in nodes]).place(demands) is not None:
         found += [
             Blocker("nodes", f"Node {node.name} is {node.why_not}, so nothing is placed on it.", node=node.name)
@@ -43,7 +49,10 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
     count."""
     if not nodes:
         return None  # a first node may be registered any minute
-    idles = [Free(idle(node)) for node in nodes]
+    labels = labels_of(demands)
+    idles = [Free(idle(node)) for node in nodes if labels <= node.labels]
+    if not idles:
+        return replace(_no_label(nodes, labels), kind="never")
     for shape in _shapes(demands):
         if not any(free.fits(shape) for free in idles):
             return _no_node_ever(idles, shape)
@@ -72,6 +81,49 @@ def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], places: Sequen
     image, node = lacking[0]
     where = f"node {node}" if len(lacking) == 1 else f"{len(lacking)} of its nodes"
     return f"Its image {image} is not known to be on {where}, so it must first be pulled."
+
+
+def labels_of(demands: Sequence[Demand]) -> Labels:
+    """The labels that each node of the gang must have."""
+    return demands[0].labels if demands else frozenset()
+
+
+def written(labels: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in sorted(labels))
+
+
+def _no_label(nodes: Sequence[NodeView], labels: Labels) -> Blocker:
+    """No node, or none that is offered, has the labels: what the nearest ones have in their place."""
+    offered = [node for node in nodes if node.offered] or nodes
+    nearest = sorted(offered, key=lambda node: (len(labels - node.labels), node.name))[:3]
+    lacks = "; ".join(f"{node.name} {_has_in_place(node, labels)}" for node in nearest)
+    which = "No registered node has" if not any(labels <= node.labels for node in nodes) else "No node offered now has"
+    need = written(labels)
+    return Blocker("labels", f"{which} {_label(labels)} {need}: {lacks}.", need=need, node=nearest[0].name)
+
+
+def _label(labels: Labels) -> str:
+    return "the label" if len(labels) == 1 else "the labels"
+
+
+def _has_in_place(node: NodeView, labels: Labels) -> str:
+    lacking = {name for name, _ in labels - node.labels}
+    instead = {name: value for name, value in node.labels if name in lacking}
+    none = [f"no {name}" for name in sorted(lacking - instead.keys())]
+    return "has " + ", and ".join([*([written(instead.items())] if instead else []), *none])
+
+
+def _elsewhere(nodes: Sequence[NodeView], demands: Sequence[Demand], labels: Labels) -> list[Blocker]:
+    """Whether nodes without the labels have room for the gang."""
+    without = {node.name for node in nodes if not labels <= node.labels}
+    places = Room([replace(node, labels=labels) for node in nodes]).place(demands) if without else None
+    used = sorted({place.node for place in places or ()} & without)
+    if not used:
+        return []
+    names = " and ".join(used[:2]) if len(used) < 3 else f"{used[0]} and {len(used) - 1} others"
+    has = "has" if len(used) == 1 else "have"
+    sentence = f"{names} {has} room for it, but not {_label(labels)} {written(labels)}."
+    return [Blocker("labels", sentence, need=written(labels), node=used[0])]
 
 
 def _shapes(demands: Sequence[Demand]) -> list[Demand]:

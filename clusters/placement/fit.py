@@ -13,6 +13,8 @@ from datetime import datetime, timedelta
 
 from clusters.engines.image_names import registry_of
 
+Labels = frozenset[tuple[str, str]]  # {(name, value)}
+
 
 @dataclass(frozen=True, slots=True)
 class PortDemand:
@@ -34,6 +36,7 @@ class Demand:
     gpu_type: str  # "" = any
     ports: tuple[PortDemand, ...] = ()
     image: str = ""  # as image_names.canonical writes it
+    labels: Labels = frozenset()  # that its node must have; the same for all tasks of a job
 
 
 MARK_LASTS = timedelta(minutes=5)
@@ -71,6 +74,7 @@ class NodeView:
     held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # by quarantine, as last written down
     images: frozenset[str] = frozenset()  # that it has, in canonical names
     marks: tuple[Mark, ...] = ()
+    labels: Labels = frozenset()
 
     def gives(self, port: PortDemand) -> bool:
         """Whether a config may ask for exactly these ports here."""
@@ -93,8 +97,8 @@ class Placement:
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
-    fits somewhere but not all at once), marked (the node refused the like of it), queue, vc_stopped, failed (an earlier
-    attempt), delay, never."""
+    fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), queue, vc_stopped,
+    failed (an earlier attempt), delay, never."""
 
     kind: str
     sentence: str
@@ -127,7 +131,7 @@ class Free:
         return len(self.gpus) if not gpu_type else sum(kind == gpu_type for _, kind in self.gpus)
 
     def fits(self, demand: Demand) -> bool:
-        return self.has_room(demand) and self.has_ports(demand.ports)
+        return demand.labels <= self.node.labels and self.has_room(demand) and self.has_ports(demand.ports)
 
     def has_room(self, demand: Demand) -> bool:
         return (
@@ -211,6 +215,7 @@ class Room:
         self._nodes = [node for node in nodes if node.offered]
         self._marked = [node for node in self._nodes if node.marks]
         self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
+        self._lacking: dict[Labels, frozenset[str]] = {frozenset(): frozenset()}  # labels -> names of nodes
         for node in self._nodes:
             self._join(Free(node, empty=empty))
 
@@ -288,13 +293,13 @@ class Room:
 
     def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
         """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
-        barred = {node.name for node in self._marked if bars(node, demand)}
+        barred = self._without(demand.labels).union(node.name for node in self._marked if bars(node, demand))
         last = avoid - barred
         best = self._with_image(demand.image) - last - barred
         if best:
             yield best.__contains__
         others = best | last | barred
-        yield (lambda name: name not in others) if others else _any
+        yield lambda name: name not in others
         if last:
             yield last.__contains__
 
@@ -302,6 +307,11 @@ class Room:
         if image not in self._having:
             self._having[image] = frozenset(node.name for node in self._nodes if image in node.images)
         return self._having[image]
+
+    def _without(self, labels: Labels) -> frozenset[str]:
+        if labels not in self._lacking:
+            self._lacking[labels] = frozenset(node.name for node in self._nodes if not labels <= node.labels)
+        return self._lacking[labels]
 
     def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Placement]:
         self._leave(free)
@@ -352,10 +362,6 @@ def _concerns(mark: Mark, node: NodeView, demand: Demand) -> bool:
             return demand.image not in node.images and registry_of(demand.image) == mark.what
         case _:
             return mark.kind == "start"
-
-
-def _any(_: str) -> bool:
-    return True
 
 
 def _name(free: Free) -> str:

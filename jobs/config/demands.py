@@ -10,7 +10,7 @@ from jobs.config.spec import JobSpec
 def demands(spec: JobSpec) -> tuple[Demand, ...]:
     """One Demand for each task, in the order of the config."""
     found = []
-    image = canonical(spec.image)
+    image, labels = canonical(spec.image), frozenset(spec.asked.node_labels.items())
     for role in spec.task_roles:
         ports = tuple(PortDemand(port.label, port.begin_at, port.port_number) for port in role.all_ports)
         for index in range(role.task_number):
@@ -25,6 +25,7 @@ def demands(spec: JobSpec) -> tuple[Demand, ...]:
                     gpu_type=spec.gpu_type,
                     ports=ports,
                     image=image,
+                    labels=labels,
                 )
             )
     return tuple(found)

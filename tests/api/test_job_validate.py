@@ -51,6 +51,16 @@ def test_it_answers_200_for_what_is_not_json_too(api: Api, alice: User) -> None:
     assert answer.json()["errors"][0]["column"] == 9
 
 
+def test_it_says_which_nodes_have_not_the_labels_that_a_job_asks_for(api: Api, alice: User) -> None:
+    node = make_node("n1", labels={"disk": "hdd"})
+    text = config_text(extras={"nodeLabels": {"disk": "ssd"}})
+    body = api(alice).post(URL, text, content_type=JSON).json()
+    assert body["neverFits"]["sentence"] == "No registered node has the label disk=ssd: n1 has disk=hdd."
+    node.labels = {"disk": "ssd"}
+    node.save()
+    assert api(alice).post(URL, text, content_type=JSON).json()["neverFits"] is None
+
+
 def test_it_says_what_no_node_could_ever_run_and_what_does_not_fit_now(api: Api, alice: User) -> None:
     node = Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000)
     body = api(alice).post(URL, config_text(gpus=1), content_type=JSON).json()

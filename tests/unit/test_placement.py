@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from clusters.engines.image_names import canonical, registry_of
 from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, Mark, NodeView, Placement, PortDemand, Room, bars, idle, in_force
+from clusters.placement.fit import Demand, Labels, Mark, NodeView, Placement, PortDemand, Room, bars, idle, in_force
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
+SSD, HDD = frozenset({("disk", "ssd")}), frozenset({("disk", "hdd")})
 
 
 def node(name: str = "n1", cpus: int = 8, memory_mb: int = 16000, gpus: str = "", **values: object) -> NodeView:
@@ -26,8 +27,10 @@ def node(name: str = "n1", cpus: int = 8, memory_mb: int = 16000, gpus: str = ""
 
 
 def gang(count: int = 1, cpus: int = 1, memory_mb: int = 100, gpus: int = 0, kind: str = "", role: str = "w",
-         ports: tuple[PortDemand, ...] = PORTS, image: str = "") -> list[Demand]:  # fmt: skip
-    return [Demand(f"{role}-{at}", role, at, cpus, memory_mb, gpus, kind, ports, image) for at in range(count)]
+         ports: tuple[PortDemand, ...] = PORTS, image: str = "",
+         labels: Labels = frozenset()) -> list[Demand]:  # fmt: skip
+    asked = (cpus, memory_mb, gpus, kind, ports, image, labels)
+    return [Demand(f"{role}-{at}", role, at, *asked) for at in range(count)]
 
 
 def where(places: list[Placement] | None) -> list[str] | None:
@@ -47,6 +50,13 @@ CASES = {
     "CPU counts": ([node("n1", cpus=2)], gang(3), None),
     "a node that is not offered gets nothing": ([node("n1", offered=False)], gang(), None),
     "what is used is not given twice": ([node("n1", gpus="AA", used_gpus=frozenset({"0"}))], gang(gpus=2), None),
+    "a node without the labels gets nothing": ([node("n1", labels=HDD), node("n2")], gang(labels=SSD), None),
+    "a node with the labels is found": (
+        [node("n1", gpus="A"), node("n2", labels=SSD | {("x", "")})],
+        gang(2, labels=SSD),
+        ["n2", "n2"],
+    ),
+    "all labels are needed": ([node("n1", labels=SSD)], gang(labels=SSD | {("rack", "7")}), None),
     "a packing that best fit alone misses": (
         [node("n1", cpus=4, memory_mb=4000), node("n2", cpus=3, memory_mb=9000)],
         [*gang(1, cpus=3, memory_mb=3000, role="a"), *gang(1, cpus=3, memory_mb=9000, role="b")],
@@ -242,6 +252,34 @@ def test_a_marked_node_that_is_full_is_not_the_reason() -> None:
     assert kinds([full, node("n2", gpus="A", used_gpus=frozenset({"0"}))], gang(gpus=1)) == ["gpus"]
 
 
+def test_nodes_without_the_labels_are_named_with_what_they_have_instead() -> None:
+    nodes = [node("n1", labels=HDD), node("n2"), node("n3", labels=SSD, offered=False, why_not="cordoned")]
+    found = blockers(nodes, gang(labels=SSD))
+    assert found[0].sentence == "No node offered now has the label disk=ssd: n1 has disk=hdd; n2 has no disk."
+    assert (found[0].kind, found[0].need) == ("labels", "disk=ssd")
+    assert [blocker.sentence for blocker in found[1:]] == ["Node n3 is cordoned, so nothing is placed on it."]
+
+
+def test_a_full_node_with_the_labels_is_the_reason_and_so_are_the_free_ones_without() -> None:
+    nodes = [node("n1", labels=SSD, used_cpus=8), node("n2"), node("n3", offered=False)]
+    cpu, elsewhere = blockers(nodes, gang(2, labels=SSD))
+    assert (cpu.kind, cpu.node) == ("cpu", "n1")
+    assert elsewhere.sentence == "n2 has room for it, but not the label disk=ssd."
+
+
+def test_what_no_registered_node_is_labelled_can_never_run() -> None:
+    labels = SSD | {("rack", "7")}
+    never = never_fits([node("n1", labels=HDD), node("n2", labels=SSD)], gang(labels=labels))
+    assert never is not None
+    assert never.kind == "never"
+    assert never.sentence == (
+        "No registered node has the labels disk=ssd, rack=7: n2 has no rack; n1 has disk=hdd, and no rack."
+    )
+    assert "8 CPU cores of the 9" in str(
+        never_fits([node("n1", labels=SSD), node("n2", cpus=20)], gang(cpus=9, labels=SSD))
+    )
+
+
 def test_no_node_at_all() -> None:
     assert kinds([], gang()) == ["nodes"]
     assert never_fits([], gang()) is None, "the first node may come any minute"
@@ -278,6 +316,7 @@ SOME_NODES = st.lists(
         st.booleans(),
         st.sets(st.sampled_from(["lab/a:1", "lab:5000/b:1"])),
         st.sets(st.sampled_from([NO_GPUS, NO_PULL, NO_START]), max_size=1),
+        st.sampled_from([frozenset(), SSD, SSD | {("rack", "7")}]),
     ),
     max_size=4,
 ).map(
@@ -291,8 +330,9 @@ SOME_NODES = st.lists(
             offered=offered or at == 0,
             images=frozenset(images),
             marks=tuple(marks),
+            labels=labels,
         )
-        for at, (cpus, memory, gpus, used, offered, images, marks) in enumerate(rows)
+        for at, (cpus, memory, gpus, used, offered, images, marks, labels) in enumerate(rows)
     ]
 )
 SOME_NAMES = st.frozensets(st.sampled_from(["n0", "n1", "n2", "n3"]))
@@ -302,11 +342,13 @@ SOME_GANG = st.lists(
     min_size=1,
     max_size=3,
 ).flatmap(
-    lambda roles: st.tuples(st.sampled_from(["", "A"]), st.sampled_from(["lab/a:1", "lab:5000/b:1"])).map(
+    lambda roles: st.tuples(
+        st.sampled_from(["", "A"]), st.sampled_from(["lab/a:1", "lab:5000/b:1"]), st.sampled_from([frozenset(), SSD])
+    ).map(
         lambda asked: [
             demand
             for at, (count, cpus, memory, gpus, ports) in enumerate(roles)
-            for demand in gang(count, cpus, memory * 100, gpus, asked[0] if gpus else "", f"r{at}", ports, asked[1])
+            for demand in gang(count, cpus, memory * 100, gpus, asked[0] if gpus else "", f"r{at}", ports, *asked[1:])
         ]
     )
 )
@@ -326,6 +368,7 @@ def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Pla
         assert not set(ports) & one.used_ports
         for demand, place in here:
             assert bars(one, demand) is None
+            assert demand.labels <= one.labels
             assert len(place.gpu_ids) == demand.gpus
             types = {kind for id, kind in one.gpus if id in place.gpu_ids}
             assert not demand.gpu_type or types <= {demand.gpu_type}

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, Max, Min
@@ -78,6 +78,20 @@ class Detail:
     @property
     def is_live(self) -> bool:
         return self.job.state in queries.LIVE
+
+    @property
+    def ends_by(self) -> datetime | None:
+        """When the time is over that its config gives its attempt."""
+        seconds = self.spec.asked.max_run_seconds
+        if seconds is None or self.job.started_at is None or self.job.state != JobState.RUNNING:
+            return None
+        return self.job.started_at + timedelta(seconds=seconds)
+
+    @property
+    def may_run(self) -> str:
+        """How long it may run, while it waits."""
+        seconds = self.spec.asked.max_run_seconds
+        return words.duration(seconds) if seconds is not None and self.job.state == JobState.WAITING else ""
 
 
 def detail(job: Job, viewer: Viewer) -> Detail:

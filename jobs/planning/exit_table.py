@@ -1,7 +1,7 @@
 """The table of exit codes that an OpenPAI v0.14 cluster publishes, in our own words. Pure.
 
 It has one row for each code; jobs/planning/exits.py reads it. Numbers, phrases and classes are those of the v1 contract
-(6.2) and never change; the sentences are ours.
+(6.2) and never change; the sentences are ours. So are the rows from -7500 to -7599: ends that v1 did not know.
 """
 
 from __future__ import annotations
@@ -73,6 +73,7 @@ _ADVICE: dict[str, tuple[str, ...] | None] = {
     "report": (_RETRY, "Tell the cluster admin, with the log of the task."),
     "smaller": (_RETRY, _SMALLER, _QUOTA),
     "bonus": (_RETRY, _SMALLER, _QUOTA, "Stay within the guaranteed share of the virtual cluster."),
+    "time": ("Give it more time in extras.maxRunSeconds.", "Let it save its work and go on from there."),
     "stop": ("Submit the job again to run it again.",),
 }
 
@@ -185,6 +186,8 @@ _ROWS: tuple[tuple[int, str, str, str, str, str, str, str, str, str], ...] = (
      "The report of the attempt could not be read.", "Damage the report of the attempt."),
     (-7400, "TASK_STOPPED_ON_APP_COMPLETION", "PAI_LAUNCHER", "USER_STOP", "ST", "UNKNOWN", "N", "none",
      "The task was ended because its job had ended.", "End the job while the task runs."),
+    (-7501, "JOB_RUN_TIME_EXCEEDED", "PAI_LAUNCHER", "USER_SUBMISSION", "UF", "RUNNING", "N", "time",
+     "The job ran for as long as its config allows.", "Sleep for longer than extras.maxRunSeconds."),
     (-8000, "CONTAINER_UNKNOWN_YARN_EXIT_STATUS", "PAI_YARN", "UNKNOWN", "??", "UNKNOWN", "M", "report",
      "The container ended with a code nobody has described.", "A defect of the platform."),
 )

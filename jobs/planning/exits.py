@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from clusters.engines.runtime import ContainerStatus, FaultReason
 from jobs.planning.exit_table import TABLE, ExitSpec, Reaction
+from portal.core import words
 
 Certainty = Literal["certain", "likely", "unknown"]
 Blame = Literal["your job", "the cluster", "nobody"]
@@ -33,6 +34,7 @@ LAUNCH_FAILED = -7150
 NEVER_FITS = -7251
 JOB_STOPPED = -7351
 TASK_STOPPED = -7400
+OUT_OF_TIME = -7501
 
 
 class StartFault(StrEnum):
@@ -162,6 +164,12 @@ def node_lost(node: str) -> Exit:
 
 def job_stopped(by: str) -> Exit:
     return of(JOB_STOPPED, f"Stopped by {by}." if by else "Stopped.")
+
+
+def out_of_time(seconds: int) -> Exit:
+    """Its ``extras.maxRunSeconds`` are over. It is not tried again, however often its config allows that."""
+    sentence = f"The job ran for {words.duration(seconds)}, which is all that its maxRunSeconds allow."
+    return of(OUT_OF_TIME, sentence, permanent=True)
 
 
 def task_stopped() -> Exit:

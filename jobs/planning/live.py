@@ -53,7 +53,7 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
 
 def just_runs(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> bool:
     """Whether ``settle_job`` would plan nothing, as for most jobs in most passes; a shorter way to know it."""
-    if job.decided is not None or job.stopping:
+    if job.decided is not None or job.stopping or job.is_over(world.now):
         return False
     for task in tasks:
         seen = world.observations.get(task.node)
@@ -74,6 +74,8 @@ def _decide(
         made.decision = Decision(exits.job_stopped(job.stopped_by))
     else:
         made.decision = judge(job.spec, [_as_ended(task, settled.get(task.id, STAYS), world.now) for task in tasks])
+        if made.decision is None and job.is_over(world.now):
+            made.decision = Decision(exits.out_of_time(job.spec.asked.max_run_seconds or 0))
     return made.decision.exit if made.decision else None
 
 

@@ -88,6 +88,7 @@ def _offered(world: World, quarantine: Mapping[str, Held]) -> list[NodeView]:
 def _again_at(world: World, busy: Sequence[Live]) -> datetime | None:
     """The next moment at which the clock alone changes the plan."""
     moments = [job.not_before for job in world.waiting if job.not_before and job.not_before > world.now]
+    moments += [job.ends_by for job, _ in world.live if job.ends_by is not None]
     for seen in world.observations.values():
         if not seen.reachable and seen.unreachable_since:
             moments.append(seen.unreachable_since + timedelta(seconds=world.lost_after))

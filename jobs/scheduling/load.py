@@ -203,13 +203,28 @@ class Loader:
 
     def _view(self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime) -> JobView:
         spec, shape = self._specs[row["id"]]
+        started = self._started(row, time_of_day, read_at)
+        most = spec.asked.max_run_seconds
         read = {
             "name": f"{row.pop('username')}/{row['name']}",
             "state": JobState(row["state"]),
             "not_before": _after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
             "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
+            "started_at": started,
+            "ends_by": started + timedelta(seconds=most) if started and most else None,
         }
         return JobView(**{**row, **read}, spec=spec, demands=shape, avoid=avoid)
+
+    def _started(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> datetime | None:
+        """When the attempt of a running job was placed, on our own clock. What was learnt once stays, whatever is done
+        to the clock of the day."""
+        started: datetime | None = row["started_at"]
+        if started is None or row["state"] != JobState.RUNNING:
+            return None
+        before = self._jobs.get(row["id"])
+        if before and before[1].started_at and before[1].attempt_number == row["attempt_number"]:
+            return before[1].started_at
+        return self._own.get(started) or read_at - max(time_of_day - started, timedelta())
 
 
 def _decided() -> dict[int, Exit]:

@@ -55,6 +55,16 @@ def test_it_says_everything_that_keeps_a_job_waiting(browse: Browse, alice: User
     assert "2nd" in shown
 
 
+def test_it_says_when_a_job_ends_at_the_latest(browse: Browse, alice: User) -> None:
+    limited = {"extras": {"maxRunSeconds": 7200}}
+    job = make_job("alice", "train", state="RUNNING", age=0, config=limited)
+    assert "ends at the latest" in page(browse(alice))
+    Job.objects.filter(pk=job.pk).update(state="WAITING")
+    assert "may run <b>2 h</b>" in page(browse(alice))
+    Job.objects.filter(pk=job.pk).update(state="SUCCEEDED")
+    assert "may run" not in page(browse(alice))
+
+
 def test_it_says_who_stopped_it(browse: Browse, alice: User) -> None:
     make_job("alice", "train", state="STOPPED", stopped_by="admin")
     assert "Stopped by admin" in page(browse(alice))

@@ -13,6 +13,8 @@ from jobs.planning import exits
 from jobs.planning.exit_table import TABLE, Reaction
 from jobs.planning.exits import Exit, RetryDecision
 
+OURS = {-7501}
+
 
 def ended(code: int | None, *, oom: bool = False) -> ContainerStatus:
     return ContainerStatus("1", "c", Phase.EXITED, {}, exit_code=code, oom_killed=oom)
@@ -33,7 +35,8 @@ def test_the_table_has_every_code_of_v1() -> None:
     positive = {0, 130, 132, 134, 135, 136, 137, 139, 141, 143, 154, 193, 196, 198, 255, 256}
     launched = {-7100, -7101, -7102, -7103, -7110, -7111, -7112, -7113, *range(-7126, -7119), *range(-7154, -7149)}
     submitted = {*range(-7203, -7199), *range(-7252, -7249), *range(-7303, -7299), *range(-7353, -7349)}
-    assert set(TABLE) == positive | launched | submitted | {-7400, -8000}
+    assert set(TABLE) - OURS == positive | launched | submitted | {-7400, -8000}
+    assert {code for code in TABLE if -7600 < code <= -7500} == OURS
 
 
 def test_every_entry_uses_the_words_of_v1() -> None:
@@ -59,6 +62,13 @@ def test_every_entry_uses_the_words_of_v1() -> None:
 def test_the_classes_are_those_of_v1(code: int, kind: str, reaction: str, behavior: str) -> None:
     spec = exits.spec_for(code)
     assert (spec.type, spec.reaction, spec.behavior) == (kind, reaction, behavior)
+
+
+def test_a_job_out_of_time_is_never_tried_again_whatever_its_retry_count() -> None:
+    exit_ = exits.out_of_time(5400)
+    assert exit_.sentence == "The job ran for 1 h 30 min, which is all that its maxRunSeconds allow."
+    assert (exit_.spec.phrase, exit_.blame) == ("JOB_RUN_TIME_EXCEEDED", "your job")
+    assert not any(decide(-7501, retry_count=count, permanent=exit_.permanent).retry for count in (-2, -1, 0, 5))
 
 
 @pytest.mark.parametrize(("code", "template"), [(3, 256), (257, 256), (-1, -8000), (-9999, -8000)])

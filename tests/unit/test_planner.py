@@ -126,6 +126,29 @@ def test_a_kept_container_is_noted_once_and_ends_when_somebody_releases_it() -> 
     assert [order.kind for order in ends.orders] == [Kind.RELEASE]
 
 
+def test_an_attempt_out_of_time_is_over_and_what_runs_of_it_is_stopped() -> None:
+    late = job(tasks=2, ends_by=NOW, spec=spec(2).model_copy(update={"extras": {"maxRunSeconds": 60}}))
+    two = [task(1), task(2, "STARTING", index=1)]
+    [made] = plan(world(live=[(late, two)], observations=seen(container("c1")))).jobs
+    assert made.decision is not None
+    assert (made.decision.exit.code, made.decision.exit.permanent) == (-7501, True)
+    assert [change.after for change in made.changes] == ["STOPPING", "STOPPING"]
+    assert made.after is None, "its containers are still there"
+
+
+def test_time_alone_ends_an_attempt_and_the_plan_says_when() -> None:
+    in_time = job(ends_by=NOW + timedelta(seconds=7))
+    made = plan(world(live=[(in_time, [task()])], observations=seen(container("c1"))))
+    assert (made.is_empty, made.again_at) == (True, NOW + timedelta(seconds=7))
+
+
+def test_a_job_that_ends_in_its_last_moment_has_the_end_that_it_had() -> None:
+    [made] = plan(
+        world(live=[(job(ends_by=NOW), [task()])], observations=seen(container("c1", "exited", exit_code=0)))
+    ).jobs
+    assert made.after == "SUCCEEDED"
+
+
 def test_starts_are_limited_to_twice_the_cores_of_a_node() -> None:
     many = spec(30)
     made = plan(world(nodes=[node(cpus=2)] * 1, waiting=[job(state="WAITING", spec=many)]))

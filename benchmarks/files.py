@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 from benchmarks.report import Report
 from jobs.containers import code_tar
 from portal.files.store.base import Store
-from portal.files.store.hdfs import HdfsStore
+from portal.files.store.hdfs.store import HdfsStore
 from portal.files.store.local import LocalStore
 from tests.acceptance.portal import Portal
 from tests.bed.hdfs_bed import HdfsBed, missing

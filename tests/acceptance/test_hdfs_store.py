@@ -14,7 +14,7 @@ from portal.files.quota.writes import Writes
 from portal.files.store import try_write
 from portal.files.store.accounts import Accounts
 from portal.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreFull, StoreUnavailable, fill
-from portal.files.store.hdfs import HdfsStore
+from portal.files.store.hdfs.store import HdfsStore
 from portal.models import User
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content
@@ -43,14 +43,14 @@ def test_it_finds_the_namenode_of_a_pair_that_answers(hdfs: HdfsBed, store: Stor
 
 def test_one_more_small_file_in_a_folder_takes_few_questions(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
     store, asked = HdfsStore([hdfs.url], hdfs.user), list[str]()
-    send = store._client._session.request
+    send = store.namenode.client._session.request
 
     def request(method: str, url: str, **more: Any) -> Any:
         asked.append(f"{method} {more.get('params', {}).get('op')}")
         return send(method, url, **more)
 
     store.write("/many/one", [b"x"], owner="mira")
-    monkeypatch.setattr(store._client._session, "request", request)
+    monkeypatch.setattr(store.namenode.client._session, "request", request)
     store.write("/many/two", [b"x"], owner="mira")
     assert len(asked) == 5, asked  # where to write, how long it is, whose it is, its mode, its name
     assert (store.stat("/many/two").owner, store.stat("/many/two").mode) == ("mira", 0o644)
@@ -114,22 +114,22 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
     hdfs: HdfsBed, store: HdfsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.sweep(0)  # of the tests before
-    monkeypatch.setattr("portal.files.store.hdfs.TOUCH_EVERY", 0.0)
+    monkeypatch.setattr("portal.files.store.hdfs.writing.TOUCH_EVERY", 0.0)
     killed, late = store.begin("/killed"), store.begin("/late")
     for writing in (killed, late):
         writing.add(b"half")
-        until(partial(store._client.status, writing._written, strict=False), what="made by the DataNode")  # type: ignore[attr-defined]
-        store._client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
+        until(partial(store.namenode.client.status, writing._written, strict=False), what="made by the DataNode")  # type: ignore[attr-defined]
+        store.namenode.client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
     killed._sending.close()  # type: ignore[attr-defined]
     late.add(b" and half")
     assert store.sweep() == 1
     assert (late.keep(), content(store, "/late")) == (13, b"half and half")
     assert [entry.name for entry in store.list("/")] == ["late"]
-    assert killed._written.rpartition("/")[2] not in store._client.list(PARTS)  # type: ignore[attr-defined]
+    assert killed._written.rpartition("/")[2] not in store.namenode.client.list(PARTS)  # type: ignore[attr-defined]
 
 
 def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.files.store.hdfs.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.files.store.hdfs.client.NAMENODE", (1.0, 1.0))
     store = HdfsStore([hdfs.url], hdfs.user)
     hdfs.freeze()
     try:
@@ -147,8 +147,8 @@ def test_a_silent_datanode_is_no_reason_to_give_up_the_namenode(
     hdfs: HdfsBed, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.write("/file", [b"x"])
-    monkeypatch.setattr("portal.files.store.hdfs.NAMENODE", (1.0, 1.0))
-    monkeypatch.setattr("portal.files.store.hdfs.DATANODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.files.store.hdfs.client.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("portal.files.store.hdfs.client.DATANODE", (1.0, 1.0))
     hdfs.freeze("datanode")
     try:
         with pytest.raises(StoreUnavailable, match="DataNode"):

@@ -11,7 +11,7 @@ from threading import Thread
 import pytest
 
 from portal.files.store.base import StoreFull, StoreUnavailable
-from portal.files.store.hdfs import HdfsStore
+from portal.files.store.hdfs.store import HdfsStore
 from portal.files.webhdfs.shapes import remote_exception
 
 _STANDBY = {"RemoteException": {"exception": "StandbyException", "message": "Operation READ is not supported"}}

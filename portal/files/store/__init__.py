@@ -40,8 +40,6 @@ def try_write(store: Store) -> None:
 def _hdfs(url: str, user: str) -> Store:
     """One for the process: it reuses its connections, and remembers when the store was last out of reach."""
     from portal.core.store_url import namenodes
-    from portal.files.store.hdfs import (
-        HdfsStore,
-    )  # loading it takes 0.1 s
+    from portal.files.store.hdfs.store import HdfsStore  # loading it takes 0.1 s
 
     return HdfsStore(namenodes(url), user)

@@ -90,6 +90,13 @@ def json_answer(value: Any, status: int = 200, **headers: str) -> Answer:
     return Answer(status, {"Content-Type": "application/json", **headers}, json.dumps(value).encode())
 
 
+def redirect(request: Request) -> Answer:
+    """The first step of two: where the data is read from or sent to."""
+    if request.flag(NO_REDIRECT):
+        return json_answer({"Location": request.second_step()})
+    return Answer(307, {"Location": request.second_step(), "Content-Type": "application/octet-stream"})
+
+
 def is_ours(path: str) -> bool:
     return any(path == prefix or path.startswith(f"{prefix}/") for prefix in PREFIXES)
 

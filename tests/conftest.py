@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck, settings
 
+from clusters.engines import schemes as engines
 from clusters.models import VirtualCluster
 from portal.accounts import tokens
 from portal.files.quota import use as store_use
@@ -21,6 +22,7 @@ from portal.files.store import state as store_state
 from portal.models import User
 from portal.wakes import beats
 from tests.helpers import need
+from tests.hosts import Hosts
 from tests.http import ApiClient, Browser, Client
 
 # A busy machine is no failure. Under CI Hypothesis takes its own profile: the same, and the same examples each time.
@@ -97,6 +99,15 @@ def api(db: None) -> Callable[[User | None], ApiClient]:
 def client() -> Client:
     """In place of pytest-django's, which checks no form."""
     return Client()
+
+
+@pytest.fixture
+def hosts() -> Iterator[Hosts]:
+    """No real engine is reached: only those that the test adds."""
+    hosts = Hosts()
+    engines.use(hosts.connect)
+    yield hosts
+    engines.use(None)
 
 
 @pytest.fixture

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
+from clusters.engines import own_ssh
+from clusters.engines.own_ssh import HostKey
 from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
 
@@ -69,7 +71,14 @@ def _docker(endpoint: str, tls_dir: Path | None) -> Engine:
     # Late: processes that never touch an engine do not load its library.
     from clusters.engines.docker.runtime import connect
 
-    return connect(endpoint, tls_dir)
+    return connect(endpoint, own_ssh.folder() if endpoint.startswith("ssh://") else tls_dir)
+
+
+def host_key(endpoint: str) -> HostKey:
+    """What the SSH server of an ``ssh://`` endpoint shows. Raises RuntimeFault when it does not answer."""
+    from clusters.engines.docker.host_key import host_key
+
+    return host_key(endpoint)
 
 
 SCHEMES = {
@@ -121,6 +130,12 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
         with _lock:
             engine = _open.setdefault(key, new)
     return engine
+
+
+def forget(endpoint: str, tls_dir: str | Path | None = None) -> None:
+    """Open no more with these keys: they were only tried."""
+    with _lock:
+        _open.pop((endpoint, str(tls_dir or "")), None)
 
 
 def runtime_for(node: Node | str) -> Engine:

@@ -27,13 +27,18 @@ def store(name: str, tls: Tls) -> str:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=parent))
     try:
-        for file, text in (("ca.pem", tls.ca), ("cert.pem", tls.cert), ("key.pem", tls.key)):
-            _write(folder / file, text)
-        _check(folder)
+        fill(folder, tls)
     except BaseException:
         forget(str(folder))
         raise
     return str(folder)
+
+
+def fill(folder: Path, tls: Tls) -> None:
+    """Write the keys there. BadRequest when the texts are not a usable set of keys."""
+    for file, text in (("ca.pem", tls.ca), ("cert.pem", tls.cert), ("key.pem", tls.key)):
+        _write(folder / file, text)
+    _check(folder)
 
 
 def forget(tls_dir: str) -> None:

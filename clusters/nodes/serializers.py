@@ -170,8 +170,17 @@ def read(kind: type[B], data: object) -> B:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        problems = error.errors(include_url=False, include_input=False, include_context=True)
-        raise BadRequest("; ".join(_sentence(problem) for problem in problems[:SHOWN_PROBLEMS]) + ".") from None
+        found = [f'"{path}" {words}' if path else words for path, words in _problems(error)]
+        raise BadRequest("; ".join(found[:SHOWN_PROBLEMS]) + ".") from None
+
+
+def problems(kind: type[Body], data: dict[str, Any]) -> list[tuple[str, str]]:
+    """What is wrong with the body: (path, words to put after its name)."""
+    try:
+        kind.model_validate(data)
+    except ValidationError as error:
+        return _problems(error)
+    return []
 
 
 class Resources(TypedDict):
@@ -285,8 +294,11 @@ _PLAIN = {
 }
 
 
-def _sentence(problem: Any) -> str:
+def _problems(error: ValidationError) -> list[tuple[str, str]]:
+    return [_problem(one) for one in error.errors(include_url=False, include_input=False, include_context=True)]
+
+
+def _problem(problem: Any) -> tuple[str, str]:
     path = ".".join(str(part) for part in problem["loc"] if part != "[key]")[:80]
     plain = _PLAIN.get(problem["type"])
-    words = plain.format(**problem.get("ctx", {})) if plain else problem["msg"]
-    return f'"{path}" {words}' if path else words
+    return path, plain.format(**problem.get("ctx", {})) if plain else problem["msg"]

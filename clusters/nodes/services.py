@@ -22,7 +22,7 @@ from clusters.engines.runtime import EngineInfo, RuntimeFault
 from clusters.models import Node
 from clusters.nodes import keys as node_keys
 from clusters.nodes import refusals, survey
-from clusters.nodes.gpus import find_gpus
+from clusters.nodes.gpus import find_gpus, found_gpus
 from clusters.nodes.probe import LOOPBACK, address_of, probe, within
 from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, read
 from portal.accounts import audit
@@ -47,11 +47,12 @@ def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
     try:
         info = probe(body.endpoint, tls_dir)
         node = Node(name=body.name, endpoint=body.endpoint, tls_dir=tls_dir, address=address_of(body.endpoint))
-        node.gpus = find_gpus() if engines.scheme_of(body.endpoint).is_here and body.declared_gpus() is None else []
         _take_engine(node, info)
+        refuse_known_engine(node)  # before anything is done there
+        if body.declared_gpus() is None:
+            node.gpus = found_gpus(node.name, node.endpoint, tls_dir)
         node.cpus, node.memory_mb = info.cpus, info.memory_mb
         _take_body(node, body)
-        _refuse_known_engine(node)  # before anything is done there
         _survey(node)
         return _create(node, who, ip)
     except BaseException:
@@ -198,7 +199,7 @@ def _create(node: Node, who: str, ip: str | None) -> Node:
     try:
         with transaction.atomic():
             take_turns(Node)
-            _refuse_known_engine(node)
+            refuse_known_engine(node)
             node.save(force_insert=True)
             _record(who, "node registered", node, ip, _summary(node))
     except IntegrityError:
@@ -228,10 +229,10 @@ def _move(node: Node, body: NodeChange, info: EngineInfo, tls_dir: str) -> None:
         node.address = address_of(body.endpoint)
     node.endpoint, node.tls_dir = body.endpoint or node.endpoint, tls_dir
     _take_engine(node, info)
-    _refuse_known_engine(node)
+    refuse_known_engine(node)
 
 
-def _refuse_known_engine(node: Node) -> None:
+def refuse_known_engine(node: Node) -> None:
     same = Q(endpoint=node.endpoint) | (Q(engine_id=node.engine_id) if node.engine_id else Q(pk__in=[]))
     twin = Node.objects.filter(same).exclude(pk=node.pk).first()
     if twin is None:

@@ -9,6 +9,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
 
@@ -45,6 +46,13 @@ class Tried(Protocol):
     def gpus(self) -> Any: ...
 
 
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    name: str
+    network: str = "host"
+    gpus: tuple[()] = ()
+
+
 def try_out(node: Tried, runtime: ContainerRuntime) -> dict[str, str]:
     """{kind of mark: a sentence about what does not work, or "" where it works}. What could not be tried is left out.
     The sample image must be on the node."""
@@ -55,6 +63,14 @@ def try_out(node: Tried, runtime: ContainerRuntime) -> dict[str, str]:
             if said is not None:
                 found[kind] = said
     return found
+
+
+def listing(name: str, runtime: ContainerRuntime, gpu_ids: tuple[str, ...], script: str) -> str:
+    """What a shell script prints in a container that has these GPUs. Raises RuntimeFault."""
+    with _container(_Plain(name), runtime, "list", ("sh", "-c", script), gpu_ids=gpu_ids) as container:
+        if _end_of(container, runtime) is None:
+            return ""
+        return b"".join(chunk.data for chunk in runtime.logs(container, "stdout")).decode(errors="replace")
 
 
 def portal_answers() -> bool:

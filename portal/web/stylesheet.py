@@ -20,6 +20,7 @@ NAME = "css/longshore.css"
 SECTIONS = (
     *("tokens", "base", "frame", "states", "tables", "job", "log", "code", "helpers", "editor", "narrow", "files"),
     "log_page",
+    "nodes",
 )
 
 

@@ -6,7 +6,7 @@ import json
 import re
 import stat
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,39 +16,18 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from clusters.engines import schemes as engines
-from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines.fake.runtime import Behaviour
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
 from clusters.nodes import probe, trial
 from portal.models import AuditEvent, User
 from portal.wakes import wake
+from tests.hosts import Hosts
 from tests.keys import make_keys
 
 URL = "/api/v1/nodes"
 Api = Callable[[User | None], APIClient]
-
-
-class Hosts(dict[str, FakeRuntime]):
-    """The engines that can be reached, by endpoint; each is made with the endpoint as its id."""
-
-    def add(self, endpoint: str, **options: Any) -> FakeRuntime:
-        self[endpoint] = FakeRuntime(hostname=endpoint, **options)
-        return self[endpoint]
-
-    def connect(self, endpoint: str, tls_dir: Path | None) -> FakeRuntime:
-        if endpoint not in self:
-            raise RuntimeFault(f"Nothing listens at {endpoint}.", reason=FaultReason.UNREACHABLE)
-        return self[endpoint]
-
-
-@pytest.fixture
-def hosts() -> Iterator[Hosts]:
-    hosts = Hosts()
-    engines.use(hosts.connect)
-    yield hosts
-    engines.use(None)
 
 
 @pytest.fixture

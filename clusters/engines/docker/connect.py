@@ -52,8 +52,8 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Ways:
-    """The clients of one engine, opened at first use. ``folder`` has ca.pem, cert.pem, key.pem for tcp. For ssh it has
-    a private key (id_*) and known_hosts; without it those in the user's own ~/.ssh are used."""
+    """The clients of one engine, opened at first use. ``folder`` has ca.pem, cert.pem, key.pem for tcp. For ssh it may
+    have a private key (id_*) and known_hosts, which are used beside those in the user's own ~/.ssh."""
 
     def __init__(self, endpoint: str, folder: Path | None = None, *, timeout: float = QUICK) -> None:
         self._endpoint = endpoint
@@ -283,11 +283,10 @@ class _SSHAdapter(SSHHTTPAdapter):
     def _create_paramiko_client(self, base_url: str) -> None:
         super()._create_paramiko_client(base_url)
         if self._folder is not None:
-            self.ssh_client = paramiko.SSHClient()
             if (known_hosts := self._folder / "known_hosts").exists():
                 self.ssh_client.load_host_keys(str(known_hosts))
-            keys = [key for key in self._folder.glob("id_*") if key.suffix != ".pub"]
-            self.ssh_params.update(key_filename=[str(key) for key in keys], allow_agent=False, look_for_keys=False)
+            keys = [str(key) for key in self._folder.glob("id_*") if key.suffix != ".pub"]
+            self.ssh_params["key_filename"] = [*self.ssh_params.get("key_filename", ()), *keys]
         self.ssh_client.set_missing_host_key_policy(paramiko.RejectPolicy())
         self.ssh_params["port"] = int(self.ssh_params["port"] or 22)
         self.ssh_params.update(timeout=CONNECT, banner_timeout=CONNECT, auth_timeout=CONNECT, channel_timeout=CONNECT)

@@ -227,7 +227,9 @@ class FakeHost:
             }
             for port in sorted(set(request.ports) & (self.taken_ports | published)):
                 return RuntimeFault(f"Port {port} is already taken on the node.", reason=FaultReason.PORT_TAKEN)
-        if self.gpu_ids is not None and (missing := set(request.gpu_ids) - self.gpu_ids):
+        if "all" in request.gpu_ids and not self.gpu_ids:
+            return RuntimeFault("The node cannot hand out the task's GPUs.", reason=FaultReason.GPU_MISSING)
+        if self.gpu_ids is not None and (missing := set(request.gpu_ids) - self.gpu_ids - {"all"}):
             return RuntimeFault(f"The node has no GPU {min(missing)}.", reason=FaultReason.GPU_MISSING)
         return None
 

@@ -1,0 +1,273 @@
+"""Tests the way to an engine before it becomes a node, step by step, and says of what fails what to do about it.
+
+Nothing is saved but a host key that the admin has accepted. Stages follow each other while they pass; each has a limit
+of its own, so that a browser can ask for one after the other and show how far the test is.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from clusters.engines import own_ssh, schemes
+from clusters.engines.runtime import Engine, RuntimeFault
+from clusters.models import Node
+from clusters.nodes import keys, services, survey
+from clusters.nodes.adding.form import NodeForm
+from clusters.nodes.gpus import find_gpus, handed_out
+from clusters.nodes.probe import LOOPBACK, probe, within
+from clusters.nodes.serializers import Tls
+from portal.core import words
+from portal.core.errors import BadRequest, LongshoreError
+
+CONNECT = 4.0  # seconds for a name and a connection
+STAGES = ("way", "engine", "trial")
+# A word of what failed, and what to do then. The first that fits holds.
+_ADVICE = (
+    (r"permission denied while trying", "On that host, once: sudo usermod -aG docker <the account>."),
+    (r"SSH key for that user", "Put the portal's public key into ~/.ssh/authorized_keys of that account."),
+    (r"name is not known", "Check the spelling; the portal asks the name server of its own host."),
+    (r"nothing listens", "Check the port, and that the service runs and listens on that address."),
+    (r"there is no such socket", "Is Docker installed and running there, and is this its socket?"),
+    (r"may not open its socket", "Add the user that Longshore runs as to the group docker, and start Longshore again."),
+    (r"did not answer|does not answer", "Is the host up, and does a firewall let the portal's host through?"),
+    (r"no way to its address", "Check the address and the routes of the portal's host."),
+    (r"not from the CA", "Paste the ca.pem that signed the engine's own certificate."),
+    (r"does not take our certificate", "cert.pem must be a client certificate signed by the CA that dockerd trusts."),
+    (r"does not speak TLS", "Start dockerd with --tlsverify; port 2376 is the usual one."),
+    (r"20\.10 or newer", "Upgrade Docker there."),
+    (r"Swarm", "Run docker swarm leave there: else two schedulers would place containers."),
+    (r"kubelet", "Take the host out of Kubernetes first, or leave it there."),
+    (r"cannot hand out", "Install nvidia-container-toolkit there and restart Docker, or declare fewer GPUs."),
+    (r"cannot reach the portal", "Set LONGSHORE_PUBLIC_URL to an address that the node reaches, or open the way."),
+    (r"is node \S+ already", "Edit that node in place of adding it again."),
+    (r"with the name", "Give it another name."),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """``state``: passed, hint (it can be added all the same), failed, open (not tried). ``fingerprint``: of an SSH host
+    key that nobody has accepted yet."""
+
+    name: str
+    state: str
+    text: str
+    seconds: float = 0.0
+    advice: str = ""
+    fingerprint: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What a test has shown so far. ``following`` is the stage to go on with."""
+
+    steps: tuple[Step, ...] = ()
+    following: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return any(step.state == "failed" for step in self.steps)
+
+    @property
+    def fingerprint(self) -> str:
+        return next((step.fingerprint for step in self.steps if step.fingerprint), "")
+
+    @property
+    def seconds(self) -> float:
+        return round(sum(step.seconds for step in self.steps), 1)
+
+    @property
+    def says(self) -> str:
+        """How many steps passed, in words."""
+        hints = sum(step.state == "hint" for step in self.steps)
+        passed = sum(step.state == "passed" for step in self.steps)
+        return f"{passed} passed" + (f", {words.count(hints, 'hint')}" if hints else "")
+
+
+def test(form: NodeForm, stage: str = "") -> Tested:
+    """One stage of the test, or all of them while they pass. ``form`` has no errors."""
+    found = Tested()
+    for name in (stage,) if stage in STAGES else STAGES:
+        one = _STAGES[name](form)
+        found = Tested(found.steps + one.steps)
+        if found.failed:
+            return replace(found, steps=found.steps + _not_tried(name))
+    following = STAGES[STAGES.index(stage) + 1 :] if stage in STAGES else ()
+    return replace(found, following=following[0] if following else "")
+
+
+def accept_host_key(form: NodeForm) -> None:
+    """Remember the host key whose fingerprint the form has. BadRequest when the host has another one by now."""
+    if form.kind != "ssh" or not form.trust:
+        return
+    found = schemes.host_key(form.endpoint)
+    if found.known is None:
+        raise BadRequest("The host shows another SSH host key than the one that is known here.")
+    if found.known:
+        return
+    if found.fingerprint != form.trust:
+        raise BadRequest(f"The host shows another SSH host key now: {found.fingerprint}.")
+    own_ssh.accept(found)
+
+
+def _way(form: NodeForm) -> Tested:
+    """The name is free, the host is there and, over SSH, its key is the one that is expected."""
+    steps = []
+    if form.is_new and Node.objects.filter(name=form.name).exists():
+        return Tested((_failed("Name", f"A node with the name {form.name} exists already."),))
+    steps.append(_timed("Reached", lambda: _reached(form)))
+    if form.kind != "ssh" or steps[-1].state == "failed":
+        return Tested(tuple(steps))
+    return Tested((*steps, _timed("Host key", lambda: _host(form))))
+
+
+def _host(form: NodeForm) -> Step:
+    accept_host_key(form)
+    found = schemes.host_key(form.endpoint)
+    if found.known:
+        return Step("Host key", "passed", f"{found.fingerprint} is known.")
+    if found.known is None:
+        host, own = urlsplit(form.endpoint).hostname, own_ssh.folder() / own_ssh.KNOWN_HOSTS
+        advice = f"A new machine? Then run ssh-keygen -R {host}, also with -f {own}. Else find out who answers."
+        return Step("Host key", "failed", f"{found.fingerprint} is not the key that this host had.", advice=advice)
+    advice = "Compare it with what ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub prints there, and accept it."
+    said = f"{found.fingerprint} is not known here yet."
+    return Step("Host key", "failed", said, advice=advice, fingerprint=found.fingerprint)
+
+
+def _engine(form: NodeForm) -> Tested:
+    """Docker answers, and nobody else hands out that host."""
+
+    def ask() -> Step:
+        with _keys(form) as tls_dir:
+            info = probe(form.endpoint, tls_dir)
+        if form.is_new:
+            services.refuse_known_engine(Node(endpoint=form.endpoint, engine_id=info.engine_id))
+        size = f"{info.cpus} cores, {words.memory(info.memory_mb)}"
+        return Step("Docker", "passed", f"{info.version} on {info.hostname}: {size}; no Swarm, no kubelet.")
+
+    return Tested((_timed("Docker", ask),))
+
+
+def _trial(form: NodeForm) -> Tested:
+    """A container of the sample image starts there, gets the GPUs, and reaches the portal."""
+    with _keys(form) as tls_dir:
+        try:
+            engine = schemes.connect(form.endpoint, tls_dir or None)
+        except RuntimeFault as fault:
+            return Tested((_failed("Containers", fault.sentence),))
+        gpus = [{"id": str(number)} for number in range(int(form.gpus))] if form.gpus else []
+        steps = [] if form.gpus else [_timed("GPUs", lambda: _inventory(form, engine, gpus))]
+        node = Node(name=form.name, network=form.network, gpus=gpus)
+        began = time.monotonic()
+        try:
+            images, found = within(survey.PATIENCE, lambda: survey.look_into(node, engine, with_trial=True))
+        except RuntimeFault as fault:
+            return Tested((*steps, _failed("Containers", fault.sentence)))
+        except TimeoutError:
+            return Tested((*steps, _failed("Containers", f"They did not end within {survey.PATIENCE:g} s.")))
+    took = time.monotonic() - began
+    steps.append(Step("Images", "passed", f"{words.count(len(images), 'image')} there.", round(took, 1)))
+    if form.gpus and int(form.gpus):
+        steps.append(_promised("GPUs", found.get("gpus"), f"{form.gpus} handed out to a container."))
+    steps.append(_promised("Portal", found.get("portal"), "A container there opened the portal."))
+    return Tested(tuple(steps))
+
+
+_STAGES: dict[str, Callable[[NodeForm], Tested]] = {"way": _way, "engine": _engine, "trial": _trial}
+_NAMES = {"way": "Way", "engine": "Docker", "trial": "Containers, GPUs, portal"}
+
+
+def _inventory(form: NodeForm, engine: Engine, gpus: list[dict[str, str]]) -> Step:
+    """Fills ``gpus`` with what the engine tells of."""
+    try:
+        here = find_gpus() if form.kind == "unix" else []
+        gpus += here or within(survey.PATIENCE, lambda: handed_out(form.name, engine))
+    except (RuntimeFault, TimeoutError):
+        pass
+    if not gpus:
+        return Step("GPUs", "hint", "The engine tells of none. If the host has some, declare how many.")
+    kinds = sorted({gpu["type"] for gpu in gpus} - {""})
+    return Step("GPUs", "passed", f"{words.count(len(gpus), 'GPU')} {', '.join(kinds)}".strip() + " found.")
+
+
+def _promised(name: str, said: str | None, good: str) -> Step:
+    """A promise that is broken marks a node, and does not refuse it."""
+    if said:
+        return Step(name, "hint", said, advice=_advice(said))
+    return Step(name, "passed", good) if said == "" else Step(name, "open", "Not tried.")
+
+
+def _reached(form: NodeForm) -> Step:
+    if form.kind == "unix":
+        if Path(form.socket).is_socket():
+            return Step("Reached", "passed", f"{form.socket} is a socket.")
+        return _failed("Reached", f"{form.socket}: there is no such socket.")
+    address = urlsplit(form.endpoint)
+    host, port = str(address.hostname), address.port or 22
+    try:
+        where = within(CONNECT, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4][0]
+        with socket.create_connection((host, port), CONNECT):
+            return Step("Reached", "passed", f"{host} is {where}, and port {port} answers.")
+    except socket.gaierror:
+        return _failed("Reached", f"{host}: its name is not known.")
+    except ConnectionRefusedError:
+        return _failed("Reached", f"{host}:{port}: nothing listens there.")
+    except TimeoutError:
+        return _failed("Reached", f"{host}:{port} did not answer within {CONNECT:g} s.")
+    except (OSError, UnicodeError) as error:
+        return _failed("Reached", f"{host}:{port}: there is no way to its address ({error}).")
+
+
+@contextmanager
+def _keys(form: NodeForm) -> Iterator[str]:
+    """A folder with the TLS keys of the form, for as long as the block lasts; of a node that has some, its own."""
+    if form.kind != "tcp":
+        yield ""
+        return
+    if not form.has_keys:
+        node = None if form.is_new else Node.objects.filter(name=form.name).first()
+        if node is None and urlsplit(form.endpoint).hostname not in LOOPBACK:
+            raise BadRequest("ca.pem, cert.pem and key.pem are needed.")
+        yield node.tls_dir if node else ""
+        return
+    folder = Path(tempfile.mkdtemp(prefix="longshore-tls-"))
+    try:
+        keys.fill(folder, Tls(ca=form.ca, cert=form.cert, key=form.key))
+        yield str(folder)
+    finally:
+        schemes.forget(form.endpoint, str(folder))
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _timed(name: str, do: Callable[[], Step]) -> Step:
+    began = time.monotonic()
+    try:
+        step = do()
+    except LongshoreError as error:
+        step = _failed(name, error.message)
+    except RuntimeFault as fault:
+        step = _failed(name, fault.sentence)
+    return replace(step, seconds=round(time.monotonic() - began, 1))
+
+
+def _failed(name: str, said: str) -> Step:
+    return Step(name, "failed", said, advice=_advice(said))
+
+
+def _advice(said: str) -> str:
+    return next((advice for pattern, advice in _ADVICE if re.search(pattern, said, re.IGNORECASE)), "")
+
+
+def _not_tried(failed: str) -> tuple[Step, ...]:
+    left = STAGES[STAGES.index(failed) + 1 :]
+    return tuple(Step(_NAMES[name], "open", "Not tried.") for name in left)

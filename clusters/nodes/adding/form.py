@@ -1,0 +1,188 @@
+"""Reads the form of a node: what somebody typed, which body of the API it means, and what is wrong at which field."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.http import HttpRequest
+
+from clusters.models import Node
+from clusters.nodes.serializers import NewNode, NodeChange, problems
+from portal.core import sealed
+from portal.core.errors import BadRequest
+
+KINDS = ("ssh", "tcp", "unix")
+PEM_FILES = ("ca", "cert", "key")
+MOST_OF_A_FILE = 65_536
+FORM_LIVES = 3600  # seconds that keys sent with a test may be used by the next form
+SOCKET = "/var/run/docker.sock"
+# Which field a problem of the body is shown at.
+_FIELD_OF = {
+    **{"name": "name", "endpoint": "endpoint", "address": "address", "gpuNumber": "gpus", "gpuType": "gpu_type"},
+    **{"cpuNumber": "cpus", "memoryMB": "memory", "portRange": "ports", "network": "network", "labels": "labels"},
+    **{f"tls.{name}": name for name in PEM_FILES},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeForm:
+    """Texts as they were typed. ``errors`` is {field: message}; ``gpus`` "" means those that the engine tells of."""
+
+    name: str = ""
+    kind: str = "ssh"
+    ssh_to: str = ""
+    ssh_port: str = "22"
+    tcp_host: str = ""
+    tcp_port: str = "2376"
+    socket: str = SOCKET
+    ca: str = field(default="", repr=False)
+    cert: str = field(default="", repr=False)
+    key: str = field(default="", repr=False)
+    address: str = ""
+    gpus: str = ""
+    gpu_type: str = ""
+    cpus: str = ""
+    memory: str = ""
+    port_from: str = "30000"
+    port_to: str = "39999"
+    network: str = "host"
+    labels: str = ""  # a line each: name=value
+    trust: str = ""  # the fingerprint of an SSH host key that somebody has compared
+    is_new: bool = True
+    kept: str = field(default="", repr=False)  # the keys of the form before, sealed
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def endpoint(self) -> str:
+        if self.kind == "unix":
+            return f"unix://{self.socket}"
+        if self.kind == "tcp":
+            return f"tcp://{self.tcp_host}:{self.tcp_port}"
+        return f"ssh://{self.ssh_to}" + (f":{self.ssh_port}" if self.ssh_port not in ("", "22") else "")
+
+    @property
+    def has_keys(self) -> bool:
+        return bool(self.ca or self.cert or self.key)
+
+    def body(self) -> dict[str, Any]:
+        """What the API would be sent. A number that is none is sent as the text it is, and refused there."""
+        said: dict[str, Any] = {"name": self.name, "endpoint": self.endpoint, "network": self.network}
+        said |= {"portRange": [_number(self.port_from), _number(self.port_to)], "labels": self._labels()}
+        numbers = {"gpuNumber": self.gpus, "cpuNumber": self.cpus, "memoryMB": self.memory}
+        said |= {name: _number(text) for name, text in numbers.items() if text}
+        said |= {name: text for name, text in (("address", self.address), ("gpuType", self.gpu_type)) if text}
+        if self.kind == "tcp" and self.has_keys:
+            said["tls"] = {name: getattr(self, name) for name in PEM_FILES}
+        return said
+
+    def checked(self) -> NodeForm:
+        """With what is wrong with it, by field."""
+        found: dict[str, str] = {}
+        for path, words in problems(NewNode if self.is_new else NodeChange, self.body()):
+            top = path if path in _FIELD_OF else path.partition(".")[0]
+            found.setdefault(_FIELD_OF.get(top, ""), f"It {words}." if words[:4] in ("must", "is r") else f"{words}.")
+        if self.labels and any("=" not in line for line in _lines(self.labels)):
+            found.setdefault("labels", "Write one name=value a line.")
+        return replace(self, errors={**self.errors, **found})
+
+    def refused(self, message: str, where: str = "") -> NodeForm:
+        return replace(self, errors={**self.errors, where: message})
+
+    def sealed_keys(self, username: str) -> str:
+        """For the next form: a browser does not send files a second time."""
+        keys = {name: getattr(self, name) for name in PEM_FILES}
+        return sealed.seal(json.dumps(keys), _purpose(username)) if self.has_keys else ""
+
+    def _labels(self) -> dict[str, str]:
+        pairs = (line.partition("=") for line in _lines(self.labels))
+        return {name.strip(): value.strip() for name, _, value in pairs}
+
+
+def read(request: HttpRequest, username: str, *, name: str = "") -> NodeForm:
+    """The form that was sent. ``name``: of the node that it changes; without it, it is for a new one."""
+    texts: dict[str, Any] = {each: request.POST.get(each, "").strip() for each in _TEXTS if each in request.POST}
+    form = NodeForm(**texts, is_new=not name)
+    if name:
+        form = replace(form, name=name)
+    if form.kind not in KINDS:
+        form = replace(form, kind="ssh")
+    form = _with_keys(form, request, username)
+    return replace(form, kept=form.sealed_keys(username))
+
+
+def of_node(node: Node) -> NodeForm:
+    """The form that changes it, as it is now. Its keys stay where they are."""
+    kind, _, rest = node.endpoint.partition("://")
+    host, _, port = rest.rpartition(":") if rest.rpartition(":")[2].isdigit() else (rest, "", "")
+    ways: dict[str, dict[str, Any]] = {
+        "unix": {"socket": rest},
+        "tcp": {"tcp_host": host, "tcp_port": port},
+        "ssh": {"ssh_to": host, "ssh_port": port or "22"},
+    }
+    kinds = {str(gpu.get("type", "")) for gpu in node.gpus}
+    return NodeForm(
+        name=node.name,
+        kind=kind,
+        **ways[kind],
+        address=node.address,
+        gpus=str(len(node.gpus)) if _are_numbered(node) else "",
+        gpu_type=kinds.pop() if len(kinds) == 1 else "",
+        cpus=str(node.cpus),
+        memory=str(node.memory_mb),
+        port_from=str(node.port_from),
+        port_to=str(node.port_to),
+        network=node.network,
+        labels="\n".join(f"{name}={value}" for name, value in node.labels.items()),
+        is_new=False,
+    )
+
+
+def changes(form: NodeForm, before: NodeForm) -> dict[str, Any]:
+    """Of the body what differs, so that nothing else is written."""
+    then = before.body()
+    return {name: value for name, value in form.body().items() if then.get(name) != value}
+
+
+_TEXTS = (
+    *("name", "kind", "ssh_to", "ssh_port", "tcp_host", "tcp_port", "socket", "address", "gpus", "gpu_type"),
+    *("cpus", "memory", "port_from", "port_to", "network", "labels", "trust"),
+)
+
+
+def _with_keys(form: NodeForm, request: HttpRequest, username: str) -> NodeForm:
+    given: dict[str, Any] = {name: _pem(request, name) for name in PEM_FILES}
+    kept = request.POST.get("kept", "")
+    if kept:
+        try:
+            before = json.loads(sealed.unseal(kept, _purpose(username), FORM_LIVES))
+        except BadRequest:
+            return replace(form, errors={"ca": "The keys sent with the test have expired. Give them again."}, **given)
+        given = {name: text or before.get(name, "") for name, text in given.items()}
+    return replace(form, **given)
+
+
+def _pem(request: HttpRequest, name: str) -> str:
+    """The text in the field; the file counts where there is none."""
+    if typed := request.POST.get(name, "").strip():
+        return typed + "\n"
+    file = request.FILES.get(f"{name}_file")
+    return file.read(MOST_OF_A_FILE + 1).decode(errors="replace") if file is not None else ""
+
+
+def _purpose(username: str) -> str:
+    return f"node-keys:{username}"
+
+
+def _are_numbered(node: Node) -> bool:
+    return [gpu["id"] for gpu in node.gpus] == [str(number) for number in range(len(node.gpus))]
+
+
+def _number(text: str) -> int | str:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
+
+
+def _lines(text: str) -> list[str]:
+    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -4,37 +4,58 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
+from urllib.parse import quote
 
 from django.db.models import Count, Max
 
 from clusters.models import Allocation, Node
-from clusters.nodes.queries import load_nodes
-from clusters.placement.fit import Mark, NodeView
+from clusters.nodes.queries import load_nodes, view_of
+from clusters.placement.fit import NodeView
 
 _MARKED = {"gpus": "hands out no GPUs", "start": "starts nothing", "portal": "does not reach the portal"}
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
+    """``squares``: for each GPU free, busy, held (not offered) or out (of service, or quarantined)."""
+
     view: NodeView
     state: str  # active, cordoned, draining, unreachable
     reason: str
     gpu_types: str
     docker_version: str
     last_seen_at: datetime | None
+    squares: tuple[str, ...]
 
     @property
-    def used_gpus(self) -> int:
-        return len(self.view.used_gpus)
+    def free_gpus(self) -> int:
+        return self.squares.count("free")
+
+    @property
+    def url(self) -> str:
+        return f"/nodes/{quote(self.view.name)}"
+
+    @property
+    def says(self) -> str:
+        return f"{self.view.name}: {self.free_gpus} of {len(self.view.gpus)} GPUs free"
 
     @property
     def mark_words(self) -> list[str]:
         return [_MARKED.get(mark.kind) or f"pulls nothing from {mark.what}" for mark in self.view.marks]
 
 
-def nodes_page() -> dict[str, list[NodeLine] | list[Mark]]:
+def nodes_page() -> dict[str, Any]:
+    """The context of clusters/_nodes.html; three queries, however many nodes there are."""
     lines = node_lines()
-    return {"nodes": lines, "marks": [mark for line in lines for mark in line.view.marks]}
+    return {
+        "nodes": lines,
+        "marks": [mark for line in lines for mark in line.view.marks],
+        "free_gpus": sum(line.free_gpus for line in lines),
+        "all_gpus": sum(len(line.view.gpus) for line in lines),
+        "largest": max((line.free_gpus for line in lines), default=0),
+        "away": sum(line.state == "unreachable" for line in lines),
+    }
 
 
 def nodes_version() -> str:
@@ -49,8 +70,21 @@ def node_lines() -> list[NodeLine]:
     return [_line(view, rows[view.name]) for view in load_nodes() if view.name in rows]
 
 
+def line_of(node: Node) -> NodeLine:
+    """One query, for what is taken on it."""
+    return _line(view_of(node), node)
+
+
 def _line(view: NodeView, node: Node) -> NodeLine:
     away = node.health != Node.Health.READY
     types = ", ".join(sorted({kind for _, kind in view.gpus} - {""}))
     state = "unreachable" if away else str(node.status)
-    return NodeLine(view, state, node.health_reason, types, node.docker_version, node.last_seen_at)
+    seen, squares = node.last_seen_at, _squares(view, state)
+    return NodeLine(view, state, node.health_reason, types, node.docker_version, seen, squares)
+
+
+def _squares(view: NodeView, state: str) -> tuple[str, ...]:
+    if state == "unreachable":
+        return ("out",) * len(view.gpus)
+    idle, quarantined = "free" if state == "active" else "held", view.held[0]
+    return tuple("out" if id in quarantined else "busy" if id in view.used_gpus else idle for id, _ in view.gpus)

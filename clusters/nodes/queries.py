@@ -25,6 +25,14 @@ def load_idle_nodes() -> list[NodeView]:
     return [_view(node, 0, 0, set(), set()) for node in Node.objects.only(*_NODE).order_by("name")]
 
 
+def view_of(node: Node) -> NodeView:
+    """One node, as in ``load_nodes``."""
+    rows = list(Allocation.objects.filter(node=node).values_list("cpus", "memory_mb", "gpu_ids", "ports"))
+    gpus, ports = {gpu for row in rows for gpu in row[2]}, {port for row in rows for port in row[3]}
+    view = _view(node, sum(row[0] for row in rows), sum(row[1] for row in rows), gpus, ports)
+    return in_force([_and_held(view, node)], timezone.now())[0]
+
+
 # A field of NodeView that has the name of a column is that column; these are converted by ``_view``.
 _CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks", "labels")
 _TAKEN_OVER = sorted(

@@ -182,7 +182,7 @@ def events_tab(shown: Detail, params: Mapping[str, str]) -> dict[str, Any]:
         events = events.filter(id__lt=before)
     rows = list(events[: MOST_EVENTS + 1])
     return {
-        "events": [_EventLine(event) for event in rows[:MOST_EVENTS]],
+        "events": [EventLine(event) for event in rows[:MOST_EVENTS]],
         "older": rows[MOST_EVENTS - 1].pk if len(rows) > MOST_EVENTS else 0,
         "before": before,
         "kind": kind,
@@ -222,7 +222,7 @@ def _attempt_line(shown: Detail, attempt: Attempt, nodes: Sequence[str]) -> Atte
     return AttemptLine(attempt, state, why, code, words.listing(nodes), end, str(attempt.exit.get("next", "")))
 
 
-class _EventLine:
+class EventLine:
     """An Event in words: its reason, else the new state or the kind."""
 
     def __init__(self, event: Event) -> None:

@@ -188,7 +188,7 @@ def newer_than(query: ListQuery, top: int) -> int:
 def place_named(name: str) -> str:
     """The address of the page of the node or virtual cluster of that name; empty without one."""
     if Node.objects.filter(name=name).exists():
-        return "/nodes"
+        return f"/nodes/{quote(name)}"
     return f"/vcs/{quote(name)}" if VirtualCluster.objects.filter(name=name).exists() else ""
 
 

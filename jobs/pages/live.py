@@ -15,10 +15,13 @@ from clusters.nodes.pages import nodes_page, nodes_version
 from jobs import access, queries, versions
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
+from jobs.pages.nodes.drain import drain_page
+from jobs.pages.nodes.node import node_page
+from jobs.pages.nodes.node import version as node_version
 from jobs.pages.tabs import context
-from portal.accounts.viewer import may_read_jobs, viewer_of
+from portal.accounts.viewer import may_read_jobs, require_admin, require_user, viewer_of
 from portal.core import words
-from portal.core.errors import NoJob, NotFound, Unauthorized
+from portal.core.errors import NoJob, NoNode, NotFound, Unauthorized
 
 _OURS = ("page", "v", "top", "shown", "user", "name", "tab", "sel")  # the rest is the page's own query
 
@@ -46,8 +49,7 @@ def open_page(request: HttpRequest) -> LivePage:
     """The page that the query names. Raises Unauthorized, NoJob, NotFound."""
     if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
-    kinds: dict[str, Callable[[HttpRequest], LivePage]] = {"home": Home, "jobs": Jobs, "job": OneJob, "nodes": Nodes}
-    kind = kinds.get(request.GET.get("page", ""))
+    kind = _KINDS.get(request.GET.get("page", ""))
     if kind is None:
         raise NotFound("There is no such page.")
     return kind(request)
@@ -140,6 +142,37 @@ class OneJob:
         if self._tab in ("tasks", "events", "attempts"):
             templates["job-tab"] = str(page["tab_template"])
         return {part: render_to_string(template, page, self._request) for part, template in templates.items()}
+
+
+class OneNode:
+    """The page of one node, or of draining it. It is for users who are signed in."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request, self._name = _as_page(request), request.GET.get("name", "")
+        self._is_drain = request.GET.get("page") == "drain"
+        viewer = viewer_of(request)
+        require_admin(viewer) if self._is_drain else require_user(viewer)
+
+    def version(self) -> str:
+        return node_version(self._name)
+
+    def parts(self) -> dict[str, str]:
+        part, page = ("drain", drain_page) if self._is_drain else ("node", node_page)
+        try:
+            context = page(self._name, viewer_of(self._request))
+        except NoNode:
+            return {}
+        return {part: render_to_string(f"jobs/_{part}.html", context, self._request)}
+
+
+_KINDS: dict[str, Callable[[HttpRequest], LivePage]] = {
+    "home": Home,
+    "jobs": Jobs,
+    "job": OneJob,
+    "nodes": Nodes,
+    "node": OneNode,
+    "drain": OneNode,
+}
 
 
 def _as_page(request: HttpRequest) -> HttpRequest:

@@ -42,7 +42,7 @@ _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
 
 @require_safe
 async def page(request: HttpRequest) -> HttpResponseBase:
-    """Query: page (home, jobs, job, nodes), v, and the query of the page's own address."""
+    """Query: page (as in jobs.pages.live), v, and the query of the page's own address."""
     try:
         shown = await in_thread(_opened, request, pool=_pool)
         if not request.user.is_authenticated:

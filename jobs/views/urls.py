@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.views import actions, detail, lists, logs, stream, submit
+from jobs.views import actions, detail, lists, logs, nodes, stream, submit
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -27,6 +27,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/logs", logs.page, name="job-logs"),
     path(f"{_JOB}/logs/lines", logs.lines, name="job-log-lines"),
     path(f"{_JOB}/logs/search", logs.search, name="job-log-search"),
+    path("nodes/<str:name>", nodes.node, name="node"),
+    path("nodes/<str:name>/drain", nodes.drain, name="node-drain"),
     path("stream/page", stream.page, name="stream"),
     path("stream/logs/<str:username>/<str:name>", logs.stream, name="job-log-stream"),
 ]

@@ -33,8 +33,14 @@ PAGES = [
     "/jobs/alice/runs/stop",
     "/submit?template=two-roles",
     "/nodes",
+    "/nodes/gpu-01",
+    "/nodes/gpu-02",
+    "/nodes/gpu-04-of-a-rather-long-name-in-rack-12",
     "/account",
 ]
+
+
+NODE_PAGES = ("/add-node", "/nodes/gpu-01/edit", "/nodes/gpu-01/drain", "/nodes/gpu-03/drain", "/nodes/gpu-01/remove")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -51,7 +57,7 @@ def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice:
     VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)
     tokens.issue(admin, 3600, "laptop")
     shown = tab(admin, width=width)
-    for path in ("/vcs", "/vcs/nlp", "/vcs/nlp/delete", "/users", "/users/alice", "/account/tokens"):
+    for path in ("/vcs", "/vcs/nlp", "/vcs/nlp/delete", "/users", "/users/alice", "/account/tokens", *NODE_PAGES):
         in_both_colours(shown, path)
 
 

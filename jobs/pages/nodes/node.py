@@ -1,0 +1,182 @@
+"""Shows one node: its GPUs and who has them, what runs there, what it cannot do, its images and its last events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Max
+
+from clusters.models import Node
+from clusters.nodes import services
+from clusters.nodes.pages import NodeLine, line_of, nodes_version
+from jobs import access
+from jobs.models import Event, Task
+from jobs.pages.detail import EventLine
+from jobs.pages.rows import job_url
+from jobs.planning.lifecycle import TASK_LIVE
+from portal.accounts.viewer import Viewer
+from portal.core import words
+
+MOST_EVENTS = 20
+LOOKED_AT = 20_000  # the last events of the whole cluster, among which those of the node are looked for
+MOST_IMAGES = 200
+MOST_TASKS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class RunningTask:
+    """A task that holds something on the node."""
+
+    job_id: int
+    username: str
+    name: str
+    vc: str
+    label: str
+    state: str
+    since: datetime | None
+    gpu_ids: tuple[str, ...]
+    doing: str
+    attempt: int
+    has_log: bool
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.username}/{self.name}"
+
+    @property
+    def url(self) -> str:
+        return job_url(self.username, self.name)
+
+    @property
+    def log_url(self) -> str:
+        return f"{self.url}/logs?task={self.label}&attempt={self.attempt}"
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """One GPU. ``css``: free, mine, busy, held (not offered), out."""
+
+    id: str
+    kind: str
+    css: str
+    task: RunningTask | None = None
+
+    @property
+    def says(self) -> str:
+        return {"free": "free", "held": "not offered", "out": "out of service"}.get(self.css, "in use")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEvent:
+    line: EventLine
+    job: str
+    url: str
+
+
+def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
+    """The context of jobs/node.html; five queries, however much runs there. Raises NoNode."""
+    node = services.find_node(name)
+    line = line_of(node)
+    tasks = running_on(name, viewer)
+    tiles = _tiles(line, tasks, viewer)
+    images = node.images if settings.JOB_PRIVACY == "open" or viewer.is_admin else []
+    return {
+        "nav": "nodes",
+        "node": node,
+        "line": line,
+        "tiles": tiles,
+        "free": sum(tile.css == "free" for tile in tiles),
+        "tasks": tasks,
+        "cells": _cells(line),
+        "images": images[:MOST_IMAGES],
+        "more_images": max(0, len(images) - MOST_IMAGES),
+        "events": _events(name, viewer),
+        "is_admin": viewer.is_admin,
+    }
+
+
+def version(name: str) -> str:
+    last = Event.objects.aggregate(last=Max("id"))["last"] or 0
+    return f"{nodes_version()}.{last}"
+
+
+def running_on(name: str, viewer: Viewer) -> list[RunningTask]:
+    """The tasks that hold something on the node, by job. Everybody who sees nodes may know that a job exists."""
+    tasks = Task.objects.filter(node=name, state__in=TASK_LIVE).select_related("job", "attempt")
+    found = tasks.order_by("job__username", "job__name", "role", "index")[:MOST_TASKS]
+    return [_running(task, viewer) for task in found]
+
+
+def _running(task: Task, viewer: Viewer) -> RunningTask:
+    job = task.job
+    return RunningTask(
+        job_id=job.pk,
+        username=job.username,
+        name=job.name,
+        vc=job.vc,
+        label=task.label,
+        state=task.state,
+        since=task.container_started_at or task.changed_at,
+        gpu_ids=tuple(map(str, task.gpu_ids)),
+        doing=task.progress if access.may_read_story(viewer, job.username) else "",
+        attempt=task.attempt.number,
+        has_log=access.may_read_logs(viewer, job),
+    )
+
+
+def _tiles(line: NodeLine, tasks: Sequence[RunningTask], viewer: Viewer) -> list[Tile]:
+    by_gpu = {gpu: task for task in tasks for gpu in task.gpu_ids}
+    tiles = []
+    for (id, kind), square in zip(line.view.gpus, line.squares, strict=True):
+        task = by_gpu.get(id)
+        is_mine = square == "busy" and task is not None and task.username == viewer.username
+        tiles.append(Tile(id, kind, "mine" if is_mine else square, task))
+    return tiles
+
+
+def _cells(line: NodeLine) -> list[dict[str, Any]]:
+    view = line.view
+    ports = view.port_to - view.port_from + 1
+    cores = words.count(view.cpus, "core")
+    return [
+        _cell("CPU taken", view.used_cpus, view.cpus, f"{view.used_cpus:,}", f"of {cores}"),
+        _cell(
+            "Memory taken",
+            view.used_memory_mb,
+            view.memory_mb,
+            words.memory(view.used_memory_mb),
+            f"of {words.memory(view.memory_mb)}",
+        ),
+        {
+            **_cell("Ports taken", len(view.used_ports), ports, f"{len(view.used_ports):,}", f"of {ports:,}"),
+            "small": f"{view.port_from}–{view.port_to}",
+        },
+    ]
+
+
+def _cell(name: str, used: float, total: float, value: str, of: str) -> dict[str, Any]:
+    percent = min(100.0, round(100 * used / total, 1)) if total else 0.0
+    return {"name": name, "value": value, "of": of, "percent": percent, "label": f"{name}: {percent:g} %"}
+
+
+def _events(name: str, viewer: Viewer) -> list[NodeEvent]:
+    """Those of jobs whose story the viewer may not read are left out."""
+    last = Event.objects.aggregate(last=Max("id"))["last"] or 0
+    rows = Event.objects.filter(id__gt=last - LOOKED_AT, node=name).select_related("job").order_by("-id")
+    found = []
+    for event in rows[: 5 * MOST_EVENTS]:
+        job = event.job
+        if job is None or access.may_read_story(viewer, job.username):
+            full = f"{job.username}/{job.name}" if job and not job.deleted_at else ""
+            found.append(NodeEvent(EventLine(event), full, job_url(job.username, job.name) if job and full else ""))
+    return found[:MOST_EVENTS]
+
+
+def of_node(node: Node) -> str:
+    """``8 × A100``; "no GPU"."""
+    kinds = sorted({str(gpu.get("type", "")) for gpu in node.gpus} - {""})
+    return f"{len(node.gpus)} × {', '.join(kinds) or 'GPU'}" if node.gpus else "no GPU"

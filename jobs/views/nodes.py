@@ -1,0 +1,41 @@
+"""Pages of one node, of draining it, and of the whole cluster on a wall."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from clusters.nodes import services
+from jobs.pages.live import address
+from jobs.pages.nodes import drain as drains
+from jobs.pages.nodes import node as nodes
+from portal.accounts.audit import ip_of
+from portal.accounts.auth import require_admin
+from portal.accounts.guard import signed_in
+from portal.accounts.viewer import viewer_of
+
+
+@require_safe
+@login_required
+def node(request: HttpRequest, name: str) -> HttpResponse:
+    stream = address("node", name=name, v=nodes.version(name))  # before the reads
+    return render(request, "jobs/node.html", {"stream": stream, **nodes.node_page(name, viewer_of(request))})
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def drain(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Field of the POST: to (draining, cordoned, active)."""
+    admin = require_admin(request)
+    if request.method == "POST":
+        to = request.POST.get("to", "")
+        services.set_node_status(admin, name, {"nodeStatus": to}, ip_of(request))
+        messages.success(request, drains.DONE[to].format(name=name))
+        return redirect(request.path)
+    stream = address("drain", name=name, v=nodes.version(name))
+    return render(request, "jobs/drain.html", {"stream": stream, **drains.drain_page(name, viewer_of(request))})

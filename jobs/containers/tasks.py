@@ -11,20 +11,17 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
-from datetime import timedelta
 from typing import Any
-from uuid import uuid4
 
 import structlog
 from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
-from django.utils import timezone
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
 from clusters.nodes import refusals
 from clusters.nodes import survey as surveying
-from jobs.containers import code_tar, delivery
+from jobs.containers import claims, code_tar, delivery
 from jobs.containers import discard as discarding
 from jobs.containers import inputs as launching
 from jobs.containers import publish as publishing
@@ -33,21 +30,14 @@ from jobs.containers.launch import Launch, request
 from jobs.logs import archive
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
-from jobs.planning.settle import LEASE
 from jobs.planning.world import Kind
 from portal.files.store import open_store
 from portal.files.store.base import StoreUnavailable
-from portal.wakes import wake
 
 log = structlog.get_logger()
 
 STOP_GRACE = 10  # seconds between TERM and KILL
 THREADS = 128  # orders carried out at once in one worker process
-COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may pause in the middle of a log
-RENEW_EVERY = 10.0  # seconds
-FACT_RETRIES = 60.0  # seconds for which a fact is tried again while the database is away
-FACT_PAUSE = 0.5  # seconds between two tries
-
 SWEEP_EVERY = 3600.0  # seconds between two sweeps of the store
 
 _pool: ThreadPoolExecutor | None = None
@@ -113,7 +103,7 @@ def _survey_in_thread(name: str, thorough: bool) -> None:
 
 
 def _start(id: int) -> None:
-    claim = _claim(id, Q(state=TaskState.STARTING))
+    claim = claims.take(id, Q(state=TaskState.STARTING))
     if claim is None:
         return
     try:
@@ -121,22 +111,22 @@ def _start(id: int) -> None:
         _publish_first(id)
         with _prepare(launch, id, claim) as delivered:
             status = _ensure(launch, delivered, id, claim)
-        _fact(id, claim, container_id=status.id, fault=None)
+        claims.close(id, claim, container_id=status.id, fault=None)
     except RuntimeFault as fault:
-        _fact(id, claim, **_fault(fault))
+        claims.close(id, claim, **_fault(fault))
     except DeliveryFault as fault:
-        _fact(id, claim, fault={"reason": str(fault.reason), "sentence": fault.sentence, "permanent": True})
+        claims.close(id, claim, fault={"reason": str(fault.reason), "sentence": fault.sentence, "permanent": True})
     except StoreUnavailable as error:
         log.info("a start waits for the file store", task=id)
-        _fact(id, claim, progress=f"waits for the file store: {error.message}"[:120])
+        claims.close(id, claim, progress=f"waits for the file store: {error.message}"[:120])
     except DatabaseError as error:  # not the start's fault: it is ordered again, and adopts the container it has made
         log.warning("a start lost the database", task=id, reason=str(error))
         close_old_connections()
-        _fact(id, claim)
+        claims.close(id, claim)
     except Exception as error:
         log.exception("a start failed", task=id)
         sentence = f"Longshore could not start the container: {type(error).__name__}."
-        _fact(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
+        claims.close(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})
 
 
 def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> ContainerStatus:
@@ -146,14 +136,14 @@ def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> Contain
     def note(progress: Progress) -> None:
         nonlocal pulled
         pulled = True
-        _progress(id, claim, progress)
+        claims.note(id, claim, progress)
 
     image = launch.spec.image
     try:
         status = engines.runtime_for(launch.node_name).ensure(
             request(launch, tars=delivered.tars, auth=delivered.auth),
             on_progress=note,
-            still_wanted=lambda: _is_wanted(id, claim),
+            still_wanted=lambda: claims.is_wanted(id, claim),
         )
     except RuntimeFault as fault:
         with _no_worse():
@@ -189,7 +179,7 @@ def _prepare(launch: Launch, id: int, claim: str) -> AbstractContextManager[Deli
         nonlocal noted_at
         if time.monotonic() - noted_at >= 1:
             noted_at = time.monotonic()
-            _progress(id, claim, Progress(0, 0, text))
+            claims.note(id, claim, Progress(0, 0, text))
 
     return delivery.prepare(launch.spec, launch.username, launch.app_id, note)
 
@@ -214,26 +204,26 @@ def _release(id: int) -> None:
 
 
 def _end_container(id: int, wanted: Q) -> None:
-    claim = _claim(id, wanted)
+    claim = claims.take(id, wanted)
     if claim is None:
         return
     task = Task.objects.only("node", "container_name").get(id=id)
     try:
         engines.runtime_for(task.node).stop(task.container_name, STOP_GRACE)
     finally:
-        _fact(id, claim)
+        claims.close(id, claim)
 
 
 def _collect(id: int) -> None:
     """Archive the log, then remove the container. When the engine or the store cannot be reached it is ordered again
     later."""
-    claim = _claim(id, Q(state__in=sorted(TASK_ENDS), collected=False), COLLECT_LEASE)
+    claim = claims.take(id, Q(state__in=sorted(TASK_ENDS), collected=False), claims.COLLECT_LEASE)
     if claim is None:
         return
     task = Task.objects.select_related("job", "attempt").get(id=id)
     done = False
     try:
-        archive.archive(task, _renewing(id, claim))
+        archive.archive(task, claims.renewing(id, claim))
         engines.runtime_for(task.node).remove(task.container_name)
         done = True
         code_tar.sweep()
@@ -243,7 +233,7 @@ def _collect(id: int) -> None:
             log.info("not collected yet", task=id, node=task.node, reason=str(fault.reason))
         done = fault.reason is FaultReason.GONE
     finally:
-        _fact(id, claim, collected=done)
+        claims.close(id, claim, collected=done)
 
 
 def _sweep_store() -> None:
@@ -265,64 +255,6 @@ _DO: dict[Kind, Callable[[int], None]] = {
     Kind.RELEASE: _release,
     Kind.COLLECT: _collect,
 }
-
-
-def _claim(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
-    """Claim the task if it is in the state ``wanted`` and nobody has claimed it. Returns the claim, or None. It is one
-    conditional UPDATE: of two workers that try, one succeeds."""
-    now, claim = timezone.now(), uuid4().hex
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    rows = Task.objects.filter(wanted, free, id=id)
-    return claim if rows.update(claim=claim, claimed_until=now + lease) else None
-
-
-def _renewing(id: int, claim: str) -> Callable[[], None]:
-    """A function to call all the time while a log is archived: it renews the claim, so that no other worker begins with
-    it. It raises WITHDRAWN when another worker has the claim by now."""
-    renewed = time.monotonic()
-
-    def renew() -> None:
-        nonlocal renewed
-        if time.monotonic() - renewed < RENEW_EVERY:
-            return
-        renewed = time.monotonic()
-        if not Task.objects.filter(id=id, claim=claim).update(claimed_until=timezone.now() + COLLECT_LEASE):
-            raise RuntimeFault("Another worker keeps the log.", reason=FaultReason.WITHDRAWN)
-
-    return renew
-
-
-def _is_wanted(id: int, claim: str) -> bool:
-    """Whether the start is still wanted; also renews the claim. Called after the pull, and right before the container
-    is created and started."""
-    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
-    return bool(rows.update(claimed_until=timezone.now() + LEASE))
-
-
-def _progress(id: int, claim: str, progress: Progress) -> None:
-    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
-    if not rows.update(claimed_until=timezone.now() + LEASE, progress=progress.text[:120]):
-        raise RuntimeFault("It is no longer wanted.", reason=FaultReason.WITHDRAWN)
-    wake.notify("pages")
-
-
-def _fact(id: int, claim: str, **values: Any) -> None:
-    """Write what the worker has done or learnt, and give the claim back. Waits up to a minute for a database that is
-    away."""
-    deadline = time.monotonic() + FACT_RETRIES
-    while True:
-        try:
-            values = {"progress": "", **values}
-            rows = Task.objects.filter(id=id, claim=claim)
-            rows.update(claimed_until=None, claim="", fact_at=timezone.now(), **values)
-            wake.notify("scheduler")
-            return
-        except DatabaseError:
-            if time.monotonic() > deadline:
-                raise
-            log.warning("a fact could not be written and is tried again", task=id)
-            close_old_connections()
-            time.sleep(FACT_PAUSE)
 
 
 def _hands() -> ThreadPoolExecutor:

@@ -18,7 +18,7 @@ from clusters.engines.runtime import (
 )
 from clusters.models import Node
 from jobs import services
-from jobs.containers import tasks
+from jobs.containers import claims, tasks
 from jobs.logs import archive as log_archive
 from jobs.logs.places import find_archive, place_of
 from jobs.models import Attempt, Event, Job, Task
@@ -80,7 +80,7 @@ def test_a_worker_is_killed_while_pulling(cluster: Cluster) -> None:
     kill_worker_at(cluster, "pull")
     cluster.tick()
     assert cluster.orders() == [], "ordered again although the claim is open"
-    cluster.ahead(tasks.LEASE.total_seconds() + 1)
+    cluster.ahead(claims.LEASE.total_seconds() + 1)
     cluster.settle()
     assert cluster.task(job).state == "RUNNING"
     assert len(cluster.containers()) == 1
@@ -93,7 +93,7 @@ def test_a_worker_is_killed_between_create_and_start(cluster: Cluster) -> None:
     kill_worker_at(cluster, "start")
     assert [status.phase for status in cluster.containers()] == [Phase.CREATED]
     cluster.tick()
-    cluster.ahead(tasks.LEASE.total_seconds() + 1)
+    cluster.ahead(claims.LEASE.total_seconds() + 1)
     cluster.settle()
     assert cluster.task(job).state == "RUNNING"
     assert [status.phase for status in cluster.containers()] == [Phase.RUNNING]
@@ -365,7 +365,7 @@ def test_a_log_that_takes_long_is_kept_by_one_worker(cluster: Cluster, monkeypat
     for n in range(5):
         engine.print(task.container_name, b"line %d\n" % n)
     cluster.finish(job, 0)
-    monkeypatch.setattr(tasks, "RENEW_EVERY", 0.0)
+    monkeypatch.setattr(claims, "RENEW_EVERY", 0.0)
     asked = engine.calls["logs"]
     slow = FakeLog.__next__
 
@@ -391,7 +391,7 @@ def test_a_worker_that_lost_its_claim_stops_keeping_the_log(cluster: Cluster, mo
     engine.print(task.container_name, b"line\n")
     cluster.finish(job, 0)
     cluster.tick()
-    monkeypatch.setattr(tasks, "RENEW_EVERY", 0.0)
+    monkeypatch.setattr(claims, "RENEW_EVERY", 0.0)
     slow = FakeLog.__next__
 
     def next_chunk(self: FakeLog) -> LogChunk:

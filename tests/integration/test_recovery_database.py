@@ -10,7 +10,7 @@ from django.db import OperationalError
 from django.db.models.query import QuerySet
 
 from clusters.placement.fit import Room
-from jobs.containers import tasks
+from jobs.containers import claims, tasks
 from jobs.models import Job, Task
 from jobs.planning.world import JobPlan, Plan
 from jobs.scheduling.apply import apply
@@ -97,8 +97,8 @@ def test_the_database_is_away_for_a_moment_when_a_fact_is_written(
         return real(rows, **values)
 
     monkeypatch.setattr(QuerySet, "update", flaky)
-    monkeypatch.setattr(tasks, "close_old_connections", lambda: None)  # the test's own transaction is on it
-    monkeypatch.setattr(tasks, "FACT_PAUSE", 0.001)
+    monkeypatch.setattr(claims, "close_old_connections", lambda: None)  # the test's own transaction is on it
+    monkeypatch.setattr(claims, "FACT_PAUSE", 0.001)
     cluster.work()
     monkeypatch.undo()
     cluster.settle()
@@ -112,7 +112,7 @@ def test_the_database_is_away_for_a_moment_in_the_middle_of_a_start(
     cluster.add_node()
     job = cluster.submit()
     cluster.tick()
-    is_wanted, asked = tasks._is_wanted, []
+    is_wanted, asked = claims.is_wanted, []
 
     def away(id: int, claim: str) -> bool:
         asked.append(id)
@@ -120,7 +120,7 @@ def test_the_database_is_away_for_a_moment_in_the_middle_of_a_start(
             raise OperationalError("terminating connection due to administrator command")
         return is_wanted(id, claim)
 
-    monkeypatch.setattr(tasks, "_is_wanted", away)
+    monkeypatch.setattr(claims, "is_wanted", away)
     monkeypatch.setattr(tasks, "close_old_connections", lambda: None)
     cluster.work()
     assert cluster.task(job).fault is None, "the database is at fault, and no start"

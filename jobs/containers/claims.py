@@ -1,0 +1,89 @@
+"""Claims of tasks: who works on one, for how long, and what they write about it. The only writes of workers to a task.
+
+A claim is a short lease, which progress renews. What somebody writes who has lost the claim is dropped.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+from uuid import uuid4
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+from django.db.models import Q
+from django.utils import timezone
+
+from clusters.engines.runtime import FaultReason, Progress, RuntimeFault
+from jobs.models import Task
+from jobs.planning.lifecycle import TaskState
+from jobs.planning.settle import LEASE
+from portal.wakes import wake
+
+log = structlog.get_logger()
+
+COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may pause in the middle of a log
+RENEW_EVERY = 10.0  # seconds
+FACT_RETRIES = 60.0  # seconds for which a fact is tried again while the database is away
+FACT_PAUSE = 0.5  # seconds between two tries
+
+
+def take(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
+    """Claim the task if it is in the state ``wanted`` and nobody has claimed it. Returns the claim, or None. It is one
+    conditional UPDATE: of two workers that try, one succeeds."""
+    now, claim = timezone.now(), uuid4().hex
+    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
+    rows = Task.objects.filter(wanted, free, id=id)
+    return claim if rows.update(claim=claim, claimed_until=now + lease) else None
+
+
+def renewing(id: int, claim: str) -> Callable[[], None]:
+    """A function to call all the time while a log is archived: it renews the claim, so that no other worker begins with
+    it. It raises WITHDRAWN when another worker has the claim by now."""
+    renewed = time.monotonic()
+
+    def renew() -> None:
+        nonlocal renewed
+        if time.monotonic() - renewed < RENEW_EVERY:
+            return
+        renewed = time.monotonic()
+        if not Task.objects.filter(id=id, claim=claim).update(claimed_until=timezone.now() + COLLECT_LEASE):
+            raise RuntimeFault("Another worker keeps the log.", reason=FaultReason.WITHDRAWN)
+
+    return renew
+
+
+def is_wanted(id: int, claim: str) -> bool:
+    """Whether the start is still wanted; also renews the claim. Called after the pull, and right before the container
+    is created and started."""
+    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
+    return bool(rows.update(claimed_until=timezone.now() + LEASE))
+
+
+def note(id: int, claim: str, progress: Progress) -> None:
+    """Write how far a start is, which renews the claim. Raises RuntimeFault (WITHDRAWN) when it is no longer wanted."""
+    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
+    if not rows.update(claimed_until=timezone.now() + LEASE, progress=progress.text[:120]):
+        raise RuntimeFault("It is no longer wanted.", reason=FaultReason.WITHDRAWN)
+    wake.notify("pages")
+
+
+def close(id: int, claim: str, **values: Any) -> None:
+    """Write what the worker has done or learnt (columns of Task), and give the claim back. Waits up to a minute for a
+    database that is away."""
+    deadline = time.monotonic() + FACT_RETRIES
+    while True:
+        try:
+            values = {"progress": "", **values}
+            rows = Task.objects.filter(id=id, claim=claim)
+            rows.update(claimed_until=None, claim="", fact_at=timezone.now(), **values)
+            wake.notify("scheduler")
+            return
+        except DatabaseError:
+            if time.monotonic() > deadline:
+                raise
+            log.warning("a fact could not be written and is tried again", task=id)
+            close_old_connections()
+            time.sleep(FACT_PAUSE)

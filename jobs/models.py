@@ -37,11 +37,14 @@ class Job(models.Model):
     guest_evictions = models.PositiveSmallIntegerField(default=0)  # how often it was evicted as a guest
     not_before = models.DateTimeField(null=True)  # a retry starts no earlier
     never = models.TextField(blank=True)  # why no node that was registered at its submission could ever run it
+    awaits = models.PositiveSmallIntegerField(default=0)  # jobs that it still waits for, see Dependency
+    unmet = models.TextField(blank=True)  # why it waits for one of them in vain
     parked_until = models.DateTimeField(null=True)  # planning it failed with an error and is tried again then
     started_at = models.DateTimeField(null=True)  # when the current attempt was placed
     completed_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
-    changed_at = models.DateTimeField()  # last change of state or execution
+    # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/stamps.py).
+    changed_at = models.DateTimeField()
     published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/containers/publish.py)
 
     class Meta:
@@ -106,6 +109,7 @@ class Dependency(models.Model):
     on = models.ForeignKey(Job, models.SET_NULL, null=True, related_name="dependents")
     on_name = models.CharField(max_length=255)  # also when that job is gone
     condition = models.CharField(max_length=8, choices=Condition.choices, default=Condition.SUCCESS)
+    ended = models.CharField(max_length=10, blank=True)  # the state in which that job ended; "": it has not yet
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "on_name"], name="one_dependency_per_job")]

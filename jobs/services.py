@@ -20,12 +20,13 @@ from clusters.nodes.queries import load_idle_nodes
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker, NodeView, PortDemand
 from clusters.vcs.rules import DEFAULT
-from jobs import queries, secrets
+from jobs import dependencies, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.config import jsonc
 from jobs.config.demands import demands
 from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
+from jobs.dependencies import BadDependency
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.turns import Verdict
@@ -74,11 +75,12 @@ def _given_ports() -> IsGiven:
 
 def require_may_submit(user: User, spec: JobSpec, username: str | None = None) -> None:
     """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
-    Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma."""
+    Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma, BadDependency."""
     require_free_name(username or user.username, spec.job_name)
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
+    dependencies.find(username or user.username, spec)
     if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
         raise NoRdma(vc)
     if username is not None and username != user.username:
@@ -125,8 +127,11 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
     except InvalidConfig as error:
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
     problem = _refusal(user, text, spec) if user else None
-    turn = turn_if_submitted(spec)
-    never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None)
+    awaited = [one.awaited for one in dependencies.find(user.username, spec)] if user and not problem else []
+    turn = turn_if_submitted(spec, [one for one in awaited if not one.is_met])
+    never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None) or dependencies.in_vain(
+        awaited
+    )
     now = () if never else tuple(turn.blockers)
     goes = turn.verdict is Verdict.GO
     pull = blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places) if goes else ""
@@ -197,6 +202,8 @@ def _refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
         require_may_submit(user, spec)
     except NoRdma as error:
         return _problem_at(text, "/jobEnvs/paiAzRDMA", error.message)
+    except BadDependency as error:
+        return _problem_at(text, error.path, error.message)
     except (NoVirtualCluster, Forbidden) as error:
         return _problem_at(text, "/virtualCluster", error.message)
     except ConflictJob as error:
@@ -237,7 +244,10 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
     )
     try:
         with transaction.atomic():
+            awaited = dependencies.find(user.username, spec, lock=True)
+            job.awaits, job.unmet = dependencies.waits_for(awaited)
             job.save(force_insert=True)
+            dependencies.store(job, awaited)
             secrets.store(job, values)
             _lock_user(user)
             _lock_vc(job.vc)

@@ -98,7 +98,7 @@ class Placement:
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
     fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), queue, vc_stopped,
-    failed (an earlier attempt), delay, never."""
+    failed (an earlier attempt), delay, dependency (another job must end first), never."""
 
     kind: str
     sentence: str
@@ -106,6 +106,7 @@ class Blocker:
     have: str = ""
     node: str = ""
     until: str = ""
+    job: str = ""  # user~job
 
 
 Likeness = tuple[int, int, int, tuple[str, ...]]

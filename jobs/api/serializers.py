@@ -172,6 +172,8 @@ def blocker_item(blocker: Blocker) -> shapes.Blocker:
         item["node"] = blocker.node
     if blocker.until:
         item["until"] = blocker.until
+    if blocker.job:
+        item["job"] = blocker.job
     return item
 
 

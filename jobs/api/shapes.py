@@ -59,6 +59,7 @@ class Blocker(TypedDict):
     have: NotRequired[str]
     node: NotRequired[str]
     until: NotRequired[str]
+    job: NotRequired[Annotated[str, Field(description="user~job: the one that it waits for.")]]
 
 
 class Ahead(TypedDict):

@@ -74,6 +74,10 @@ _ADVICE: dict[str, tuple[str, ...] | None] = {
     "smaller": (_RETRY, _SMALLER, _QUOTA),
     "bonus": (_RETRY, _SMALLER, _QUOTA, "Stay within the guaranteed share of the virtual cluster."),
     "time": ("Give it more time in extras.maxRunSeconds.", "Let it save its work and go on from there."),
+    "awaited": (
+        "Run that job again until it succeeds, then submit this one.",
+        'Write "after": "end" in dependsOn if any end will do.',
+    ),
     "stop": ("Submit the job again to run it again.",),
 }
 
@@ -188,6 +192,8 @@ _ROWS: tuple[tuple[int, str, str, str, str, str, str, str, str, str], ...] = (
      "The task was ended because its job had ended.", "End the job while the task runs."),
     (-7501, "JOB_RUN_TIME_EXCEEDED", "PAI_LAUNCHER", "USER_SUBMISSION", "UF", "RUNNING", "N", "time",
      "The job ran for as long as its config allows.", "Sleep for longer than extras.maxRunSeconds."),
+    (-7502, "JOB_DEPENDENCY_FAILED", "PAI_LAUNCHER", "USER_SUBMISSION", "UF", "ALLOCATING", "N", "awaited",
+     "A job that it was to start after did not succeed.", "Wait for the success of a job that fails."),
     (-8000, "CONTAINER_UNKNOWN_YARN_EXIT_STATUS", "PAI_YARN", "UNKNOWN", "??", "UNKNOWN", "M", "report",
      "The container ended with a code nobody has described.", "A defect of the platform."),
 )

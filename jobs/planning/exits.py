@@ -35,6 +35,7 @@ NEVER_FITS = -7251
 JOB_STOPPED = -7351
 TASK_STOPPED = -7400
 OUT_OF_TIME = -7501
+DEPENDENCY_FAILED = -7502
 
 
 class StartFault(StrEnum):
@@ -170,6 +171,11 @@ def out_of_time(seconds: int) -> Exit:
     """Its ``extras.maxRunSeconds`` are over. It is not tried again, however often its config allows that."""
     sentence = f"The job ran for {words.duration(seconds)}, which is all that its maxRunSeconds allow."
     return of(OUT_OF_TIME, sentence, permanent=True)
+
+
+def dependency_failed(sentence: str) -> Exit:
+    """A job that it was to start after did not succeed; ``sentence`` names it."""
+    return of(DEPENDENCY_FAILED, sentence, permanent=True)
 
 
 def task_stopped() -> Exit:

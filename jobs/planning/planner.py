@@ -70,8 +70,10 @@ def _place_all(world: World, made: Plan) -> None:
 
 def _end_waiting(job: JobView) -> JobPlan:
     """The end of a job that never starts. Its tasks are stopped with it."""
-    stopped = job.stopping or job.deleted
-    exit_ = exits.job_stopped(job.stopped_by) if stopped else exits.never_fits(job.never)
+    if job.stopping or job.deleted:
+        exit_ = exits.job_stopped(job.stopped_by)
+    else:
+        exit_ = exits.dependency_failed(job.unmet) if job.unmet else exits.never_fits(job.never)
     return JobPlan(job, decision=Decision(exit_), after=end_state(exit_))
 
 

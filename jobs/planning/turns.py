@@ -18,6 +18,7 @@ from typing import Generic, TypeVar
 
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Room
+from jobs.planning.queue.awaited import Awaited
 from portal.core import words
 
 
@@ -39,11 +40,18 @@ class Waiting:
     never: str = ""  # no registered node could ever run it: found when it was submitted
     not_before: datetime | None = None
     parked_until: datetime | None = None
+    awaits: int = 0  # jobs that must end before it starts
+    unmet: str = ""  # why it waits for one of them in vain
     avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
 
     @property
     def demands(self) -> tuple[Demand, ...]:
         """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
+        raise NotImplementedError
+
+    @property
+    def awaited(self) -> Sequence[Awaited]:
+        """The jobs that must end before it starts, ``awaits`` in number. Read only when somebody asks why it waits."""
         raise NotImplementedError
 
 
@@ -94,6 +102,8 @@ class Turn(Generic[W]):
         found: list[Blocker] = []
         if job.not_before is not None and _is_future(job.not_before, now):
             found.append(_delay(job.not_before, now))
+        if job.awaits:
+            found += [one.blocker for one in job.awaited]
         if job.vc in self.queue.stopped_vcs:
             found.append(Blocker("vc_stopped", f"VC {job.vc} is stopped, so nothing new starts in it."))
         if self.held_by is not None:
@@ -125,7 +135,9 @@ def turns(
         if job.vc in holding:
             if not only_tried:
                 yield Turn(job, Verdict.PASS, queue, held_by=holding[job.vc])
-        elif job.vc in stopped_vcs or _is_future(job.not_before, now) or _is_future(job.parked_until, now):
+        elif (
+            job.vc in stopped_vcs or job.awaits or _is_future(job.not_before, now) or _is_future(job.parked_until, now)
+        ):
             if not only_tried:
                 yield Turn(job, Verdict.PASS, queue)
         else:
@@ -136,8 +148,9 @@ def turns(
 
 
 def ending(waiting: Iterable[W]) -> list[W]:
-    """Those that will never start: asked to stop, deleted, or too large for every registered node."""
-    return [job for job in waiting if job.stopping or job.deleted or job.never]
+    """Those that will never start: asked to stop, deleted, too large for every registered node, or behind a job that
+    did not succeed."""
+    return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
 
 
 def _in_order(waiting: Sequence[W]) -> list[W]:

@@ -6,7 +6,7 @@ for, the specs are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -17,10 +17,12 @@ from django.utils import timezone
 from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_nodes
 from clusters.placement.fit import Demand
+from jobs import dependencies
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
+from jobs.planning.queue.awaited import Awaited
 from jobs.planning.turns import Turn, Waiting, turns
 from jobs.scheduling import columns
 
@@ -34,6 +36,10 @@ class Queued(Waiting):
     @property
     def demands(self) -> tuple[Demand, ...]:
         return self.specs.shape(self.id)
+
+    @property
+    def awaited(self) -> Sequence[Awaited]:
+        return self.specs.awaited(self.id)
 
 
 def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
@@ -49,14 +55,14 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
     return found
 
 
-def turn_if_submitted(spec: JobSpec) -> Turn[Queued]:
-    """The turn that a job of this spec would have if it were submitted now."""
+def turn_if_submitted(spec: JobSpec, awaited: Sequence[Awaited] = ()) -> Turn[Queued]:
+    """The turn that a job of this spec would have if it were submitted now. ``awaited``: what it would wait for."""
     specs, vc = _Specs(()), spec.effective_virtual_cluster
     waiting, stopped = _read(specs)
     if _STOPPED.filter(name=vc).exists():
         stopped.add(vc)
-    last = Queued(max(specs.ids, default=0) + 1, vc, specs=specs)
-    specs.add(last.id, spec)
+    last = Queued(max(specs.ids, default=0) + 1, vc, awaits=len(awaited), specs=specs)
+    specs.add(last.id, spec, awaited)
     all_turns = turns([*waiting, last], load_nodes(), stopped, timezone.localtime())
     return next(turn for turn in all_turns if turn.job is last)
 
@@ -89,8 +95,10 @@ class _Specs:
         self._specs: dict[int, Any] = {}
         self._shapes: dict[int, tuple[Demand, ...]] = {}
         self._same: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
+        self._awaited: dict[int, Sequence[Awaited]] = {}
 
-    def add(self, id: int, spec: JobSpec) -> None:
+    def add(self, id: int, spec: JobSpec, awaited: Sequence[Awaited] = ()) -> None:
+        self._awaited[id] = awaited
         shape = demands(spec)
         self._shapes[id] = self._same.setdefault(shape, shape)
 
@@ -101,6 +109,14 @@ class _Specs:
                 self._read(id)
             self.add(id, JobSpec.from_json(self._specs[id]))
         return self._shapes[id]
+
+    def awaited(self, id: int) -> Sequence[Awaited]:
+        """What this job waits for; read together for all jobs asked for."""
+        if id not in self._awaited:
+            wanted = {*self._wanted, id}
+            found = dependencies.unmet(wanted)
+            self._awaited |= {each: found.get(each, []) for each in wanted}
+        return self._awaited[id]
 
     def _read(self, id: int) -> None:
         """The spec of this job, with those of the jobs after it and, the first time, those asked for."""

@@ -13,6 +13,7 @@ import structlog
 
 from clusters.models import Allocation, Node
 from clusters.placement.fit import Placement
+from jobs import dependencies
 from jobs.attempts import open_attempt
 from jobs.containers.launch import name_of
 from jobs.history import holdings
@@ -214,6 +215,7 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
         log.info("job ended", job=job.name, state=str(after), code=attempt.exit_code)
     changed = ["state", "changed_at", "exit_code", "completed_at", "not_before"]
     _update_all(Job, changed, ["id", "state", "attempt_number"], rows)
+    writing.events += dependencies.note_ends([(plan.job.id, str(plan.after)) for plan in plans], now)
 
 
 def _retry(plan: JobPlan, writing: Writing) -> None:

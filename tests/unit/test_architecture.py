@@ -47,6 +47,7 @@ FLOORS = """
     jobs.access
     jobs.history
     jobs.attempts
+    jobs.dependencies
     jobs.scheduling
     jobs.services
     jobs.versions

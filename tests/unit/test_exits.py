@@ -13,7 +13,7 @@ from jobs.planning import exits
 from jobs.planning.exit_table import TABLE, Reaction
 from jobs.planning.exits import Exit, RetryDecision
 
-OURS = {-7501}
+OURS = {-7501, -7502}
 
 
 def ended(code: int | None, *, oom: bool = False) -> ContainerStatus:

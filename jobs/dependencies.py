@@ -1,0 +1,134 @@
+"""Jobs that wait for others of their user (``extras.dependsOn``): found at submission, told when one of those ends.
+
+A dependency is on a row, not on a name: a later job of the same name does not take the place of one that is deleted.
+As a job can only name jobs that are there before it, no circle can come about but that of a job which names itself.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from clusters.placement.fit import Blocker
+from jobs.config.extras import After
+from jobs.config.spec import JobSpec
+from jobs.models import Dependency, Event, Job
+from jobs.planning.lifecycle import JOB_ENDS, JobState
+from jobs.planning.queue.awaited import Awaited
+from portal.core.errors import BadRequest
+
+
+class BadDependency(BadRequest):
+    """The config names a job that it cannot wait for. ``path`` is where."""
+
+    def __init__(self, at: int, message: str) -> None:
+        super().__init__(message)
+        self.path = f"/extras/dependsOn/{at}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A job that another one is to wait for, and how."""
+
+    job: Job
+    condition: str
+
+    @property
+    def ended(self) -> str:
+        return self.job.state if self.job.state in JOB_ENDS else ""
+
+    @property
+    def awaited(self) -> Awaited:
+        return Awaited(self.job.full_name, self.condition, self.job.state, bool(self.ended))
+
+
+def find(username: str, spec: JobSpec, *, lock: bool = False) -> list[Found]:
+    """The jobs that a job of this user would wait for. No query without ``dependsOn``. ``lock``: until the transaction
+    ends none of them ends, so that none can end unnoticed. Raises BadDependency."""
+    wanted = spec.asked.depends_on
+    if not wanted:
+        return []
+    names = [_name(username, spec.job_name, at, one) for at, one in enumerate(wanted)]
+    rows = Job.objects.filter(username=username, name__in=names, deleted_at__isnull=True).order_by("id")
+    jobs = {job.name: job for job in (rows.select_for_update(no_key=True) if lock else rows).defer("config", "spec")}
+    for at, name in enumerate(names):
+        if name not in jobs:
+            raise BadDependency(at, f"There is no job {name} of {username}; dependsOn names jobs that are there.")
+        if name in names[:at]:
+            raise BadDependency(at, f"dependsOn names {name} twice.")
+    return [Found(jobs[name], one.after) for name, one in zip(names, wanted, strict=True)]
+
+
+def waits_for(found: Sequence[Found]) -> tuple[int, str]:
+    """Of a new job: how many jobs it still waits for, and why it waits in vain."""
+    waits = [one.awaited for one in found if not one.awaited.is_met]
+    return len(waits), next((one.in_vain for one in waits if one.in_vain), "")
+
+
+def in_vain(awaited: Iterable[Awaited]) -> Blocker | None:
+    """Why a job that waits for these would never start."""
+    says = next((one.in_vain for one in awaited if one.in_vain), "")
+    return Blocker("dependency", says) if says else None
+
+
+def store(job: Job, found: Iterable[Found]) -> None:
+    Dependency.objects.bulk_create(
+        Dependency(job=job, on=one.job, on_name=one.job.name, condition=one.condition, ended=one.ended) for one in found
+    )
+
+
+def unmet(ids: Iterable[int]) -> dict[int, list[Awaited]]:
+    """What these waiting jobs still wait for, by job."""
+    rows = Dependency.objects.filter(job__in=list(ids)).order_by("id")
+    found: dict[int, list[Awaited]] = {}
+    for id, *values in rows.values_list("job_id", "job__username", "on_name", "condition", "on__state", "ended"):
+        one = _awaited(*values)
+        if not one.is_met:
+            found.setdefault(id, []).append(one)
+    return found
+
+
+def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[Event]:
+    """Tell the jobs that wait for these ones, (id, state) each, and return an Event for each of them. The rows of those
+    that end are written before, in the same transaction: a submission that finds one locks it, so either its dependency
+    is here by now, or it finds the end itself."""
+    states = dict(ended)
+    rows = Dependency.objects.filter(on__in=list(states), ended="", job__state=JobState.WAITING).order_by("id")
+    told = [
+        (id, job, _awaited(username, name, condition, states[on], states[on]))
+        for id, job, username, name, condition, on in rows.values_list(
+            "id", "job_id", "job__username", "on_name", "condition", "on_id"
+        )
+    ]
+    for state in {one.state for _, _, one in told}:
+        _update(Dependency, [id for id, _, one in told if one.state == state], ended=state)
+    met = Counter(job for _, job, one in told if one.is_met)
+    for number in set(met.values()):
+        _update(Job, [job for job in met if met[job] == number], awaits=F("awaits") - number, changed_at=now)
+    in_vain = {job: one.in_vain for _, job, one in told if one.in_vain}
+    for says in set(in_vain.values()):
+        _update(Job, [job for job in in_vain if in_vain[job] == says], unmet=says, changed_at=now)
+    return [Event(at=now, kind="job.dependency", job_id=job, reason=one.says_end) for _, job, one in told]
+
+
+def _awaited(username: str, name: str, condition: str, state: str | None, ended: str) -> Awaited:
+    return Awaited(f"{username}~{name}", condition, ended or state or "", bool(ended))
+
+
+def _update(model: type[Dependency | Job], ids: list[int], **values: Any) -> None:
+    for start in range(0, len(ids), 500):
+        model._default_manager.filter(pk__in=ids[start : start + 500]).update(**values)
+
+
+def _name(username: str, own: str, at: int, one: After) -> str:
+    owner, _, name = one.job.rpartition("~")
+    if owner and owner != username:
+        raise BadDependency(at, f"{one.job} is a job of {owner}; a job waits only for jobs of its own user.")
+    if name == own:
+        raise BadDependency(at, f"A job cannot wait for itself: {name} names {name} in dependsOn.")
+    return name

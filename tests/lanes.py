@@ -43,9 +43,22 @@ LONG = {
     "test_up.py": 80,
     "test_webhdfs_clients.py": 60,
 }
-# Sweeps over every route run once: bodies and queries on the database that is stricter, who may see what on the other.
-FUZZ = "tests/api/test_fuzz.py"
-SWEEPS = ("tests/api/test_privacy.py", "tests/api/test_schemathesis.py")
+# What runs on one database only. Sweeps over every route: bodies and queries on the one that is stricter, who may see
+# what on the other. Random histories: two schedulers on the one that has several writers, one scheduler on the other.
+# And what hardly asks a database.
+ON_POSTGRES = ("tests/api/test_fuzz.py", "tests/integration/test_two_schedulers.py")
+ON_SQLITE = (
+    "tests/api/test_log.py",
+    "tests/api/test_log_html.py",
+    "tests/api/test_openapi.py",
+    "tests/api/test_privacy.py",
+    "tests/api/test_schemathesis.py",
+    "tests/integration/test_fake_runtime.py",
+    "tests/integration/test_log_archive.py",
+    "tests/integration/test_simulation.py",
+    "tests/integration/test_slow_clients.py",
+    "tests/integration/test_watch.py",
+)
 _FOUND = re.compile(r"(\d+) (failed|passed|skipped|deselected|xfailed|xpassed|warnings?|errors?)\b")
 _RULE = re.compile(r"^=+ (.+?) =+$")
 
@@ -136,8 +149,8 @@ def lanes() -> list[Lane]:
     made = [Lane(f"engine-{nth}", pytest(*files)) for nth, files in enumerate(shares(), 1)]
     made += [
         Lane("pages", apart(pytest("tests/pages")), polite=True),
-        Lane("sqlite", pytest("tests/unit", *database, *([] if no_postgres else without(FUZZ))), polite=True),
-        Lane("postgres", pytest(*database, *without(*SWEEPS)), {"DATABASE_URL": "postgres"}, True, no_postgres),
+        Lane("sqlite", pytest("tests/unit", *database, *([] if no_postgres else without(*ON_POSTGRES))), polite=True),
+        Lane("postgres", pytest(*database, *without(*ON_SQLITE)), {"DATABASE_URL": "postgres"}, True, no_postgres),
         Lane("lint", ["scripts/lint"], polite=True),
     ]
     return made

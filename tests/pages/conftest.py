@@ -14,7 +14,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from django.db import connection, connections
 from django.utils import timezone
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from portal.models import Heartbeat, User
 from portal.wakes import beats
@@ -92,27 +92,39 @@ class Tab:
         assert not self.faults, f"{what}: {self.faults}"
 
 
+@pytest.fixture(scope="session")
+def contexts() -> dict[str, BrowserContext]:
+    """Those that tests share: a new one costs as much as all that most tests do with it. What a page stores belongs to
+    the port of its server, which is another for each test, cookies alone do not."""
+    return {}
+
+
 @pytest.fixture
-def tab(browser: Browser, site: str) -> Iterator[Callable[..., Tab]]:
-    """``tab(alice, width=390, dark=True)``: signed in without the form; ``tab()`` is a guest."""
-    contexts = []
+def tab(browser: Browser, contexts: dict[str, BrowserContext], site: str) -> Iterator[Callable[..., Tab]]:
+    """``tab(alice, width=390, dark=True)``: signed in without the form; ``tab()`` is a guest. One of a kind in a test."""
+    taken = []
 
     def opened(user: User | None = None, *, width: int = 1280, dark: bool = False, **more: Any) -> Tab:
-        scheme = "dark" if dark else "light"
-        size = {"width": width, "height": 800}  # without motion, for a colour on its way to another has no contrast
-        context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion="reduce", **more)
-        contexts.append(context)
+        context = contexts.get(kind := repr(more)) or contexts.setdefault(kind, browser.new_context(**more))
+        assert context not in taken, "the first tab would get the cookies of the second"
+        taken.append(context)
         if user is not None:
             context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])
         shown = Tab(context.new_page(), site)
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        # Without motion, for a colour on its way to another has no contrast.
+        shown.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
         shown.page.set_default_timeout(PATIENCE)
         shown.page.on("pageerror", lambda error: shown.faults.append(str(error)))
         shown.page.on("console", lambda said: said.type == "error" and shown.faults.append(said.text))
         return shown
 
     yield opened
-    for context in contexts:
-        context.close()
+    for context in taken:
+        for page in context.pages:
+            page.close()
+        context.set_offline(False)
+        context.clear_cookies()
 
 
 @pytest.fixture

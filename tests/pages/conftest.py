@@ -101,7 +101,7 @@ def contexts() -> dict[str, BrowserContext]:
 
 @pytest.fixture
 def tab(browser: Browser, contexts: dict[str, BrowserContext], site: str) -> Iterator[Callable[..., Tab]]:
-    """``tab(alice, width=390, dark=True)``: signed in without the form; ``tab()`` is a guest. One of a kind in a test."""
+    """``tab(alice, width=390, dark=True)``: signed in without the form; ``tab()`` is a guest. One of a kind a test."""
     taken = []
 
     def opened(user: User | None = None, *, width: int = 1280, dark: bool = False, **more: Any) -> Tab:

@@ -65,22 +65,25 @@ def nodes_version() -> str:
     return ".".join(str(each) for each in (*nodes.values(), *taken.values()))
 
 
+_SHOWN = ("status", "health", "health_reason", "docker_version", "last_seen_at")
+
+
 def node_lines() -> list[NodeLine]:
-    rows = {node.name: node for node in Node.objects.defer("images")}
-    return [_line(view, rows[view.name]) for view in load_nodes() if view.name in rows]
+    rows = {name: shown for name, *shown in Node.objects.values_list("name", *_SHOWN)}
+    return [_line(view, *rows[view.name]) for view in load_nodes() if view.name in rows]
 
 
 def line_of(node: Node) -> NodeLine:
     """One query, for what is taken on it."""
-    return _line(view_of(node), node)
+    return _line(view_of(node), *(getattr(node, name) for name in _SHOWN))
 
 
-def _line(view: NodeView, node: Node) -> NodeLine:
-    away = node.health != Node.Health.READY
+def _line(
+    view: NodeView, status: str, health: str, reason: str, docker_version: str, seen: datetime | None
+) -> NodeLine:
     types = ", ".join(sorted({kind for _, kind in view.gpus} - {""}))
-    state = "unreachable" if away else str(node.status)
-    seen, squares = node.last_seen_at, _squares(view, state)
-    return NodeLine(view, state, node.health_reason, types, node.docker_version, seen, squares)
+    state = str(status) if health == Node.Health.READY else "unreachable"
+    return NodeLine(view, state, reason, types, docker_version, seen, _squares(view, state))
 
 
 def _squares(view: NodeView, state: str) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from clusters.nodes.pages import nodes_page, nodes_version
 from jobs import access, queries, versions
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
+from jobs.pages.nodes import wall as walls
 from jobs.pages.nodes.drain import drain_page
 from jobs.pages.nodes.node import node_page
 from jobs.pages.nodes.node import version as node_version
@@ -165,6 +166,25 @@ class OneNode:
         return {part: render_to_string(f"jobs/_{part}.html", context, self._request)}
 
 
+class Wall:
+    """The whole cluster on one screen."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = _as_page(request)
+        self.version = walls.version
+
+    def parts(self) -> dict[str, str]:
+        page = walls.wall(viewer_of(self._request))
+        names = {f"wall-{part}": f"jobs/_wall_{part}.html" for part in ("top", "side", "alerts")}
+        drawn: dict[str, str] = {
+            part: render_to_string(template, page, self._request) for part, template in names.items()
+        }
+        for number, nodes in enumerate(page["blocks"]):
+            block = {"nodes": nodes, "number": number}
+            drawn[f"wall-nodes-{number}"] = render_to_string("jobs/_wall_nodes.html", block, self._request)
+        return drawn
+
+
 _KINDS: dict[str, Callable[[HttpRequest], LivePage]] = {
     "home": Home,
     "jobs": Jobs,
@@ -172,6 +192,7 @@ _KINDS: dict[str, Callable[[HttpRequest], LivePage]] = {
     "nodes": Nodes,
     "node": OneNode,
     "drain": OneNode,
+    "wall": Wall,
 }
 
 

@@ -13,9 +13,10 @@ from clusters.nodes import services
 from jobs.pages.live import address
 from jobs.pages.nodes import drain as drains
 from jobs.pages.nodes import node as nodes
+from jobs.pages.nodes import wall as walls
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
-from portal.accounts.guard import signed_in
+from portal.accounts.guard import reader, signed_in
 from portal.accounts.viewer import viewer_of
 
 
@@ -24,6 +25,13 @@ from portal.accounts.viewer import viewer_of
 def node(request: HttpRequest, name: str) -> HttpResponse:
     stream = address("node", name=name, v=nodes.version(name))  # before the reads
     return render(request, "jobs/node.html", {"stream": stream, **nodes.node_page(name, viewer_of(request))})
+
+
+@require_safe
+@reader
+def wall(request: HttpRequest) -> HttpResponse:
+    stream = address("wall", v=walls.version())
+    return render(request, "jobs/wall.html", {"stream": stream, **walls.wall(viewer_of(request))})
 
 
 @never_cache

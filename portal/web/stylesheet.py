@@ -21,6 +21,7 @@ SECTIONS = (
     *("tokens", "base", "frame", "states", "tables", "job", "log", "code", "helpers", "editor", "narrow", "files"),
     "log_page",
     "nodes",
+    "wall",
 )
 
 

@@ -65,7 +65,7 @@ def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice:
 def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User, width: int) -> None:
     a_cluster()
     shown = tab(width=width)
-    for path in ("/login", "/", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
+    for path in ("/login", "/", "/wall", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
         in_both_colours(shown, path)
     shown.open("/jobs/alice/wai")
     shown.faults.clear()  # the browser tells of every 404

@@ -225,9 +225,8 @@ def _piece(text: str, css: str, colour: str = "", background: str = "") -> SafeS
 
 @register.simple_tag
 def squares(items: Iterable[str], label: str) -> SafeString:
-    """GPU squares: free, mine, busy, held, out, want."""
-    drawn = format_html_join("", '<i class="{}"></i>', ((item,) for item in items))
-    return format_html('<span class="ls-gpus" role="img" aria-label="{}">{}</span>', label, drawn)
+    """GPU squares: free, mine, busy, held, out, want; of a virtual cluster on the wall also v1 to v6."""
+    return format_html('<span class="ls-gpus" role="img" aria-label="{}">{}</span>', label, _squares(tuple(items)))
 
 
 @register.simple_tag(takes_context=True)
@@ -251,6 +250,11 @@ def _time(moment: datetime, shown: str, *, mark: str = "", before: str = "") -> 
     data = format_html(' {}="{}"', mark, int(moment.timestamp() * 1000)) if mark else ""
     iso = timezone.localtime(moment).isoformat(timespec="seconds")
     return format_html('<time{} datetime="{}" title="{}{}">{}</time>', data, iso, before, absolute(moment), shown)
+
+
+@lru_cache(maxsize=1024)
+def _squares(items: tuple[str, ...]) -> SafeString:
+    return format_html_join("", '<i class="{}"></i>', ((item,) for item in items))
 
 
 @lru_cache(maxsize=256)

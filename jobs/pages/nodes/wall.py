@@ -1,0 +1,139 @@
+"""Shows the whole cluster on one screen: every node with its GPUs, the virtual clusters, what waits longest, what is
+wrong. It is for everybody who may read jobs.
+
+The nodes are drawn in blocks, so that a live page is sent only those that have changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Count, Max
+
+from clusters.models import Allocation, Node
+from clusters.nodes.pages import NodeLine, node_lines
+from clusters.vcs.queries import VcView, load_vcs
+from jobs import queries, versions
+from jobs.pages.rows import rows_of, with_gpu_type
+from jobs.queries import JobFilter
+from portal.accounts.viewer import Viewer
+from portal.core import words
+from portal.wakes import beats
+
+BLOCK = 50  # nodes drawn, and sent again, together
+COLOURS = ("v1", "v2", "v3", "v4", "v5", "v6")  # of virtual clusters; the others' GPUs are grey
+LONGEST = 5
+MOST_VCS = 12
+MOST_ALERTS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class WallNode:
+    """``squares``: as those of a NodeLine; one in use also says whose: "busy v1"."""
+
+    line: NodeLine
+    squares: tuple[str, ...]
+
+    @property
+    def says(self) -> str:
+        return self.line.says if self.line.state == "active" else f"{self.line.view.name}: {self.line.state}"
+
+    @property
+    def css(self) -> str:
+        return {"unreachable": "ls-failed", "draining": "ls-stopping"}.get(self.line.state, "")
+
+    @property
+    def cpu_percent(self) -> float:
+        view = self.line.view
+        return round(100 * view.used_cpus / view.cpus, 1) if view.cpus else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WallVc:
+    """``percent`` is how much it uses of the cluster's GPUs; without GPUs, of the resource that it uses most of."""
+
+    view: VcView
+    colour: str
+    percent: float
+
+    @property
+    def says(self) -> str:
+        return f"{self.view.name}: {self.percent:g} % used, {self.view.capacity:g} % guaranteed"
+
+
+def wall(viewer: Viewer) -> dict[str, Any]:
+    """The context of jobs/wall.html; some thirty queries, however many nodes there are."""
+    vcs = load_vcs()
+    colours = dict(zip((vc.name for vc in vcs), COLOURS, strict=False))
+    lines = node_lines()
+    nodes = _nodes(lines, colours)
+    gpus = sum(len(line.view.gpus) for line in lines)
+    waiting = with_gpu_type(queries.list_jobs(JobFilter(state="WAITING"))).order_by("queued_at", "id")[:LONGEST]
+    return {
+        "nav": "nodes",
+        "blocks": [nodes[start : start + BLOCK] for start in range(0, len(nodes), BLOCK)],
+        "size": "few" if len(nodes) <= 12 else "some" if len(nodes) <= BLOCK else "many",
+        "free": sum(line.free_gpus for line in lines),
+        "gpus": gpus,
+        "largest": _largest(lines),
+        "running": sum(vc.jobs.running for vc in vcs),
+        "waiting": sum(vc.jobs.waiting for vc in vcs),
+        "lost": sum(line.state == "unreachable" for line in lines),
+        "vcs": [WallVc(vc, colours.get(vc.name, ""), _percent(vc, gpus)) for vc in vcs[:MOST_VCS]],
+        "more_vcs": max(0, len(vcs) - MOST_VCS),
+        "longest": rows_of(list(waiting), viewer),
+        "alerts": _alerts(lines),
+    }
+
+
+def version() -> str:
+    """Changes whenever the wall may look different. That a node was seen again changes nothing there."""
+    nodes = Node.objects.aggregate(n=Count("id"), changed=Max("updated_at"), last=Max("id"))
+    taken = Allocation.objects.aggregate(n=Count("id"), last=Max("id"))
+    up = beats.up()
+    return ".".join(map(str, (versions.of_pages(), *nodes.values(), *taken.values(), *up.values())))
+
+
+def _nodes(lines: Sequence[NodeLine], colours: Mapping[str, str]) -> list[WallNode]:
+    held: dict[str, dict[str, str]] = {}  # node -> {GPU: colour}
+    rows = Allocation.objects.exclude(gpu_ids=[]).values_list("node__name", "vc", "gpu_ids")
+    for node, vc, gpu_ids in rows:
+        held.setdefault(node, {}).update(dict.fromkeys(map(str, gpu_ids), colours.get(vc, "")))
+    return [WallNode(line, _coloured(line, held.get(line.view.name, {}))) for line in lines]
+
+
+def _coloured(line: NodeLine, held: Mapping[str, str]) -> tuple[str, ...]:
+    pairs = zip(line.view.gpus, line.squares, strict=True)
+    return tuple(f"{css} {held[id]}" if css == "busy" and held.get(id) else css for (id, _), css in pairs)
+
+
+def _largest(lines: Sequence[NodeLine]) -> str:
+    """The largest free block of each type: ``6 V100, 3 A100``."""
+    most: dict[str, int] = {}
+    for line in lines:
+        most[line.gpu_types] = max(most.get(line.gpu_types, 0), line.free_gpus)
+    found = sorted(((number, kind) for kind, number in most.items() if number), reverse=True)
+    return ", ".join(f"{number} {kind or 'GPU'}" for number, kind in found[:4])
+
+
+def _percent(vc: VcView, gpus: int) -> float:
+    return round(100 * vc.used.gpus / gpus, 1) if gpus else vc.used_percent
+
+
+def _alerts(lines: Sequence[NodeLine]) -> list[str]:
+    """What somebody should look at, the most urgent first."""
+    up = beats.up()
+    silent = {"scheduler": "jobs neither start nor end", "workers": "containers neither start nor stop"}
+    found = [
+        f"The {who} do{'es' if who == 'scheduler' else ''} not run: {so}." for who, so in silent.items() if not up[who]
+    ]
+    away = [line.view.name for line in lines if line.state == "unreachable"]
+    if away:
+        found.append(f"{words.count(len(away), 'node does', 'nodes do')} not answer: {words.listing(away)}.")
+    draining = [line.view.name for line in lines if line.state == "draining"]
+    if draining:
+        found.append(f"{words.count(len(draining), 'node drains', 'nodes drain')}: {words.listing(draining)}.")
+    found += [mark.sentence for line in lines for mark in line.view.marks]
+    return found[:MOST_ALERTS]

@@ -1,4 +1,5 @@
-"""Routes about one job: GET, PUT (submit by name), DELETE, its executionType, config, release and ssh."""
+"""Routes about one job: GET, PUT (submit by name), DELETE, its executionType, config, release, priority, position and
+ssh."""
 
 from __future__ import annotations
 
@@ -11,11 +12,12 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, queries, services, versions
+from jobs import access, order, queries, services, versions
 from jobs.api import serializers, shapes
 from jobs.api.answers import created, job_answer
 from jobs.api.base import CONFIG, find_job, is_legacy
 from jobs.config import jsonc
+from jobs.config.extras import MOST_PRIORITY
 from jobs.containers import ssh
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
@@ -24,7 +26,7 @@ from portal.accounts.viewer import may_read_jobs, viewer_of
 from portal.core.errors import BadRequest, NoJobConfig, NoJobSshInfo
 from portal.web.api import etags
 from portal.web.api.openapi import Message, errors
-from portal.web.api.v1 import V1View, body
+from portal.web.api.v1 import V1View, body, fields, refuse_others, text_of, whole_of
 
 _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 
@@ -99,6 +101,40 @@ class Release(V1View):
         user = require_user(request)
         answer: shapes.Released = {"released": services.release(user, find_job(request, username, job))}
         return Response(answer, status=202)
+
+
+class Priority(V1View):
+    @extend_schema(
+        summary="Change the priority of a waiting job",
+        description="An admin may set any, the owner of the job a lower one.",
+        request=shapes.PriorityValue,
+        responses={202: Message, **errors(400, 401, 403, 404, 409)},
+    )
+    def put(self, request: Request, job: str, username: str = "") -> Response:
+        row = find_job(request, username, job)
+        user = require_user(request)
+        data = fields(request)
+        value = whole_of(data, "value", -MOST_PRIORITY, MOST_PRIORITY)
+        refuse_others(data, ("value",))
+        order.set_priority(user, row, value)
+        return Response({"message": f"set priority of job {row.name} to {value} successfully"}, status=202)
+
+
+class Position(V1View):
+    @extend_schema(
+        summary="Let a waiting job start before another one",
+        description="For admins. Both jobs wait in one virtual cluster; `before` is `user~job`.",
+        request=shapes.BeforeValue,
+        responses={202: Message, **errors(400, 401, 403, 404, 409)},
+    )
+    def put(self, request: Request, job: str, username: str = "") -> Response:
+        row = find_job(request, username, job)
+        user = require_user(request)
+        data = fields(request)
+        before = text_of(data, "before")
+        refuse_others(data, ("before",))
+        order.move_before(user, row, find_job(request, "", before))
+        return Response({"message": f"moved job {row.name} before {before} successfully"}, status=202)
 
 
 class JobSsh(V1View):

@@ -193,6 +193,14 @@ class ExecutionValue(BaseModel):
     value: Execution
 
 
+class PriorityValue(BaseModel):
+    value: int = Field(ge=-100, le=100)
+
+
+class BeforeValue(BaseModel):
+    before: str = Field(description="user~job")
+
+
 class SshContainer(TypedDict):
     id: str
     sshIp: str

@@ -13,6 +13,8 @@ _OF_A_JOB = {
     "": detail.JobDetail,
     "/executionType": detail.ExecutionType,
     "/release": detail.Release,
+    "/priority": detail.Priority,
+    "/position": detail.Position,
     "/config": detail.JobConfig,
     "/ssh": detail.JobSsh,
     "/attempts": history.Attempts,

@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Count, Max, Min
 from django.utils import timezone
 
-from jobs import access, queries
+from jobs import access, order, queries
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
@@ -70,6 +70,7 @@ class Detail:
     attempt_text: str
     held: KeptTasks | None
     may_write: bool
+    place_url: str  # of the page on which its place in the queue is changed; empty for those who may not
     may_read_story: bool
     may_read_logs: bool
     may_read_config: bool
@@ -86,6 +87,12 @@ class Detail:
         if seconds is None or self.job.started_at is None or self.job.state != JobState.RUNNING:
             return None
         return self.job.started_at + timedelta(seconds=seconds)
+
+    @property
+    def after(self) -> list[tuple[str, str]]:
+        """The jobs that it starts after, and their pages; as they were named, whatever became of them."""
+        names = [one.job.rpartition("~")[2] for one in self.spec.asked.depends_on] if self.may_read_story else []
+        return [(name, job_url(self.job.username, name)) for name in names]
 
     @property
     def may_run(self) -> str:
@@ -120,6 +127,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         attempt_text=progress.attempt_text(job, spec),
         held=_held(job, spec) if may_read_story else None,
         may_write=access.may_write(viewer, job),
+        place_url=f"{job_url(job.username, job.name)}/place" if order.may_prioritize(viewer, job) else "",
         may_read_story=may_read_story,
         may_read_logs=access.may_read_logs(viewer, job),
         may_read_config=access.may_read_config(viewer, job),

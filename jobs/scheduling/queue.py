@@ -6,7 +6,7 @@ for, the specs are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -62,7 +62,8 @@ def turn_if_submitted(spec: JobSpec, awaited: Sequence[Awaited] = ()) -> Turn[Qu
     if _STOPPED.filter(name=vc).exists():
         stopped.add(vc)
     last = Queued(max(specs.ids, default=0) + 1, vc, awaits=len(awaited), specs=specs)
-    specs.add(last.id, spec, awaited)
+    specs.add(last.id, spec)
+    specs.note_awaited({last.id: awaited})
     all_turns = turns([*waiting, last], load_nodes(), stopped, timezone.localtime())
     return next(turn for turn in all_turns if turn.job is last)
 
@@ -97,8 +98,7 @@ class _Specs:
         self._same: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
         self._awaited: dict[int, Sequence[Awaited]] = {}
 
-    def add(self, id: int, spec: JobSpec, awaited: Sequence[Awaited] = ()) -> None:
-        self._awaited[id] = awaited
+    def add(self, id: int, spec: JobSpec) -> None:
         shape = demands(spec)
         self._shapes[id] = self._same.setdefault(shape, shape)
 
@@ -115,8 +115,11 @@ class _Specs:
         if id not in self._awaited:
             wanted = {*self._wanted, id}
             found = dependencies.unmet(wanted)
-            self._awaited |= {each: found.get(each, []) for each in wanted}
+            self.note_awaited({each: found.get(each, []) for each in wanted})
         return self._awaited[id]
+
+    def note_awaited(self, found: Mapping[int, Sequence[Awaited]]) -> None:
+        self._awaited |= found
 
     def _read(self, id: int) -> None:
         """The spec of this job, with those of the jobs after it and, the first time, those asked for."""

@@ -15,7 +15,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from jobs import access, queries, services
-from jobs.models import Job, Task
+from jobs.models import Dependency, Job, Task
 from jobs.pages.rows import job_url, shown_state
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from portal.accounts.auth import require_user
@@ -132,13 +132,25 @@ def _stop_effect(jobs: Sequence[Job]) -> str:
     live = Task.objects.filter(job__in=jobs, state__in=TASK_LIVE)
     held = live.aggregate(tasks=Count("id"), nodes=Count("node", distinct=True))
     gpus = sum(job.total_gpus for job in jobs if job.state == JobState.RUNNING)
+    waiters = _waiters(jobs)
     if not held["tasks"]:
-        return "Nothing of it runs yet. A stopped job cannot go on, but it can be cloned."
+        return f"Nothing of it runs yet. A stopped job cannot go on, but it can be cloned.{waiters}"
     ends = f"{words.count(held['tasks'], 'task')} on {words.count(held['nodes'], 'node')} end"
     if held["tasks"] == 1:
         ends += "s"
     free = f"; {words.count(gpus, 'GPU becomes', 'GPUs become')} free" if gpus else ""
-    return f"{ends}{free}. Work since the last checkpoint is lost. A stopped job cannot go on, but it can be cloned."
+    lost = "Work since the last checkpoint is lost. A stopped job cannot go on, but it can be cloned."
+    return f"{ends}{free}. {lost}{waiters}"
+
+
+def _waiters(jobs: Sequence[Job]) -> str:
+    """Which jobs fail because they wait for the success of these."""
+    waits = Dependency.objects.filter(on__in=jobs, ended="", condition="success", job__state=JobState.WAITING)
+    names = list(waits.order_by("id").values_list("job__username", "job__name").distinct()[:4])
+    if not names:
+        return ""
+    listed = words.listing([f"{username}/{name}" for username, name in names])
+    return f" What waits for its success fails: {listed}."
 
 
 def _delete_question(job: Job) -> dict[str, Any]:
@@ -148,7 +160,8 @@ def _delete_question(job: Job) -> dict[str, Any]:
         "verb": "Delete",
         "verb_icon": "trash",
         "keep": "Keep it",
-        "effect": f"{runs}The job, its attempts, events and logs are gone for good, and its name is free again.",
+        "effect": f"{runs}The job, its attempts, events and logs are gone for good, and its name is free again."
+        f"{_waiters([job])}",
     }
 
 

@@ -49,6 +49,7 @@ FLOORS = """
     jobs.attempts
     jobs.dependencies
     jobs.scheduling
+    jobs.order
     jobs.services
     jobs.versions
     jobs.answers

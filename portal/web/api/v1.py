@@ -92,6 +92,14 @@ def number_of(data: Mapping[str, Any], name: str, least: float, most: float) -> 
     return float(value)
 
 
+def whole_of(data: Mapping[str, Any], name: str, least: int, most: int) -> int:
+    """A whole number that must be there."""
+    value = number_of(data, name, least, most)
+    if not value.is_integer():
+        raise wrong(name, "must be an integer")
+    return int(value)
+
+
 def quota_of(data: Mapping[str, Any], name: str) -> int | None:
     """Bytes as a number, a text such as ``100g``, ``none`` or -1 for no limit; null for none of its own."""
     if name not in data:

@@ -1,0 +1,115 @@
+"""Changes the place of a waiting job in the queue of its virtual cluster: its priority, or before which job it starts.
+
+An admin may do both with any job, an owner may lower the priority of theirs. Whose turn it is then,
+jobs/planning/turns.py decides. Each change is an Event.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
+from django.utils import timezone
+
+from jobs import queries
+from jobs.access import may_write, require_write
+from jobs.config.extras import MOST_PRIORITY
+from jobs.models import Event, Job
+from jobs.planning.lifecycle import JobState
+from portal.accounts.viewer import Viewer
+from portal.core.errors import BadRequest, Conflict, Forbidden, Unauthorized
+from portal.models import User
+from portal.wakes import wake
+
+_TICK = timedelta(microseconds=1)
+_ROOM = timedelta(minutes=1)
+
+
+def may_prioritize(viewer: Viewer, job: Job) -> bool:
+    """Whether to offer it: the place of a job that does not wait cannot be changed."""
+    return _waits(job) and may_write(viewer, job)
+
+
+def set_priority(actor: User, job: Job, value: int) -> bool:
+    """Give the job this priority; False when it has it. Raises Unauthorized, Forbidden, BadRequest, Conflict."""
+    require_write(actor, job, "prioritize")
+    if not -MOST_PRIORITY <= value <= MOST_PRIORITY:
+        raise BadRequest(f"A priority is a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}.")
+    with transaction.atomic():
+        row = _lock(job)
+        if value > row.priority and not actor.is_admin:
+            raise Forbidden(f"Its priority is {row.priority}; only an admin may raise it.")
+        if value == row.priority:
+            return False
+        reason = f"{actor.username} changed its priority from {row.priority} to {value}."
+        _write(row, actor, "job.priority", reason, priority=value)
+    return True
+
+
+def move_before(actor: User, job: Job, other: Job) -> bool:
+    """Let the job start before another one of its virtual cluster. It gets that one's priority if its own is lower.
+    False when it is ahead already. Raises Unauthorized, Forbidden, BadRequest, Conflict."""
+    if not actor.is_authenticated:
+        raise Unauthorized
+    if not actor.is_admin:
+        raise Forbidden("Only an admin changes the order in which jobs start.")
+    if job.pk == other.pk or job.vc != other.vc:
+        both = f"{_title(job)} and {_title(other)}"
+        raise BadRequest(f"{both} must be two jobs of one virtual cluster, for each has a queue of its own.")
+    with transaction.atomic():
+        row, before = _lock(job), _lock(other)
+        if _key(row) < _key(before):
+            return False
+        moment = _moment_before(before, without=row.pk)
+        reason = f"{actor.username} moved it before {_title(before)}."
+        priority = max(row.priority, before.priority)
+        _write(row, actor, "job.moved", reason, queue_time=moment, priority=priority)
+    return True
+
+
+def _key(job: Job) -> tuple[int, datetime, int]:
+    """By what jobs/planning/turns.py sorts the jobs of one virtual cluster."""
+    return -job.priority, job.queue_time or job.created_at, job.pk
+
+
+def _moment_before(other: Job, without: int) -> datetime:
+    """A moment between those of ``other`` and of the job right ahead of it."""
+    alike = queries.live_jobs().filter(state=JobState.WAITING, vc=other.vc, priority=other.priority)
+    alike = alike.annotate(since=Coalesce("queue_time", "created_at"))
+    moment = other.queue_time or other.created_at
+    ahead = alike.filter(Q(since__lt=moment) | Q(since=moment, id__lt=other.pk)).exclude(pk=without)
+    last: datetime | None = ahead.order_by("-since").values_list("since", flat=True).first()
+    if last is None:
+        return moment - _ROOM
+    if moment - last < 2 * _TICK:
+        ahead.update(queue_time=F("since") - _ROOM, changed_at=timezone.now())
+        last -= _ROOM
+    return last + (moment - last) / 2
+
+
+def _lock(job: Job) -> Job:
+    """The job, locked until the transaction ends. Raises Conflict when it does not wait."""
+    row = Job.objects.select_for_update(no_key=True).filter(pk=job.pk).defer("config", "spec").first()
+    if row is None or not _waits(row):
+        raise Conflict(f"Job {job.name} does not wait any more, so it has no place in the queue.")
+    return row
+
+
+def _waits(job: Job) -> bool:
+    return job.state == JobState.WAITING and job.execution == Job.Execution.START and job.deleted_at is None
+
+
+def _write(job: Job, actor: User, kind: str, reason: str, **values: Any) -> None:
+    now = timezone.now()
+    queries.visible_jobs().filter(pk=job.pk).update(changed_at=now, **values)
+    data = {name: value if isinstance(value, int) else value.isoformat() for name, value in values.items()}
+    Event.objects.create(job=job, at=now, kind=kind, actor=actor.username, reason=reason, data=data)
+    wake.notify("scheduler")
+    wake.notify("pages")
+
+
+def _title(job: Job) -> str:
+    return f"{job.username}/{job.name}"

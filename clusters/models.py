@@ -12,7 +12,7 @@ class Node(models.Model):
     class Status(models.TextChoices):
         ACTIVE = "active"
         CORDONED = "cordoned"  # nothing new is placed
-        DRAINING = "draining"  # the same; it tells people that the node is to become empty. What runs goes on
+        DRAINING = "draining"  # the same, and what runs is evicted: its jobs go elsewhere, and no retry is used up
 
     class Health(models.TextChoices):
         READY = "ready"

@@ -128,7 +128,7 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
     problem = _refusal(user, text, spec) if user else None
     awaited = [one.awaited for one in dependencies.find(user.username, spec)] if user and not problem else []
-    turn = turn_if_submitted(spec, [one for one in awaited if not one.is_met])
+    turn = turn_if_submitted(spec, [one for one in awaited if not one.is_met], user.username if user else "")
     never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None) or dependencies.in_vain(
         awaited
     )

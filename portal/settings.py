@@ -66,6 +66,9 @@ WEBHDFS_TRUST_ADMINS = choice("LONGSHORE_WEBHDFS_TRUST_ADMINS", "no", ("no", "ye
 STORE_QUOTA = quota("LONGSHORE_STORE_QUOTA")  # bytes a user's trees may hold; None: no limit (portal.files.quota)
 CODE_LIMIT = number("LONGSHORE_CODE_LIMIT", 200_000_000, least=1)  # bytes of a codeDir
 SSH_KEY_TYPE = choice("LONGSHORE_SSH_KEY_TYPE", "ed25519", ("ed25519", "rsa"))
+EVICTION_GRACE = number("LONGSHORE_EVICTION_GRACE", 30, least=1)  # seconds between TERM and KILL of an evicted job
+# Jobs for which room is kept at once (jobs/planning/queue/scene.py): one of a virtual cluster at most.
+RESERVATIONS = number("LONGSHORE_RESERVATIONS", 4, least=1)
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept
 HISTORY_DAYS = number("LONGSHORE_HISTORY_DAYS", 400, least=1)  # what jobs held is kept that long after they ended
 TASK_PIDS = number("LONGSHORE_TASK_PIDS", 4096, least=16)  # processes and threads a task may have at once

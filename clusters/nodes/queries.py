@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import Any
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import Count, Max, Sum
+from django.db.models import Count, F, Max, QuerySet, Sum
 from django.utils import timezone
 
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of
 from clusters.placement.fit import NodeView, in_force
+from clusters.placement.shares import Amount, Hold, add, of_gpus, wholes
 
 
 def load_nodes() -> list[NodeView]:
@@ -22,19 +25,19 @@ def load_nodes() -> list[NodeView]:
 
 def load_idle_nodes() -> list[NodeView]:
     """All nodes by name as if nothing ran on them: what a job could get at best. One query."""
-    return [_view(node, 0, 0, set(), set()) for node in Node.objects.only(*_NODE).order_by("name")]
+    return [_view(node, [], _owner(node)) for node in _read().order_by("name")]
 
 
 def view_of(node: Node) -> NodeView:
     """One node, as in ``load_nodes``."""
-    rows = list(Allocation.objects.filter(node=node).values_list("cpus", "memory_mb", "gpu_ids", "ports"))
-    gpus, ports = {gpu for row in rows for gpu in row[2]}, {port for row in rows for port in row[3]}
-    view = _view(node, sum(row[0] for row in rows), sum(row[1] for row in rows), gpus, ports)
-    return in_force([_and_held(view, node)], timezone.now())[0]
+    rows = Allocation.objects.filter(node=node).values_list("vc", *_HELD)
+    owner = node.dedicated_to.name if node.dedicated_to is not None else ""
+    holds = [Hold(vc, node.name, cpus, memory, tuple(gpus), tuple(ports)) for vc, cpus, memory, gpus, ports in rows]
+    return in_force([_and_held(_view(node, holds, owner), node)], timezone.now())[0]
 
 
 # A field of NodeView that has the name of a column is that column; these are converted by ``_view``.
-_CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks", "labels")
+_CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks", "labels", "dedicated_to")
 _TAKEN_OVER = sorted(
     {field.name for field in fields(NodeView)} & {field.name for field in Node._meta.concrete_fields} - {*_CONVERTED}
 )
@@ -42,9 +45,10 @@ _TAKEN_OVER = sorted(
 # milliseconds, and only a node that differs is read and decoded again (``images_at`` stands for the long ``images``).
 _NODE = (
     *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "labels"),
-    *("endpoint", "tls_dir", "status", "health", "unreachable_since"),
+    *("endpoint", "tls_dir", "status", "health", "unreachable_since", "dedicated_to_id"),
 )
 _RAW_NODES = f"SELECT {', '.join(_NODE)} FROM {Node._meta.db_table} ORDER BY name"  # noqa: S608 - names of our own
+_HELD = ("cpus", "memory_mb", "gpu_ids", "ports")
 
 
 class Ledger:
@@ -54,7 +58,10 @@ class Ledger:
     def __init__(self) -> None:
         self._raw: dict[int, tuple[object, ...]] = {}
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
-        self._rows: dict[int, tuple[int, int, int, tuple[str, ...], tuple[int, ...]]] = {}
+        self._rows: dict[int, tuple[int, str, Hold]] = {}  # by id: its node, its owner, what it holds
+        self._holds: dict[str, Hold] = {}
+        self._use: dict[str, dict[str, float]] = {}
+        self._wholes: tuple[Amount, Mapping[str, Amount]] | None = None
         self._of_node: dict[int, set[int]] = {}  # ids of rows
         self._known: tuple[object, ...] = ()  # count, last id and sum of the ids
         self._views: dict[int, NodeView] = {}  # dropped when the node or what is taken on it has changed
@@ -66,10 +73,13 @@ class Ledger:
             raw = {row[0]: row for row in cursor.fetchall()}
         changed = [id for id, row in raw.items() if self._raw.get(id) != row]
         for start in range(0, len(changed), 500):
-            for node in Node.objects.only(*_NODE, "images").filter(id__in=changed[start : start + 500]):
+            for node in _read("images").filter(id__in=changed[start : start + 500]):
                 self._nodes[node.pk] = node
-        for id in [*changed, *(self._raw.keys() - raw.keys())]:
+        gone = self._raw.keys() - raw.keys()
+        for id in [*changed, *gone]:
             self._views.pop(id, None)
+        if changed or gone:
+            self._wholes, self._use = None, {}
         self._raw = {id: row for id, row in raw.items() if id in self._nodes}
         self._nodes = {id: self._nodes[id] for id in self._raw}
         return list(self._nodes.values())
@@ -80,19 +90,34 @@ class Ledger:
         self._refresh()
         for node in nodes:
             if node.pk not in self._views:
-                rows = [self._rows[id] for id in self._of_node.get(node.pk, ())]
-                self._views[node.pk] = _view(
-                    node,
-                    sum(row[1] for row in rows),
-                    sum(row[2] for row in rows),
-                    {gpu for row in rows for gpu in row[3]},
-                    {port for row in rows for port in row[4]},
-                )
+                holds = [self._rows[id][2] for id in self._of_node.get(node.pk, ())]
+                self._views[node.pk] = _view(node, holds, _owner(node))
         views = [self._views[node.pk] for node in nodes]
         return [_and_held(view, node) for view, node in zip(views, nodes, strict=True)] if with_held else views
 
+    def holds(self) -> Mapping[str, Hold]:
+        """What each owner holds, as of the last ``nodes``."""
+        return self._holds
+
+    def use(self) -> Mapping[str, Amount]:
+        """What each virtual cluster uses, as of the last ``nodes``."""
+        if not self._use:
+            for node_id, _, hold in self._rows.values():
+                self._count(node_id, hold)
+        return self._use
+
+    def wholes(self) -> tuple[Amount, Mapping[str, Amount]]:
+        """What the pool has, and the nodes dedicated to each virtual cluster, as of the last ``nodes``."""
+        if self._wholes is None:
+            self._wholes = wholes(self._views.values())
+        return self._wholes
+
     def _refresh(self) -> None:
         """Ids only grow, so another set of rows has another count, sum or last id."""
+        if not self._rows:  # all of them at once
+            self._learn(Allocation.objects.all())
+            self._known = len(self._rows), max(self._rows, default=None), sum(self._rows) or None
+            return
         known = Allocation.objects.aggregate(n=Count("id"), last=Max("id"), all=Sum("id"))
         if (found := tuple(known.values())) == self._known:
             return
@@ -100,21 +125,42 @@ class Ledger:
         ids = set(Allocation.objects.values_list("id", flat=True))
         for id in self._rows.keys() - ids:
             self._forget(id)
-        missing = sorted(ids - self._rows.keys())
-        if not missing:
-            return
-        new = Allocation.objects.filter(id__gte=missing[0]).values_list(
-            "id", "node_id", "cpus", "memory_mb", "gpu_ids", "ports"
-        )
-        for id, node_id, cpus, memory, gpus, ports in new:
-            self._rows[id] = node_id, cpus, memory, tuple(gpus), tuple(ports)
-            self._of_node.setdefault(node_id, set()).add(id)
-            self._views.pop(node_id, None)
+        if missing := sorted(ids - self._rows.keys()):
+            self._learn(Allocation.objects.filter(id__gte=missing[0]))
+
+    def _learn(self, rows: QuerySet[Allocation]) -> None:
+        for id, node_id, owner, vc, *what in rows.values_list("id", "node_id", "owner", "vc", *_HELD):
+            if id not in self._rows:
+                self._remember(id, node_id, owner, vc, what)
+
+    def _remember(self, id: int, node_id: int, owner: str, vc: str, what: list[Any]) -> None:
+        cpus, memory_mb, gpus, ports = what
+        name = self._nodes[node_id].name if node_id in self._nodes else ""
+        hold = Hold(vc, name, cpus, memory_mb, tuple(gpus), tuple(ports))
+        self._rows[id], self._holds[owner] = (node_id, owner, hold), hold
+        self._of_node.setdefault(node_id, set()).add(id)
+        self._views.pop(node_id, None)
+        if self._use:
+            self._count(node_id, hold)
 
     def _forget(self, id: int) -> None:
-        node_id = self._rows.pop(id)[0]
+        node_id, owner, hold = self._rows.pop(id)
+        del self._holds[owner]
         self._of_node[node_id].discard(id)
         self._views.pop(node_id, None)
+        if self._use:
+            self._count(node_id, hold, -1)
+
+    def _count(self, node_id: int, hold: Hold, times: int = 1) -> None:
+        gpus = self._nodes[node_id].gpus if node_id in self._nodes and hold.gpu_ids else ()
+        kinds = {gpu["id"]: gpu.get("type", "") for gpu in gpus}
+        taken = {"cpu": hold.cpus, "memory": hold.memory_mb, **of_gpus(kinds.get(id, "") for id in hold.gpu_ids)}
+        add(self._use.setdefault(hold.vc, {}), taken, times)
+
+
+def _read(*more: str) -> QuerySet[Node]:
+    """Rows with the columns that a NodeView depends on."""
+    return Node.objects.only(*_NODE, *more).annotate(dedicated_name=F("dedicated_to__name"))
 
 
 def _and_held(view: NodeView, node: Node) -> NodeView:
@@ -124,7 +170,12 @@ def _and_held(view: NodeView, node: Node) -> NodeView:
     return replace(view, used_gpus=view.used_gpus.union(gpus), used_ports=view.used_ports.union(ports))
 
 
-def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]) -> NodeView:
+def _owner(node: Node) -> str:
+    """The virtual cluster of a row of ``_read``."""
+    return str(getattr(node, "dedicated_name", None) or "")
+
+
+def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
     why_not = _why_not(node)
     return NodeView(
         **{name: getattr(node, name) for name in _TAKEN_OVER},
@@ -132,10 +183,12 @@ def _view(node: Node, cpus: int, memory_mb: int, gpus: set[str], ports: set[int]
         fixed_ports=(*((first, last) for first, last in node.fixed_ports), *settings.FIXED_PORTS),
         offered=not why_not,
         why_not=why_not,
-        used_cpus=cpus,
-        used_memory_mb=memory_mb,
-        used_gpus=frozenset(gpus),
-        used_ports=frozenset(ports),
+        dedicated_to=dedicated_to,
+        draining=node.status == Node.Status.DRAINING,
+        used_cpus=sum(hold.cpus for hold in holds),
+        used_memory_mb=sum(hold.memory_mb for hold in holds),
+        used_gpus=frozenset(gpu for hold in holds for gpu in hold.gpu_ids),
+        used_ports=frozenset(port for hold in holds for port in hold.ports),
         held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
         images=frozenset(map(sys.intern, node.images)),
         marks=marks_of(node.marks),

@@ -14,11 +14,11 @@ from clusters.placement.fit import (
     NodeView,
     Placement,
     PortDemand,
-    Room,
     bars,
     copies,
     idle,
 )
+from clusters.placement.room import Room
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:

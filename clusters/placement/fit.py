@@ -1,13 +1,12 @@
-"""Decides which task goes where. Pure: the same input gives the same answer.
+"""Nodes, what tasks ask of them, and whether one fits on the other. Pure: the same input gives the same answer.
 
-``Room`` is the free space of one pass: it places whole gangs, or nothing of them. ``clusters.placement.blockers`` says
-with the same checks why a gang does not fit.
+``clusters.placement.room`` places whole gangs with these checks; ``clusters.placement.blockers`` says with the same
+ones why a gang does not fit.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
@@ -67,6 +66,8 @@ class NodeView:
     fixed_ports: tuple[tuple[int, int], ...] = ()  # beside that range: what a config may ask for by number
     offered: bool = True
     why_not: str = ""  # "unreachable since 14:21" | "cordoned"
+    dedicated_to: str = ""  # the only virtual cluster that it serves; without one it is of the pool
+    draining: bool = False  # an admin wants it empty: what runs there is evicted
     used_cpus: int = 0
     used_memory_mb: int = 0
     used_gpus: frozenset[str] = frozenset()
@@ -75,6 +76,9 @@ class NodeView:
     images: frozenset[str] = frozenset()  # that it has, in canonical names
     marks: tuple[Mark, ...] = ()
     labels: Labels = frozenset()
+
+    def serves(self, vc: str) -> bool:
+        return self.dedicated_to in ("", vc)
 
     def gives(self, port: PortDemand) -> bool:
         """Whether a config may ask for exactly these ports here."""
@@ -97,8 +101,10 @@ class Placement:
 @dataclass(frozen=True, slots=True)
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
-    fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), queue, vc_stopped,
-    failed (an earlier attempt), delay, dependency (another job must end first), never."""
+    fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), dedicated (a node
+    with room serves another virtual cluster), reserved (the room is kept for another job), evicting (what holds its
+    room is being evicted), ceiling (of its virtual cluster), cap (of its user there), queue, vc_stopped, failed (an
+    earlier attempt), delay, parked, dependency (another job must end first), never."""
 
     kind: str
     sentence: str
@@ -109,7 +115,7 @@ class Blocker:
     job: str = ""  # user~job
 
 
-Likeness = tuple[int, int, int, tuple[str, ...]]
+Likeness = tuple[int, int, int, tuple[str, ...], str]
 
 
 class Free:
@@ -143,7 +149,8 @@ class Free:
 
     def likeness(self) -> Likeness:
         """Nodes with the same likeness are equally good, but for ports."""
-        return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus)
+        node = self.node
+        return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus), node.dedicated_to
 
     def has_ports(self, ports: Iterable[PortDemand]) -> bool:
         return all(not port.begin_at or self._has_exactly(port) for port in ports) and (
@@ -170,6 +177,17 @@ class Free:
         self.memory_mb -= demand.memory_mb
         self.gpus = [gpu for gpu in self.gpus if gpu not in chosen]
         return place
+
+    def take(self, demand: Demand, place: Placement) -> None:
+        """Take exactly this place, which was given out by another picture of the node."""
+        self.cpus -= demand.cpus
+        self.memory_mb -= demand.memory_mb
+        self.gpus = [gpu for gpu in self.gpus if gpu[0] not in place.gpu_ids]
+        self.ports.update(number for ports in place.ports.values() for number in ports)
+
+    def set_aside(self, demand: Demand) -> None:
+        """Keep as much of what this task needs as is free, for the day on which the rest is free too."""
+        self.put(demand, 0)
 
     def take_back(self, demand: Demand, place: Placement) -> None:
         self.cpus += demand.cpus
@@ -200,143 +218,6 @@ class Free:
         return found
 
 
-class Room:
-    """The free space of all offered nodes during one pass; each placed gang makes it smaller.
-
-    Nodes that are alike are in one group, and groups are on shelves by their number of free GPUs. A search goes from
-    the fullest nodes that could do to emptier ones, and looks at a handful of groups instead of every node.
-    """
-
-    # Groups looked at by one search before it gives up: it ends in milliseconds also when much nearly fits.
-    EFFORT = 5_000
-
-    def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
-        self._shelves: dict[int, dict[Likeness, list[Free]]] = {}  # each group by name: no history shows
-        self._effort = 0
-        self._nodes = [node for node in nodes if node.offered]
-        self._marked = [node for node in self._nodes if node.marks]
-        self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
-        self._lacking: dict[Labels, frozenset[str]] = {frozenset(): frozenset()}  # labels -> names of nodes
-        for node in self._nodes:
-            self._join(Free(node, empty=empty))
-
-    def place(
-        self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset()
-    ) -> list[Placement] | None:
-        """Places for all demands, in their order, or None and nothing is taken. Nodes that have a task's image come
-        first, and those to ``avoid`` last."""
-        if not self._could(demands):
-            return None
-        order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
-        found = self._search([demands[at] for at in order], salt, avoid)
-        if found is None:
-            return None
-        by_order = dict(zip(order, found, strict=True))
-        return [by_order[at][1] for at in range(len(demands))]
-
-    def _could(self, demands: Sequence[Demand]) -> bool:
-        """A quick check: for each shape alone, the nodes together must have room for all its tasks."""
-        shapes: dict[tuple[object, ...], tuple[Demand, int]] = {}
-        for demand in demands:
-            key = (demand.role, demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type)
-            shapes[key] = (demand, shapes[key][1] + 1 if key in shapes else 1)
-        return all(self._has_room_for(number, shape) for shape, number in shapes.values())
-
-    def _has_room_for(self, number: int, shape: Demand) -> bool:
-        for gpus, shelf in self._shelves.items():
-            if gpus < shape.gpus:
-                continue
-            for group in shelf.values():
-                free = group[0]
-                if free.has_room(shape):
-                    number -= len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
-                    if number <= 0:
-                        return True
-        return False
-
-    def _search(
-        self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]
-    ) -> list[tuple[Free, Placement]] | None:
-        """Depth first, tightest node first. The first path is the usual best fit; going back finds packings that it
-        misses, within EFFORT."""
-        done: list[tuple[Free, Placement]] = []
-        choices: list[Iterator[Free]] = []
-        self._effort = self.EFFORT + 10 * len(demands)
-        while len(done) < len(demands):
-            if len(choices) == len(done):  # a demand reached for the first time on this path
-                choices.append(self._candidates(demands[len(done)], avoid))
-            best = next(choices[-1], None)
-            if best is not None:
-                done.append(self._put(best, demands[len(done)], salt))
-                continue
-            choices.pop()
-            if not done:
-                return None
-            self._take_back(*done.pop(), demands[len(done)])
-            if self._effort <= 0:
-                choices[-1] = iter(())
-        return done
-
-    def _candidates(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Free]:
-        """One node of each group where the task fits, the best first. Between two of them the room is unchanged."""
-        for is_wanted in self._tiers(demand, avoid):
-            for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
-                shelf = self._shelves[gpus]
-                self._effort -= len(shelf)
-                fitting = (
-                    next((free for free in group if is_wanted(free.node.name) and free.has_ports(demand.ports)), None)
-                    for group in shelf.values()
-                    if group[0].has_room(demand)
-                )
-                yield from sorted(
-                    filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name)
-                )[::-1]
-
-    def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
-        """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
-        barred = self._without(demand.labels).union(node.name for node in self._marked if bars(node, demand))
-        last = avoid - barred
-        best = self._with_image(demand.image) - last - barred
-        if best:
-            yield best.__contains__
-        others = best | last | barred
-        yield lambda name: name not in others
-        if last:
-            yield last.__contains__
-
-    def _with_image(self, image: str) -> frozenset[str]:
-        if image not in self._having:
-            self._having[image] = frozenset(node.name for node in self._nodes if image in node.images)
-        return self._having[image]
-
-    def _without(self, labels: Labels) -> frozenset[str]:
-        if labels not in self._lacking:
-            self._lacking[labels] = frozenset(node.name for node in self._nodes if not labels <= node.labels)
-        return self._lacking[labels]
-
-    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Placement]:
-        self._leave(free)
-        place = free.put(demand, salt)
-        self._join(free)
-        return free, place
-
-    def _take_back(self, free: Free, place: Placement, demand: Demand) -> None:
-        self._leave(free)
-        free.take_back(demand, place)
-        self._join(free)
-
-    def _join(self, free: Free) -> None:
-        shelf = self._shelves.setdefault(len(free.gpus), {})
-        insort(shelf.setdefault(free.likeness(), []), free, key=_name)
-
-    def _leave(self, free: Free) -> None:
-        shelf, likeness = self._shelves[len(free.gpus)], free.likeness()
-        group = shelf[likeness]
-        del group[bisect_left(group, _name(free), key=_name)]
-        if not group:
-            del shelf[likeness]
-
-
 def bars(node: NodeView, demand: Demand) -> Mark | None:
     """The mark that keeps the task off the node."""
     return next((mark for mark in node.marks if _concerns(mark, node, demand)), None)
@@ -365,10 +246,6 @@ def _concerns(mark: Mark, node: NodeView, demand: Demand) -> bool:
             return mark.kind == "start"
 
 
-def _name(free: Free) -> str:
-    return free.node.name
-
-
 def idle(node: NodeView) -> NodeView:
     """The node as if nothing ran on it, it were offered, and it had no marks."""
     return replace(
@@ -388,10 +265,6 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
 
 def ports_of(port: PortDemand) -> range:
     return range(port.begin_at, port.begin_at + port.number)
-
-
-def _size(demand: Demand) -> tuple[int, int, int, bool]:
-    return demand.gpus, demand.cpus, demand.memory_mb, any(port.begin_at for port in demand.ports)
 
 
 def _gpu_order(gpu: tuple[str, str]) -> tuple[str, int, str]:

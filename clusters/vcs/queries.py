@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from clusters.models import Allocation, Node, VirtualCluster
+from clusters.placement.shares import Right
 from clusters.vcs.rules import DEFAULT, part_of, rest_of
 from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 
@@ -56,6 +57,30 @@ def load_vcs() -> list[VcView]:
         _view(vc, used.get(vc.name, Amount()), whole, names, jobs.get(vc.name, NO_JOBS))
         for vc in (default, *rows.values())
     ]
+
+
+def load_rights() -> dict[str, Right]:
+    """What each virtual cluster has a right to, by name; ``default`` is there also without a row. One query."""
+    rows = {vc.name: vc for vc in VirtualCluster.objects.only(*_RIGHT)}
+    found = {name: _right(vc, vc.capacity, vc.max_capacity) for name, vc in rows.items() if name != DEFAULT}
+    rest = rest_of(right.capacity for right in found.values())
+    default = _right(rows.get(DEFAULT, VirtualCluster(name=DEFAULT)), rest, 100.0)
+    return found | {DEFAULT: replace(default, has_rest=True)}
+
+
+_RIGHT = ("name", "capacity", "max_capacity", "gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "status")
+
+
+def _right(vc: VirtualCluster, capacity: float, max_capacity: float) -> Right:
+    return Right(
+        capacity=capacity,
+        max_capacity=max_capacity,
+        gpu_guarantee=vc.gpu_guarantee,
+        gpu_ceiling=vc.gpu_ceiling,
+        user_gpus=vc.user_gpus,
+        user_jobs=vc.user_jobs,
+        stopped=vc.status != VirtualCluster.Status.RUNNING,
+    )
 
 
 def _cluster() -> tuple[tuple[str, ...], Amount]:

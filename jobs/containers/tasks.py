@@ -11,11 +11,13 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import timedelta
 from typing import Any
 
 import structlog
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections
-from django.db.models import Q
+from django.db.models import F, Q
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
@@ -29,14 +31,16 @@ from jobs.containers.delivery import Delivery, DeliveryFault
 from jobs.containers.launch import Launch, request
 from jobs.logs import archive
 from jobs.models import Task
+from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.settle import LEASE
 from jobs.planning.world import Kind
 from portal.files.store import open_store
 from portal.files.store.base import StoreUnavailable
 
 log = structlog.get_logger()
 
-STOP_GRACE = 10  # seconds between TERM and KILL
+STOP_GRACE = 10  # seconds between TERM and KILL; for an evicted job the setting EVICTION_GRACE
 THREADS = 128  # orders carried out at once in one worker process
 SWEEP_EVERY = 3600.0  # seconds between two sweeps of the store
 
@@ -204,12 +208,14 @@ def _release(id: int) -> None:
 
 
 def _end_container(id: int, wanted: Q) -> None:
-    claim = claims.take(id, wanted)
+    claim = claims.take(id, wanted, LEASE + timedelta(seconds=settings.EVICTION_GRACE))
     if claim is None:
         return
-    task = Task.objects.only("node", "container_name").get(id=id)
+    rows = Task.objects.only("node", "container_name").annotate(decided=F("attempt__exit_code"))
+    task = rows.get(id=id)
+    grace = settings.EVICTION_GRACE if task.decided == exits.PREEMPTED else STOP_GRACE
     try:
-        engines.runtime_for(task.node).stop(task.container_name, STOP_GRACE)
+        engines.runtime_for(task.node).stop(task.container_name, grace)
     finally:
         claims.close(id, claim)
 

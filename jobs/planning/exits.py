@@ -28,6 +28,7 @@ OUT_OF_MEMORY = 196
 USER_FAILED = 255
 PORT_CONFLICT = -7103
 CONTAINER_LOST = -7110
+PREEMPTED = -7120
 NODE_LOST = -7111
 PREEMPTED = -7120
 LAUNCH_FAILED = -7150
@@ -163,6 +164,11 @@ def node_lost(node: str) -> Exit:
     return of(NODE_LOST, f"Node {node} was lost.")
 
 
+def evicted(reason: str) -> Exit:
+    """Its room went to another job, or its node is to become empty. It is tried again and keeps its place."""
+    return of(PREEMPTED, reason, remedy="Nothing: it starts again as soon as there is room, and no retry is used up.")
+
+
 def job_stopped(by: str) -> Exit:
     return of(JOB_STOPPED, f"Stopped by {by}." if by else "Stopped.")
 
@@ -289,7 +295,7 @@ def decide_retry(
         return RetryDecision(False, None, 0.0, _why_not(exit))
     if counter == "user" and retry_count >= 0 and user_retries >= retry_count:
         return RetryDecision(False, None, 0.0, _used_up(retry_count))
-    delay = round(_delay(counter, done[counter], random_unit), 1)
+    delay = 0.0 if exit.code == PREEMPTED else round(_delay(counter, done[counter], random_unit), 1)
     when = f"in {delay:.0f} s" if delay >= 1 else "now"
     if counter == "platform":
         reason = f"Tried again {when}. This does not use up a retry."

@@ -11,7 +11,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, settle
 from jobs.planning.verdict import Ended, judge
-from jobs.planning.world import Decision, JobPlan, JobView, KeptTask, Kind, Order, TaskChange, TaskView, World
+from jobs.planning.world import Decision, Evicted, JobPlan, JobView, KeptTask, Kind, Order, TaskChange, TaskView, World
 
 
 def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
@@ -57,6 +57,8 @@ def just_runs(world: World, nodes: Collection[str], job: JobView, tasks: Sequenc
         return False
     for task in tasks:
         seen = world.observations.get(task.node)
+        if task.node in world.drained:
+            return False
         if task.state is not TaskState.RUNNING or seen is None or not seen.reachable or task.node not in nodes:
             return False
         container = seen.containers.get(task.container_name)
@@ -76,7 +78,23 @@ def _decide(
         made.decision = judge(job.spec, [_as_ended(task, settled.get(task.id, STAYS), world.now) for task in tasks])
         if made.decision is None and job.is_over(world.now):
             made.decision = Decision(exits.out_of_time(job.spec.asked.max_run_seconds or 0))
+        if made.decision is None and (drained := _drained(world, tasks, settled)):
+            made.evicted = Evicted(f"what it held on node {drained}", f"Node {drained} is being drained.")
+            made.decision = Decision(exits.evicted(made.evicted.reason))
     return made.decision.exit if made.decision else None
+
+
+def _drained(world: World, tasks: Sequence[TaskView], settled: dict[int, Settled]) -> str:
+    """A node that is being drained and on which one of the tasks lives."""
+    live = (task for task in tasks if task.state in TASK_LIVE and settled.get(task.id, STAYS).after not in TASK_ENDS)
+    return next((task.node for task in live if task.node in world.drained), "")
+
+
+def end_attempt(world: World, job: JobView, tasks: Sequence[TaskView], decision: Decision) -> JobPlan:
+    """The plan that ends the attempt of a running job of which nothing else is planned in this pass."""
+    made = JobPlan(job, decision=decision)
+    _wind_down(world, job, tasks, {}, decision.exit, made)
+    return made
 
 
 def _as_ended(task: TaskView, one: Settled, now: datetime) -> Ended:

@@ -15,6 +15,8 @@ from clusters.placement.fit import NodeView
 from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.live import end_state, just_runs, settle_job, to_look_at
+from jobs.planning.queue.evictions import evict
+from jobs.planning.queue.scene import Scene
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Verdict, ending, turns
@@ -54,17 +56,17 @@ def _place_all(world: World, made: Plan) -> None:
     """Ends those that will never start, and places those whose turn it is."""
     for job in ending(world.waiting):
         _guarded(world, made, job, partial(_end_waiting, job))
-    unseen = {node.name for node in world.nodes} - world.observations.keys()
     placed = 0
-    nodes = _offered(world, made.quarantine)
-    for turn in turns(world.waiting, nodes, world.stopped_vcs, world.now, unseen, only_tried=True):
+    for turn in turns(world.waiting, scene(world, made.quarantine), only_tried=True):
         if turn.error is not None:
             made.jobs.append(JobPlan(turn.job, parked=turn.error))
+        elif turn.victims:
+            evict(world, turn, made)
         elif turn.verdict is Verdict.GO:
             if placed >= MOST_PLACED:
                 made.more = True
                 break
-            made.jobs.append(JobPlan(turn.job, places=turn.places))
+            made.jobs.append(JobPlan(turn.job, places=turn.places, is_guest=turn.is_guest))
             placed += len(turn.places)
 
 
@@ -75,6 +77,20 @@ def _end_waiting(job: JobView) -> JobPlan:
     else:
         exit_ = exits.dependency_failed(job.unmet) if job.unmet else exits.never_fits(job.never)
     return JobPlan(job, decision=Decision(exit_), after=end_state(exit_))
+
+
+def scene(world: World, quarantine: Mapping[str, Held]) -> Scene[JobView]:
+    """What the turns are worked out from."""
+    return Scene(
+        nodes=_offered(world, quarantine),
+        now=world.now,
+        quotas=world.quotas,
+        use=world.use,
+        unseen={node.name for node in world.nodes} - world.observations.keys(),
+        running=lambda: world.live,
+        holds=world.holds,
+        policy=world.policy,
+    )
 
 
 def _offered(world: World, quarantine: Mapping[str, Held]) -> list[NodeView]:

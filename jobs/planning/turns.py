@@ -1,67 +1,47 @@
 """Whose turn is it, and what keeps the others waiting? Pure; the one place with the rules of the queue.
 
 The planner carries these turns out; the job page, the lists, the submit page and the API print them
-(jobs/scheduling/queue.py reads what they need). Each virtual cluster starts its jobs first in, first out. A job that
-does not fit now holds the queue behind it, so that large jobs do not starve, unless the nodes offered now could not
-hold it even if they were idle: then the others pass.
+(jobs/scheduling/queue.py reads what they need). The next job is always of the virtual cluster that uses the smallest
+share of its guarantee, those that stay within theirs before those that borrow. In a virtual cluster jobs start by
+priority, then in the order of their submission. The first one without room gets a reservation; behind it others start
+beside that room, or on it as guests.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 from enum import StrEnum
-from functools import cached_property
+from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
-from typing import Generic, TypeVar
+from typing import Generic
 
-from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Blocker, Demand, NodeView, Placement, Room
-from jobs.planning.queue.awaited import Awaited
-from portal.core import words
+from clusters.placement.fit import Blocker, Demand, Placement
+from clusters.placement.room import Room
+from clusters.placement.shares import Amount, above_ceiling, freed, is_within, share
+from jobs.planning.queue import reclaim, reservations, sentences
+from jobs.planning.queue.lines import Line, Queue
+from jobs.planning.queue.reclaim import Holder
+from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.scene import Scene, W
 
 
 class Verdict(StrEnum):
     GO = "go"  # it is placed now
-    HOLD = "hold"  # it does not fit now, and nothing behind it in its virtual cluster starts before it
+    RESERVE = "reserve"  # it does not fit now; what it needs is kept for it, or its virtual cluster waits for it
     PASS = "pass"  # it does not start now  # noqa: S105 - no password
-
-
-@dataclass(frozen=True, slots=True)
-class Waiting:
-    """What the queue goes by. Fields named as a column of Job are read from it, for the planner and for pages alike
-    (jobs/scheduling/columns.py)."""
-
-    id: int
-    vc: str
-    stopping: bool = False
-    deleted: bool = False
-    never: str = ""  # no registered node could ever run it: found when it was submitted
-    not_before: datetime | None = None
-    parked_until: datetime | None = None
-    awaits: int = 0  # jobs that must end before it starts
-    unmet: str = ""  # why it waits for one of them in vain
-    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
-
-    @property
-    def demands(self) -> tuple[Demand, ...]:
-        """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
-        raise NotImplementedError
-
-    @property
-    def awaited(self) -> Sequence[Awaited]:
-        """The jobs that must end before it starts, ``awaits`` in number. Read only when somebody asks why it waits."""
-        raise NotImplementedError
-
-
-W = TypeVar("W", bound=Waiting)
 
 
 @dataclass(slots=True)
 class Turn(Generic[W]):
-    """What happens to one job now, and why. ``places`` are those of a job that goes; ``held_by`` is the job that holds
-    the queue before it; ``error`` is what planning it raised."""
+    """What happens to one job now, and why.
+
+    ``places`` are those of a job that goes, ``is_guest`` whether they are reserved for another one. ``victims`` are the
+    jobs evicted for it, ``awaits`` those that end already. ``held_by`` is the job that starts before it in its virtual
+    cluster; ``short`` names the resources in which the ceiling, or the cap of its user, is in the way. ``error`` is
+    what planning it raised.
+    """
 
     job: W
     verdict: Verdict
@@ -69,6 +49,12 @@ class Turn(Generic[W]):
     places: Sequence[Placement] = ()
     held_by: W | None = None
     error: Exception | None = None
+    is_guest: bool = False
+    reservation: Reservation[W] | None = None
+    victims: Sequence[Holder[W]] = ()
+    awaits: bool = False
+    ceiling: Sequence[str] = ()
+    cap: Sequence[str] = ()
 
     @property
     def ahead(self) -> Sequence[W]:
@@ -89,62 +75,43 @@ class Turn(Generic[W]):
         rules = self.rules
         if any(blocker.kind == "parked" for blocker in rules):
             return rules
-        room = self.queue.short(self.job.demands)
+        room = self.queue.short(self.job)
         found = [*(b for b in rules if b.kind != "queue"), *room, *(b for b in rules if b.kind == "queue")]
         return found or [Blocker("gang", "No way was found to put all its tasks on the nodes as they are now.")]
 
     @property
     def rules(self) -> list[Blocker]:
         """Those of its blockers that are not about room on nodes: little work even for very many jobs."""
-        job, now = self.job, self.queue.now
+        job, queue = self.job, self.queue
+        now, vc = queue.scene.now, job.vc
         if self.error is not None or _is_future(job.parked_until, now):
-            return [_PARKED]
+            return [sentences.PARKED]
         found: list[Blocker] = []
         if job.not_before is not None and _is_future(job.not_before, now):
-            found.append(_delay(job.not_before, now))
+            found.append(sentences.delay(job.not_before, now))
         if job.awaits:
             found += [one.blocker for one in job.awaited]
-        if job.vc in self.queue.stopped_vcs:
-            found.append(Blocker("vc_stopped", f"VC {job.vc} is stopped, so nothing new starts in it."))
-        if self.held_by is not None:
-            found.append(_queue(len(self.ahead), job.vc))
+        if queue.scene.quota(vc).stopped:
+            found.append(sentences.stopped(vc))
+        if self.victims or self.awaits:
+            found.append(sentences.evicting(self.victims))
+        if self.ceiling:
+            found.append(sentences.ceiling(job, self.ceiling, queue, self.held_by))
+        if self.cap:
+            found.append(sentences.cap(job, self.cap, queue))
+        if self.held_by is not None and not self.ceiling:
+            found.append(sentences.queue(len(self.ahead), vc))
         return found
 
 
-def turns(
-    waiting: Sequence[W],
-    nodes: Sequence[NodeView],
-    stopped_vcs: Collection[str],
-    now: datetime,
-    unseen: Collection[str] = (),
-    *,
-    only_tried: bool = False,
-) -> Iterator[Turn[W]]:
-    """The turn of every waiting job, in queue order; a job that goes takes its room from those after it.
+def turns(waiting: Sequence[W], scene: Scene[W], *, only_tried: bool = False) -> Iterator[Turn[W]]:
+    """The turn of every waiting job, in the order in which they are decided; a job that goes takes its room from those
+    after it.
 
-    ``nodes`` are all registered ones with what is taken on them; nothing is placed on those whose names are ``unseen``,
-    but they count for what could be placed once they are seen. ``only_tried`` leaves out the jobs for which no room is
-    looked for: thousands in a pass, where nobody asks why they wait. Nothing is raised for a single bad job: its Turn
-    has the ``error``.
+    ``only_tried`` leaves out the jobs that just wait: thousands in a pass, where nobody asks why they do. Nothing is
+    raised for a single bad job: its Turn has the ``error``.
     """
-    queue = Queue(_in_order(waiting), nodes, stopped_vcs, now)
-    room = Room(node for node in nodes if node.name not in unseen)
-    idle = _Idle(nodes)
-    holding: dict[str, W] = {}
-    for job in queue.jobs:
-        if job.vc in holding:
-            if not only_tried:
-                yield Turn(job, Verdict.PASS, queue, held_by=holding[job.vc])
-        elif (
-            job.vc in stopped_vcs or job.awaits or _is_future(job.not_before, now) or _is_future(job.parked_until, now)
-        ):
-            if not only_tried:
-                yield Turn(job, Verdict.PASS, queue)
-        else:
-            turn = _take(job, queue, room, idle)
-            if turn.verdict is Verdict.HOLD:
-                holding[job.vc] = job
-            yield turn
+    return _Round(waiting, scene, only_tried).turns()
 
 
 def ending(waiting: Iterable[W]) -> list[W]:
@@ -153,111 +120,223 @@ def ending(waiting: Iterable[W]) -> list[W]:
     return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
 
 
-def _in_order(waiting: Sequence[W]) -> list[W]:
-    """Those that want a turn, first in, first out."""
+def in_order(waiting: Sequence[W]) -> list[W]:
+    """Those that want a turn: by priority, then in the order of submission."""
     gone = {job.id for job in ending(waiting)}
-    staying = [job for job in waiting if job.id not in gone] if gone else waiting
-    return sorted(staying, key=attrgetter("id"))
+    jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=_AGE)
+    if any(job.priority for job in jobs):
+        jobs.sort(key=lambda job: -job.priority)
+    return jobs
 
 
-def _take(job: W, queue: Queue[W], room: Room, idle: _Idle) -> Turn[W]:
-    try:
-        places = room.place(job.demands, job.id, job.avoid)
-        if places is not None:
-            queue.taken.append((job, places))
-            return Turn(job, Verdict.GO, queue, places)
-        return Turn(job, Verdict.HOLD if idle.could_hold(job.demands) else Verdict.PASS, queue)
-    except Exception as error:
-        return Turn(job, Verdict.PASS, queue, error=error)
+_AGE = attrgetter("since", "id")
 
 
 def _is_future(moment: datetime | None, now: datetime) -> bool:
     return moment is not None and moment > now
 
 
-class Queue(Generic[W]):
-    """What the turns of one queue were worked out from, for those who ask why."""
+class _Round(Generic[W]):
+    """One round of turns. The Room only becomes smaller in it, so a shape that found none finds none later."""
 
-    def __init__(self, jobs: list[W], nodes: Sequence[NodeView], stopped_vcs: Collection[str], now: datetime) -> None:
-        self.jobs, self.stopped_vcs, self.now = jobs, stopped_vcs, now
-        self.taken: list[tuple[W, Sequence[Placement]]] = []  # by the turns so far
-        self.nodes = nodes
-        self._short: dict[tuple[int, int], tuple[tuple[Demand, ...], list[Blocker]]] = {}
-
-    def ahead(self, job: W) -> Sequence[W]:
-        return self._of_vc[job.vc][: self._places[job.id]]
-
-    def short(self, demands: tuple[Demand, ...]) -> list[Blocker]:
-        """What is missing on the nodes for jobs of this shape."""
-        key = id(demands), len(self.taken)
-        if key not in self._short:
-            never = never_fits(self.nodes, demands)
-            found = [never] if never else blockers(self.left(), demands)
-            self._short[key] = demands, found
-        return self._short[key][1]
-
-    def left(self) -> list[NodeView]:
-        """The nodes after the turns so far have taken their places."""
-        left = {node.name: node for node in self.nodes}
-        for job, places in self.taken:
-            for demand, place in zip(job.demands, places, strict=True):
-                node = left[place.node]
-                left[place.node] = replace(
-                    node,
-                    used_cpus=node.used_cpus + demand.cpus,
-                    used_memory_mb=node.used_memory_mb + demand.memory_mb,
-                    used_gpus=node.used_gpus.union(place.gpu_ids),
-                    used_ports=node.used_ports.union(*place.ports.values()),
-                )
-        return list(left.values())
-
-    @cached_property
-    def _of_vc(self) -> dict[str, list[W]]:
-        found: dict[str, list[W]] = {}
-        for job in self.jobs:
-            found.setdefault(job.vc, []).append(job)
-        return found
-
-    @cached_property
-    def _places(self) -> dict[int, int]:
-        return {job.id: at for jobs in self._of_vc.values() for at, job in enumerate(jobs)}
-
-
-class _Idle:
-    """Could the offered nodes, if nothing ran on them, hold a job? Remembered by shape."""
-
-    def __init__(self, nodes: Sequence[NodeView]) -> None:
-        self._nodes = nodes
-        self._room: Room | None = None
-        self._known: dict[
-            int, tuple[Sequence[Demand], bool]
+    def __init__(self, waiting: Sequence[W], scene: Scene[W], only_tried: bool) -> None:
+        self.scene, self.only_tried = scene, only_tried
+        self.queue = Queue(in_order(waiting), scene)
+        self.lines = self.queue.lines
+        for line in self.lines.values():
+            line.closed = line.quota.stopped
+        self.seen = [node for node in scene.nodes if node.name not in scene.unseen]
+        self.room = Room(self.seen)
+        self.whole: Room | None = None  # with what is reserved; made for the first guest
+        self.kept = self.queue.kept
+        self.owners = frozenset(node.dedicated_to for node in scene.nodes)
+        self.no_room: dict[
+            tuple[int, str], Sequence[Demand]
         ] = {}  # with the shape itself, so that its id stays its own
+        self.no_room_at_all: dict[tuple[int, str], Sequence[Demand]] = {}  # not even as a guest
+        self.idle: dict[tuple[int, str], tuple[Sequence[Demand], bool]] = {}
+        self.empty: Room | None = None
 
-    def could_hold(self, demands: Sequence[Demand]) -> bool:
-        if id(demands) not in self._known:
-            self._known[id(demands)] = demands, self._could_place(demands)
-        return self._known[id(demands)][1]
+    def turns(self) -> Iterator[Turn[W]]:
+        heap = [(self._rank(line), line.vc, line) for line in self.lines.values()]
+        heapify(heap)
+        while heap:
+            line = heap[0][2]
+            job = line.next
+            if job is None or line.closed:
+                heappop(heap)
+                if not self.only_tried:
+                    yield from (self._held(line, each) for each in line.jobs[line.at :])
+                continue
+            turn = self._held(line, job) if self._is_delayed(job) else self._turn(line, job)
+            line.step(self.scene.policy.depth)
+            if turn.verdict is not Verdict.PASS or turn.error is not None or not self.only_tried:
+                yield turn
+            if len(heap) > 1:
+                heapreplace(heap, (self._rank(line), line.vc, line))
 
-    def _could_place(self, demands: Sequence[Demand]) -> bool:
-        """Tried in one empty room, which is replaced only when something was put there."""
-        if self._room is None:
-            self._room = Room(self._nodes, empty=True)
-        if self._room.place(demands) is None:
+    def _held(self, line: Line[W], job: W) -> Turn[W]:
+        return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
+
+    def _is_delayed(self, job: W) -> bool:
+        now = self.scene.now
+        return job.awaits > 0 or _is_future(job.not_before, now) or _is_future(job.parked_until, now)
+
+    def _rank(self, line: Line[W]) -> tuple[bool, float]:
+        """Those whose next job stays within the guarantee first, then by share."""
+        job = line.next
+        if len(self.lines) == 1 or job is None or line.closed or self._is_delayed(job):
+            return False, 0.0
+        try:
+            demands = job.demands
+            if id(demands) not in line.ranks:
+                within = is_within(line.use, self._asked(job), line.quota)
+                line.ranks[id(demands)] = not within, share(line.use, line.quota)
+            return line.ranks[id(demands)]
+        except Exception:
+            return False, 0.0  # its turn has the error
+
+    def _turn(self, line: Line[W], job: W) -> Turn[W]:
+        try:
+            return self._try(line, job)
+        except Exception as error:
+            return Turn(job, Verdict.PASS, self.queue, error=error)
+
+    def _try(self, line: Line[W], job: W) -> Turn[W]:
+        demands = job.demands
+        if line.has_limits and (limited := self._limited(line, job)) is not None:
+            return limited
+        key = id(demands), job.vc if job.vc in self.owners or line.quota.ceiling else ""
+        if key not in self.no_room:
+            places = self._place(line, job, self.room)
+            if places is not None:
+                return self._go(line, job, places)
+            self.no_room[key] = demands
+        if self.kept and self._may_be_guest(job):
+            if key not in self.no_room_at_all and (places := self._place(line, job, self._whole())) is not None:
+                return self._go(line, job, places, is_guest=True)
+            self.no_room_at_all[key] = demands
+        if line.holder is not None:
+            return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
+        return self._wait(line, job) if self._could_hold(key, job) else Turn(job, Verdict.PASS, self.queue)
+
+    def _go(self, line: Line[W], job: W, places: Sequence[Placement], *, is_guest: bool = False) -> Turn[W]:
+        self.queue.taken.append((job, places))
+        other = self.room if is_guest else self.whole
+        if other is not None:
+            other.take(job.demands, places)
+        if line.counts:
+            line.take(job, self.queue.amount(job, places))
+        return Turn(job, Verdict.GO, self.queue, places, is_guest=is_guest)
+
+    # --- ceilings and caps -------------------------------------------------------------------------------------------
+
+    def _asked(self, job: W) -> Amount:
+        return self.queue.asked(job.demands)
+
+    def _limited(self, line: Line[W], job: W) -> Turn[W] | None:
+        """Its turn when a ceiling or a cap is in the way: those pass that do not need what it waits for."""
+        wants = self._asked(job)
+        if held := [what for what, holder in line.at_ceiling.items() if wants.get(what)]:
+            return Turn(job, Verdict.PASS, self.queue, held_by=line.at_ceiling[held[0]], ceiling=held)
+        if above := above_ceiling(line.use, wants, line.quota):
+            if not above_ceiling({}, wants, line.quota):  # else it waits for another ceiling, not for others to end
+                line.at_ceiling |= dict.fromkeys(above, job)
+            return Turn(job, Verdict.PASS, self.queue, ceiling=above)
+        if line.quota.user_gpus is None and line.quota.user_jobs is None:
+            return None
+        if capped := line.capped(job, wants):
+            return Turn(job, Verdict.PASS, self.queue, cap=capped)
+        return None
+
+    def _place(self, line: Line[W], job: W, room: Room) -> Sequence[Placement] | None:
+        """Places that keep the ceiling, also where the types of GPUs have ceilings of their own and the job leaves the
+        type open."""
+        places = room.place(job.demands, job.id, job.avoid, job.vc)
+        if places is None or not line.quota.ceiling or self._keeps_ceiling(line, job, places):
+            return places
+        room.give_back(job.demands, places)
+        for kind in self.queue.gpu_kinds:
+            typed = self.queue.of_type(job.demands, kind)
+            places = room.place(typed, job.id, job.avoid, job.vc)
+            if places is not None and self._keeps_ceiling(line, job, places):
+                return places
+            if places is not None:
+                room.give_back(typed, places)
+        return None
+
+    def _keeps_ceiling(self, line: Line[W], job: W, places: Sequence[Placement]) -> bool:
+        return not above_ceiling(line.use, self.queue.amount(job, places), line.quota)
+
+    # --- reservations, guests, evictions -----------------------------------------------------------------------------
+
+    def _wait(self, line: Line[W], job: W) -> Turn[W]:
+        """The first job of its virtual cluster without room: the room it gets next is kept for it."""
+        line.holder = job
+        turn = Turn(job, Verdict.RESERVE, self.queue)
+        if len(self.kept) >= self.scene.policy.reservations:
+            line.closed = True  # it gets its room when one of the others has started
+            return turn
+        nodes = self._room_to_come(line, turn)
+        if nodes is None:
+            line.closed = True
+            return turn
+        turn.reservation = Reservation(job, job.demands, nodes)
+        self.kept.append(turn.reservation)
+        self.room.set_aside(job.demands, nodes)
+        return turn
+
+    def _room_to_come(self, line: Line[W], turn: Turn[W]) -> tuple[str, ...] | None:
+        """Where the job will start: on what comes back in a moment, else on what others are evicted from, else where
+        the least is still to wait for."""
+        job = turn.job
+        left = [node for node in self.queue.left() if node.name not in self.scene.unseen]
+        holders = self.queue.holders if self.queue.may_move else []
+        going = [one for one in holders if one.job.is_ending or one.job.id in self.queue.evicted]
+        gone = {one.job.id for one in going}
+        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
+        left = freed(left, [hold for one in going for hold in one.holds])
+        if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
+            turn.awaits = True
+            return tuple(place.node for place in found[1])
+        candidates = reclaim.by_youth(guests)
+        if reclaim.above_guarantee(line.vc, self.scene) and is_within(line.use, self._asked(job), line.quota):
+            others = reclaim.borrowers(line.vc, self.queue.holders, gone, self.scene)
+            candidates += [one for one in others if not one.job.is_guest]
+        found = reclaim.choose_victims(job, job.demands, left, self.kept, candidates) if candidates else None
+        if found is not None:
+            turn.victims = found[0]
+            self.queue.evict(found[0])
+            return tuple(place.node for place in found[1])
+        left = freed(left, [hold for one in guests for hold in one.holds])
+        return reservations.nearest(job.demands, job.vc, left, self.kept)
+
+    def _may_be_guest(self, job: W) -> bool:
+        if job.guest_evictions >= self.scene.policy.guest_evictions:
             return False
-        self._room = None
-        return True
+        if job.is_preemptible:
+            return True
+        if job.most_seconds is None:
+            return False
+        end = self.scene.now + timedelta(seconds=job.most_seconds)
+        return all(moment is not None and end <= moment for moment in map(self.queue.moment, self.kept))
 
+    def _whole(self) -> Room:
+        """The room with what is kept for others in it."""
+        if self.whole is None:
+            self.whole = Room(self.seen)
+            for job, places in self.queue.taken:
+                self.whole.take(job.demands, places)
+        return self.whole
 
-_PARKED = Blocker("parked", "Longshore could not plan this job. It looks again in a minute; its events say why.")
-
-
-def _delay(until: datetime, now: datetime) -> Blocker:
-    until = until.astimezone(now.tzinfo)
-    wait = words.duration((until - now).total_seconds())
-    sentence = f"The next try is in {wait}, at {until:%H:%M:%S} ({words.zone(until)})."
-    return Blocker("delay", sentence, until=until.isoformat(timespec="seconds"))
-
-
-def _queue(ahead: int, vc: str) -> Blocker:
-    jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
-    return Blocker("queue", f"{jobs} ahead of it in VC {vc}, which starts jobs in order.", have=str(ahead))
+    def _could_hold(self, key: tuple[int, str], job: W) -> bool:
+        """Could the offered nodes, if nothing ran on them, hold the job? Tried in one empty room, which is replaced
+        only when something was put there."""
+        if key not in self.idle:
+            if self.empty is None:
+                self.empty = Room(self.scene.nodes, empty=True)
+            could = self.empty.place(job.demands, vc=job.vc) is not None
+            if could:
+                self.empty = None
+            self.idle[key] = job.demands, could
+        return self.idle[key][1]

@@ -14,10 +14,11 @@ from typing import Any
 
 from clusters.engines.runtime import ContainerStatus
 from clusters.placement.fit import Demand, NodeView, Placement
+from clusters.placement.shares import Amount, Hold, Quota
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit, RetryDecision
 from jobs.planning.lifecycle import JobState, TaskState
-from jobs.planning.turns import Waiting
+from jobs.planning.queue.scene import POLICY, Policy, Waiting
 
 PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
 Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
@@ -76,11 +77,26 @@ class JobView(Waiting):
     platform_retries: int = 0
     resource_retries: int = 0
     decided: Exit | None = None
-    started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when the time is over that its config gives this attempt
 
     def is_over(self, now: datetime) -> bool:
         return self.ends_by is not None and self.ends_by <= now
+
+    @property
+    def title(self) -> str:
+        return self.name
+
+    @property
+    def is_preemptible(self) -> bool:
+        return self.spec.asked.preemptible
+
+    @property
+    def most_seconds(self) -> int | None:
+        return self.spec.asked.max_run_seconds
+
+    @property
+    def is_ending(self) -> bool:
+        return self.stopping or self.deleted or self.decided is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +118,11 @@ class World:
     waiting: Sequence[JobView]  # in any order: jobs/planning/turns.py has the queue
     leftovers: Sequence[TaskView]  # ended tasks whose container may still be there
     purgeable: Sequence[int]  # deleted jobs of which nothing is left
-    stopped_vcs: frozenset[str] = frozenset()
+    quotas: Mapping[str, Quota] = field(default_factory=dict)  # by virtual cluster, as the next one
+    use: Mapping[str, Amount] = field(default_factory=dict)
+    holds: Mapping[str, Hold] = field(default_factory=dict)  # by id of the task, as a text
+    drained: frozenset[str] = frozenset()  # nodes that an admin wants empty
+    policy: Policy = POLICY
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
@@ -158,6 +178,18 @@ class Decision:
     index: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """Why an attempt is evicted: for the job ``owner``, or because its node is drained. ``room`` says in words what is
+    given back."""
+
+    room: str
+    reason: str
+    owner: int | None = None
+    owner_attempt: int | None = None
+    was_guest: bool = False
+
+
 @dataclass(slots=True)
 class JobPlan:
     """Everything one job needs, applied whole or not at all."""
@@ -166,6 +198,8 @@ class JobPlan:
     changes: list[TaskChange] = field(default_factory=list)
     kept: list[KeptTask] = field(default_factory=list)
     places: Sequence[Placement] = ()
+    is_guest: bool = False  # the places are reserved for another job
+    evicted: Evicted | None = None
     start_now: set[tuple[str, int]] = field(default_factory=set)  # (role, index) of the places whose starts are ordered
     decision: Decision | None = None
     after: JobState | None = None  # the job ends in this state

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from django.db.models import Q
+from django.db.models import Q, TextField
+from django.db.models.functions import Cast, Coalesce
 
 from jobs.models import Job
-from jobs.planning.turns import Waiting
+from jobs.planning.queue.scene import Waiting
 from jobs.planning.world import JobView, TaskView
 
 # Fields that are no column, but follow from one.
-ASKED = {"stopping": Q(execution=Job.Execution.STOP), "deleted": Q(deleted_at__isnull=False)}
+ASKED = {
+    "stopping": Q(execution=Job.Execution.STOP),
+    "deleted": Q(deleted_at__isnull=False),
+    "since": Cast(Coalesce("queue_time", "created_at"), TextField()),
+}
 _COLUMNS = {column.name for column in Job._meta.concrete_fields} - {"spec"}  # the spec is read once: it never changes
 
 

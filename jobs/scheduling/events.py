@@ -9,7 +9,7 @@ from typing import Any
 from clusters.placement.fit import Placement
 from jobs.models import Event
 from jobs.planning.lifecycle import JobState
-from jobs.planning.world import JobPlan, KeptTask, TaskChange
+from jobs.planning.world import Evicted, JobPlan, KeptTask, TaskChange
 
 
 def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
@@ -33,6 +33,17 @@ def placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> E
     tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"
     reason = f"{tasks} placed on {', '.join(nodes[:5])}{others}."
     return job_event(plan, now, "job.placed", JobState.RUNNING, reason, nodes=nodes[:100])
+
+
+def evicted_events(plan: JobPlan, why: Evicted, now: datetime) -> list[Event]:
+    """One for the job that is evicted, and one for the job that it makes room for."""
+    data = {"room": why.room, "owner": why.owner, "victim": plan.job.id, "guest": why.was_guest}
+    events = [job_event(plan, now, "job.evicted", None, why.reason, **data)]
+    if why.owner is not None:
+        reason = f"{plan.job.name} is evicted for this job: {why.room}. {why.reason}"
+        kind, at = "job.reclaimed", {"job_id": why.owner, "attempt": why.owner_attempt}
+        events.append(Event(at=now, kind=kind, reason=reason, data=data, **at))
+    return events
 
 
 def kept_event(plan: JobPlan, kept: KeptTask, now: datetime) -> Event:

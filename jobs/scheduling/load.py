@@ -19,15 +19,17 @@ from django.db.models import Exists, F, OuterRef
 from django.utils import timezone
 
 from clusters.engines.runtime import LABEL_TASK
-from clusters.models import VirtualCluster
 from clusters.nodes.queries import Ledger
 from clusters.placement.fit import Demand, in_force
+from clusters.placement.shares import quotas
+from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.queue.scene import Policy
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView, World
 from jobs.scheduling import columns, stamps
@@ -94,17 +96,20 @@ class Loader:
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._picture, self._seen = self._read(jobs, tasks, leftovers, decided), seen
+        nodes = in_force(self.ledger.nodes(with_held=False), timezone.now())
         return World(
             now=now,
-            nodes=in_force(self.ledger.nodes(with_held=False), timezone.now()),
+            nodes=nodes,
             observations=observations,
             live=self._picture.live,
             waiting=self._picture.waiting,
             leftovers=self._picture.leftovers,
             purgeable=_purgeable(self._picture.ended),
-            stopped_vcs=frozenset(
-                VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING).values_list("name", flat=True)
-            ),
+            quotas=quotas(load_rights(), *self.ledger.wholes()),
+            use=self.ledger.use(),
+            holds=self.ledger.holds(),
+            drained=frozenset(node.name for node in nodes if node.draining),
+            policy=policy(),
             owners=self._owners(observations),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
@@ -159,7 +164,7 @@ class Loader:
         changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
         self._read_specs(list(found))
         for some in _chunks(changed):
-            rows = list(Job.objects.filter(id__in=some).annotate(**columns.ASKED).values(*columns.JOB, "username"))
+            rows = list(Job.objects.filter(id__in=some).annotate(**columns.ASKED).values(*columns.JOB))
             refused = _refused([row["id"] for row in rows if row["attempt_number"] > 1])
             for row in rows:
                 view = self._view(row, refused.get(row["id"], frozenset()), timezone.now(), clock.steady())
@@ -206,7 +211,7 @@ class Loader:
         started = self._started(row, time_of_day, read_at)
         most = spec.asked.max_run_seconds
         read = {
-            "name": f"{row.pop('username')}/{row['name']}",
+            "name": f"{row['username']}/{row['name']}",
             "state": JobState(row["state"]),
             "not_before": _after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
             "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
@@ -225,6 +230,11 @@ class Loader:
         if before and before[1].started_at and before[1].attempt_number == row["attempt_number"]:
             return before[1].started_at
         return self._own.get(started) or read_at - max(time_of_day - started, timedelta())
+
+
+def policy() -> Policy:
+    """The settings of the queue."""
+    return Policy(reservations=settings.RESERVATIONS)
 
 
 def _decided() -> dict[int, Exit]:

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
-from typing import Any
+from itertools import dropwhile, islice
+from typing import Any, NamedTuple
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 
-from clusters.models import VirtualCluster
-from clusters.nodes.queries import load_nodes
-from clusters.placement.fit import Demand
+from clusters.nodes.queries import Ledger
+from clusters.placement.fit import Demand, in_force
+from clusters.placement.shares import quotas
+from clusters.vcs.queries import load_rights
 from jobs import dependencies
 from jobs.config.demands import demands
+from jobs.config.extras import Asked
 from jobs.config.spec import JobSpec
-from jobs.models import Job
-from jobs.planning.lifecycle import JobState
+from jobs.models import Attempt, Job, Task
+from jobs.planning.lifecycle import TASK_LIVE, JobState
 from jobs.planning.queue.awaited import Awaited
-from jobs.planning.turns import Turn, Waiting, turns
+from jobs.planning.queue.scene import Scene, Waiting
+from jobs.planning.turns import Turn, in_order, turns
 from jobs.scheduling import columns
+from jobs.scheduling.load import policy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +36,7 @@ class Queued(Waiting):
     """A waiting job's row; its spec is read when its turn comes."""
 
     specs: _Specs
+    is_decided: bool = False  # its attempt is over, and its last containers are ending
 
     @property
     def demands(self) -> tuple[Demand, ...]:
@@ -41,13 +46,29 @@ class Queued(Waiting):
     def awaited(self) -> Sequence[Awaited]:
         return self.specs.awaited(self.id)
 
+    @property
+    def is_preemptible(self) -> bool:
+        return self.specs.asked(self.id).preemptible
+
+    @property
+    def most_seconds(self) -> int | None:
+        return self.specs.asked(self.id).max_run_seconds
+
+    @property
+    def is_ending(self) -> bool:
+        return self.stopping or self.deleted or self.is_decided
+
+
+class _Task(NamedTuple):
+    id: int
+
 
 def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
     """The turns of these jobs, by job; one that does not wait, or is about to end, has none."""
     found: dict[int, Turn[Queued]] = {}
     if ids:
-        waiting, stopped = _read(_Specs(ids))
-        for turn in turns(waiting, load_nodes(), stopped, timezone.localtime()):
+        specs = _Specs(ids)
+        for turn in turns(*_read(specs)):
             if turn.job.id in ids:
                 found[turn.job.id] = turn
             if len(found) == len(ids):
@@ -55,34 +76,71 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
     return found
 
 
-def turn_if_submitted(spec: JobSpec, awaited: Sequence[Awaited] = ()) -> Turn[Queued]:
-    """The turn that a job of this spec would have if it were submitted now. ``awaited``: what it would wait for."""
+def turn_if_submitted(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Turn[Queued]:
+    """The turn that a job of this spec would have if this user submitted it now. ``awaited`` is what it would wait
+    for."""
     specs, vc = _Specs(()), spec.effective_virtual_cluster
-    waiting, stopped = _read(specs)
-    if _STOPPED.filter(name=vc).exists():
-        stopped.add(vc)
-    last = Queued(max(specs.ids, default=0) + 1, vc, awaits=len(awaited), specs=specs)
+    waiting, scene = _read(specs)
+    last = Queued(
+        max(specs.ids, default=0) + 1,
+        vc,
+        username,
+        spec.job_name,
+        awaits=len(awaited),
+        priority=spec.asked.priority,
+        since=_LAST,
+        specs=specs,
+    )
     specs.add(last.id, spec)
     specs.note_awaited({last.id: awaited})
-    all_turns = turns([*waiting, last], load_nodes(), stopped, timezone.localtime())
-    return next(turn for turn in all_turns if turn.job is last)
+    return next(turn for turn in turns([*waiting, last], scene) if turn.job is last)
 
 
-_STOPPED = VirtualCluster.objects.exclude(status=VirtualCluster.Status.RUNNING)
+_LAST = "~"  # sorts after every moment
 
 
-def _read(specs: _Specs) -> tuple[list[Queued], set[str]]:
-    """All that wait, and which of their virtual clusters are stopped."""
-    rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True)
-    rows = rows.annotate(is_stopped=Exists(_STOPPED.filter(name=OuterRef("vc"))))
-    waiting, stopped = [], set()
-    for *values, is_stopped in rows.annotate(**columns.ASKED).values_list(*columns.QUEUE, "is_stopped"):
-        job = Queued(*values, specs=specs)
-        waiting.append(job)
-        if is_stopped:
-            stopped.add(job.vc)
-    specs.ids = sorted(job.id for job in waiting)
-    return waiting, stopped
+def _read(specs: _Specs) -> tuple[list[Queued], Scene[Queued]]:
+    """All that wait, and the cluster as the rows say it is."""
+    rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
+    rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
+    found = list(rows.values_list(*columns.QUEUE, "moves"))
+    waiting = [Queued(*values, specs=specs) for *values, _ in found]
+    specs.ids = [job.id for job in in_order(waiting)]
+    return waiting, _scene(specs, any(row[-1] for row in found[:1]))
+
+
+def _scene(specs: _Specs, moves: bool) -> Scene[Queued]:
+    """Of running jobs rows are read when the turns ask for them. ``moves``: whether one of them ends or is a guest."""
+    ledger = Ledger()
+    nodes = in_force(ledger.nodes(), timezone.now())
+    return Scene(
+        nodes=nodes,
+        now=timezone.localtime(),
+        quotas=quotas(load_rights(), *ledger.wholes()),
+        use=ledger.use(),
+        running=lambda: _running(specs),
+        moves=moves,
+        holds=ledger.holds(),
+        policy=policy(),
+    )
+
+
+_DECIDED = Exists(Attempt.objects.filter(job=OuterRef("id"), decided_at__isnull=False, completed_at__isnull=True))
+_MOVING = Q(_DECIDED) | Q(is_guest=True) | Q(execution=Job.Execution.STOP) | Q(deleted_at__isnull=False)
+
+
+def _running(specs: _Specs) -> list[tuple[Queued, list[_Task]]]:
+    """The running jobs with their live tasks: two queries."""
+    tasks: dict[int, list[_Task]] = {}
+    live = Task.objects.filter(state__in=sorted(TASK_LIVE))
+    for id, job in live.values_list("id", "job_id"):
+        tasks.setdefault(job, []).append(_Task(id))
+    rows = Job.objects.filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
+    return [
+        (job, tasks.get(job.id, []))
+        for *values, is_decided in rows.values_list(*columns.QUEUE, "is_decided")
+        for job in [Queued(*values, specs=specs, is_decided=is_decided)]
+    ]
 
 
 class _Specs:
@@ -90,25 +148,34 @@ class _Specs:
     same object."""
 
     def __init__(self, wanted: Collection[int]) -> None:
-        self.ids: list[int] = []  # of all that wait
+        self.ids: list[int] = []  # of all that wait, in their order
         self._wanted = wanted
         self._at_once = 100  # in most virtual clusters one of the first already holds the queue
         self._specs: dict[int, Any] = {}
         self._shapes: dict[int, tuple[Demand, ...]] = {}
+        self._asked: dict[int, Asked] = {}
         self._same: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
         self._awaited: dict[int, Sequence[Awaited]] = {}
 
     def add(self, id: int, spec: JobSpec) -> None:
-        shape = demands(spec)
+        shape, self._asked[id] = demands(spec), spec.asked
         self._shapes[id] = self._same.setdefault(shape, shape)
 
     def shape(self, id: int) -> tuple[Demand, ...]:
         """Raises LookupError for a job that is gone by now, and what a spec raises that cannot be read."""
+        self._know(id)
+        return self._shapes[id]
+
+    def asked(self, id: int) -> Asked:
+        """As ``shape``, of the extras."""
+        self._know(id)
+        return self._asked[id]
+
+    def _know(self, id: int) -> None:
         if id not in self._shapes:
             if id not in self._specs:
                 self._read(id)
             self.add(id, JobSpec.from_json(self._specs[id]))
-        return self._shapes[id]
 
     def awaited(self, id: int) -> Sequence[Awaited]:
         """What this job waits for; read together for all jobs asked for."""
@@ -124,7 +191,7 @@ class _Specs:
     def _read(self, id: int) -> None:
         """The spec of this job, with those of the jobs after it and, the first time, those asked for."""
         wanted = {*self._wanted, id} if not self._specs else {id}
-        wanted.update(islice((other for other in self.ids if other > id), self._at_once))
+        wanted.update(islice(dropwhile(lambda other: other != id, self.ids), self._at_once))
         self._at_once *= 2
         ids = sorted(wanted - self._specs.keys())
         for start in range(0, len(ids), 500):

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
 import structlog
+from django.db.models import F
 
 from clusters.models import Allocation, Node
 from clusters.placement.fit import Placement
@@ -22,7 +23,7 @@ from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
-from jobs.scheduling.events import job_event, kept_event, placed_event, task_event
+from jobs.scheduling.events import evicted_events, job_event, kept_event, placed_event, task_event
 from portal.core.bulk import Row, insert_rows, update_rows
 
 log = structlog.get_logger()
@@ -144,7 +145,9 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     holdings.open_rows(held)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
         Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
-    _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None)
+    _move_jobs(plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None, is_guest=False)
+    for guests in _chunks([plan.job.id for plan in plans if plan.is_guest]):
+        Job.objects.filter(id__in=guests).update(is_guest=True)
 
 
 def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime) -> Row:
@@ -188,6 +191,10 @@ def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
         rows.append((writing.now, exit_.code, told, job.id, job.attempt_number))
         data = {"code": exit_.code, "trigger": decision.trigger}
         writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
+        if plan.evicted is not None:
+            writing.events += evicted_events(plan, plan.evicted, writing.now)
+    for guests in _chunks([plan.job.id for plan in plans if plan.evicted and plan.evicted.was_guest]):
+        Job.objects.filter(id__in=guests).update(guest_evictions=F("guest_evictions") + 1)
     _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
 
 
@@ -231,6 +238,7 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
         JobState.WAITING,
         now,
         queued_at=now,
+        is_guest=False,
         not_before=now + timedelta(seconds=retry.delay) if retry.delay else None,
         attempt_number=job.attempt_number + 1,
         **{counter: getattr(job, counter) + 1},

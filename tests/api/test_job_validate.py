@@ -83,9 +83,15 @@ def test_it_says_that_a_job_ahead_holds_the_queue(api: Api, alice: User) -> None
     make_job("bob", "runs", state="RUNNING", gpus=1, node=make_node(gpus=2))
     make_job("bob", "large", gpus=2)
     body = api(alice).post(URL, config_text(gpus=1), content_type=JSON).json()
-    [blocker] = body["blockers"]
-    assert (blocker["kind"], blocker["have"]) == ("queue", "1")
-    assert blocker["sentence"] == "One job is ahead of it in VC default, which starts jobs in order."
+    [reserved, queue] = body["blockers"]
+    assert (reserved["kind"], reserved["sentence"]) == (
+        "reserved",
+        "The room that it would fit into is reserved for bob/large.",
+    )
+    assert (queue["kind"], queue["have"]) == ("queue", "1")
+    assert queue["sentence"] == (
+        "One job is ahead of it in VC default; it starts before them only on room that they do not need."
+    )
 
 
 def test_it_counts_what_a_job_that_is_about_to_start_will_take(api: Api, alice: User) -> None:

@@ -178,7 +178,7 @@ def test_a_virtual_cluster_starts_jobs_in_order(cluster: Cluster) -> None:
     cluster.settle()
     assert cluster.job(large).state == cluster.job(small).state == "WAITING"
     assert kinds_of(large) == ["cpu"]
-    assert kinds_of(small) == ["queue"]
+    assert kinds_of(small) == ["reserved", "queue"]
     cluster.finish(running, 0)
     cluster.settle()
     assert cluster.job(large).state == "RUNNING"

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 from django.db.models.query import QuerySet
 
-from clusters.placement.fit import Room
+from clusters.placement.room import Room
 from jobs.containers import claims, tasks
 from jobs.models import Job, Task
 from jobs.planning.world import JobPlan, Plan

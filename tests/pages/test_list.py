@@ -45,7 +45,7 @@ def test_every_waiting_job_says_why(browse: Browse, alice: User) -> None:
     rows = {row.name: (row.place, row.happening) for row in browse(alice).get("/jobs?username=alice").context["rows"]}
     assert rows["large"][0] == "1st in default"
     assert rows["large"][1].startswith("Each task of ")
-    assert rows["behind"] == ("2nd in default", "One job is ahead of it in VC default, which starts jobs in order.")
+    assert rows["behind"] == ("2nd in default", "The room that it would fit into is reserved for alice/large.")
     assert rows["elsewhere"] == ("1st in nlp", "VC nlp is stopped, so nothing new starts in it.")
 
 

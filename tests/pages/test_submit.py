@@ -80,7 +80,10 @@ def test_it_does_not_promise_a_start_behind_a_job_that_holds_the_queue(browse: B
     make_job("bob", state="RUNNING", node=make_node(cpus=2))
     make_job("bob", "large", config={"taskRoles": [{"name": "w", "cpuNumber": 2, "memoryMB": 100, "command": "x"}]})
     plan = browse(alice).post("/submit/check", {"config": json.dumps(make_config("mine"))}).context["plan"]
-    assert plan.sentences == ("One job is ahead of it in VC default, which starts jobs in order.",)
+    assert plan.sentences == (
+        "The room that it would fit into is reserved for bob/large.",
+        "One job is ahead of it in VC default; it starts before them only on room that they do not need.",
+    )
 
 
 @pytest.mark.browser

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from clusters.engines.image_names import canonical, registry_of
 from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, Labels, Mark, NodeView, Placement, PortDemand, Room, bars, idle, in_force
+from clusters.placement.fit import Demand, Labels, Mark, NodeView, Placement, PortDemand, bars, idle, in_force
+from clusters.placement.room import Room
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 SSD, HDD = frozenset({("disk", "ssd")}), frozenset({("disk", "hdd")})

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from clusters.engines.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
 from clusters.placement.fit import NodeView
+from clusters.placement.shares import Quota
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
@@ -213,7 +214,7 @@ def test_what_an_older_picture_does_not_show_is_not_collected_yet() -> None:
 
 def test_a_stopped_vc_starts_nothing_and_the_others_go_on() -> None:
     waiting = [job(1, "WAITING", vc="a"), job(2, "WAITING", vc="b")]
-    made = plan(world(waiting=waiting, stopped_vcs=frozenset({"a"})))
+    made = plan(world(waiting=waiting, quotas={"a": Quota(stopped=True)}))
     assert [one.job.id for one in made.jobs if one.places] == [2]
 
 

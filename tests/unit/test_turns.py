@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clusters.placement.fit import NodeView, Room
+from clusters.placement.fit import NodeView
+from clusters.placement.room import Room
+from clusters.placement.shares import Quota
 from jobs.planning.planner import plan
+from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Turn, Verdict, turns
 from jobs.planning.world import JobView, Observation
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
@@ -25,7 +28,12 @@ def waiting(id: int, gpus: int = 1, **values: Any) -> JobView:
 def turns_of(
     jobs: Sequence[JobView], nodes: Sequence[NodeView] = (node(),), stopped: Sequence[str] = ()
 ) -> list[Turn[JobView]]:
-    return list(turns(jobs, nodes, stopped, NOW))
+    """In the order of their ids."""
+    return sorted(turns(jobs, Scene(nodes, NOW, stopping(stopped))), key=lambda turn: turn.job.id)
+
+
+def stopping(vcs: Iterable[str]) -> dict[str, Quota]:
+    return {vc: Quota(stopped=True) for vc in vcs}
 
 
 def kinds(turn: Turn[JobView]) -> list[str]:
@@ -35,8 +43,8 @@ def kinds(turn: Turn[JobView]) -> list[str]:
 def test_a_job_that_does_not_fit_holds_the_queue_of_its_virtual_cluster_alone() -> None:
     busy = node(used_gpus=frozenset("01"))
     large, behind, other = turns_of([waiting(1, 4), waiting(2), waiting(3, vc="b")], [busy])
-    assert (large.verdict, behind.verdict, other.verdict) == ("hold", "pass", "go")
-    assert (kinds(large), kinds(behind), kinds(other)) == (["gpus"], ["queue"], [])
+    assert (large.verdict, behind.verdict, other.verdict) == ("reserve", "pass", "go")
+    assert (kinds(large), kinds(behind), kinds(other)) == (["gpus"], ["reserved", "queue"], [])
     assert behind.held_by is large.job and behind.place == 2
 
 
@@ -55,7 +63,7 @@ def test_a_job_that_is_about_to_end_takes_no_turn() -> None:
 
 def test_it_is_first_in_first_out_whatever_the_order_of_the_rows() -> None:
     four, three = turns_of([waiting(4, 3), waiting(3, 3)][::-1])
-    assert [(turn.job.id, turn.verdict) for turn in (four, three)] == [(3, "go"), (4, "hold")]
+    assert [(turn.job.id, turn.verdict) for turn in (four, three)] == [(3, "go"), (4, "reserve")]
 
 
 def test_every_reason_is_told_and_not_only_the_first() -> None:
@@ -97,7 +105,7 @@ def queues(draw: st.DrawFn) -> tuple[list[JobView], list[NodeView], frozenset[st
 def test_the_planner_does_what_the_turns_say(queue: tuple[list[JobView], list[NodeView], frozenset[str]]) -> None:
     jobs, nodes, stopped = queue
     seen = {one.name: Observation(one.name, RECENTLY, one.offered, {}) for one in nodes}
-    made = plan(world(waiting=jobs, nodes=nodes, observations=seen, stopped_vcs=stopped))
+    made = plan(world(waiting=jobs, nodes=nodes, observations=seen, quotas=stopping(stopped)))
     placed = {one.job.id: one.places for one in made.jobs if one.places}
     assert placed == {turn.job.id: turn.places for turn in turns_of(jobs, nodes, list(stopped)) if turn.verdict == "go"}
 
@@ -116,9 +124,11 @@ def test_every_job_that_waits_has_reasons_and_all_are_true(
         if "parked" in found:
             assert found == ["parked"] and turn.job.parked_until == LATER
             continue
-        held = [one.job.id for one in given_turns if one.verdict == "hold" and one.job.vc == turn.job.vc]
-        assert ("queue" in found) == (bool(held) and turn.job.id > min(held))
+        held = [one.job.id for one in given_turns if one.verdict == "reserve" and one.job.vc == turn.job.vc]
+        assert ("queue" in found) == (turn.verdict != "go" and bool(held) and turn.job.id > min(held))
         assert ("vc_stopped" in found) == (turn.job.vc in stopped)
         assert ("delay" in found) == (turn.job.not_before == LATER)
-        if set(found) - {"queue", "vc_stopped", "delay"}:
+        if "reserved" in found:
+            assert [kept for kept in turn.queue.kept if kept.job is not turn.job]
+        elif set(found) - {"queue", "vc_stopped", "delay"}:
             assert not free or Room(turn.queue.left()).place(turn.job.demands) is None

@@ -15,7 +15,8 @@ from clusters.nodes import services
 from clusters.nodes.pages import line_of
 from clusters.nodes.queries import load_nodes
 from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Demand, NodeView, Room
+from clusters.placement.fit import Demand, NodeView
+from clusters.placement.room import Room
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job, Task

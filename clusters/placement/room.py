@@ -1,0 +1,182 @@
+"""Places whole gangs into the free space of one pass, or nothing of them. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from clusters.placement.fit import Demand, Free, Labels, Likeness, NodeView, Placement, bars, copies
+
+
+class Room:
+    """The free space of all offered nodes during one pass; each placed gang makes it smaller.
+
+    Nodes that are alike are in one group, and groups are on shelves by their number of free GPUs. A search goes from
+    the fullest nodes that could do to emptier ones, and looks at a handful of groups instead of every node.
+    """
+
+    # Groups looked at by one search before it gives up: it ends in milliseconds also when much nearly fits.
+    EFFORT = 5_000
+
+    def __init__(self, nodes: Iterable[NodeView], *, empty: bool = False) -> None:
+        """``empty``: as if nothing ran on the nodes."""
+        self._shelves: dict[int, dict[Likeness, list[Free]]] = {}  # each group by name: no history shows
+        self._effort = 0
+        self._serving = [""]  # whose nodes the current search looks at
+        self._nodes = [node for node in nodes if node.offered]
+        self._marked = [node for node in self._nodes if node.marks]
+        self._owners = {node.dedicated_to for node in self._nodes}
+        self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
+        self._lacking: dict[Labels, frozenset[str]] = {frozenset(): frozenset()}  # labels -> names of nodes
+        self._frees = {node.name: Free(node, empty=empty) for node in self._nodes}
+        for free in self._frees.values():
+            self._join(free)
+
+    def place(
+        self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset(), vc: str = ""
+    ) -> list[Placement] | None:
+        """Places for all demands of a job of the virtual cluster ``vc``, in their order, or None and nothing is taken.
+        Its own nodes come first; then nodes that have a task's image, and those to ``avoid`` last."""
+        self._serving = [vc, ""] if vc and vc in self._owners else [""]
+        if not self._could(demands):
+            return None
+        order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
+        found = self._search([demands[at] for at in order], salt, avoid)
+        if found is None:
+            return None
+        by_order = dict(zip(order, found, strict=True))
+        return [by_order[at][1] for at in range(len(demands))]
+
+    def give_back(self, demands: Sequence[Demand], places: Sequence[Placement]) -> None:
+        """Take back what ``place`` has given out."""
+        for demand, place in zip(demands, places, strict=True):
+            self._take_back(self._frees[place.node], place, demand)
+
+    def take(self, demands: Sequence[Demand], places: Sequence[Placement]) -> None:
+        """Take what another Room of the same nodes has given out."""
+        for demand, place in zip(demands, places, strict=True):
+            if free := self._frees.get(place.node):
+                self._leave(free)
+                free.take(demand, place)
+                self._join(free)
+
+    def set_aside(self, demands: Sequence[Demand], nodes: Sequence[str]) -> None:
+        """Keep for each demand as much of what it needs on its node as is free there."""
+        for demand, name in zip(demands, nodes, strict=True):
+            if free := self._frees.get(name):
+                self._leave(free)
+                free.set_aside(demand)
+                self._join(free)
+
+    def _could(self, demands: Sequence[Demand]) -> bool:
+        """A quick check: for each shape alone, the nodes together must have room for all its tasks."""
+        shapes: dict[tuple[object, ...], tuple[Demand, int]] = {}
+        for demand in demands:
+            key = (demand.role, demand.cpus, demand.memory_mb, demand.gpus, demand.gpu_type)
+            shapes[key] = (demand, shapes[key][1] + 1 if key in shapes else 1)
+        return all(self._has_room_for(number, shape) for shape, number in shapes.values())
+
+    def _has_room_for(self, number: int, shape: Demand) -> bool:
+        for gpus, shelf in self._shelves.items():
+            if gpus < shape.gpus:
+                continue
+            for group in shelf.values():
+                free = group[0]
+                if free.node.dedicated_to in self._serving and free.has_room(shape):
+                    number -= len(group) * copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
+                    if number <= 0:
+                        return True
+        return False
+
+    def _search(
+        self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]
+    ) -> list[tuple[Free, Placement]] | None:
+        """Depth first, tightest node first. The first path is the usual best fit; going back finds packings that it
+        misses, within EFFORT."""
+        done: list[tuple[Free, Placement]] = []
+        choices: list[Iterator[Free]] = []
+        self._effort = self.EFFORT + 10 * len(demands)
+        while len(done) < len(demands):
+            if len(choices) == len(done):  # a demand reached for the first time on this path
+                choices.append(self._candidates(demands[len(done)], avoid))
+            best = next(choices[-1], None)
+            if best is not None:
+                done.append(self._put(best, demands[len(done)], salt))
+                continue
+            choices.pop()
+            if not done:
+                return None
+            self._take_back(*done.pop(), demands[len(done)])
+            if self._effort <= 0:
+                choices[-1] = iter(())
+        return done
+
+    def _candidates(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Free]:
+        """One node of each group where the task fits, the best first. Between two of them the room is unchanged."""
+        for owner in self._serving:
+            for is_wanted in self._tiers(demand, avoid):
+                for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
+                    yield from self._of_shelf(self._shelves[gpus], demand, owner, is_wanted)
+
+    def _of_shelf(
+        self, shelf: dict[Likeness, list[Free]], demand: Demand, owner: str, is_wanted: Callable[[str], bool]
+    ) -> list[Free]:
+        self._effort -= len(shelf)
+        fitting = (
+            next((free for free in group if is_wanted(free.node.name) and free.has_ports(demand.ports)), None)
+            for group in shelf.values()
+            if group[0].node.dedicated_to == owner and group[0].has_room(demand)
+        )
+        return sorted(filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name))[::-1]
+
+    def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
+        """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
+        barred = self._without(demand.labels).union(node.name for node in self._marked if bars(node, demand))
+        last = avoid - barred
+        best = self._with_image(demand.image) - last - barred
+        if best:
+            yield best.__contains__
+        others = best | last | barred
+        yield lambda name: name not in others
+        if last:
+            yield last.__contains__
+
+    def _with_image(self, image: str) -> frozenset[str]:
+        if image not in self._having:
+            self._having[image] = frozenset(node.name for node in self._nodes if image in node.images)
+        return self._having[image]
+
+    def _without(self, labels: Labels) -> frozenset[str]:
+        if labels not in self._lacking:
+            self._lacking[labels] = frozenset(node.name for node in self._nodes if not labels <= node.labels)
+        return self._lacking[labels]
+
+    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Placement]:
+        self._leave(free)
+        place = free.put(demand, salt)
+        self._join(free)
+        return free, place
+
+    def _take_back(self, free: Free, place: Placement, demand: Demand) -> None:
+        self._leave(free)
+        free.take_back(demand, place)
+        self._join(free)
+
+    def _join(self, free: Free) -> None:
+        shelf = self._shelves.setdefault(len(free.gpus), {})
+        insort(shelf.setdefault(free.likeness(), []), free, key=_name)
+
+    def _leave(self, free: Free) -> None:
+        shelf, likeness = self._shelves[len(free.gpus)], free.likeness()
+        group = shelf[likeness]
+        del group[bisect_left(group, _name(free), key=_name)]
+        if not group:
+            del shelf[likeness]
+
+
+def _name(free: Free) -> str:
+    return free.node.name
+
+
+def _size(demand: Demand) -> tuple[int, int, int, bool]:
+    return demand.gpus, demand.cpus, demand.memory_mb, any(port.begin_at for port in demand.ports)

@@ -1,0 +1,190 @@
+"""The queue of each virtual cluster during one round of turns, and what is asked about it afterwards. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from functools import cached_property
+from typing import Generic
+
+from clusters.placement.blockers import blockers, never_fits
+from clusters.placement.fit import Blocker, Demand, NodeView, Placement
+from clusters.placement.shares import Amount, add, asked, over, taken
+from jobs.planning.queue import reclaim, reservations, sentences
+from jobs.planning.queue.reclaim import Holder
+from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.scene import Scene, W
+
+
+class Line(Generic[W]):
+    """The jobs of one virtual cluster in their order, and what it uses with those that have had their turn."""
+
+    def __init__(self, vc: str, jobs: list[W], queue: Queue[W]) -> None:
+        self.vc, self.jobs, self.queue = vc, jobs, queue
+        self.at = 0  # of the job whose turn is next
+        self.quota = queue.scene.quota(vc)
+        self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
+        self.holder: W | None = None  # its first job without room
+        self.closed = False  # nothing behind that one starts
+        self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
+        self.at_ceiling: dict[str, W] = {}  # by resource: who waits there for the ceiling
+        self._behind = 0
+        self._of_user: dict[str, dict[str, float]] = {}
+        self._waits_for_cap: dict[str, set[str]] = {}
+
+    @property
+    def next(self) -> W | None:
+        return self.jobs[self.at] if self.at < len(self.jobs) else None
+
+    @property
+    def has_limits(self) -> bool:
+        return bool(self.quota.ceiling) or self.has_caps
+
+    @property
+    def has_caps(self) -> bool:
+        return self.quota.user_gpus is not None or self.quota.user_jobs is not None
+
+    @property
+    def counts(self) -> bool:
+        """Whether anybody looks at what it uses."""
+        return self.has_limits or len(self.queue.scene.quotas) > 1 or len(self.queue.lines) > 1
+
+    def step(self, depth: int) -> None:
+        """On to the next job. Only so many are looked at behind one that has no room."""
+        self.at += 1
+        self._behind += self.holder is not None
+        self.closed = self.closed or self._behind > depth
+
+    def take(self, job: W, amount: Amount) -> None:
+        add(self.use, amount)
+        self.ranks.clear()
+        if self.has_caps:
+            add(self._user(job.username), {"gpu": amount.get("gpu", 0), "jobs": 1})
+
+    def capped(self, job: W, wants: Amount) -> list[str]:
+        """In what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""
+        quota, waits = self.quota, self._waits_for_cap.setdefault(job.username, set())
+        caps = {"gpu": quota.user_gpus, "jobs": quota.user_jobs}
+        limit = {what: float(most) for what, most in caps.items() if most is not None}
+        mine = {"gpu": wants.get("gpu", 0), "jobs": 1.0}
+        above = over(self._user(job.username), mine, limit)
+        if above and not over({}, mine, limit):
+            waits.update(above)
+        return above or [what for what in sorted(waits) if mine[what]]
+
+    def _user(self, username: str) -> dict[str, float]:
+        if username not in self._of_user:
+            found: dict[str, float] = {}
+            for one in self.queue.holders:
+                if one.job.vc == self.vc and one.job.username == username:
+                    add(found, {"gpu": sum(len(hold.gpu_ids) for hold in one.holds), "jobs": 1})
+            self._of_user[username] = found
+        return self._of_user[username]
+
+
+class Queue(Generic[W]):
+    """What the turns of one round were worked out from, for those who ask why."""
+
+    def __init__(self, jobs: list[W], scene: Scene[W]) -> None:
+        self.jobs, self.scene = jobs, scene
+        of_vc: dict[str, list[W]] = {}
+        for job in jobs:
+            of_vc.setdefault(job.vc, []).append(job)
+        self.lines: dict[str, Line[W]] = {}
+        self.lines |= {vc: Line(vc, jobs, self) for vc, jobs in of_vc.items()}
+        self.taken: list[tuple[W, Sequence[Placement]]] = []  # by the turns so far
+        self.kept: list[Reservation[W]] = []
+        self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
+        self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
+        self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
+        self._moments: dict[int, datetime | None] = {}
+
+    @property
+    def nodes(self) -> Sequence[NodeView]:
+        return self.scene.nodes
+
+    def ahead(self, job: W) -> Sequence[W]:
+        return self.lines[job.vc].jobs[: self._places[job.id]]
+
+    @cached_property
+    def _places(self) -> dict[int, int]:
+        return {job.id: at for line in self.lines.values() for at, job in enumerate(line.jobs)}
+
+    @cached_property
+    def may_move(self) -> bool:
+        """Whether some running job ends already, or could be evicted: else nobody's holds need be read."""
+        if any(reclaim.above_guarantee(vc, self.scene) for vc in self.lines):
+            return True
+        if self.scene.moves is not None:
+            return self.scene.moves
+        return any(job.is_ending or job.is_guest for job, _ in self.scene.running())
+
+    @cached_property
+    def holders(self) -> list[Holder[W]]:
+        """The running jobs with what they hold."""
+        return reclaim.holders(self.scene)
+
+    def asked(self, demands: Sequence[Demand]) -> Amount:
+        if id(demands) not in self._asked:
+            self._asked[id(demands)] = demands, asked(demands)
+        return self._asked[id(demands)][1]
+
+    @cached_property
+    def gpu_types(self) -> Mapping[str, Mapping[str, str]]:
+        return {node.name: dict(node.gpus) for node in self.scene.nodes}
+
+    @cached_property
+    def gpu_kinds(self) -> Sequence[str]:
+        return sorted({kind for node in self.scene.nodes for _, kind in node.gpus if kind})
+
+    def amount(self, job: W, places: Sequence[Placement]) -> Mapping[str, float]:
+        return taken(job.demands, places, self.gpu_types)
+
+    def of_type(self, demands: Sequence[Demand], kind: str) -> tuple[Demand, ...]:
+        """The same, with GPUs of this type where the type is open."""
+        return tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
+
+    def held(self, one: Holder[W]) -> Mapping[str, float]:
+        return reclaim.amount(one.holds, self.gpu_types)
+
+    def evict(self, victims: Iterable[Holder[W]]) -> None:
+        self.evicted.update(one.job.id for one in victims)
+
+    def moment(self, reservation: Reservation[W]) -> datetime | None:
+        """When this room is free by what is known of running jobs; None where nothing is."""
+        key = reservation.job.id
+        if key not in self._moments:
+            self._moments[key] = reservations.known_moment(reservation, self.scene, self.left(), self.scene.running())
+        return self._moments[key]
+
+    def short(self, job: W) -> list[Blocker]:
+        """What is missing on the nodes for jobs of this shape."""
+        demands = job.demands
+        key = id(demands), job.vc, len(self.taken)
+        if key not in self._short:
+            serving = [node for node in self.nodes if node.serves(job.vc)]
+            never = never_fits(serving, demands)
+            left = [node for node in self.left() if node.serves(job.vc)]
+            self._short[key] = demands, [never] if never else blockers(left, demands) or self._kept_from(job)
+        return self._short[key][1]
+
+    def _kept_from(self, job: W) -> list[Blocker]:
+        """It would fit on what is kept for others."""
+        others = [one.job.title for one in self.kept if one.job.id != job.id]
+        return [sentences.reserved(others)] if others else []
+
+    def left(self) -> list[NodeView]:
+        """The nodes after the turns so far have taken their places."""
+        left = {node.name: node for node in self.scene.nodes}
+        for job, places in self.taken:
+            for demand, place in zip(job.demands, places, strict=True):
+                node = left[place.node]
+                left[place.node] = replace(
+                    node,
+                    used_cpus=node.used_cpus + demand.cpus,
+                    used_memory_mb=node.used_memory_mb + demand.memory_mb,
+                    used_gpus=node.used_gpus.union(place.gpu_ids),
+                    used_ports=node.used_ports.union(*place.ports.values()),
+                )
+        return list(left.values())

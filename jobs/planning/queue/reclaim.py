@@ -1,0 +1,143 @@
+"""Chooses the jobs that are evicted so that another one gets the room it has a right to. Pure.
+
+Guests leave for the job whose room they are on. Borrowers, the youngest jobs of a virtual cluster that uses more than
+its guarantee, leave for a job that stays within the guarantee of its own. A job that is within is never chosen.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic
+
+from clusters.placement.fit import Demand, NodeView, Placement
+from clusters.placement.room import Room
+from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus, over, share
+from clusters.placement.shares import freed as without
+from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.scene import Scene, W
+
+
+@dataclass(frozen=True, slots=True)
+class Holder(Generic[W]):
+    """A running job and what its tasks hold."""
+
+    job: W
+    holds: tuple[Hold, ...]
+
+
+def holders(scene: Scene[W]) -> list[Holder[W]]:
+    """All running jobs that hold something."""
+    found = ((job, scene.held_by(tasks)) for job, tasks in scene.running())
+    return [Holder(job, tuple(holds)) for job, holds in found if holds]
+
+
+def above_guarantee(mine: str, scene: Scene[W]) -> list[str]:
+    """The virtual clusters other than ``mine`` that use more than their guarantee, the one most above it first."""
+    use = scene.use
+    above = [vc for vc in use if vc != mine and over({}, use[vc], scene.quota(vc).guarantee, named_only=False)]
+    return sorted(above, key=lambda name: (-share(use[name], scene.quota(name)), name))
+
+
+def borrowers(mine: str, all_: Sequence[Holder[W]], going: Collection[int], scene: Scene[W]) -> list[Holder[W]]:
+    """The jobs that virtual clusters other than ``mine`` run beyond their guarantees: of the one most above it first,
+    in it those of lower priority, then the younger ones. ``going`` are the ids of those that end anyway."""
+    found: list[Holder[W]] = []
+    types = {node.name: dict(node.gpus) for node in scene.nodes}
+    for vc in above_guarantee(mine, scene):
+        ours = [one for one in all_ if one.job.vc == vc]
+        found += by_youth(_beyond(ours, going, scene.use[vc], scene.quota(vc), types))
+    return found
+
+
+def _beyond(
+    ours: Sequence[Holder[W]],
+    going: Collection[int],
+    use: Amount,
+    quota: Quota,
+    types: Mapping[str, Mapping[str, str]],
+) -> list[Holder[W]]:
+    """The youngest jobs, as long as what is used is above the guarantee in something that they hold."""
+    left, found = dict(use), []
+    for one in sorted(ours, key=lambda one: (one.job.id not in going, *_age(one))):
+        mine = amount(one.holds, types)
+        if one.job.id in going:
+            add(left, mine, -1)
+        elif any(what in mine for what in over({}, left, quota.guarantee, named_only=False)):
+            add(left, mine, -1)
+            found.append(one)
+    return found
+
+
+def amount(holds: Sequence[Hold], types: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for hold in holds:
+        kinds = types.get(hold.node, {})
+        add(found, {"cpu": hold.cpus, "memory": hold.memory_mb, **of_gpus(kinds.get(id, "") for id in hold.gpu_ids)})
+    return found
+
+
+def _age(one: Holder[W]) -> tuple[float, int]:
+    """Sorts the youngest first."""
+    started: datetime | None = one.job.started_at
+    return (-started.timestamp() if started else 0.0), -one.job.id
+
+
+def by_youth(found: Sequence[Holder[W]]) -> list[Holder[W]]:
+    """Those of lower priority first, then the younger ones."""
+    return sorted(found, key=lambda one: (one.job.priority, *_age(one)))
+
+
+def choose_victims(
+    job: W,
+    demands: Sequence[Demand],
+    nodes: Sequence[NodeView],
+    kept: Sequence[Reservation[W]],
+    candidates: Sequence[Holder[W]],
+) -> tuple[list[Holder[W]], list[Placement]] | None:
+    """The candidates, the first ones preferred, without which the job surely fits, and its places then; none of them is
+    there in vain. None where it would not fit without all of them."""
+    fit = _Fit(job, demands, nodes, kept)
+    if fit.places(candidates) is None:
+        return None
+    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(fit.places(candidates[:n]) is not None))
+    chosen = list(candidates[:count])
+    places = fit.places(chosen)
+    assert places is not None
+    where = {place.node for place in places}
+    chosen = [one for one in chosen if any(hold.node in where for hold in one.holds)]
+    near = _Fit(job, demands, [node for node in nodes if node.name in where], kept)
+    for one in chosen[::-1]:
+        fewer = [other for other in chosen if other is not one]
+        if near.places(fewer) is not None:
+            chosen = fewer
+    return _needed(chosen, fit.places)
+
+
+def _needed(
+    chosen: list[Holder[W]], places: Callable[[Sequence[Holder[W]]], list[Placement] | None]
+) -> tuple[list[Holder[W]], list[Placement]] | None:
+    """A last look at all nodes: none of the chosen is there in vain."""
+    for one in chosen[::-1]:
+        fewer = [other for other in chosen if other is not one]
+        if places(fewer) is not None:
+            chosen = fewer
+    found = places(chosen)
+    return None if found is None else (chosen, found)
+
+
+class _Fit(Generic[W]):
+    """Where a job fits once others are gone, beside what is kept for other jobs."""
+
+    def __init__(
+        self, job: W, demands: Sequence[Demand], nodes: Sequence[NodeView], kept: Sequence[Reservation[W]]
+    ) -> None:
+        self.job, self.demands, self.nodes, self.kept = job, demands, nodes, kept
+
+    def places(self, gone: Sequence[Holder[W]]) -> list[Placement] | None:
+        room = Room(without(self.nodes, [hold for one in gone for hold in one.holds]))
+        for reservation in self.kept:
+            room.set_aside(reservation.demands, reservation.nodes)
+        return room.place(self.demands, self.job.id, self.job.avoid, self.job.vc)

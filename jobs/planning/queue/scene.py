@@ -1,0 +1,114 @@
+"""What the queue is worked out from: the waiting jobs, and what the cluster and the running jobs look like. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Generic, Protocol, TypeVar
+
+from clusters.placement.fit import Demand, NodeView
+from clusters.placement.shares import Amount, Hold, Quota
+from jobs.planning.queue.awaited import Awaited
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What the queue goes by, of a job that waits or runs. Fields named as a column of Job are read from it, for the
+    planner and for pages alike (jobs/scheduling/columns.py)."""
+
+    id: int
+    vc: str
+    username: str = ""
+    name: str = ""
+    stopping: bool = False
+    deleted: bool = False
+    never: str = ""  # no registered node could ever run it: found when it was submitted
+    not_before: datetime | None = None
+    parked_until: datetime | None = None
+    awaits: int = 0  # jobs that must end before it starts
+    unmet: str = ""  # why it waits for one of them in vain
+    priority: int = 0
+    since: str = ""  # when it was submitted, or counts as submitted: a text that sorts as the moment does
+    is_guest: bool = False  # it runs on room that is reserved for another job
+    guest_evictions: int = 0
+    started_at: datetime | None = None  # when its attempt was placed, for one that runs
+    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
+        raise NotImplementedError
+
+    @property
+    def awaited(self) -> Sequence[Awaited]:
+        """The jobs that must end before it starts, ``awaits`` in number. Read only when somebody asks why it waits."""
+        raise NotImplementedError
+
+    @property
+    def is_preemptible(self) -> bool:
+        """Whether its owner agreed to its eviction (``extras.preemptible``)."""
+        return False
+
+    @property
+    def most_seconds(self) -> int | None:
+        """How long it may run at most (``extras.maxRunSeconds``)."""
+        return None
+
+    @property
+    def title(self) -> str:
+        """user/job, for sentences."""
+        return f"{self.username}/{self.name}"
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether its attempt is over, so that what it holds comes back soon."""
+        return self.stopping or self.deleted
+
+
+W = TypeVar("W", bound=Waiting)
+
+
+class HasId(Protocol):
+    @property
+    def id(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Settings of the queue."""
+
+    reservations: int = 4  # at once; a virtual cluster has one at most
+    guest_evictions: int = 2  # after so many a job is no guest again
+    depth: int = 1000  # jobs looked at behind one that has a reservation
+
+
+POLICY = Policy()
+
+
+@dataclass(frozen=True)
+class Scene(Generic[W]):
+    """The cluster at one moment. ``nodes`` are all registered ones with what is taken on them; nothing is placed on
+    those whose names are ``unseen``, but they count for what could be placed once they are seen. ``running`` gives the
+    running jobs with their tasks, and ``holds`` what a task holds, by its id as a text; both are asked for only when
+    somebody's room has to be found."""
+
+    nodes: Sequence[NodeView]
+    now: datetime
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    use: Mapping[str, Amount] = field(default_factory=dict)  # by virtual cluster
+    unseen: Collection[str] = ()
+    running: Callable[[], Sequence[tuple[W, Sequence[HasId]]]] = tuple
+    moves: bool | None = None  # whether a running job ends or is a guest, where that is known without ``running``
+    holds: Mapping[str, Hold] = field(default_factory=dict)
+    policy: Policy = POLICY
+
+    def quota(self, vc: str) -> Quota:
+        """That of a virtual cluster which is gone has no guarantee and no ceiling."""
+        return self.quotas.get(vc, _NO_QUOTA)
+
+    def held_by(self, tasks: Sequence[HasId]) -> list[Hold]:
+        return [hold for task in tasks if (hold := self.holds.get(str(task.id))) is not None]
+
+
+_NO_QUOTA = Quota()

@@ -14,6 +14,7 @@ _V1 = [
     path("", include("portal.accounts.api.urls")),
     path("", include("clusters.api_urls")),
     path("", include("jobs.api.urls")),
+    path("", include("jobs.reports.api_urls")),
 ]
 _V2 = [
     path("", include("portal.accounts.api.urls")),
@@ -40,6 +41,7 @@ urlpatterns = [
     path("", include("portal.web.old_addresses")),
     path("", include("clusters.urls")),
     path("", include("jobs.views.urls")),
+    path("", include("jobs.reports.urls")),
 ]
 handler400 = error_pages.bad_request
 handler403 = error_pages.forbidden

@@ -22,6 +22,7 @@ SECTIONS = (
     "log_page",
     "nodes",
     "wall",
+    "figures",
 )
 
 

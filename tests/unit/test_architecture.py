@@ -56,6 +56,7 @@ FLOORS = """
     jobs.pages
     jobs.api
     jobs.views
+    jobs.reports
     jobs.apps jobs.management
     portal.checks portal.context portal.first_start portal.health portal.supervisor
     portal.urls
@@ -81,10 +82,12 @@ PURE = (
     "jobs/containers/launch.py",
     "jobs/containers/registries.py",
     "jobs/api/exit_report.py",
+    "jobs/history/window.py",
     "jobs/logs/colours.py",
     "jobs/logs/lines.py",
     "jobs/logs/text.py",
     "jobs/pages/config.py",
+    "jobs/reports/plot.py",
     "portal/core/errors.py",
     "portal/core/store_url.py",
     "portal/core/words.py",

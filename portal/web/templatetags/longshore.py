@@ -88,6 +88,12 @@ def bar_of(percent: float, what: str) -> SafeString:
 
 
 @register.simple_tag
+def bar_as(percent: float, css: str, label: str) -> SafeString:
+    """A bar in the colour of a state's class."""
+    return bar([(css, percent)], label)
+
+
+@register.simple_tag
 def bar_label(percent: float, label: str) -> SafeString:
     return bar([("", percent)], label)
 

@@ -1,0 +1,9 @@
+"""Addresses of reports below ``/api/v1/``."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from jobs.reports import usage_api
+
+urlpatterns: list[URLPattern] = [path("usage", usage_api.Usage.as_view())]

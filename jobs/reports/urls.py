@@ -1,0 +1,9 @@
+"""Pages of reports."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from jobs.reports import views
+
+urlpatterns: list[URLPattern] = [path("usage", views.usage, name="usage")]

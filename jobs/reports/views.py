@@ -1,0 +1,26 @@
+"""Views of the reports."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from jobs.reports import usage_api
+from jobs.reports.usage_page import usage_page
+from portal.accounts.guard import signed_in
+from portal.models import User
+
+_KNOWN = ("from", "to", "by", "vc", "username")
+
+
+@require_safe
+@signed_in
+def usage(request: HttpRequest) -> HttpResponse:
+    """GET fields: those of the API's ``/usage``, with which the page shares them."""
+    query = {name: request.GET[name] for name in _KNOWN if request.GET.get(name)}
+    which, by = usage_api.read(query)
+    page = usage_page(which, by, cast(User, request.user), query)
+    return render(request, "jobs/usage.html", {"nav": "usage", **page})

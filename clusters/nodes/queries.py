@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of
-from clusters.placement.fit import NodeView, in_force
+from clusters.placement.fit import OWN_LABEL, NodeView, in_force
 from clusters.placement.shares import Amount, Hold, add, of_gpus, wholes
 
 
@@ -192,7 +192,7 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
         held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
         images=frozenset(map(sys.intern, node.images)),
         marks=marks_of(node.marks),
-        labels=frozenset(node.labels.items()),
+        labels=frozenset({**node.labels, OWN_LABEL: node.name}.items()),
     )
 
 

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from clusters.engines.image_names import registry_of
 
 Labels = frozenset[tuple[str, str]]  # {(name, value)}
+OWN_LABEL = "longshore/node"  # every node has it by itself, with its name as the value: a job can ask for one node
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from jobs import access, queries, versions
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
 from jobs.pages.nodes import wall as walls
+from jobs.pages.nodes.check import check_page, check_version
 from jobs.pages.nodes.drain import drain_page
 from jobs.pages.nodes.node import node_page
 from jobs.pages.nodes.node import version as node_version
@@ -166,6 +167,18 @@ class OneNode:
         return {part: render_to_string(f"jobs/_{part}.html", context, self._request)}
 
 
+class Check:
+    """What the last check of the cluster found. It is for admins."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        require_admin(viewer_of(request))
+        self._request = _as_page(request)
+        self.version = check_version
+
+    def parts(self) -> dict[str, str]:
+        return {"check": render_to_string("jobs/_check.html", check_page(), self._request)}
+
+
 class Wall:
     """The whole cluster on one screen."""
 
@@ -193,6 +206,7 @@ _KINDS: dict[str, Callable[[HttpRequest], LivePage]] = {
     "node": OneNode,
     "drain": OneNode,
     "wall": Wall,
+    "check": Check,
 }
 
 

@@ -10,10 +10,12 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from clusters.nodes import services
+from jobs.checking import run as checks
 from jobs.pages.live import address
 from jobs.pages.nodes import drain as drains
 from jobs.pages.nodes import node as nodes
 from jobs.pages.nodes import wall as walls
+from jobs.pages.nodes.check import check_page, check_version
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import reader, signed_in
@@ -32,6 +34,21 @@ def node(request: HttpRequest, name: str) -> HttpResponse:
 def wall(request: HttpRequest) -> HttpResponse:
     stream = address("wall", v=walls.version())
     return render(request, "jobs/wall.html", {"stream": stream, **walls.wall(viewer_of(request))})
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def check(request: HttpRequest) -> HttpResponseBase:
+    """What the last check of the cluster found; POST begins another one."""
+    admin = require_admin(request)
+    if request.method == "POST":
+        if not checks.last()[1]:
+            checks.order(admin)
+            messages.success(request, "The check begins in a moment. This page shows what it finds.")
+        return redirect(request.path)
+    stream = address("check", v=check_version())
+    return render(request, "jobs/check.html", {"stream": stream, **check_page()})
 
 
 @never_cache

@@ -28,6 +28,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/logs", logs.page, name="job-logs"),
     path(f"{_JOB}/logs/lines", logs.lines, name="job-log-lines"),
     path(f"{_JOB}/logs/search", logs.search, name="job-log-search"),
+    path("check-cluster", nodes.check, name="check-cluster"),
     path("wall", nodes.wall, name="wall"),
     path("nodes/<str:name>", nodes.node, name="node"),
     path("nodes/<str:name>/drain", nodes.drain, name="node-drain"),

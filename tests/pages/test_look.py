@@ -8,9 +8,10 @@ import pytest
 
 from clusters.engines.runtime import ContainerStatus, Phase
 from clusters.models import VirtualCluster
+from jobs.checking import run
 from jobs.planning import exits
 from portal.accounts import tokens
-from portal.models import User
+from portal.models import AuditEvent, User
 from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab
 
@@ -40,7 +41,14 @@ PAGES = [
 ]
 
 
-NODE_PAGES = ("/add-node", "/nodes/gpu-01/edit", "/nodes/gpu-01/drain", "/nodes/gpu-03/drain", "/nodes/gpu-01/remove")
+NODE_PAGES = (
+    "/add-node",
+    "/nodes/gpu-01/edit",
+    "/nodes/gpu-01/drain",
+    "/nodes/gpu-03/drain",
+    "/nodes/gpu-01/remove",
+    "/check-cluster",
+)
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -56,6 +64,8 @@ def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice:
     a_cluster()
     VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)
     tokens.issue(admin, 3600, "laptop")
+    row = {"node": "gpu-04-of-a-rather-long-name-in-rack-12", "failed": {"gpu": "It has none."}}
+    AuditEvent.objects.create(actor="admin", action=run.ENDED, data={"rows": [row], "nodes": 4, "works": 3})
     shown = tab(admin, width=width)
     for path in ("/vcs", "/vcs/nlp", "/vcs/nlp/delete", "/users", "/users/alice", "/account/tokens", *NODE_PAGES):
         in_both_colours(shown, path)

@@ -51,6 +51,7 @@ FLOORS = """
     jobs.scheduling
     jobs.order
     jobs.services
+    jobs.checking
     jobs.versions
     jobs.answers
     jobs.pages
@@ -72,6 +73,7 @@ PURE = (
     "clusters/placement/",
     "jobs/config/",
     "jobs/planning/",
+    "jobs/checking/plan.py",
     "clusters/engines/docker/seen.py",
     "clusters/engines/docker/status.py",
     "clusters/engines/image_names.py",

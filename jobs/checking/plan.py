@@ -1,0 +1,189 @@
+"""Decides what a check of the cluster asks of each node, and reads from what became of it what works there. Pure.
+
+Two jobs go through each node. The first serves a small file on its port. When all of them run, the second fetches
+those of some other nodes, counts its GPUs, prints what it saw, and fails: on purpose and twice, so that it is retried.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clusters.placement.fit import OWN_LABEL, NodeView
+
+PREFIX = "check-cluster-"
+PARTS = ("start", "ports", "peers", "ssh", "gpu", "log", "retry")
+PEERS = 5  # other nodes that each node is asked to reach
+ON_PURPOSE = 7  # the exit code of the second job
+# Not `wget -T`: with it a statically linked busybox crashes.
+_SERVE = """
+mkdir -p /tmp/www && echo {node} > /tmp/www/name && echo "serving for {node}"
+exec httpd -f -p $PAI_CONTAINER_HOST_web_PORT_LIST -h /tmp/www
+"""
+_LOOK = """
+look() {{
+  [ "$(timeout 4 wget -q -O - http://$2:$3/name)" = "$1" ] && echo "peer $1 ok" || echo "peer $1 failed"
+  [ "$4" = 0 ] || {{ nc -w 4 $2 $4 </dev/null | head -c 4 | grep -q SSH- && echo "ssh $1 ok" || echo "ssh $1 failed"; }}
+}}
+{looks}
+wait
+echo "gpus $(ls /dev/nvidia[0-9]* 2>/dev/null | wc -l)"
+echo "seen by {node}"
+exit {code}
+"""
+_ADVICE = {
+    "start": "Its events on the job's page say more; the node's page has its marks.",
+    "ports": "Open the node's port range between the nodes, and check the node's address.",
+    "peers": "Check the routes and the firewall of this node.",
+    "ssh": "Does the image start sshd, and is its port open between the nodes?",
+    "gpu": "Install nvidia-container-toolkit there and restart Docker, or change how many GPUs the node declares.",
+    "log": "Is the store up, and do the workers reach this node's Docker?",
+    "retry": "Look at the job's attempts; the scheduler may be busy.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """Where the first job of a node can be reached. ``ssh``: the port of its sshd, 0 without one."""
+
+    node: str
+    address: str
+    port: int
+    ssh: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What became of the second job of a node. ``log``: what it printed; None when nobody could read it."""
+
+    log: str | None
+    attempts: int
+    exit_code: int | None
+    gpus: int = 0  # that it asked for
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One node. ``failed`` is {part: sentence}; ``untried`` {part: why}. A row with ``skipped`` was not checked."""
+
+    node: str
+    failed: Mapping[str, str] = field(default_factory=dict)
+    untried: Mapping[str, str] = field(default_factory=dict)
+    skipped: str = ""
+
+    @property
+    def works(self) -> bool:
+        return not self.failed and not self.skipped
+
+    def cell(self, part: str) -> str:
+        """ok, failed or –."""
+        if self.skipped or part in self.untried:
+            return "–"
+        return "failed" if part in self.failed else "ok"
+
+    @property
+    def cells(self) -> list[str]:
+        return [self.cell(part) for part in PARTS]
+
+    @property
+    def says(self) -> list[str]:
+        """A sentence for each thing that failed, with what to do."""
+        if self.skipped:
+            return [self.skipped]
+        return [f"{part}: {said} {_ADVICE[part]}" for part, said in self.failed.items()]
+
+
+def serving(node: NodeView, stamp: str, image: str, seconds: int) -> dict[str, Any]:
+    """The config of a node's first job."""
+    return _config(node, f"{stamp}-serve", _SERVE.format(node=node.name), image, seconds)
+
+
+def looking(node: NodeView, stamp: str, image: str, seconds: int, peers: Sequence[Served]) -> dict[str, Any]:
+    """The config of a node's second job."""
+    looks = "\n".join(f"look {peer.node} {peer.address} {peer.port} {peer.ssh} &" for peer in peers)
+    command = _LOOK.format(looks=looks, node=node.name, code=ON_PURPOSE)
+    config = _config(node, f"{stamp}-look", command, image, seconds)
+    config["taskRoles"][0]["gpuNumber"] = gpus_of(node)
+    return {**config, "retryCount": 1}
+
+
+def gpus_of(node: NodeView) -> int:
+    """How many it is asked for: one, where one is free."""
+    return 1 if len(node.gpus) > len(node.used_gpus) else 0
+
+
+def peers_of(node: str, served: Sequence[Served]) -> list[Served]:
+    """The next ones in a ring: each node is reached by as many others as it reaches itself."""
+    names = [one.node for one in served]
+    at = names.index(node) if node in names else 0
+    ring = [*served[at:], *served[:at]]
+    return [one for one in ring if one.node != node][:PEERS]
+
+
+def judge(node: str, why_not: str, asked: Sequence[Served], seen: Mapping[str, Seen], served: Sequence[Served]) -> Row:
+    """The row of one node. ``why_not``: why its first job does not run, or empty. ``asked``: whom it was to reach."""
+    if why_not:
+        return Row(node, {"start": why_not}, dict.fromkeys(PARTS[1:], "It did not start."))
+    mine = seen.get(node)
+    failed, untried = _reached_by_others(node, seen, served), {}
+    if mine is None or mine.log is None:
+        why = "Nothing was seen of its second job."
+        failed["log"] = "The log of its job could not be read in time."
+        return Row(node, failed, {"peers": why, "gpu": why, "ssh": why, "retry": why} | _untried_ports(served))
+    if f"seen by {node}" not in mine.log:
+        failed["log"] = "The log of its job is not complete."
+    reached = {name for one in seen.values() for name in re.findall(r"^peer (\S+) ok$", one.log or "", re.MULTILINE)}
+    silent = [peer.node for peer in asked if f"peer {peer.node} ok" not in mine.log]
+    is_cut_off = bool(reached.intersection(silent)) or (not reached and len(served) > 2)  # else the other is to blame
+    if asked and len(silent) == len(asked) and is_cut_off:
+        failed["peers"] = f"It reaches none of {', '.join(silent)}."
+    if not asked:
+        untried["peers"] = "There is no other node."
+    if not any(_reached_by_ssh(one.log) for one in seen.values()):
+        untried["ssh"] = "No sshd answers anywhere: the image has none."
+    elif asked and not _reached_by_ssh(mine.log):
+        failed["ssh"] = "The sshd of no other node answers."
+    if not mine.gpus:
+        untried["gpu"] = "It has no GPU that is free."
+    elif f"gpus {mine.gpus}\n" not in mine.log:
+        failed["gpu"] = f"Its container was to have {mine.gpus} GPU and did not."
+    if (mine.attempts, mine.exit_code) != (2, ON_PURPOSE):
+        failed["retry"] = (
+            f"Its job was to fail twice with {ON_PURPOSE}: attempt {mine.attempts}, exit {mine.exit_code}."
+        )
+    return Row(node, failed, untried | _untried_ports(served))
+
+
+def _reached_by_others(node: str, seen: Mapping[str, Seen], served: Sequence[Served]) -> dict[str, str]:
+    """Its ports fail where others tried and nobody got through, and somebody of them got through to another node or
+    there was no other to try."""
+    told = {name: one.log for name, one in seen.items() if name != node and one.log and f"peer {node} " in one.log}
+    silent = sorted(name for name, log in told.items() if f"peer {node} failed" in log)
+    if not told or len(silent) < len(told):
+        return {}
+    cut_off = [name for name in silent if len(served) > 2 and " ok" not in told[name]]
+    if len(cut_off) == len(silent):
+        return {}  # these reach nobody at all: it is their own fault
+    where = next(one for one in served if one.node == node)
+    return {"ports": f"Its port at {where.address}:{where.port} is not reached from {', '.join(silent)}."}
+
+
+def _reached_by_ssh(log: str | None) -> list[str]:
+    return re.findall(r"^ssh (\S+) ok$", log or "", re.MULTILINE)
+
+
+def _untried_ports(served: Sequence[Served]) -> dict[str, str]:
+    return {} if len(served) > 1 else {"ports": "There is no other node."}
+
+
+def _config(node: NodeView, name: str, command: str, image: str, seconds: int) -> dict[str, Any]:
+    ports = [{"label": "web", "beginAt": 0, "portNumber": 1}]
+    role = {"name": "check", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
+    return {
+        "jobName": f"{PREFIX}{name}-{re.sub(r'[^A-Za-z0-9._-]', '-', node.name)}",
+        "image": image,
+        "taskRoles": [{**role, "portList": ports, "command": command}],
+        "extras": {"nodeLabels": {OWN_LABEL: node.name}, "maxRunSeconds": seconds, "priority": 100},
+    }

@@ -1,0 +1,219 @@
+"""Checks every node with real jobs, and cleans up: also what an earlier check left that was killed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+
+import structlog
+from django.db import close_old_connections
+from django.db.models import QuerySet
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from clusters.engines.sample_image import SAMPLE_IMAGE
+from clusters.nodes.queries import load_nodes
+from clusters.placement.fit import NodeView
+from jobs import queries, services
+from jobs.checking import plan
+from jobs.checking.plan import PREFIX, Row, Seen, Served
+from jobs.logs import read as logs
+from jobs.models import Attempt, Job, Task
+from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
+from portal.accounts import audit
+from portal.accounts.viewer import Viewer, require_admin
+from portal.core.errors import LongshoreError
+from portal.models import AuditEvent, User
+from portal.wakes import wake
+
+LIMIT = 120  # seconds of a whole check
+LEFT_OVER = 600  # seconds after which a job of a check that was killed ends by itself
+BEGUN, ENDED = "cluster check begun", "cluster check ended"
+MOST_ROWS = 200  # of nodes with something to say that are kept for the page
+_EVERY = 0.5
+_pause = time.sleep
+log = structlog.get_logger()
+
+
+def check(
+    admin: Viewer,
+    *,
+    only: Collection[str] = (),
+    seconds: int = LIMIT,
+    image: str = SAMPLE_IMAGE,
+    say: Callable[[str], None] = lambda _: None,
+) -> list[Row]:
+    """A row for each node, or for those in ``only``. It takes ``seconds`` and a little at most. Raises Forbidden for
+    others than admins."""
+    user = require_admin(admin)
+    audit.record(user.username, BEGUN, data={"seconds": seconds})
+    wake.notify("pages")
+    with _cleaned(user):
+        rows = _Check(user, _nodes(only), seconds, image, say).rows()
+    shown = [asdict(row) for row in rows if not row.works][:MOST_ROWS]
+    audit.record(user.username, ENDED, data={"rows": shown, "nodes": len(rows), "works": sum(map(_works, rows))})
+    wake.notify("pages")
+    return rows
+
+
+def order(admin: Viewer) -> None:
+    """Let a worker check the cluster; the page shows how far it is. Raises Forbidden."""
+    async_task("jobs.checking.run.in_worker", require_admin(admin).username)
+
+
+def in_worker(username: str) -> None:
+    """For django-q: checks in a thread and returns at once."""
+    threading.Thread(target=_checked, args=(username,), name="check", daemon=True).start()
+
+
+def last() -> tuple[AuditEvent | None, bool]:
+    """The end of the last check, and whether one is under way."""
+    ended = AuditEvent.objects.filter(action=ENDED).order_by("-id").first()
+    begun = AuditEvent.objects.filter(action=BEGUN).order_by("-id").first()
+    if begun is None or (ended is not None and ended.pk > begun.pk):
+        return ended, False
+    longest = int(begun.data.get("seconds", LIMIT)) + 30
+    return ended, (timezone.now() - begun.at).total_seconds() < longest
+
+
+class _Check:
+    def __init__(
+        self, user: User, nodes: Sequence[NodeView], seconds: int, image: str, say: Callable[[str], None]
+    ) -> None:
+        self._user, self._image, self._say = user, image, say
+        self._nodes = {node.name: node for node in nodes}
+        self._stamp = f"{timezone.now():%H%M%S}"
+        self._ends = time.monotonic() + seconds
+        self._half = time.monotonic() + seconds / 2
+
+    def rows(self) -> list[Row]:
+        offered = [node for node in self._nodes.values() if node.offered]
+        self._say(f"{len(offered)} of {len(self._nodes)} nodes are offered. Starting a job on each of them.")
+        first, refused = self._submit(
+            {node.name: plan.serving(node, self._stamp, self._image, LEFT_OVER) for node in offered}
+        )
+        served = self._served(first)
+        self._say(f"{len(served)} run. Each now looks at up to {plan.PEERS} others.")
+        asked = {one.node: plan.peers_of(one.node, served) for one in served}
+        second, _ = self._submit(
+            {
+                name: plan.looking(self._nodes[name], self._stamp, self._image, LEFT_OVER, peers)
+                for name, peers in asked.items()
+            }
+        )
+        seen = self._seen(second)
+        why = self._why_not(first, {one.node for one in served}) | refused
+        return [
+            plan.judge(name, why.get(name, ""), asked.get(name, ()), seen, served)
+            if node.offered
+            else Row(name, skipped=f"Not checked: {node.why_not}.")
+            for name, node in self._nodes.items()
+        ]
+
+    def _submit(self, configs: dict[str, dict[str, object]]) -> tuple[dict[str, int], dict[str, str]]:
+        """{node: job}, and why others were refused."""
+        jobs, refused = {}, {}
+        for name, config in configs.items():
+            try:
+                jobs[name] = services.submit(self._user, config).pk
+            except LongshoreError as error:
+                refused[name] = error.message
+        return jobs, refused
+
+    def _served(self, jobs: dict[str, int]) -> list[Served]:
+        """Where the first jobs can be reached: of those that run when all run, or the first half of the time is
+        over."""
+
+        def running() -> dict[int, Task]:
+            return {task.job_id: task for task in _tasks(jobs).filter(state=TaskState.RUNNING)}
+
+        _wait(lambda: len(running()) + _ended(jobs) >= len(jobs), self._half)
+        found = running()
+        return [
+            Served(name, task.address, task.ports["web"][0], next(iter(task.ports.get("ssh", ())), 0))
+            for name, id in jobs.items()
+            if (task := found.get(id))
+        ]
+
+    def _seen(self, jobs: dict[str, int]) -> dict[str, Seen]:
+        _wait(lambda: _ended(jobs) == len(jobs) and not _tasks(jobs).filter(collected=False).exists(), self._ends)
+        found = {}
+        for name, id in jobs.items():
+            job = Job.objects.get(pk=id)
+            exit = _tasks({name: id}).order_by("-id").values_list("exit", flat=True).first() or {}
+            code = exit.get("raw_code")
+            found[name] = Seen(_log(job), job.attempt_number, code, plan.gpus_of(self._nodes[name]))
+        return found
+
+    def _why_not(self, jobs: dict[str, int], running: Collection[str]) -> dict[str, str]:
+        left = {id: name for name, id in jobs.items() if name not in running}
+        found = {}
+        for job in Job.objects.filter(id__in=left):
+            task = Task.objects.filter(job=job).order_by("-id").first()
+            attempt = Attempt.objects.filter(job=job).order_by("-number").first()
+            if task is not None and task.state in TASK_LIVE:
+                doing = task.progress or "it is starting"
+                found[left[job.pk]] = f"Its container did not run in time: {doing}."
+            elif job.state == JobState.WAITING:
+                fault = (task.fault or {}).get("sentence", "") if task else ""
+                found[left[job.pk]] = fault or f"Its job still waits. {job.never}".strip()
+            else:
+                found[left[job.pk]] = str((attempt.exit if attempt else {}).get("reason") or "Its job has ended.")
+        return found
+
+
+@contextmanager
+def _cleaned(user: User) -> Iterator[None]:
+    """No job of a check is there, neither before nor after the block."""
+    _delete(user)
+    try:
+        yield
+    finally:
+        _delete(user)
+
+
+def _delete(user: User) -> None:
+    """Deletes the user's jobs of checks; what runs of them is stopped."""
+    for job in queries.visible_jobs().filter(username=user.username, name__startswith=PREFIX):
+        with suppress(LongshoreError):
+            services.delete(user, job)
+
+
+def _nodes(only: Collection[str]) -> list[NodeView]:
+    return [node for node in load_nodes() if not only or node.name in only]
+
+
+def _tasks(jobs: dict[str, int]) -> QuerySet[Task]:
+    return Task.objects.filter(job__in=jobs.values())
+
+
+def _ended(jobs: dict[str, int]) -> int:
+    return Job.objects.filter(id__in=jobs.values()).exclude(state__in=queries.LIVE).count()
+
+
+def _log(job: Job) -> str | None:
+    try:
+        return logs.tail(logs.find_task(job, "check", 0), "stdout", lines=1000).decode(errors="replace")
+    except (LongshoreError, OSError):
+        return None
+
+
+def _wait(until: Callable[[], bool], deadline: float) -> None:
+    while not until() and time.monotonic() < deadline:
+        _pause(_EVERY)
+
+
+def _works(row: Row) -> bool:
+    return row.works
+
+
+def _checked(username: str) -> None:
+    close_old_connections()
+    try:
+        check(User.objects.get(username=username))
+    except Exception:
+        log.exception("the cluster could not be checked")
+    close_old_connections()

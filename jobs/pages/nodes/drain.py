@@ -7,7 +7,7 @@ what these jobs hold elsewhere given back, because a gang that loses a task begi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from clusters.models import Node
@@ -26,8 +26,6 @@ from jobs.planning.lifecycle import TASK_LIVE
 from portal.accounts.viewer import Viewer
 from portal.core import words
 
-# The planner evicts what runs on a node that drains. Without that, what runs there goes on to its end.
-MOVES = any(field.name == "draining" for field in fields(NodeView))
 DONE = {
     "draining": "{name} drains.",
     "cordoned": "{name} gets nothing new; what runs there goes on.",
@@ -78,7 +76,6 @@ def drain_page(name: str, viewer: Viewer) -> dict[str, Any]:
         "tasks": tasks,
         "is_draining": node.status == Node.Status.DRAINING,
         "is_empty": not tasks,
-        "moves": MOVES,
         "was": "active" if node.status == Node.Status.ACTIVE else str(node.status),
     }
 
@@ -88,13 +85,13 @@ def affected_by(name: str, tasks: Sequence[RunningTask]) -> list[Affected]:
     ids = sorted({task.job_id for task in tasks})[:MOST_JOBS]
     if not ids:
         return []
-    jobs = {job.pk: job for job in Job.objects.filter(id__in=ids).only("username", "name", "spec")}
+    jobs = {job.pk: job for job in Job.objects.filter(id__in=ids).only("username", "name", "vc", "spec")}
     shapes = {id: _shape(job) for id, job in jobs.items()}
     held = list(Task.objects.filter(job__in=ids, state__in=TASK_LIVE).exclude(node=""))
     views = without(name, load_nodes(), held, shapes)
     room, left, found = Room(views), views, []
     for id, job in sorted(jobs.items()):
-        places = room.place(shapes[id], id) if shapes[id] else None
+        places = room.place(shapes[id], id, vc=job.vc) if shapes[id] else None
         here = tuple(task for task in tasks if task.job_id == id)
         others = sum(task.job_id == id and task.node != name for task in held)
         one = Affected(job.username, job.name, here, others)

@@ -15,24 +15,22 @@ from typing import Any
 from django.db import IntegrityError, transaction
 from django.utils import timezone
 
-from clusters.models import VcGrant, VirtualCluster
+from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_idle_nodes
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker, NodeView, PortDemand
 from clusters.vcs.rules import DEFAULT
-from jobs import dependencies, queries, secrets
+from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
-from jobs.config import jsonc
 from jobs.config.demands import demands
 from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
-from jobs.dependencies import BadDependency
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.turns import Verdict
 from jobs.scheduling.queue import turn_if_submitted
 from portal.accounts import audit
-from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoVirtualCluster, Problem, Unauthorized
+from portal.core.errors import InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import User
 from portal.wakes import wake
 
@@ -48,7 +46,7 @@ def submit(
     """
     text, spec = read(config, name_from_url, user.username)
     text, spec, values = secrets.split(text, spec)
-    require_may_submit(user, spec, username)
+    admission.require_may_submit(user, spec, username)
     return _insert(user, text, spec, values, legacy)
 
 
@@ -71,35 +69,6 @@ def _given_ports() -> IsGiven:
         return not nodes[0] or any(node.gives(PortDemand("", first, number)) for node in nodes[0])
 
     return is_given
-
-
-def require_may_submit(user: User, spec: JobSpec, username: str | None = None) -> None:
-    """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
-    Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma, BadDependency."""
-    require_free_name(username or user.username, spec.job_name)
-    vc = spec.effective_virtual_cluster
-    if vc != DEFAULT:
-        _require_grant(user, vc)
-    dependencies.find(username or user.username, spec)
-    if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
-        raise NoRdma(vc)
-    if username is not None and username != user.username:
-        raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
-
-
-def require_free_name(username: str, name: str) -> None:
-    if queries.visible_jobs().filter(username=username, name=name).exists():
-        raise ConflictJob(f"Job name {name} already exists")
-
-
-class NoRdma(Forbidden):
-    """The job asks for InfiniBand, and its virtual cluster has not been given it."""
-
-    def __init__(self, vc: str) -> None:
-        super().__init__(
-            f"paiAzRDMA asks for InfiniBand, which jobs of virtual cluster {vc} may not have."
-            " An admin can give it to another virtual cluster than default: its rdma must be true."
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +95,7 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
         text, spec = read(config, name_from_url, user.username if user else "")
     except InvalidConfig as error:
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
-    problem = _refusal(user, text, spec) if user else None
+    problem = admission.refusal(user, text, spec) if user else None
     awaited = [one.awaited for one in dependencies.find(user.username, spec)] if user and not problem else []
     turn = turn_if_submitted(spec, [one for one in awaited if not one.is_met], user.username if user else "")
     never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None) or dependencies.in_vain(
@@ -197,32 +166,6 @@ def delete(actor: User, job: Job) -> bool:
     return True
 
 
-def _refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
-    try:
-        require_may_submit(user, spec)
-    except NoRdma as error:
-        return _problem_at(text, "/jobEnvs/paiAzRDMA", error.message)
-    except BadDependency as error:
-        return _problem_at(text, error.path, error.message)
-    except (NoVirtualCluster, Forbidden) as error:
-        return _problem_at(text, "/virtualCluster", error.message)
-    except ConflictJob as error:
-        return _problem_at(text, "/jobName", error.message)
-    return None
-
-
-def _problem_at(text: str, path: str, message: str) -> Problem:
-    document = jsonc.parse(text)
-    return Problem(*document.line_column(document.offset(path)), path, message)
-
-
-def _require_grant(user: User, vc: str) -> None:
-    if not VirtualCluster.objects.filter(name=vc).exists():
-        raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")
-    if not user.is_admin and not VcGrant.objects.filter(vc__name=vc, username=user.username).exists():
-        raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")
-
-
 def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool) -> Job:
     now = timezone.now()
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
@@ -255,7 +198,7 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
             _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
             _wake()
     except IntegrityError:
-        require_free_name(user.username, spec.job_name)  # somebody else was faster with this name
+        admission.require_free_name(user.username, spec.job_name)  # somebody else was faster with this name
         raise
     return job
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from django.db.models import Q
+
 from clusters.models import VirtualCluster
+from clusters.vcs.rules import DEFAULT
 
 
 class Answers:
@@ -10,5 +13,5 @@ class Answers:
 
     def store_quotas(self, username: str, *, is_admin: bool) -> list[int]:
         vcs = VirtualCluster.objects.exclude(store_quota=None)
-        usable = vcs if is_admin else vcs.filter(grants__username=username)
-        return [quota for quota in usable.values_list("store_quota", flat=True) if quota is not None]
+        usable = vcs if is_admin else vcs.filter(Q(grants__username=username) | Q(name=DEFAULT))
+        return [quota for quota in usable.distinct().values_list("store_quota", flat=True) if quota is not None]

@@ -5,6 +5,7 @@ As in v1 the name is checked before the token, the token before the body, and th
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from drf_spectacular.utils import extend_schema
@@ -16,18 +17,30 @@ from typing_extensions import TypedDict  # pydantic reads no other before Python
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services as vc_services
 from clusters.vcs.queries import Amount, VcView, load_vcs
+from clusters.vcs.rules import DEFAULT
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
 from portal.accounts.viewer import may_read_jobs, viewer_of
-from portal.core.errors import NoVirtualCluster
+from portal.core.errors import LongshoreError, NoVirtualCluster
 from portal.web.api.openapi import Message, errors
-from portal.web.api.v1 import V1View, fields, number_of, plain, quota_of, refuse_others, text_of, wrong
+from portal.web.api.v1 import V1View, fields, number_of, plain, quota_of, refuse_others, text_of, whole_of, wrong
 
 _TEXTS = {"description": "description", "externalName": "external_name"}
 _LONGEST = 255  # signs of a text
 _STATUSES = ("stopped", "running")
 _PROFILES = ("default", "pai")
 _QUOTA = "Bytes that the files of each of its users may take in the store; -1: no limit; null: it says nothing."
+_GUARANTEE = "GPUs of the pool that it is guaranteed; null: vcCapacity percent of them."
+_CEILING = "GPUs of the pool that it may use at most; null: vcMaxCapacity percent of them."
+_NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
+_MOST = 2**31 - 1
+
+
+class UserCaps(TypedDict):
+    """What one user may hold at once; null: no limit."""
+
+    gpus: int | None
+    jobs: int | None
 
 
 class VirtualCluster(TypedDict):
@@ -46,7 +59,11 @@ class VirtualCluster(TypedDict):
     nodeList: list[str]
     profile: str
     rdma: bool
-    storeQuota: Annotated[int | None, Field(description=_QUOTA)]
+    storeQuota: Annotated[int | None, Field(description=f"{_QUOTA} Guests get null.")]
+    gpuGuarantee: Annotated[int | None, Field(description=_GUARANTEE)]
+    gpuCeiling: Annotated[int | None, Field(description=_CEILING)]
+    dedicatedNodes: Annotated[list[str], Field(description=_NODES)]
+    userCaps: UserCaps
 
 
 class VcRequest(BaseModel):
@@ -57,6 +74,10 @@ class VcRequest(BaseModel):
     profile: str | None = Field(None, pattern="^(default|pai)$", description="pai: containers may mount file systems.")
     rdma: bool | None = Field(None, description="Its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA).")
     storeQuota: int | str | None = Field(None, description=f"{_QUOTA} A text such as 100g will do.")
+    gpuGuarantee: int | None = Field(None, ge=0, description=_GUARANTEE)
+    gpuCeiling: int | None = Field(None, ge=0, description=_CEILING)
+    dedicatedNodes: list[str] | None = Field(None, description=_NODES)
+    userCaps: dict[str, int | None] | None = Field(None, description='`{"gpus", "jobs"}` of one user at once.')
 
 
 class VcStatusRequest(BaseModel):
@@ -67,7 +88,8 @@ class VirtualClusters(V1View):
     @extend_schema(summary="Virtual clusters by name", responses=dict[str, VirtualCluster])
     def get(self, request: Request) -> Response:
         _require_reader(request)
-        return Response({vc.name: vc_object(vc) for vc in load_vcs()})
+        is_guest = not viewer_of(request).is_authenticated
+        return Response({vc.name: vc_object(vc, is_guest=is_guest) for vc in load_vcs()})
 
 
 class OneVirtualCluster(V1View):
@@ -78,7 +100,7 @@ class OneVirtualCluster(V1View):
         found = next((each for each in load_vcs() if each.name == vc), None)
         if found is None:
             raise NoVirtualCluster(f"Vc {vc} not found")
-        return Response(vc_object(found))
+        return Response(vc_object(found, is_guest=not viewer_of(request).is_authenticated))
 
     @extend_schema(
         summary="Create or resize a virtual cluster",
@@ -86,6 +108,12 @@ class OneVirtualCluster(V1View):
         responses={201: Message, **errors(409)},
     )
     def put(self, request: Request, vc: str) -> Response:
+        """What the body does not name stays. A body of nothing but `storeQuota` and `userCaps` may also go to the
+        virtual cluster `default`."""
+        if vc == DEFAULT and _is_of_default(request):
+            user = require_user(request)
+            vc_services.change_settings(user, vc, read_settings(fields(request)), ip=ip_of(request))
+            return _done(f"update vc: {vc} successfully")
         vc_services.require_name(vc)
         user = require_user(request)
         capacity, most, more = _new(fields(request))
@@ -114,7 +142,7 @@ class VirtualClusterStatus(V1View):
         return _done(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
 
 
-def vc_object(vc: VcView) -> VirtualCluster:
+def vc_object(vc: VcView, *, is_guest: bool = False) -> VirtualCluster:
     return {
         "capacity": plain(vc.capacity),
         "maxCapacity": plain(vc.max_capacity),
@@ -127,9 +155,13 @@ def vc_object(vc: VcView) -> VirtualCluster:
         "status": vc.status,
         "dedicated": False,
         "nodeList": list(vc.nodes),
-        "profile": vc.profile,
-        "rdma": vc.rdma,
-        "storeQuota": vc.store_quota,
+        "profile": vc.row.profile,
+        "rdma": vc.row.rdma,
+        "storeQuota": None if is_guest else vc.row.store_quota,
+        "gpuGuarantee": vc.row.gpu_guarantee,
+        "gpuCeiling": vc.row.gpu_ceiling,
+        "dedicatedNodes": list(vc.own),
+        "userCaps": {"gpus": vc.row.user_gpus, "jobs": vc.row.user_jobs},
     }
 
 
@@ -141,23 +173,80 @@ def _new(data: dict[str, Any]) -> tuple[float, float | None, dict[str, Any]]:
     capacity = number_of(data, "vcCapacity", 0, 100)
     most = number_of(data, "vcMaxCapacity", capacity, 100) if "vcMaxCapacity" in data else None
     texts = {field: text_of(data, name, empty=True)[:_LONGEST] for name, field in _TEXTS.items() if name in data}
-    refuse_others(data, ("vcCapacity", "vcMaxCapacity", *_TEXTS, "profile", "rdma", "storeQuota"))
-    quota = {"store_quota": quota_of(data, "storeQuota")} if "storeQuota" in data else {}
-    return capacity, most, {**texts, **quota, "profile": _profile(data), "rdma": _rdma(data)}
+    refuse_others(data, ("vcCapacity", "vcMaxCapacity", *_TEXTS, *_SETTINGS))
+    return capacity, most, {**texts, "settings": read_settings(data)}
 
 
-def _profile(data: dict[str, Any]) -> str | None:
-    profile = text_of(data, "profile") if "profile" in data else None
-    if profile not in (None, *_PROFILES):
-        raise wrong("profile", f"must be one of [{', '.join(_PROFILES)}]")
-    return profile
+def read_settings(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The columns that the body gives. Raises BadRequest."""
+    found: dict[str, Any] = {}
+    for name, read in _SETTINGS.items():
+        if name in data:
+            found |= read(data, name)
+    return found
 
 
-def _rdma(data: dict[str, Any]) -> bool | None:
-    rdma = data.get("rdma")
-    if "rdma" in data and not isinstance(rdma, bool):
-        raise wrong("rdma", "must be a boolean")
-    return rdma
+def _profile(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    profile = text_of(data, name)
+    if profile not in _PROFILES:
+        raise wrong(name, f"must be one of [{', '.join(_PROFILES)}]")
+    return {"profile": profile}
+
+
+def _rdma(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    if not isinstance(data[name], bool):
+        raise wrong(name, "must be a boolean")
+    return {"rdma": data[name]}
+
+
+def _quota(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    return {"store_quota": quota_of(data, name)}
+
+
+def _number(column: str, least: int = 0) -> Callable[[Mapping[str, Any], str], dict[str, Any]]:
+    """Reads a whole number, or null."""
+
+    def read(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+        return {column: None if data[name] is None else whole_of(data, name, least, _MOST)}
+
+    return read
+
+
+def _nodes(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    names = data[name]
+    if not isinstance(names, list) or not all(isinstance(each, str) and "\x00" not in each for each in names):
+        raise wrong(name, "must be an array of names")
+    return {"dedicated_nodes": sorted(set(names))}
+
+
+def _caps(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    caps = data[name]
+    if not isinstance(caps, dict):
+        raise wrong(name, "must be an object")
+    refuse_others(caps, ("gpus", "jobs"))
+    readers = {"gpus": _number("user_gpus"), "jobs": _number("user_jobs", 1)}
+    return {column: value for key in caps for column, value in readers[key](caps, key).items()}
+
+
+_SETTINGS: dict[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
+    "profile": _profile,
+    "rdma": _rdma,
+    "storeQuota": _quota,
+    "gpuGuarantee": _number("gpu_guarantee"),
+    "gpuCeiling": _number("gpu_ceiling"),
+    "dedicatedNodes": _nodes,
+    "userCaps": _caps,
+}
+_OF_DEFAULT = frozenset({"storeQuota", "userCaps"})
+
+
+def _is_of_default(request: Request) -> bool:
+    """Whether the body changes what may be changed of ``default``. Anything else v1 refuses before it reads."""
+    try:
+        data = fields(request)
+    except LongshoreError:
+        return False
+    return bool(data) and data.keys() <= _OF_DEFAULT
 
 
 def _status(data: dict[str, Any]) -> str:

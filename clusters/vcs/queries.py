@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from clusters.models import Allocation, Node, VirtualCluster
 from clusters.placement.shares import Right
-from clusters.vcs.rules import DEFAULT, part_of, rest_of
+from clusters.vcs.rules import DEFAULT, Gpus, part_of, rest_of
 from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 
 
@@ -29,7 +29,9 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class VcView:
-    """One virtual cluster. ``capacity`` and ``max_capacity`` are percent of the cluster, ``total`` its part of it."""
+    """One virtual cluster. ``capacity`` and ``max_capacity`` are percent of the pool; ``total`` is its part of the pool
+    and its own nodes. ``nodes`` are those on which its jobs may run, ``own`` those dedicated to it. ``row`` has what an
+    admin has set beside."""
 
     name: str
     capacity: float
@@ -38,23 +40,24 @@ class VcView:
     used: Amount
     total: Amount
     used_percent: float
+    row: VirtualCluster
     nodes: tuple[str, ...] = field(default=())
+    own: tuple[str, ...] = ()
     jobs: LiveJobs = NO_JOBS
-    profile: str = VirtualCluster.Profile.DEFAULT
-    rdma: bool = False
-    store_quota: int | None = None
 
 
 def load_vcs() -> list[VcView]:
-    """All virtual clusters, ``default`` first, then by name. Five queries, however many there are."""
-    names, whole = _cluster()
-    used, jobs = _used(), about_jobs().live("vc")
-    rows = {vc.name: vc for vc in VirtualCluster.objects.exclude(name=DEFAULT).order_by("name")}
-    rest = rest_of(vc.capacity for vc in rows.values())
-    status = VirtualCluster.objects.filter(name=DEFAULT).values_list("status", flat=True).first()
-    default = VirtualCluster(name=DEFAULT, capacity=rest, max_capacity=100, status=status or "RUNNING")
+    """All virtual clusters, ``default`` first, then by name. Four queries, however many there are."""
+    cluster, used, jobs = _cluster(), _used(), about_jobs().live("vc")
+    rows = {vc.name: vc for vc in VirtualCluster.objects.order_by("name")}
+    default = rows.pop(DEFAULT, VirtualCluster(name=DEFAULT))
+    default.capacity, default.max_capacity = rest_of(vc.capacity for vc in rows.values()), 100.0
+    numbers = {vc.name: vc.gpu_guarantee for vc in rows.values()}
+    if any(number is not None for number in numbers.values()):
+        taken = sum(Gpus(vc.capacity, vc.gpu_guarantee).of(cluster.pool.gpus) for vc in rows.values())
+        numbers[DEFAULT] = max(0, int(cluster.pool.gpus - taken))
     return [
-        _view(vc, used.get(vc.name, Amount()), whole, names, jobs.get(vc.name, NO_JOBS))
+        _view(vc, used.get(vc.name, Amount()), cluster, numbers.get(vc.name), jobs.get(vc.name, NO_JOBS))
         for vc in (default, *rows.values())
     ]
 
@@ -83,12 +86,25 @@ def _right(vc: VirtualCluster, capacity: float, max_capacity: float) -> Right:
     )
 
 
-def _cluster() -> tuple[tuple[str, ...], Amount]:
-    names, whole = [], Amount()
-    for name, cpus, memory_mb, gpus in Node.objects.order_by("name").values_list("name", "cpus", "memory_mb", "gpus"):
-        names.append(name)
-        whole.add(cpus, memory_mb, len(gpus))
-    return tuple(names), whole
+@dataclass(slots=True)
+class _Cluster:
+    """The registered nodes by name, each with the virtual cluster to which it is dedicated, and what they have."""
+
+    nodes: dict[str, int | None] = field(default_factory=dict)
+    whole: Amount = field(default_factory=Amount)
+    pool: Amount = field(default_factory=Amount)
+    own: dict[int, Amount] = field(default_factory=dict)
+
+
+def _cluster() -> _Cluster:
+    found = _Cluster()
+    rows = Node.objects.order_by("name").values_list("name", "dedicated_to_id", "cpus", "memory_mb", "gpus")
+    for name, owner, cpus, memory_mb, gpus in rows:
+        found.nodes[name] = owner
+        part = found.pool if owner is None else found.own.setdefault(owner, Amount())
+        for amount in (found.whole, part):
+            amount.add(cpus, memory_mb, len(gpus))
+    return found
 
 
 def _used() -> dict[str, Amount]:
@@ -99,8 +115,23 @@ def _used() -> dict[str, Amount]:
     return used
 
 
-def _view(vc: VirtualCluster, used: Amount, whole: Amount, nodes: tuple[str, ...], jobs: LiveJobs) -> VcView:
-    total = Amount(*(part_of(each, vc.capacity) for each in (whole.cpus, whole.memory_mb, whole.gpus)))
-    percent = used.percent_of(whole)
-    shares = (vc.name, vc.capacity, vc.max_capacity, vc.status, used, total, percent)
-    return VcView(*shares, nodes, jobs, vc.profile, vc.rdma, vc.store_quota)
+def _view(vc: VirtualCluster, used: Amount, cluster: _Cluster, gpus: int | None, jobs: LiveJobs) -> VcView:
+    """``gpus``: how many of the pool it is guaranteed, where that is not a percentage."""
+    pool, own = cluster.pool, cluster.own.get(vc.pk, Amount())
+    total = Amount(*(part_of(each, vc.capacity) for each in (pool.cpus, pool.memory_mb, pool.gpus)))
+    if gpus is not None:
+        total.gpus = gpus
+    total.add(own.cpus, own.memory_mb, own.gpus)
+    return VcView(
+        vc.name,
+        vc.capacity,
+        vc.max_capacity,
+        vc.status,
+        used,
+        total,
+        used.percent_of(cluster.whole),
+        vc,
+        nodes=tuple(name for name, owner in cluster.nodes.items() if owner in (None, vc.pk)),
+        own=tuple(name for name, owner in cluster.nodes.items() if owner is not None and owner == vc.pk),
+        jobs=jobs,
+    )

@@ -17,7 +17,7 @@ _DIGITS = 4  # percents are added up: a difference beyond this digit is an error
 
 
 class Mistake(NamedTuple):
-    """What is wrong with a percentage, and with which one: ``capacity`` or ``max_capacity``."""
+    """What is wrong with a value of a virtual cluster, and with which one, by the name of its column."""
 
     field: str
     sentence: str
@@ -63,3 +63,27 @@ def fits(capacity: float, room: float) -> bool:
 def part_of(whole: int, percent: float) -> int:
     """How many whole units of ``whole`` (cores, MB, GPUs) a percentage is: what is not a whole one is not given."""
     return int(round(whole * percent / _WHOLE, _DIGITS))
+
+
+class Gpus(NamedTuple):
+    """What a virtual cluster is guaranteed of the GPUs of the pool: a percentage or, where it is given, a number."""
+
+    capacity: float
+    number: int | None
+
+    def of(self, pool: int) -> float:
+        return pool * self.capacity / _WHOLE if self.number is None else self.number
+
+
+def find_gpu_mistake(mine: Gpus, ceiling: int | None, others: Iterable[Gpus], pool: int) -> Mistake | None:
+    """None when a virtual cluster may be guaranteed this and no more than the ceiling, where the pool has so many GPUs.
+    ``others`` is without ``default``, which has the rest."""
+    taken = sum(other.of(pool) for other in others)
+    if round(taken + mine.of(pool) - pool, _DIGITS) > 0:
+        left = max(0, int(pool - taken))
+        sentence = f"The pool has {pool} GPUs, of which others are guaranteed {taken:g}: {left} are left."
+        return Mistake("capacity" if mine.number is None else "gpu_guarantee", sentence)
+    floor = int(mine.of(pool))
+    if ceiling is not None and ceiling < floor:
+        return Mistake("gpu_ceiling", f"It may not be less than the {floor} GPUs that are guaranteed.")
+    return None

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Collection, Mapping
+from typing import Any
 
 from django.db import transaction
 
-from clusters.models import Group, VirtualCluster
+from clusters.models import Group, Node, VirtualCluster
 from clusters.vcs import rules
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
 from portal.accounts import audit
@@ -19,6 +20,8 @@ from portal.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota,
 from portal.core.signals import NO_JOBS, about_jobs
 from portal.wakes import wake
 
+NO_SETTINGS: Mapping[str, Any] = {}
+OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs"})
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
 
 
@@ -43,15 +46,12 @@ def create_or_resize_vc(
     *,
     description: str = "",
     external_name: str = "",
-    profile: str | None = None,
-    rdma: bool | None = None,
-    store_quota: int | Literal["as it was"] | None = "as it was",
+    settings: Mapping[str, Any] = NO_SETTINGS,
     ip: str | None = None,
 ) -> tuple[VirtualCluster, bool]:
     """Give the row and whether it is new. ``capacity`` is a percentage of the cluster, taken from ``default``;
     ``max_capacity`` (``capacity`` if not given) is the most that it may borrow up to. The two texts describe the group
-    of a new one; later the group is changed instead. ``profile`` and ``rdma`` say what its containers may do; not given
-    they stay as they are.
+    of a new one; later the group is changed instead. ``settings`` are those of ``change_settings``.
 
     Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota.
     """
@@ -66,18 +66,75 @@ def create_or_resize_vc(
             raise ConflictVc(f"Group name {name} already exists.")
         if not rules.fits(capacity, available_for(name)):
             raise NoEnoughQuota
-        wanted = {"capacity": capacity, "max_capacity": most, "profile": profile, "rdma": rdma}
-        given: dict[str, Any] = {key: value for key, value in wanted.items() if value is not None}
-        if store_quota != "as it was":
-            given["store_quota"] = store_quota
-        before = VirtualCluster.objects.filter(name=name).values(*given).first()
-        vc, created = VirtualCluster.objects.update_or_create(name=name, defaults=given)
+        shares = {"capacity": capacity, "max_capacity": most}
+        vc, created = VirtualCluster.objects.get_or_create(name=name)
+        before = _write(vc, {**shares, **settings})
         if created and (description or external_name):
             Group.objects.create(name=name, vc=vc, description=description, external_name=external_name)
         _give_default_the_rest()
-        change = {"from": before, "to": given}
+        change = {"from": None if created else before, "to": {**shares, **settings}}
         _record(who, "virtual cluster created" if created else "virtual cluster resized", name, ip, change)
     return vc, created
+
+
+def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any], *, ip: str | None = None) -> VirtualCluster:
+    """Change columns of a virtual cluster beside its shares; what is not given stays as it is. ``dedicated_nodes`` are
+    the names of all nodes that are its own. Of ``default`` only OF_DEFAULT can be changed.
+
+    Raises Unauthorized, Forbidden, BadRequest, ConflictVc, NoEnoughQuota, NoVirtualCluster.
+    """
+    who = require_admin(actor).username
+    if name == DEFAULT and settings.keys() - OF_DEFAULT:
+        require_name(name)
+    with transaction.atomic():
+        take_turns(VirtualCluster)
+        if name == DEFAULT:
+            _give_default_the_rest()
+        vc = VirtualCluster.objects.filter(name=name).first()
+        if vc is None:
+            raise NoVirtualCluster(f"Vc {name} not found")
+        change = {"from": _write(vc, settings), "to": dict(settings)}
+        _record(who, "virtual cluster settings changed", name, ip, change)
+    return vc
+
+
+def _write(vc: VirtualCluster, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Write these values if the rules allow it, and return those that they replace."""
+    columns = {name: value for name, value in values.items() if name != "dedicated_nodes"}
+    before = {name: getattr(vc, name) for name in columns}
+    for name, value in columns.items():
+        setattr(vc, name, value)
+    vc.save(update_fields=[*columns])
+    if "dedicated_nodes" in values:
+        before["dedicated_nodes"] = sorted(vc.dedicated_nodes.values_list("name", flat=True))
+        _dedicate(vc, values["dedicated_nodes"])
+    if values.keys() & {"capacity", "gpu_guarantee", "gpu_ceiling", "dedicated_nodes"}:
+        _require_gpus(vc)
+    return before
+
+
+def _dedicate(vc: VirtualCluster, names: Collection[str]) -> None:
+    nodes = {node.name: node for node in Node.objects.filter(name__in=names).select_related("dedicated_to")}
+    for name in names:
+        if name not in nodes:
+            raise BadRequest(f"There is no node {name}.")
+        if (owner := nodes[name].dedicated_to) not in (None, vc):
+            raise ConflictVc(f"Node {name} is dedicated to {owner}; take it from there first.")
+    vc.dedicated_nodes.exclude(name__in=names).update(dedicated_to=None)
+    Node.objects.filter(name__in=names).update(dedicated_to=vc)
+
+
+def _require_gpus(vc: VirtualCluster) -> None:
+    """Raise NoEnoughQuota when all together would be guaranteed more GPUs than the pool has. Without a number of GPUs
+    anywhere the percentages see to that."""
+    rows = VirtualCluster.objects.exclude(name=DEFAULT).values_list("name", "capacity", "gpu_guarantee")
+    shares = {name: rules.Gpus(capacity, number) for name, capacity, number in rows}
+    if vc.gpu_ceiling is None and all(one.number is None for one in shares.values()):
+        return
+    mine = shares.pop(vc.name)
+    pool = sum(len(gpus) for gpus in Node.objects.filter(dedicated_to=None).values_list("gpus", flat=True))
+    if mistake := rules.find_gpu_mistake(mine, vc.gpu_ceiling, shares.values(), pool):
+        raise NoEnoughQuota(mistake.sentence)
 
 
 def delete_vc(actor: Viewer, name: str, *, ip: str | None = None) -> None:
@@ -92,11 +149,12 @@ def delete_vc(actor: Viewer, name: str, *, ip: str | None = None) -> None:
         if vc is None:
             raise NoVirtualCluster(f"Can't delete a nonexistent vc {name}")
         grants = sorted(vc.grants.values_list("username", flat=True))
+        nodes = sorted(vc.dedicated_nodes.values_list("name", flat=True))
         vc.delete()  # first: a submission that comes now finds none
         if jobs := about_jobs().live("vc", [name]).get(name, NO_JOBS).all:
             raise RemoveRunningVc(f"Can't delete vc {name}, {jobs} jobs are running, stop them before delete vc")
         _give_default_the_rest()
-        _record(who, "virtual cluster deleted", name, ip, {"capacity": vc.capacity, "grants": grants})
+        _record(who, "virtual cluster deleted", name, ip, {"capacity": vc.capacity, "grants": grants, "nodes": nodes})
 
 
 def set_vc_status(actor: Viewer, name: str, status: str, *, ip: str | None = None) -> VirtualCluster:

@@ -12,7 +12,7 @@ from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 
-from jobs import access, order, queries, services, versions
+from jobs import access, admission, order, queries, services, versions
 from jobs.api import serializers, shapes
 from jobs.api.answers import created, job_answer
 from jobs.api.base import CONFIG, find_job, is_legacy
@@ -48,7 +48,7 @@ class JobDetail(V1View):
     def put(self, request: Request, job: str, username: str = "") -> Response:
         owner = username or viewer_of(request).username
         if owner and may_read_jobs(viewer_of(request)):
-            services.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
+            admission.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
         user = require_user(request)
         legacy = is_legacy(request, username)
         row = services.submit(user, body(request), name_from_url=job, username=username or None, legacy=legacy)

@@ -49,6 +49,7 @@ class Asked(BaseModel):
         dict[StrictStr, StrictStr], Field(max_length=MOST_LABELS), BeforeValidator(coerce.container)
     ] = {}
     max_run_seconds: Annotated[int | None, BeforeValidator(coerce.integer)] = Field(None, ge=1, le=2**31 - 1)
+    profile: Literal["default", "pai"] | None = None  # of containers; None: what its virtual cluster has
     preemptible: Annotated[bool, BeforeValidator(coerce.boolean)] = False
     depends_on: Annotated[
         tuple[Annotated[After, BeforeValidator(_named)], ...],

@@ -92,7 +92,7 @@ def _shared(attempt_id: int, app_id: str) -> _Shared:
         places=places,
         topology=topology,
         files_token=delegation.issue_for_attempt(job.username, app_id),
-        profile=vc.profile,
+        profile="default" if spec.asked.profile == "default" else vc.profile,
         rdma=vc.rdma and spec.wants_rdma,
         ssh_key=pair.private,
         ssh_authorized="".join(f"{line}\n" for line in (pair.public, *own)),

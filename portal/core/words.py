@@ -98,6 +98,14 @@ def quota_in(text: str) -> int:
     return int(whole) * factor + int(fraction) * factor // int(10 ** len(fraction))
 
 
+def quota_text(quota: int | None) -> str:
+    """What ``quota_in`` reads as this quota, as short as it can be said; empty for none that is set."""
+    if quota is None or quota == UNLIMITED:
+        return "" if quota is None else "none"
+    power = max((each for each in range(6) if quota and quota % (1 << 10 * each) == 0), default=0)
+    return f"{quota >> 10 * power}{' kmgtp'[power].strip()}"
+
+
 def number(value: float | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 

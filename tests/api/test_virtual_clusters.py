@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from clusters.models import Allocation, Node, VirtualCluster
 from jobs.models import Job
 from portal.models import User
+from tests.builders import make_node
 from tests.submitting import submitted
 
 Api = Callable[[User | None], APIClient]
@@ -42,9 +43,27 @@ def test_it_shows_what_the_default_one_has_and_uses(api: Api, alice: User) -> No
             "rdma": False,
             "storeQuota": None,
             "nodeList": ["n1"],
+            "gpuGuarantee": None,
+            "gpuCeiling": None,
+            "dedicatedNodes": [],
+            "userCaps": {"gpus": None, "jobs": None},
         }
     }
     assert api(None).get(f"{URL}/default").json() == body["default"]
+
+
+def test_its_own_nodes_are_no_part_of_the_pool(api: Api, db: None) -> None:
+    vision = VirtualCluster.objects.create(name="vision", capacity=50, max_capacity=50, gpu_guarantee=1)
+    other = VirtualCluster.objects.create(name="other", capacity=25, max_capacity=25)
+    for name, owner in (("n1", None), ("n2", vision), ("n3", other)):
+        make_node(name, cpus=8, gpus=4, dedicated_to=owner)
+    body = api(None).get(URL).json()
+    assert (body["vision"]["dedicatedNodes"], body["vision"]["nodeList"]) == (["n2"], ["n1", "n2"])
+    assert (body["default"]["dedicatedNodes"], body["default"]["nodeList"]) == ([], ["n1"])
+    assert body["vision"]["resourcesTotal"] == {"memory": 8192 + 16384, "vCores": 4 + 8, "GPUs": 1 + 4}
+    assert body["other"]["resourcesTotal"]["GPUs"] == 1 + 4
+    assert body["default"]["resourcesTotal"]["GPUs"] == 4 - 1 - 1
+    assert body["vision"]["gpuGuarantee"] == 1
 
 
 def test_it_leaves_to_the_default_one_what_the_others_do_not_have(api: Api, db: None) -> None:
@@ -78,4 +97,4 @@ def test_it_needs_no_more_queries_for_more_clusters(api: Api, db: None) -> None:
         with CaptureQueriesContext(connection) as queries:
             api(None).get(URL)
         counts.append(len(queries))
-    assert counts == [5, 5]
+    assert counts == [4, 4]

@@ -8,10 +8,10 @@ import pytest
 
 from clusters.models import VcGrant, VirtualCluster
 from jobs import services
+from jobs.admission import NoProfile, NoRdma
 from jobs.containers import inputs as launching
 from jobs.containers import launch
 from jobs.models import Job
-from jobs.services import NoRdma
 from portal.models import User
 from tests.cluster import Cluster
 from tests.submitting import config, config_text
@@ -56,3 +56,27 @@ def test_containers_have_the_profile_and_the_limit_of_processes_that_were_set(cl
     plain = request_of(cluster, cluster.submit(name="b"))
     assert (mounting.security, plain.security) == ("pai", "default")
     assert mounting.pids_limit == plain.pids_limit == 77
+
+
+def test_the_profile_of_v1_is_refused_where_nobody_gave_it_and_the_place_is_told(alice: User, admin: User) -> None:
+    vc(alice)
+    asks = {"virtualCluster": "hpc", "extras": {"profile": "pai"}}
+    for user in (alice, admin):
+        with pytest.raises(NoProfile, match="rights to mount file systems, which jobs of virtual cluster hpc may not"):
+            services.submit(user, config_text(**asks))
+    (problem,) = services.check(config(extras={"profile": "pai"}), alice).problems
+    assert problem.path == "/extras/profile" and "virtual cluster default" in problem.message
+    assert not services.check(config(extras={"profile": "default"}), alice).problems
+    (problem,) = services.check(config(extras={"profile": "root"}), alice).problems
+    assert problem.message == 'profile is "root"; it must be default or pai.'
+    VirtualCluster.objects.filter(name="hpc").update(profile="pai")
+    assert services.submit(alice, config_text(**asks)).vc == "hpc"
+
+
+def test_a_job_may_do_without_the_rights_of_its_virtual_cluster(cluster: Cluster) -> None:
+    vc(cluster.owner, profile="pai")
+    cluster.add_node()
+    asked = {"virtualCluster": "hpc", "extras": {"profile": "default"}}
+    assert request_of(cluster, cluster.submit(name="a", **asked)).security == "default"
+    asked["extras"] = {"profile": "pai"}
+    assert request_of(cluster, cluster.submit(name="b", **asked)).security == "pai"

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node, VcGrant, VirtualCluster
-from jobs import queries, services
+from jobs import admission, queries, services
 from jobs.models import Attempt, Event, Job, Task
 from jobs.queries import JobFilter
 from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
@@ -105,8 +105,8 @@ def test_it_refuses_a_name_that_is_taken_until_it_is_deleted(alice: User, bob: U
 def test_it_refuses_the_second_of_two_that_come_at_once(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     submitted(alice)
     answers = iter([None])
-    real = services.require_free_name
-    monkeypatch.setattr(services, "require_free_name", lambda *a: next(answers, "over") and real(*a))
+    real = admission.require_free_name
+    monkeypatch.setattr(admission, "require_free_name", lambda *a: next(answers, "over") and real(*a))
     with pytest.raises(ConflictJob, match="already exists"):
         submitted(alice)
     assert Job.objects.count() == 1

@@ -48,6 +48,7 @@ FLOORS = """
     jobs.history
     jobs.attempts
     jobs.dependencies
+    jobs.admission
     jobs.scheduling
     jobs.order
     jobs.services

@@ -1,0 +1,85 @@
+"""Decides whether a user may submit a job: what its config alone does not show."""
+
+from __future__ import annotations
+
+from clusters.models import VcGrant, VirtualCluster
+from clusters.vcs.rules import DEFAULT
+from jobs import dependencies, queries
+from jobs.config import jsonc
+from jobs.config.spec import JobSpec
+from jobs.dependencies import BadDependency
+from portal.core.errors import ConflictJob, Forbidden, NoVirtualCluster, Problem
+from portal.models import User
+
+PAI = VirtualCluster.Profile.PAI
+
+
+def require_may_submit(user: User, spec: JobSpec, username: str | None = None) -> None:
+    """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
+    Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma, NoProfile,
+    BadDependency."""
+    require_free_name(username or user.username, spec.job_name)
+    vc = spec.effective_virtual_cluster
+    if vc != DEFAULT:
+        _require_grant(user, vc)
+    dependencies.find(username or user.username, spec)
+    if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
+        raise NoRdma(vc)
+    if spec.asked.profile == PAI and not VirtualCluster.objects.filter(name=vc, profile=PAI).exists():
+        raise NoProfile(vc)
+    if username is not None and username != user.username:
+        raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
+
+
+def require_free_name(username: str, name: str) -> None:
+    if queries.visible_jobs().filter(username=username, name=name).exists():
+        raise ConflictJob(f"Job name {name} already exists")
+
+
+def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
+    """Why ``require_may_submit`` refuses it, and where that stands in ``text``; None when it does not."""
+    try:
+        require_may_submit(user, spec)
+    except (NoRdma, NoProfile, BadDependency) as error:
+        return _problem_at(text, error.path, error.message)
+    except (NoVirtualCluster, Forbidden) as error:
+        return _problem_at(text, "/virtualCluster", error.message)
+    except ConflictJob as error:
+        return _problem_at(text, "/jobName", error.message)
+    return None
+
+
+class NoRdma(Forbidden):
+    """The job asks for InfiniBand, and its virtual cluster has not been given it."""
+
+    path = "/jobEnvs/paiAzRDMA"
+
+    def __init__(self, vc: str) -> None:
+        super().__init__(
+            f"paiAzRDMA asks for InfiniBand, which jobs of virtual cluster {vc} may not have."
+            " An admin can give it to another virtual cluster than default: its rdma must be true."
+        )
+
+
+class NoProfile(Forbidden):
+    """The job asks for the profile ``pai``, and its virtual cluster has not been given it."""
+
+    path = "/extras/profile"
+
+    def __init__(self, vc: str) -> None:
+        super().__init__(
+            f"The profile pai asks for rights to mount file systems, which jobs of virtual cluster {vc} may not have."
+            " An admin can give it to another virtual cluster than default, on the page of virtual clusters."
+        )
+
+
+def _problem_at(text: str, path: str, message: str) -> Problem:
+    document = jsonc.parse(text)
+    return Problem(*document.line_column(document.offset(path)), path, message)
+
+
+def _require_grant(user: User, vc: str) -> None:
+    if not VirtualCluster.objects.filter(name=vc).exists():
+        raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")
+    if not user.is_admin and not VcGrant.objects.filter(vc__name=vc, username=user.username).exists():
+        raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")

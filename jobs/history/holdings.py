@@ -42,7 +42,7 @@ def new_rows(
     for place, task, known in zip(plan.places, tasks, types, strict=True):
         role, gpus = job.spec.role(place.role), place.gpu_ids
         where = (place.role, place.index, place.node, ",".join(gpus), len(gpus), type_of(gpus, known) if gpus else "")
-        rows.append((task, *owner, *where, role.cpu_number, role.memory_mb, False, waited, at, None, "", None))
+        rows.append((task, *owner, *where, role.cpu_number, role.memory_mb, plan.is_guest, waited, at, None, "", None))
         waited = None
     return rows
 

@@ -6,4 +6,7 @@ from django.urls import URLPattern, path
 
 from jobs.reports import views
 
-urlpatterns: list[URLPattern] = [path("usage", views.usage, name="usage")]
+urlpatterns: list[URLPattern] = [
+    path("usage", views.usage, name="usage"),
+    path("timeline", views.timeline, name="timeline"),
+]

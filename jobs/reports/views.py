@@ -9,11 +9,14 @@ from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from jobs.reports import usage_api
+from jobs.reports.timeline_page import read_window, timeline_page
 from jobs.reports.usage_page import usage_page
-from portal.accounts.guard import signed_in
+from portal.accounts.guard import reader, signed_in
+from portal.accounts.viewer import viewer_of
 from portal.models import User
 
 _KNOWN = ("from", "to", "by", "vc", "username")
+_TIMELINE = ("from", "to", "vc", "node", "task", "view")
 
 
 @require_safe
@@ -24,3 +27,12 @@ def usage(request: HttpRequest) -> HttpResponse:
     which, by = usage_api.read(query)
     page = usage_page(which, by, cast(User, request.user), query)
     return render(request, "jobs/usage.html", {"nav": "usage", **page})
+
+
+@require_safe
+@reader
+def timeline(request: HttpRequest) -> HttpResponse:
+    """GET fields: from, to, vc and node as the API has them; ``task`` opens the card of one; ``view=table``."""
+    query = {name: request.GET[name] for name in _TIMELINE if request.GET.get(name)}
+    page = timeline_page(read_window(query), viewer_of(request), query)
+    return render(request, "jobs/timeline.html", {"nav": "nodes", **page})

@@ -90,6 +90,7 @@ PURE = (
     "jobs/logs/lines.py",
     "jobs/logs/text.py",
     "jobs/pages/config.py",
+    "jobs/reports/lanes.py",
     "jobs/reports/plot.py",
     "portal/core/errors.py",
     "portal/core/store_url.py",

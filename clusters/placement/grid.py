@@ -41,25 +41,25 @@ class Row:
         return [cell.short for cell in cells if cell.short]
 
 
-def grid(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Row]:
-    """One row for each node and role, the nodes that lack least first. A row that lacks nothing has room for one task,
-    not for the whole gang."""
+def grid(nodes: Sequence[NodeView], demands: Sequence[Demand], vc: str = "") -> list[Row]:
+    """One row for each node and role of a job in this virtual cluster, the nodes that lack least first. A row that
+    lacks nothing has room for one task, not for the whole gang."""
     roles = list({demand.role: demand for demand in demands}.values())
-    rows = [(_Far(node, shape), row) for shape in roles for node, row in _rows(nodes, shape)]
+    rows = [(_Far(node, shape, vc), row) for shape in roles for node, row in _rows(nodes, shape, vc)]
     return [row for far, row in sorted(rows, key=lambda one: (one[1].role, one[0].key, one[1].node))]
 
 
 class _Far:
     """How far a node is from what the task needs: whether it ever could, then how many GPUs and cores it is short."""
 
-    def __init__(self, node: NodeView, shape: Demand) -> None:
+    def __init__(self, node: NodeView, shape: Demand, vc: str) -> None:
         free = Free(node)
-        never = not Free(idle(node)).fits(shape) or not labels_of([shape]) <= node.labels
+        never = not (Free(idle(node)).fits(shape) and labels_of([shape]) <= node.labels and node.serves(vc))
         gpus = max(0, shape.gpus - free.free_gpus(shape.gpu_type))
         self.key = (never, not node.offered, gpus, max(0, shape.cpus - free.cpus), free.cpus)
 
 
-def _rows(nodes: Sequence[NodeView], shape: Demand) -> Iterator[tuple[NodeView, Row]]:
+def _rows(nodes: Sequence[NodeView], shape: Demand, vc: str) -> Iterator[tuple[NodeView, Row]]:
     for node in nodes:
         free = Free(node)
         yield (
@@ -72,7 +72,7 @@ def _rows(nodes: Sequence[NodeView], shape: Demand) -> Iterator[tuple[NodeView, 
                 memory=_memory(shape.memory_mb, free.memory_mb),
                 ports=_ports(free, shape),
                 labels=_labels(node, shape),
-                state=_state(node, shape),
+                state=_state(node, shape, vc),
             ),
         )
 
@@ -112,7 +112,9 @@ def _labels(node: NodeView, shape: Demand) -> Cell:
     return Cell(written(wanted), written(node.labels), f"label {lacking}" if lacking else "")
 
 
-def _state(node: NodeView, shape: Demand) -> Cell:
+def _state(node: NodeView, shape: Demand, vc: str) -> Cell:
+    if not node.serves(vc):
+        return Cell("active", f"only for {node.dedicated_to}", f"it is only for VC {node.dedicated_to}")
     if not node.offered:
         return Cell("active", node.why_not, node.why_not or "not offered")
     mark = bars(node, shape)

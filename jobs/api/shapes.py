@@ -75,6 +75,70 @@ class WaitingReason(TypedDict):
     ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
 
 
+class Cell(TypedDict):
+    """What one task needs on a node, and what is there."""
+
+    need: str
+    have: str
+    ok: bool
+
+
+class NodeRow(TypedDict):
+    """A node for one task of a role."""
+
+    node: str
+    role: str
+    cpu: Cell
+    memory: Cell
+    gpus: Cell
+    ports: Cell
+    labels: Cell
+    state: Cell
+
+
+class Change(TypedDict):
+    """With it the job would start now, if nothing else happens."""
+
+    sentence: str
+    change: Annotated[
+        dict[str, int | str | dict[str, int]],
+        Field(description="One of gpuNumber, gpuType, taskNumber ({role: n}), virtualCluster, jobEnds, nodeReturns."),
+    ]
+    nodes: Annotated[list[str], Field(description="Where each task would start.")]
+
+
+class Holds(TypedDict):
+    """A running job that holds what this one needs."""
+
+    name: Annotated[str, Field(description="user~job")]
+    virtualCluster: str
+    gpus: int
+    cpus: int
+    nodes: list[str]
+    until: Annotated[Milliseconds | None, Field(description="When it ends at the latest, if it said so.")]
+
+
+class VcUse(TypedDict):
+    """Amounts by resource: cpu (cores), memory (MB), gpu, gpu:TYPE."""
+
+    guarantee: dict[str, float]
+    ceiling: Annotated[dict[str, float], Field(description="A resource that is not named has no ceiling.")]
+    used: dict[str, float]
+
+
+class Reserved(TypedDict):
+    nodes: list[str]
+
+
+class Why(WaitingReason):
+    grid: list[NodeRow]
+    gridMore: Annotated[int, Field(description="Rows of the grid that are left out.")]
+    changes: list[Change]
+    holders: list[Holds]
+    vc: VcUse
+    reservation: Reserved | None
+
+
 class JobState(Retries):
     username: str
     state: State

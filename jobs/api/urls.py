@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.api import detail, history, lists, log_pages, logs
+from jobs.api import detail, history, lists, log_pages, logs, why
 
 _OF_A_JOB = {
     "": detail.JobDetail,
@@ -20,6 +20,7 @@ _OF_A_JOB = {
     "/attempts": history.Attempts,
     "/attempts/<str:number>": history.OneAttempt,
     "/events": history.Events,
+    "/why": why.JobWhy,
 }
 
 

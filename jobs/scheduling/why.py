@@ -1,0 +1,110 @@
+"""Everything about why a job waits: beside its blockers every node, who holds what it needs, what its virtual cluster
+may use, and the smallest changes that start it. It is worked out when somebody asks, and takes more than a pass may."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from clusters.placement.blockers import labels_of
+from clusters.placement.grid import Row, grid
+from clusters.placement.shares import Amount
+from clusters.users.queries import load_user
+from jobs.models import Job
+from jobs.planning.changes import Change, smallest_changes
+from jobs.planning.queue.reclaim import Holder
+from jobs.planning.queue.reservations import known_end
+from jobs.planning.turns import Turn
+from jobs.scheduling.explain import turn_of, waiting_reason
+from jobs.scheduling.queue import Queued
+
+MOST_NODES = 200  # rows of the grid
+MOST_HOLDERS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class InTheWay:
+    """A running job on a node that could do: what it holds there, and when it ends at the latest, if that is known."""
+
+    username: str
+    name: str
+    vc: str
+    gpus: int
+    cpus: int
+    nodes: Sequence[str]
+    ends_by: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Of the virtual cluster, by resource ("cpu", "memory" in MB, "gpu", "gpu:T"). A resource that the ceiling does not
+    name has none."""
+
+    guarantee: Amount
+    ceiling: Amount
+    used: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """``reason`` is that of jobs.scheduling.explain.waiting_reason. ``rows`` are the first of the grid, ``more`` the
+    number of those left out."""
+
+    reason: Mapping[str, Any]
+    changes: Sequence[Change]
+    holders: Sequence[InTheWay]
+    use: Use
+    reserved: Sequence[str]
+    rows: Sequence[Row]
+    more: int
+
+
+def why(job: Job) -> Why | None:
+    """None for a job that does not wait, or is about to end."""
+    turn = turn_of(job)
+    if turn is None:
+        return None
+    rows = grid(turn.queue.left(), turn.job.demands, job.vc) if turn.error is None else []
+    scene, owner = turn.queue.scene, load_user(job.username)
+    quota = scene.quota(job.vc)
+    return Why(
+        reason=waiting_reason(job, turn),
+        changes=smallest_changes(turn, owner.vcs if owner else ()) if turn.error is None else [],
+        holders=_in_the_way(turn) if turn.error is None else [],
+        use=Use(quota.guarantee, quota.ceiling, scene.use.get(job.vc, {})),
+        reserved=turn.reservation.names if turn.reservation else (),
+        rows=rows[:MOST_NODES],
+        more=max(0, len(rows) - MOST_NODES),
+    )
+
+
+def _in_the_way(turn: Turn[Queued]) -> list[InTheWay]:
+    """Those with the most GPUs, or cores, first."""
+    shape = max(turn.job.demands, key=lambda demand: demand.gpus)
+    could = {
+        node.name
+        for node in turn.queue.scene.nodes
+        if node.serves(turn.job.vc)
+        and labels_of([shape]) <= node.labels
+        and (not shape.gpu_type or any(kind == shape.gpu_type for _, kind in node.gpus))
+    }
+    found = [one for holder in turn.queue.holders if (one := _held(holder, could)) and (one.gpus or not shape.gpus)]
+    return sorted(found, key=lambda one: (-one.gpus, -one.cpus, one.username, one.name))[:MOST_HOLDERS]
+
+
+def _held(holder: Holder[Queued], nodes: set[str]) -> InTheWay | None:
+    holds = [hold for hold in holder.holds if hold.node in nodes]
+    if not holds:
+        return None
+    job = holder.job
+    return InTheWay(
+        username=job.username,
+        name=job.name,
+        vc=job.vc,
+        gpus=sum(len(hold.gpu_ids) for hold in holds),
+        cpus=sum(hold.cpus for hold in holds),
+        nodes=sorted({hold.node for hold in holds}),
+        ends_by=known_end(job),
+    )

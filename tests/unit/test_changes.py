@@ -1,0 +1,88 @@
+"""The smallest changes that start a waiting job: named cases, and each one really starts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from clusters.placement.fit import NodeView
+from jobs.planning.changes import Change, smallest_changes
+from jobs.planning.planner import plan
+from jobs.planning.queue.scene import Scene
+from jobs.planning.turns import turns
+from jobs.planning.world import JobView, Observation
+from tests.unit.test_planner import NOW, RECENTLY, node, spec, world
+from tests.unit.test_turns import LATER, queues, stopping, waiting
+
+VCS = ("default", "other")
+BUSY = node(used_gpus=frozenset("01"))  # two of its four GPUs are free
+AWAY = node("n2", offered=False, why_not="cordoned")
+
+
+def changes(jobs: Sequence[JobView], nodes: Sequence[NodeView], **more: Any) -> list[Change]:
+    """Of the last job."""
+    scene = Scene(nodes, NOW, **more)
+    turn = next(turn for turn in turns(jobs, scene) if turn.job is jobs[-1])
+    return smallest_changes(turn, VCS)
+
+
+CASES: dict[str, tuple[Sequence[JobView], Sequence[NodeView], dict[str, Any], list[dict[str, Any]]]] = {
+    "fewer GPUs a task": ([waiting(1, 4)], [BUSY], {}, [{"gpuNumber": 2}]),
+    "as few as needed": ([waiting(1, 4)], [node(used_gpus=frozenset("0"))], {}, [{"gpuNumber": 3}]),
+    "fewer tasks": ([waiting(1, 1, tasks=3)], [BUSY], {}, [{"taskNumber": {"w": 2}}]),
+    "another virtual cluster": (
+        [waiting(1)],
+        [node()],
+        {"quotas": stopping(["default"])},
+        [{"virtualCluster": "other"}],
+    ),
+    "a node that comes back": ([waiting(1, 4)], [BUSY, AWAY], {}, [{"gpuNumber": 2}, {"nodeReturns": "n2"}]),
+    "none for one that starts": ([waiting(1)], [node()], {}, []),
+    "none for one that waits for its next try": ([waiting(1, 4, not_before=LATER)], [BUSY], {}, []),
+    "none where nothing is free": ([waiting(1)], [node(used_gpus=frozenset("0123"))], {}, []),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_smallest_change_of_each_kind_is_found(case: str) -> None:
+    jobs, nodes, more, expected = CASES[case]
+    assert [one.change for one in changes(jobs, nodes, **more)] == expected
+
+
+def test_a_change_is_a_sentence_and_says_where_the_job_would_start() -> None:
+    [fewer, back] = changes([waiting(1, 4)], [BUSY, AWAY])
+    assert fewer.sentence == "Ask for 2 GPUs a task instead of 4." and fewer.is_of_config
+    assert [(place.node, place.gpu_ids) for place in fewer.places] == [("n1", ("2", "3"))]
+    assert back.sentence == "Node n2, which is cordoned, takes tasks again." and not back.is_of_config
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(queues())
+def test_applied_each_of_them_makes_the_planner_start_the_job(
+    queue: tuple[list[JobView], list[NodeView], frozenset[str]],
+) -> None:
+    jobs, nodes, stopped = queue
+    quotas = stopping(stopped)
+    for turn in list(turns(jobs, Scene(nodes, NOW, quotas))):
+        for change in smallest_changes(turn, ["a", "b", "c"]):
+            there = _nodes_with(change, nodes)
+            seen = {one.name: Observation(one.name, RECENTLY, True, {}) for one in there}
+            changed = [_with(change, one) if one is turn.job else one for one in jobs]
+            made = plan(world(waiting=changed, nodes=there, observations=seen, quotas=quotas))
+            assert turn.job.id in {one.job.id for one in made.jobs if one.places}, change
+
+
+def _with(change: Change, job: JobView) -> JobView:
+    asked = change.change
+    tasks, gpus = len(job.demands), job.demands[0].gpus
+    tasks = asked.get("taskNumber", {}).get("w", tasks)
+    other = waiting(job.id, asked.get("gpuNumber", gpus), tasks=tasks, vc=asked.get("virtualCluster", job.vc))
+    return replace(job, vc=other.vc, demands=other.demands, spec=spec(tasks))
+
+
+def _nodes_with(change: Change, nodes: Sequence[NodeView]) -> list[NodeView]:
+    return [replace(one, offered=True) if one.name == change.change.get("nodeReturns") else one for one in nodes]

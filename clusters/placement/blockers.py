@@ -34,7 +34,7 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
         found = [_gang(offered, demands)]
     if found and offered:
         found += _elsewhere(nodes, demands, labels)
-    away = [node for node in nodes if not node.offered and labels <= node.labels]
+    away = [node for node in nodes if not node.offered and labels <= node.labels and _could(node, demands)]
     if found and away and Room([idle(node) for node in nodes]).place(demands) is not None:
         found += [
             Blocker("nodes", f"Node {node.name} is {node.why_not}, so nothing is placed on it.", node=node.name)
@@ -124,6 +124,11 @@ def _elsewhere(nodes: Sequence[NodeView], demands: Sequence[Demand], labels: Lab
     has = "has" if len(used) == 1 else "have"
     sentence = f"{names} {has} room for it, but not {_label(labels)} {written(labels)}."
     return [Blocker("labels", sentence, need=written(labels), node=used[0])]
+
+
+def _could(node: NodeView, demands: Sequence[Demand]) -> bool:
+    """Whether it would be of use if it were idle and offered."""
+    return any(Free(idle(node)).fits(shape) for shape in _shapes(demands))
 
 
 def _shapes(demands: Sequence[Demand]) -> list[Demand]:

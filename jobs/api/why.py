@@ -14,20 +14,23 @@ from jobs.api import shapes
 from jobs.api.base import find_job
 from jobs.scheduling.why import Why, why
 from portal.accounts.viewer import viewer_of
+from portal.core.errors import NotFound
 from portal.web.api.v1 import V1View
 from portal.web.api.values import milliseconds
 
 
 class JobWhy(V1View):
     @extend_schema(
-        summary="Each node, who holds what, and the smallest changes that start it; null for a job that does not wait",
+        summary="Each node, who holds what, and the smallest changes that start it; 404 for a job that does not wait",
         responses=shapes.Why,
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
         access.require_story(viewer_of(request), row)
         found = why(row)
-        return Response(None if found is None else answer(found))
+        if found is None:
+            raise NotFound(f"Job {row.name} does not wait.")
+        return Response(answer(found))
 
 
 def answer(found: Why) -> shapes.Why:

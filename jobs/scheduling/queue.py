@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import dropwhile, islice
 from typing import Any, NamedTuple
 
@@ -118,7 +119,7 @@ def _scene(specs: _Specs, moves: bool) -> Scene[Queued]:
         now=timezone.localtime(),
         quotas=quotas(load_rights(), *ledger.wholes()),
         use=ledger.use(),
-        running=lambda: _running(specs),
+        running=cache(lambda: _running(specs)),
         moves=moves,
         holds=ledger.holds(),
         policy=policy(),
@@ -136,11 +137,10 @@ def _running(specs: _Specs) -> list[tuple[Queued, list[_Task]]]:
     for id, job in live.values_list("id", "job_id"):
         tasks.setdefault(job, []).append(_Task(id))
     rows = Job.objects.filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
-    return [
-        (job, tasks.get(job.id, []))
-        for *values, is_decided in rows.values_list(*columns.QUEUE, "is_decided")
-        for job in [Queued(*values, specs=specs, is_decided=is_decided)]
-    ]
+    found = rows.values_list(*columns.QUEUE, "is_decided")
+    jobs = [Queued(*values, specs=specs, is_decided=is_decided) for *values, is_decided in found]
+    specs.running = {job.id for job in jobs}
+    return [(job, tasks.get(job.id, [])) for job in jobs]
 
 
 class _Specs:
@@ -149,6 +149,7 @@ class _Specs:
 
     def __init__(self, wanted: Collection[int]) -> None:
         self.ids: list[int] = []  # of all that wait, in their order
+        self.running: set[int] = set()  # of those that run, once somebody has asked for them
         self._wanted = wanted
         self._at_once = 100  # in most virtual clusters one of the first already holds the queue
         self._specs: dict[int, Any] = {}
@@ -189,10 +190,14 @@ class _Specs:
         self._awaited |= found
 
     def _read(self, id: int) -> None:
-        """The spec of this job, with those of the jobs after it and, the first time, those asked for."""
+        """The spec of this job, with those of the jobs after it, or of all that run like it, and, the first time, those
+        asked for."""
         wanted = {*self._wanted, id} if not self._specs else {id}
-        wanted.update(islice(dropwhile(lambda other: other != id, self.ids), self._at_once))
-        self._at_once *= 2
+        if id in self.running:
+            wanted |= self.running
+        else:
+            wanted.update(islice(dropwhile(lambda other: other != id, self.ids), self._at_once))
+            self._at_once *= 2
         ids = sorted(wanted - self._specs.keys())
         for start in range(0, len(ids), 500):
             self._specs |= dict(Job.objects.filter(id__in=ids[start : start + 500]).values_list("id", "spec"))

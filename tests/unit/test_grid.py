@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clusters.placement.fit import Mark, NodeView, PortDemand, Room
+from clusters.placement.fit import Mark, NodeView, PortDemand
 from clusters.placement.grid import grid
+from clusters.placement.room import Room
 from tests.unit.test_placement import HDD, SSD, gang, node
 
 CASES = {

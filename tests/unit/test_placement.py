@@ -439,3 +439,9 @@ def test_never_is_only_said_of_what_idle_nodes_cannot_hold(nodes: list[NodeView]
 def test_one_of_a_thing_is_said_so() -> None:
     (blocker,) = blockers([node("n1", used_cpus=8)], gang())
     assert blocker.sentence == "Each task of w needs 1 CPU core on one node; none is free now."
+
+
+def test_a_node_that_is_away_is_named_only_where_it_could_run_a_task() -> None:
+    away = {"offered": False, "why_not": "cordoned"}
+    nodes = [node("n1", gpus="AA", used_gpus=frozenset("0")), node("n2", **away), node("n3", gpus="AA", **away)]
+    assert [one.node for one in blockers(nodes, gang(gpus=2)) if one.kind == "nodes"] == ["n3"]

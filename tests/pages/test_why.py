@@ -1,0 +1,62 @@
+"""The page that says everything about why a job waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.test import Client
+from playwright.sync_api import expect
+
+from jobs.models import Job
+from portal.models import User
+from tests.builders import make_job, make_node
+from tests.pages.conftest import Tab
+
+URL = "/jobs/alice/large/why"
+
+
+@pytest.fixture
+def large(alice: User) -> Job:
+    make_job("bob", "small", state="RUNNING", gpus=2, node=make_node("gpu-01", gpus=4))
+    make_node("cpu-01", status="cordoned")
+    return make_job("alice", "large", gpus=4)
+
+
+@pytest.mark.browser
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_it_is_fit_for_everybody_and_reached_from_the_job(
+    tab: Callable[..., Tab], alice: User, large: Job, width: int, dark: bool
+) -> None:
+    opened = tab(alice, width=width, dark=dark)
+    page = opened.open("/jobs/alice/large")
+    page.get_by_role("link", name="all about why").click()
+    expect(page.get_by_role("heading", name="Why it waits")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("Ask for 2 GPUs a task instead of 4.")
+    expect(page.get_by_role("link", name="bob/small")).to_be_visible()
+    opened.check(f"why at {width}")
+
+
+def test_it_has_few_questions_for_the_database(
+    browse: Callable[[User | None], Client], count_queries: Callable[..., int], alice: User, large: Job
+) -> None:
+    client = browse(alice)
+    few = count_queries(lambda: client.get(URL))
+    for number in range(20):
+        make_job("bob", f"more-{number}", state="RUNNING", node=make_node(f"n{number}"))
+        make_job("bob", f"waiting-{number}", gpus=3)
+    assert count_queries(lambda: client.get(URL)) <= few + 2
+
+
+def test_a_job_that_does_not_wait_says_so(browse: Callable[[User | None], Client], alice: User, large: Job) -> None:
+    Job.objects.update(state="SUCCEEDED")
+    assert "large does not wait." in browse(alice).get(URL).content.decode()
+
+
+def test_others_do_not_see_it_where_jobs_are_private(
+    browse: Callable[[User | None], Client], alice: User, bob: User, large: Job, settings: Any
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    assert [browse(who).get(URL).status_code for who in (alice, bob)] == [200, 403]

@@ -6,6 +6,7 @@ Ordinary pages are several times faster there than on Django's own ASGI path, wh
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 from collections import Counter
@@ -118,3 +119,5 @@ async def _refuse(words: str, send: Any, status: int = 503) -> None:
 
 
 application = believing(_application)
+gc.collect()
+gc.freeze()  # what is loaded now stays: to look through all of it again and again made some requests slow

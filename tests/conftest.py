@@ -23,6 +23,7 @@ from portal.files.quota import use as store_use
 from portal.files.store import state as store_state
 from portal.models import User
 from portal.wakes import beats
+from portal.web.api import etags
 from tests.helpers import need
 from tests.hosts import Hosts
 from tests.http import ApiClient, Browser, Client
@@ -82,6 +83,7 @@ def _fresh_process_state() -> Iterator[None]:
     beats.forget()
     store_state.forget()
     store_use.forget()
+    etags.forget()
     cache.clear()
     yield
 

@@ -16,13 +16,15 @@ from tests.bed import docker_bed, nginx_bed, postgres_bed
 T = TypeVar("T")
 
 
-def until(condition: Callable[[], T], timeout: float = 10.0, every: float = 0.02, what: str = "") -> T:
-    """The first truthy answer; fails when the time is over. For what happens in another thread or process."""
+def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None = None, what: str = "") -> T:
+    """The first truthy answer; fails when the time is over. For what happens in another thread or process. Without
+    ``every`` it asks less often the longer it waits: many tests wait side by side, and each question takes time."""
     began = time.monotonic()
     while not (answer := condition()):
-        if time.monotonic() > began + timeout * patience():
-            pytest.fail(f"Not within {time.monotonic() - began:.0f} s: {what or condition}", pytrace=True)
-        time.sleep(every)
+        waited = time.monotonic() - began
+        if waited > timeout * patience():
+            pytest.fail(f"Not within {waited:.0f} s: {what or condition}", pytrace=True)
+        time.sleep(every or min(0.02 + waited / 20, 0.2))
     return answer
 
 

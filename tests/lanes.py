@@ -26,6 +26,7 @@ from tests.bed import docker_bed, hdfs_bed, postgres_bed
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "TEST_LANES"  # in the environment of everything that a run starts, with its process id
+ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}  # to compile all tests takes twice as long as to collect them
 ENGINES = 4  # lanes that share the acceptance tests
 # How long a file of the acceptance tests takes beside the others, where it is not some twenty.
 LONG = {
@@ -43,6 +44,14 @@ LONG = {
     "test_up.py": 80,
     "test_webhdfs_clients.py": 60,
 }
+# These share the lane that has an HDFS: to start one takes ten seconds of the machine.
+WITH_HDFS = (
+    "test_code_docker.py",
+    "test_files_and_ssh.py",
+    "test_hdfs_store.py",
+    "test_store_dies.py",
+    "test_webhdfs_clients.py",
+)
 # What runs on one database only. Sweeps over every route: bodies and queries on the one that is stricter, who may see
 # what on the other. Random histories: two schedulers on the one that has several writers, one scheduler on the other.
 # And what hardly asks a database.
@@ -82,7 +91,7 @@ class Lane:
         self.process = subprocess.Popen(
             [*front, *self.command],
             cwd=ROOT,
-            env={**os.environ, **self.settings, MARK: str(os.getpid())},
+            env={**os.environ, **self.settings, **ENVIRONMENT, MARK: str(os.getpid())},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -174,12 +183,17 @@ def apart(command: list[str]) -> list[str]:
 def shares() -> list[list[str]]:
     """The files of the acceptance tests, each to the lane with the least to do."""
     times, files = [0] * ENGINES, [[] for _ in range(ENGINES)]  # type: tuple[list[int], list[list[str]]]
-    found = sorted(path.name for path in (ROOT / "tests" / "acceptance").glob("test_*.py"))
-    for name in sorted(found, key=lambda name: -LONG.get(name, 20)):
+    found = {path.name for path in (ROOT / "tests" / "acceptance").glob("test_*.py")}
+    together = [WITH_HDFS, *((name,) for name in sorted(found.difference(WITH_HDFS)))]
+    for names in sorted(together, key=lambda names: -_long(names)):
         least = times.index(min(times))
-        times[least] += LONG.get(name, 20)
-        files[least].append(f"tests/acceptance/{name}")
+        times[least] += _long(names)
+        files[least] += [f"tests/acceptance/{name}" for name in names]
     return files
+
+
+def _long(names: Iterable[str]) -> int:
+    return sum(LONG.get(name, 20) for name in names)
 
 
 # --- one run ---------------------------------------------------------------------------------------------------------

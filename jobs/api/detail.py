@@ -33,16 +33,15 @@ _YAML = ("text/yaml", "application/x-yaml", "application/yaml")
 
 class JobDetail(V1View):
     @extend_schema(summary="One job", responses=shapes.JobDetail)
-    def get(self, request: Request, job: str, username: str = "") -> Response:
+    def get(self, request: Request, job: str, username: str = "") -> HttpResponseBase:
         row = find_job(request, username, job)
         attempt = queries.current_attempt(row)
         if row.state == JobState.WAITING:
             return Response(job_answer(request, row, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
         whole = access.may_read_story(viewer_of(request), row.username)
         etag = etags.of(f"{request.build_absolute_uri()} {whole}", *versions.of_detail(row, attempt))
-        if same := etags.not_modified(request, etag):
-            return same
-        return Response(job_answer(request, row, job, attempt=attempt), headers=etags.headers(etag))
+        made = etags.known(request, etag)
+        return made or etags.sent(Response(job_answer(request, row, job, attempt=attempt)), etag)
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:

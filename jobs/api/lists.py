@@ -46,12 +46,7 @@ class JobList(V1View):
         # A list of the last hours changes as time passes, so its ETag changes every minute.
         since = which.since and which.since.replace(second=0, microsecond=0)
         etag = etags.of(request.get_full_path(), since, *versions.of_list())
-        if same := etags.not_modified(request, etag):
-            return same
-        answer = self._answer(request, which)
-        for name, value in etags.headers(etag).items():
-            answer[name] = value
-        return answer
+        return etags.known(request, etag) or etags.sent(self._answer(request, which), etag)
 
     @extend_schema(summary="Submit a job", request=CONFIG, responses={201: shapes.JobDetail, **errors(404, 409)})
     def post(self, request: Request, username: str = "") -> Response:

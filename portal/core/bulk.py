@@ -12,13 +12,16 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from types import NoneType
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import JSONField, Model
+from django.db.models.sql import Query
 
 Row = Sequence[Any]
 M = TypeVar("M", bound=Model)
+_readers: WeakKeyDictionary[Any, dict[Any, Callable[[Row], Any]]] = WeakKeyDictionary()  # of each connection
 
 
 def first_where(model: type[M], condition: str, *values: int | str) -> M | None:
@@ -30,9 +33,19 @@ def first_where(model: type[M], condition: str, *values: int | str) -> M | None:
 def first_row(model: type[M], query: str, *values: int | str | datetime) -> M | None:
     """The first row of an SQL query that gives all columns of the model. Other columns it gives are attributes of the
     instance, with the values that the database returned."""
-    adapt = connections[DEFAULT_DB_ALIAS].ops.adapt_datetimefield_value
-    adapted = [adapt(value) if isinstance(value, datetime) else value for value in values]
-    return next(iter(model._base_manager.raw(query, adapted)), None)
+    connection = connections[DEFAULT_DB_ALIAS]
+    adapt = connection.ops.adapt_datetimefield_value
+    with connection.cursor() as cursor:
+        cursor.execute(query, [adapt(value) if isinstance(value, datetime) else value for value in values])
+        row = cursor.fetchone()
+        columns = tuple(column[0] for column in cursor.description)
+    if row is None:
+        return None
+    readers = _readers.setdefault(connection, {})
+    if (model, columns) not in readers:
+        readers[model, columns] = _reader(connection, model, columns)
+    instance: M = readers[model, columns](row)
+    return instance
 
 
 def one_row(query: str, *values: int | str) -> tuple[Any, ...]:
@@ -94,6 +107,29 @@ def take_turns(model: type[Model]) -> None:
         with connection.cursor() as cursor:
             table = connection.ops.quote_name(model._meta.db_table)
             cursor.execute(f"LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+
+
+def _reader(connection: BaseDatabaseWrapper, model: type[M], columns: Sequence[str]) -> Callable[[Row], M]:
+    """Makes an instance of a row with these columns. What a raw query of Django finds out for each row is found out
+    here once for each connection."""
+    fields = [field for field in model._meta.concrete_fields if field.column in columns]
+    places = [columns.index(field.column) for field in fields]
+    names = [field.attname for field in fields]
+    others = [(at, name) for at, name in enumerate(columns) if at not in places]
+    compiler = connection.ops.compiler("SQLCompiler")(Query(model), connection, DEFAULT_DB_ALIAS)
+    converters = compiler.get_converters([field.get_col(model._meta.db_table) for field in fields])
+
+    def read(row: Row) -> M:
+        values = [row[place] for place in places]
+        for at, (convert_each, expression) in converters.items():
+            for convert in convert_each:
+                values[at] = convert(values[at], expression, connection)
+        instance = model.from_db(DEFAULT_DB_ALIAS, names, values)
+        for at, name in others:
+            setattr(instance, name, row[at])
+        return instance
+
+    return read
 
 
 def _prepare(field: Any, connection: BaseDatabaseWrapper) -> Callable[[Any], Any]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hdfs import TokenClient
+from hdfs import InsecureClient, TokenClient
 
 from clusters.engines.docker.put import Sent
 from clusters.engines.docker.runtime import connect
@@ -236,8 +236,7 @@ def test_hdfs_that_dies_while_the_code_is_read_delays_the_job_and_loses_nothing(
         file = folder / f"part{number}" / "data"
         file.parent.mkdir(parents=True)
         file.write_bytes(bytes([number]) * SIZE)
-    hdfs.fs("-mkdir", "-p", "/shared")
-    hdfs.fs("-put", str(folder), "/shared/many")
+    InsecureClient(hdfs.url, user=hdfs.user).upload("/shared/many", str(folder))
     settings = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user}
     with portal_on(tmp_path, docker_engine, **settings) as portal:
         spool = tmp_path / "spool" / "code"

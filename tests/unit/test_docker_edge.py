@@ -69,6 +69,7 @@ SAID: list[tuple[Step, str, R, bool]] = [
     ("start", 'exec: "nvidia-container-runtime-hook": executable file not found in $PATH', R.GPU_MISSING, False),
     ("start", "Minimum: mkdir /sys/fs/cgroup/memory/docker/x: no such file or directory: unknown", R.REFUSED, False),
     ("start", "No such container: longshore-x", R.GONE, True),
+    ("call", "can not get logs from container which is dead or marked for removal", R.GONE, True),
     (
         "call",
         "connection error: desc = dial unix:///run/containerd/containerd.sock: code = Unavailable",

@@ -34,7 +34,12 @@ Row = tuple[str, FaultReason, bool, str]  # text pattern, reason, permanent, sen
 
 R = FaultReason
 ANY_STEP: tuple[Row, ...] = (
-    (r"no such container|container .* not found", R.GONE, True, "The container does not exist any more."),
+    (
+        r"no such container|container .* not found|dead or marked for removal",
+        R.GONE,
+        True,
+        "The container does not exist any more.",
+    ),
     (r"code = Unavailable|containerd\.sock|daemon is shutting down", R.UNREACHABLE, False, "The engine is restarting."),
     (r"client version \S+ is too (old|new)", R.REFUSED, True, "The engine speaks another version of Docker's API."),
     (r"HTTP request to an HTTPS server", R.UNREACHABLE, True, "The engine wants TLS; give the node its TLS keys."),

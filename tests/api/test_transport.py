@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import RequestFactory
+from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
 from jobs.models import Job
@@ -87,6 +89,19 @@ def test_it_sends_a_list_once_and_then_says_that_nothing_changed(api: Api, alice
     assert one.pk
     third = client.get("/api/v1/jobs", headers={"If-None-Match": first["ETag"]})
     assert (third.status_code, len(third.json())) == (200, 1)
+
+
+def test_what_did_not_change_is_sent_again_to_anybody_without_reading_it_again(
+    api: Api, alice: User, bob: User
+) -> None:
+    submitted(alice, "one")
+    first = api(alice).get("/api/v1/jobs")
+    with CaptureQueriesContext(connection) as queries:
+        again = api(bob).get("/api/v1/jobs")
+    assert (again.content, again.headers) == (first.content, first.headers)
+    assert not [query for query in queries if '"jobs_job"' in query["sql"]]
+    submitted(alice, "two")
+    assert [job["name"] for job in api(bob).get("/api/v1/jobs").json()] == ["two", "one"]
 
 
 def test_it_sends_a_detail_once_and_then_says_that_nothing_changed(api: Api, alice: User) -> None:

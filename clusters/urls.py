@@ -20,6 +20,7 @@ urlpatterns: list[URLPattern] = [
     path("users/<str:username>/delete", users.delete, name="user-delete"),
     path("vcs", vcs.vcs, name="vcs"),
     path("vcs/<str:name>", vcs.vc, name="vc"),
+    path("vcs/<str:name>/settings", vcs.settings, name="vc-settings"),
     path("vcs/<str:name>/status", vcs.status, name="vc-status"),
     path("vcs/<str:name>/delete", vcs.delete, name="vc-delete"),
 ]

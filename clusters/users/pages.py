@@ -14,6 +14,7 @@ from django.utils import timezone
 from clusters.models import VcGrant
 from clusters.users.queries import in_order, load_user, vc_names
 from clusters.vcs.rules import DEFAULT
+from portal.core import words
 from portal.core.errors import MissingUser
 from portal.core.signals import NO_JOBS, LiveJobs, about_jobs
 from portal.models import ApiToken, User
@@ -67,6 +68,7 @@ class UserForm:
     admin: bool = False
     active: bool = True
     vcs: tuple[str, ...] = (DEFAULT,)
+    quota: str = ""  # of the store, as words.quota_in reads it; empty: none of their own
     error: str = ""
 
 
@@ -79,6 +81,7 @@ class Edited:
     jobs_live: int
     jobs_ended: int
     tokens: int
+    quota: str = ""
     groups: tuple[str, ...] = field(default=())
 
 
@@ -115,7 +118,8 @@ def edited(username: str) -> Edited:
     tokens = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=timezone.now()).count()
     groups = tuple(name for name in record.groups if name not in record.vcs)
     ended = about_jobs().count_ended(username)
-    return Edited(_rows([user])[0], record.created_at, record.jobs_live, ended, tokens, groups)
+    quota = words.quota_text(user.store_quota)
+    return Edited(_rows([user])[0], record.created_at, record.jobs_live, ended, tokens, quota, groups)
 
 
 def user_url(username: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from urllib.parse import quote
 
 from django.contrib import messages
@@ -51,12 +52,12 @@ def users(request: HttpRequest) -> HttpResponseBase:
 @sensitive_post_parameters()
 @require_http_methods(["GET", "HEAD", "POST"])
 def user(request: HttpRequest, username: str) -> HttpResponseBase:
-    """Fields of the POST: email, password (empty keeps it), admin, active, vcs (many), with_vcs."""
+    """Fields of the POST: email, password (empty keeps it), admin, active, vcs (many), with_vcs, quota."""
     admin = require_admin(request)
     shown = pages.edited(username)
     if request.method != "POST":
         row = shown.row
-        form = UserForm(username, row.email, row.is_admin, row.is_active, row.vcs)
+        form = UserForm(username, row.email, row.is_admin, row.is_active, row.vcs, shown.quota)
         return _edit_page(request, admin, shown, form)
     form = _typed(request, username, is_self=username == admin.username)
     try:
@@ -147,16 +148,27 @@ def _typed(request: HttpRequest, username: str, *, is_self: bool) -> UserForm:
         admin=bool(request.POST.get("admin")),
         active=is_self or bool(request.POST.get("active")),
         vcs=tuple(request.POST.getlist("vcs")),
+        quota=request.POST.get("quota", "").strip(),
     )
 
 
 def _save(request: HttpRequest, admin: User, shown: Edited, form: UserForm) -> None:
     name, ip = form.username, ip_of(request)
+    quota = _quota(form.quota)
     password = request.POST.get("password", "") if name != admin.username else ""
     services.update_user(admin, name, password=password or None, admin=form.admin, email=form.email, ip=ip)
     if request.POST.get("with_vcs") and not form.admin and {*form.vcs, DEFAULT} != set(shown.row.vcs):
         services.set_grants(admin, name, form.vcs, ip=ip)
     services.set_active(admin, name, form.active, ip=ip)
+    if form.quota != shown.quota and "quota" in request.POST:
+        services.set_store_quota(admin, name, quota, ip=ip)
+
+
+def _quota(text: str) -> int | None:
+    try:
+        return words.quota_in(text) if text else None
+    except ValueError:
+        raise BadRequest("Files: give a size such as 100g, none for no limit, or nothing.") from None
 
 
 def _delete_question(shown: Edited) -> dict[str, object]:
@@ -198,7 +210,7 @@ def _list_page(request: HttpRequest, admin: User, status: int, **more: object) -
 
 
 def _with_error(form: UserForm, error: str) -> UserForm:
-    return UserForm(form.username, form.email, form.admin, form.active, form.vcs, error)
+    return replace(form, error=error)
 
 
 def _purpose(admin: User) -> str:

@@ -13,6 +13,7 @@ from clusters.models import Node, VcGrant
 from clusters.vcs import rules
 from clusters.vcs.queries import VcView, load_vcs
 from clusters.vcs.rules import DEFAULT, part_of
+from clusters.vcs.settings_form import SettingsForm
 from portal.accounts.viewer import Viewer
 from portal.core import words
 from portal.core.errors import NoVirtualCluster
@@ -63,11 +64,11 @@ class VcLine:
 
     @property
     def within(self) -> float:
-        return min(self.used, self.view.capacity)
+        return min(self.used, self.view.guaranteed)
 
     @property
     def above(self) -> float:
-        return max(0.0, self.used - self.view.capacity)
+        return max(0.0, self.used - self.view.guaranteed)
 
     @property
     def used_cell(self) -> tuple[str, str]:
@@ -78,20 +79,23 @@ class VcLine:
 
     @property
     def guaranteed_cell(self) -> tuple[str, str]:
-        return self._cell(self.view.capacity)
+        given = f"{self.view.capacity:g} %" if self.view.row.gpu_guarantee is None else "a number"
+        return self._cell(self.view.total.gpus, self.view.capacity, given)
 
     @property
     def most_cell(self) -> tuple[str, str]:
-        return self._cell(self.view.max_capacity)
+        given = f"{self.view.max_capacity:g} %" if self.view.row.gpu_ceiling is None else "a number"
+        return self._cell(self.view.most_gpus, self.view.max_capacity, given)
 
     @property
     def says(self) -> str:
         """The bar, read aloud."""
         view = self.view
-        return f"{view.name}: {self.used:g} % used, {view.capacity:g} % guaranteed, at most {view.max_capacity:g} %"
+        return f"{view.name}: {self.used:g} % used, {view.guaranteed:g} % guaranteed, at most {view.most:g} %"
 
-    def _cell(self, percent: float) -> tuple[str, str]:
-        return (f"{part_of(self.gpus, percent):,}", f"{percent:g} %") if self.gpus else (f"{percent:g} %", "")
+    def _cell(self, gpus: int, percent: float, given: str) -> tuple[str, str]:
+        own = f" and {words.listing(self.view.own, 2)}" if self.view.own else ""
+        return (f"{gpus:,}", f"{given}{own}") if self.gpus else (f"{percent:g} %", own.removeprefix(" and "))
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +144,9 @@ def one_line(lines: list[VcLine], name: str) -> VcLine:
     raise NoVirtualCluster(f"There is no virtual cluster {name}.")
 
 
-def panel(line: VcLine, viewer: Viewer, form: VcForm | None = None) -> dict[str, Any]:
+def panel(
+    line: VcLine, viewer: Viewer, form: VcForm | None = None, settings: SettingsForm | None = None
+) -> dict[str, Any]:
     """What stands below the list when one of them is open. Only admins see who may use it."""
     is_admin = viewer.is_admin
     now = about_jobs().users_of(line.name)
@@ -150,10 +156,14 @@ def panel(line: VcLine, viewer: Viewer, form: VcForm | None = None) -> dict[str,
     using = [{"username": name, "jobs": use.running, "gpus": use.gpus} for name, use in running[:MOST_PEOPLE]]
     granted = VcGrant.objects.filter(vc__name=line.name).order_by("username").values_list("username", flat=True)
     names = list(granted) if is_admin and not line.is_default else []
+    if is_admin and settings is None:
+        settings = SettingsForm.of(line.view)
     shown = {use["username"] for use in using}
     others = [name for name in names if name not in shown]
     return {
         "shown": line,
+        "settings": settings,
+        "choices": settings.choices(line.name) if settings and not line.is_default else [],
         "form": form or VcForm(line.name, f"{line.view.capacity:g}", f"{line.view.max_capacity:g}"),
         "using": using,
         "granted": len(names),

@@ -41,6 +41,9 @@ class VcView:
     total: Amount
     used_percent: float
     row: VirtualCluster
+    guaranteed: float  # ``total`` as a percentage of all GPUs of the cluster, and the most that it may use
+    most: float
+    most_gpus: int
     nodes: tuple[str, ...] = field(default=())
     own: tuple[str, ...] = ()
     jobs: LiveJobs = NO_JOBS
@@ -122,6 +125,9 @@ def _view(vc: VirtualCluster, used: Amount, cluster: _Cluster, gpus: int | None,
     if gpus is not None:
         total.gpus = gpus
     total.add(own.cpus, own.memory_mb, own.gpus)
+    ceiling = part_of(pool.gpus, vc.max_capacity) if vc.gpu_ceiling is None else min(vc.gpu_ceiling, pool.gpus)
+    most_gpus, whole = ceiling + own.gpus, max(cluster.whole.gpus, 1)
+    is_plain = pool.gpus == cluster.whole.gpus and gpus is None
     return VcView(
         vc.name,
         vc.capacity,
@@ -131,6 +137,9 @@ def _view(vc: VirtualCluster, used: Amount, cluster: _Cluster, gpus: int | None,
         total,
         used.percent_of(cluster.whole),
         vc,
+        guaranteed=vc.capacity if is_plain else round(100 * total.gpus / whole, 2),
+        most=vc.max_capacity if is_plain and vc.gpu_ceiling is None else round(100 * most_gpus / whole, 2),
+        most_gpus=most_gpus,
         nodes=tuple(name for name, owner in cluster.nodes.items() if owner in (None, vc.pk)),
         own=tuple(name for name, owner in cluster.nodes.items() if owner is not None and owner == vc.pk),
         jobs=jobs,

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_http_methods
 from clusters.vcs import pages, rules
 from clusters.vcs import services as vc_services
 from clusters.vcs.pages import VcForm, VcLine
+from clusters.vcs.settings_form import SettingsForm
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import reader, signed_in
@@ -58,6 +59,30 @@ def vc(request: HttpRequest, name: str) -> HttpResponseBase:
                 return redirect("/vcs")
     context = {**page, **pages.panel(line, viewer_of(request), form)}
     return render(request, "clusters/vcs.html", context, status=_status_of(request, form))
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def settings(request: HttpRequest, name: str) -> HttpResponseBase:
+    """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, store_quota (empty: none), profile, rdma,
+    node (many). Of ``default`` only user_gpus, user_jobs and store_quota count."""
+    admin = require_admin(request)
+    page = pages.page(viewer_of(request))
+    line = pages.one_line(page["lines"], name)
+    if request.method != "POST":
+        return redirect(f"{line.url}#settings")
+    form = SettingsForm.typed(request.POST)
+    if not form.errors:
+        try:
+            vc_services.change_settings(admin, name, form.settings(of_default=line.is_default), ip=ip_of(request))
+        except LongshoreError as error:
+            form = form.refused(error.message)
+        else:
+            messages.success(request, f"The settings of {name} were saved.")
+            return redirect(line.url)
+    context = {**page, **pages.panel(line, viewer_of(request), settings=form)}
+    return render(request, "clusters/vcs.html", context, status=400)
 
 
 @never_cache

@@ -95,7 +95,10 @@ def quota_in(text: str) -> int:
         raise ValueError(text)
     whole, fraction, unit = match[1], match[2] or "0", match[3].lower()
     factor = 1 << 10 * " kmgtp".index(unit or " ")
-    return int(whole) * factor + int(fraction) * factor // int(10 ** len(fraction))
+    size = int(whole) * factor + int(fraction) * factor // int(10 ** len(fraction))
+    if size >= 1 << 63:  # a database holds no more
+        raise ValueError(text)
+    return size
 
 
 def quota_text(quota: int | None) -> str:

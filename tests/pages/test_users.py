@@ -155,6 +155,22 @@ def test_it_changes_email_password_and_grants(browse: Browse, admin: User, alice
     assert grants("alice") == {"default"}
 
 
+def test_it_limits_what_the_files_of_a_user_take(browse: Browse, admin: User, alice: User) -> None:
+    client, form = browse(admin), {"email": "", "active": "1"}
+    for typed, quota in (("2g", 2 << 30), ("none", -1), ("1.5k", 1536), ("", None)):
+        client.post("/users/alice", {**form, "quota": typed})
+        alice.refresh_from_db()
+        assert alice.store_quota == quota
+    client.post("/users/alice", {**form, "quota": "2g"})
+    assert 'name="quota" value="2g"' in text(client, "/users/alice")
+    for typed in ("a lot", "-5", "9999999p"):
+        answer = client.post("/users/alice", {**form, "quota": typed})
+        assert (answer.status_code, "give a size such as 100g" in answer.content.decode()) == (400, True)
+    client.post("/users/alice", form)
+    alice.refresh_from_db()
+    assert alice.store_quota == 2 << 30, "a form without the field leaves it"
+
+
 def test_it_makes_an_admin_and_takes_the_role_away(
     browse: Browse, admin: User, alice: User, nlp: VirtualCluster
 ) -> None:

@@ -232,10 +232,103 @@ def test_it_works_without_a_script(tab: Callable[..., Tab], admin: User) -> None
     expect(page.locator("main")).to_contain_text("The virtual cluster nlp was deleted.")
 
 
-def test_admins_see_what_its_containers_may_do_and_how_that_is_changed(
-    browse: Browse, admin: User, alice: User
+SETTINGS = {
+    "gpu_guarantee": "3",
+    "gpu_ceiling": "6",
+    "user_gpus": "2",
+    "user_jobs": "5",
+    "store_quota": "100g",
+    "profile": "pai",
+    "rdma": "1",
+    "node": ["n2"],
+}
+
+
+def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, alice: User) -> None:
+    make_node("n1", gpus=8)
+    make_node("n2", gpus=2)
+    vc = make_vc()
+    answer = browse(admin).post("/vcs/nlp/settings", SETTINGS, follow=True)
+    assert "The settings of nlp were saved." in answer.content.decode()
+    vc.refresh_from_db()
+    assert (vc.gpu_guarantee, vc.gpu_ceiling, vc.user_gpus, vc.user_jobs, vc.store_quota) == (3, 6, 2, 5, 100 << 30)
+    assert (vc.profile, vc.rdma, [node.name for node in vc.dedicated_nodes.all()]) == ("pai", True, ["n2"])
+    form = browse(admin).get("/vcs/nlp").context["settings"]
+    assert (form.gpu_guarantee, form.store_quota, form.profile, form.nodes) == ("3", "100g", "pai", ("n2",))
+    line = browse(None).get("/vcs").context["lines"][1]
+    assert (line.guaranteed_cell, line.most_cell) == (("5", "a number and n2"), ("8", "a number and n2"))
+    assert (line.view.guaranteed, line.view.most) == (50, 80)
+    assert "Settings of nlp" not in text(browse(alice), "/vcs/nlp")
+    nothing = dict.fromkeys(("gpu_guarantee", "gpu_ceiling", "user_gpus", "user_jobs", "store_quota"), "")
+    browse(admin).post("/vcs/nlp/settings", {**nothing, "profile": "default"})
+    vc.refresh_from_db()
+    assert (vc.gpu_guarantee, vc.store_quota, vc.profile, vc.rdma) == (None, None, "default", False)
+    assert not vc.dedicated_nodes.exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "field", "says"),
+    [
+        ({"gpu_guarantee": "9"}, "", "The pool has 8 GPUs, of which others are guaranteed 0: 8 are left."),
+        ({"gpu_guarantee": "many"}, "gpu_guarantee", "Give a whole number from 0, or nothing."),
+        ({"gpu_guarantee": "5", "gpu_ceiling": "4"}, "", "It may not be less than the 5 GPUs that are guaranteed."),
+        ({"user_jobs": "0"}, "user_jobs", "Give a whole number from 1, or nothing."),
+        ({"user_gpus": "9" * 30}, "user_gpus", "Give a whole number from 0, or nothing."),
+        ({"store_quota": "a lot"}, "store_quota", "Give a size such as 100g, none for no limit, or nothing."),
+        ({"profile": "root"}, "profile", "Choose default or pai."),
+        ({"node": ["n9"]}, "", "There is no node n9."),
+        ({"node": ["n\0"]}, "", "There is no node n."),
+        ({"node": ["n2"]}, "", "Node n2 is dedicated to vision; take it from there first."),
+    ],
+)
+def test_a_wrong_setting_is_said_at_its_field_and_changes_nothing(
+    browse: Browse, admin: User, typed: dict[str, object], field: str, says: str
 ) -> None:
-    VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40, profile="pai")
-    shown = browse(admin).get("/vcs/nlp").content.decode()
-    assert "yes (profile pai)" in shown and "PUT /api/v1/virtual-clusters/nlp" in shown
-    assert "profile pai" not in browse(alice).get("/vcs/nlp").content.decode()
+    make_node("n1", gpus=8)
+    make_vc()
+    make_node("n2", dedicated_to=make_vc("vision", 0, 0))
+    answer = browse(admin).post("/vcs/nlp/settings", {"profile": "default", **typed})
+    assert (answer.status_code, answer.context["settings"].errors) == (400, {field: says})
+    assert says in answer.content.decode()
+    vc = VirtualCluster.objects.get(name="nlp")
+    assert (vc.gpu_guarantee, vc.user_jobs, vc.store_quota, vc.dedicated_nodes.count()) == (None, None, None, 0)
+
+
+def test_default_has_a_quota_and_caps_only(browse: Browse, admin: User) -> None:
+    make_vc()
+    shown = text(browse(admin), "/vcs/default")
+    assert "Files of each user" in shown
+    assert "Guaranteed GPUs" not in shown
+    browse(admin).post("/vcs/default/settings", {**SETTINGS, "node": []})
+    row = VirtualCluster.objects.get(name="default")
+    assert (row.store_quota, row.user_jobs, row.user_gpus) == (100 << 30, 5, 2)
+    assert (row.gpu_guarantee, row.profile, row.rdma) == (None, "default", False)
+
+
+def test_only_admins_change_settings(browse: Browse, alice: User) -> None:
+    make_vc()
+    for path in ("/vcs/nlp/settings", "/vcs/default/settings"):
+        assert browse(alice).post(path, SETTINGS).status_code == 403
+        assert browse(None).post(path, SETTINGS).status_code == 302
+    assert browse(alice).get("/vcs/gone/settings").status_code == 403
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_settings_look_right(tab: Callable[..., Tab], admin: User, width: int, dark: bool) -> None:
+    make_node("n1", gpus=8)
+    make_vc()
+    make_node("gpu-07", gpus=4)
+    shown = tab(admin, width=width, dark=dark)
+    page = shown.open("/vcs/nlp")
+    shown.check("the settings")
+    page.fill("#vc-user_jobs", "0")
+    page.check("text=gpu-07")
+    page.click("text=Save the settings")
+    expect(page.locator("#settings")).to_contain_text("Give a whole number from 1")
+    shown.faults.clear()  # the console notes the 400
+    shown.check("a setting that is refused")
+    page.fill("#vc-user_jobs", "4")
+    page.click("text=Save the settings")
+    expect(page.locator("main")).to_contain_text("The settings of nlp were saved.")
+    expect(page.get_by_label("gpu-07")).to_be_checked()

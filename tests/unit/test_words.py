@@ -82,3 +82,12 @@ def test_colours_change_no_text(text: str) -> None:
 def test_it_tells_keys_strings_numbers_and_comments_apart() -> None:
     line = coloured('{"a": "b", // c "d": 1')[0]
     assert [piece for piece in line if piece[0]] == [("k", '"a"'), ("s", '"b"'), ("c", '// c "d": 1')]
+
+
+@pytest.mark.parametrize(
+    ("quota", "text"),
+    [(None, ""), (-1, "none"), (0, "0"), (5, "5"), (1024, "1k"), (1536, "1536"), (100 << 30, "100g"), (3 << 50, "3p")],
+)
+def test_a_quota_is_written_as_it_is_read(quota: int | None, text: str) -> None:
+    assert words.quota_text(quota) == text
+    assert quota is None or words.quota_in(text) == quota

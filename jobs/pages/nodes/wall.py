@@ -60,7 +60,7 @@ class WallVc:
 
     @property
     def says(self) -> str:
-        return f"{self.view.name}: {self.percent:g} % used, {self.view.capacity:g} % guaranteed"
+        return f"{self.view.name}: {self.percent:g} % used, {self.view.guaranteed:g} % guaranteed"
 
 
 def wall(viewer: Viewer) -> dict[str, Any]:

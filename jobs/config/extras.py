@@ -16,6 +16,11 @@ from pydantic.alias_generators import to_camel
 from jobs.config import coerce, jsonc
 from jobs.config.v1_words import Error, Loc, error
 
+DESCRIPTION = (
+    "Free storage. Known are `priority` (-100 to 100), `nodeLabels` ({label: value}), `maxRunSeconds`, `preemptible`, "
+    '`dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` (default or pai) and `secrets` '
+    "({name: text}); a wrong value of these is refused."
+)
 MOST_PRIORITY = 100
 MOST_LABELS = 64
 MOST_AWAITED = 100  # jobs of one dependsOn

@@ -108,6 +108,31 @@ _TOO_MUCH_MEMORY = """\
 }
 """
 
+_OUT_OF_TIME = """\
+{
+  "jobName": "out-of-time",
+  "image": "longshore/sample:1",
+  "taskRoles": [
+    {
+      "name": "main",
+      "taskNumber": 1,
+      "cpuNumber": 1,
+      "memoryMB": 100,
+      "gpuNumber": 0,
+      "command": "echo 'Working for a minute ...' && sleep 60"
+    }
+  ],
+  "extras": {
+    // It is ended ten seconds after it was placed
+    "maxRunSeconds": 10,
+    // Other jobs of its virtual cluster start before it
+    "priority": -10,
+    // It may start on room that is kept for another job, and gives it back when that one needs it
+    "preemptible": true
+  }
+}
+"""
+
 SAMPLES = (
     Sample("hello-world", "Hello, world", "One task that greets you and ends.", _HELLO_WORLD),
     Sample(
@@ -123,4 +148,5 @@ SAMPLES = (
         "Asks for 100 MB, takes more and is ended for it.",
         _TOO_MUCH_MEMORY,
     ),
+    Sample("out-of-time", "A job that lets others go first", "Yields to other jobs and ends in time.", _OUT_OF_TIME),
 )

@@ -117,7 +117,9 @@ class JobSpec(_Spec):
     virtual_cluster: Text = DEFAULT
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
     job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
-    extras: Annotated[dict[ExtraName, JsonValue], BeforeValidator(coerce.container)] = {}
+    extras: Annotated[
+        dict[ExtraName, JsonValue], Field(description=known_extras.DESCRIPTION), BeforeValidator(coerce.container)
+    ] = {}
 
     @cached_property
     def asked(self) -> known_extras.Asked:

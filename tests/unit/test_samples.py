@@ -39,8 +39,14 @@ def test_its_commands_are_shell_that_needs_nothing_but_busybox(sample: Sample) -
         assert {first for first in firsts if "=" not in first} <= programs
 
 
-def test_the_keys_are_the_four_kinds() -> None:
-    assert [sample.key for sample in SAMPLES] == ["hello-world", "two-roles", "fails", "too-much-memory"]
+def test_the_keys_are_the_five_kinds() -> None:
+    keys = ["hello-world", "two-roles", "fails", "too-much-memory", "out-of-time"]
+    assert [sample.key for sample in SAMPLES] == keys
+
+
+def test_the_last_one_shows_extras() -> None:
+    asked = read_config(SAMPLES[-1].config).asked
+    assert (asked.max_run_seconds, asked.priority, asked.preemptible) == (10, -10, True)
 
 
 def test_the_workers_end_the_job_of_two_roles() -> None:

@@ -1,0 +1,33 @@
+"""The pages about extras and virtual clusters say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from clusters.vcs.api import VcRequest
+from jobs.config.extras import Asked
+from jobs.config.spec import read_config
+
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+def keys_of(page: str) -> set[str]:
+    """The names in the first column of its table."""
+    lines = re.findall(r"^\| (`[^|]+?) \|", (DOCS / page).read_text(), re.MULTILINE)
+    return {name for line in lines for name in re.findall(r"`(\w+)`", line)}
+
+
+def test_the_page_of_extras_names_every_one_that_is_known() -> None:
+    assert keys_of("extras.md") == {field.alias for field in Asked.model_fields.values()} | {"secrets"}
+
+
+def test_its_example_is_a_valid_config() -> None:
+    [example] = re.findall(r"```jsonc\n(.*?)```", (DOCS / "extras.md").read_text(), re.DOTALL)
+    asked = read_config(example).asked
+    assert (asked.priority, asked.max_run_seconds, len(asked.depends_on)) == (-10, 3600, 2)
+
+
+def test_the_page_of_virtual_clusters_names_every_field_beside_those_of_v1() -> None:
+    of_v1 = {"vcCapacity", "vcMaxCapacity", "description", "externalName"}
+    assert keys_of("virtual-clusters.md") == VcRequest.model_fields.keys() - of_v1

@@ -10,6 +10,7 @@ from typing import Generic
 
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement
+from clusters.placement.room import Room
 from clusters.placement.shares import Amount, add, asked, over, taken
 from jobs.planning.queue import reclaim, reservations, sentences
 from jobs.planning.queue.reclaim import Holder
@@ -163,11 +164,19 @@ class Queue(Generic[W]):
         demands = job.demands
         key = id(demands), job.vc, len(self.taken)
         if key not in self._short:
-            serving = [node for node in self.nodes if node.serves(job.vc)]
-            never = never_fits(serving, demands)
-            left = [node for node in self.left() if node.serves(job.vc)]
-            self._short[key] = demands, [never] if never else blockers(left, demands) or self._kept_from(job)
+            never = never_fits([node for node in self.nodes if node.serves(job.vc)], demands)
+            self._short[key] = demands, [never] if never else self._missing(job)
         return self._short[key][1]
+
+    def _missing(self, job: W) -> list[Blocker]:
+        left = self.left()
+        found = blockers([node for node in left if node.serves(job.vc)], job.demands)
+        if not found:
+            return self._kept_from(job)
+        foreign = {node.name: node.dedicated_to for node in left if not node.serves(job.vc)}
+        places = Room(replace(node, dedicated_to="") for node in left).place(job.demands) if foreign else None
+        used = sorted({place.node for place in places or ()} & foreign.keys())
+        return [*found, *(sentences.dedicated(name, foreign[name]) for name in used[:3])]
 
     def _kept_from(self, job: W) -> list[Blocker]:
         """It would fit on what is kept for others."""

@@ -51,6 +51,10 @@ def reserved(names: Sequence[str]) -> Blocker:
     return Blocker("reserved", f"The room that it would fit into is reserved for {listed}.", have=listed)
 
 
+def dedicated(node: str, vc: str) -> Blocker:
+    return Blocker("dedicated", f"Node {node} has room, but it serves VC {vc} only.", node=node)
+
+
 def ceiling(job: W, what: Sequence[str], asked_queue: Queue[W], before: W | None) -> Blocker:
     """``before`` waits for the same ceiling."""
     vc, first = job.vc, what[0]

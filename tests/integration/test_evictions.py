@@ -95,10 +95,10 @@ def test_a_dedicated_node_serves_its_virtual_cluster_only_and_its_jobs_try_it_fi
     cluster.add_node("n2", gpus=1)
     Node.objects.filter(name="n2").update(dedicated_to=VirtualCluster.objects.get(name="a"))
     others = [submit(cluster, f"j{at}") for at in range(2)]
+    assert [blocker.kind for blocker in turns_of([others[1].pk])[others[1].pk].blockers] == ["gpus", "dedicated"]
     own = submit(cluster, "own", "a")
     assert states(cluster, *others, own) == ["RUNNING", "WAITING", "RUNNING"]
     assert cluster.task(own).node == "n2"
-    assert "dedicated" in [blocker.kind for blocker in turns_of([others[1].pk])[others[1].pk].blockers]
 
 
 def test_small_jobs_pass_beside_a_reservation_and_not_on_it(cluster: Cluster) -> None:

@@ -120,14 +120,17 @@ class Room:
 
     def _of_shelf(
         self, shelf: dict[Likeness, list[Free]], demand: Demand, owner: str, is_wanted: Callable[[str], bool]
-    ) -> list[Free]:
+    ) -> Iterator[Free]:
+        """The tightest group first; in it only the first node is looked for, and only when its turn comes."""
         self._effort -= len(shelf)
-        fitting = (
-            next((free for free in group if is_wanted(free.node.name) and free.has_ports(demand.ports)), None)
-            for group in shelf.values()
-            if group[0].node.dedicated_to == owner and group[0].has_room(demand)
-        )
-        return sorted(filter(None, fitting), key=lambda free: (-free.cpus, -free.memory_mb, free.node.name))[::-1]
+        groups = [
+            group for group in shelf.values() if group[0].node.dedicated_to == owner and group[0].has_room(demand)
+        ]
+        for group in sorted(groups, key=_tightness) if len(groups) > 1 else groups:
+            for free in group:
+                if is_wanted(free.node.name) and free.has_ports(demand.ports):
+                    yield free
+                    break
 
     def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
         """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
@@ -172,6 +175,11 @@ class Room:
         del group[bisect_left(group, _name(free), key=_name)]
         if not group:
             del shelf[likeness]
+
+
+def _tightness(group: list[Free]) -> tuple[int, int, str]:
+    free = group[0]
+    return free.cpus, free.memory_mb, free.node.name
 
 
 def _name(free: Free) -> str:

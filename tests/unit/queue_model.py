@@ -1,0 +1,148 @@
+"""A cluster in which nothing but the queue is real: jobs come, run for as long as they say, and are evicted at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+
+from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
+from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
+from jobs.planning.queue.scene import POLICY, Policy, Scene, Waiting
+from jobs.planning.turns import Turn, Verdict, turns
+
+NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Played(Waiting):
+    """``seconds`` is how long it runs, ``most`` what it says about that."""
+
+    shape: tuple[Demand, ...]
+    seconds: int = 60
+    most: int | None = None
+    preemptible: bool = False
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        return self.shape
+
+    @property
+    def is_preemptible(self) -> bool:
+        return self.preemptible
+
+    @property
+    def most_seconds(self) -> int | None:
+        return self.most
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A task of a running job."""
+
+    id: int
+
+
+def shape(tasks: int = 1, gpus: int = 1, cpus: int = 1, kind: str = "", ports: tuple[PortDemand, ...] = ()) -> tuple[Demand, ...]:  # fmt: skip
+    return tuple(Demand(f"w-{at}", "w", at, cpus, 100, gpus, kind, ports) for at in range(tasks))
+
+
+def node(name: str, gpus: str = "AAAA", cpus: int = 8, **values: object) -> NodeView:
+    listed = tuple((str(at), kind) for at, kind in enumerate(gpus))
+    return NodeView(name, name, cpus, 8000, listed, 30000, 30020, **values)  # type: ignore[arg-type]
+
+
+@dataclass
+class Play:
+    nodes: Sequence[NodeView]
+    quotas: Mapping[str, Quota] = field(default_factory=dict)
+    policy: Policy = POLICY
+    now: datetime = NOW
+    waiting: list[Played] = field(default_factory=list)
+    running: dict[int, tuple[Played, list[Placement]]] = field(default_factory=dict)
+    started: dict[int, datetime] = field(default_factory=dict)  # first start
+
+    def scene(self) -> Scene[Played]:
+        return Scene(
+            nodes=self.views(),
+            now=self.now,
+            quotas=self.quotas,
+            use=self.use(),
+            running=lambda: [(job, [Part(at) for at in self._parts(job)]) for job, _ in self.running.values()],
+            holds={str(at): hold for job, _ in self.running.values() for at, hold in self._held(job).items()},
+            policy=self.policy,
+        )
+
+    def turns(self) -> list[Turn[Played]]:
+        return list(turns(self.waiting, self.scene()))
+
+    def step(self, seconds: int = 0) -> list[Turn[Played]]:
+        """Time passes, what is over ends, and the turns are carried out."""
+        self.now += timedelta(seconds=seconds)
+        self.running = {id: one for id, one in self.running.items() if not self._is_over(one[0])}
+        made = self.turns()
+        for turn in made:
+            if turn.verdict is Verdict.GO:
+                self.start(turn.job, turn.places, is_guest=turn.is_guest)
+            for victim in turn.victims:
+                self.evict(victim.job)
+        return made
+
+    def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
+        self.waiting = [one for one in self.waiting if one.id != job.id]
+        self.running[job.id] = replace(job, started_at=self.now, is_guest=is_guest), list(places)
+        self.started.setdefault(job.id, self.now)
+
+    def evict(self, job: Played) -> None:
+        job, _ = self.running.pop(job.id)
+        evictions = job.guest_evictions + job.is_guest
+        self.waiting.append(replace(job, started_at=None, is_guest=False, guest_evictions=evictions))
+
+    def views(self) -> list[NodeView]:
+        holds: dict[str, list[Hold]] = {}
+        for job, _ in self.running.values():
+            for hold in self._held(job).values():
+                holds.setdefault(hold.node, []).append(hold)
+        return [
+            replace(
+                one,
+                used_cpus=sum(hold.cpus for hold in mine),
+                used_memory_mb=sum(hold.memory_mb for hold in mine),
+                used_gpus=frozenset(gpu for hold in mine for gpu in hold.gpu_ids),
+                used_ports=frozenset(port for hold in mine for port in hold.ports),
+            )
+            for one in self.nodes
+            for mine in [holds.get(one.name, [])]
+        ]
+
+    def use(self) -> dict[str, Amount]:
+        found: dict[str, dict[str, float]] = {}
+        for job, _ in self.running.values():
+            add(found.setdefault(job.vc, {}), self.amount(job))
+        return dict(found)
+
+    def amount(self, job: Played) -> dict[str, float]:
+        types = {one.name: dict(one.gpus) for one in self.nodes}
+        found: dict[str, float] = {}
+        for hold in self._held(job).values():
+            kinds = of_gpus(types[hold.node][id] for id in hold.gpu_ids)
+            add(found, {"cpu": hold.cpus, "memory": hold.memory_mb, **kinds})
+        return found
+
+    def _held(self, job: Played) -> dict[int, Hold]:
+        places = self.running[job.id][1]
+        pairs = zip(self._parts(job), job.shape, places, strict=True)
+        return {
+            at: Hold(job.vc, place.node, demand.cpus, demand.memory_mb, place.gpu_ids, _ports(place))
+            for at, demand, place in pairs
+        }
+
+    def _parts(self, job: Played) -> range:
+        return range(1000 * job.id, 1000 * job.id + len(job.shape))
+
+    def _is_over(self, job: Played) -> bool:
+        return job.started_at is not None and self.now >= job.started_at + timedelta(seconds=job.seconds)
+
+
+def _ports(place: Placement) -> tuple[int, ...]:
+    return tuple(port for ports in place.ports.values() for port in ports)

@@ -1,0 +1,219 @@
+"""What holds for every cluster and every queue (LONGSHORE_WORLDS=10000 plays more of them)."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from datetime import timedelta
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clusters.placement.fit import PortDemand
+from clusters.placement.room import Room
+from clusters.placement.shares import Right, above_ceiling, add, freed, over, quotas, wholes
+from jobs.planning.queue.reclaim import Holder
+from jobs.planning.turns import Turn, Verdict
+from tests.unit.queue_model import Play, Played, node, shape
+
+WORLDS = int(os.environ.get("LONGSHORE_WORLDS", "120"))
+VCS = ("a", "b", "c")
+STEPS = 5
+SHAPES = [shape(), shape(gpus=2), shape(gpus=4), shape(2, 2), shape(3, 1), shape(1, 0, 3), shape(2, 4), shape(gpus=1, kind="B"),
+          shape(1, 0, 1, "", (PortDemand("web", 30000, 1),))]  # fmt: skip
+
+worlds = settings(max_examples=WORLDS, deadline=None)
+
+
+@st.composite
+def plays(draw: st.DrawFn) -> Play:
+    nodes = [
+        node(f"n{at}", draw(st.sampled_from(["AAAA", "AA", "AABB", ""])), draw(st.sampled_from([4, 8])),
+             dedicated_to=draw(st.sampled_from(["", "", "", "c"])))
+        for at in range(draw(st.integers(1, 4)))
+    ]  # fmt: skip
+    rights = {}
+    for vc, percent in zip(
+        VCS, draw(st.sampled_from([(50, 50, 0), (25, 25, 50), (100, 0, 0), (0, 30, 70)])), strict=True
+    ):
+        most = max(percent, draw(st.sampled_from([25, 50, 100, 100])))
+        caps = {
+            "user_gpus": draw(st.sampled_from([None, None, 2])),
+            "user_jobs": draw(st.sampled_from([None, None, 2])),
+        }
+        rights[vc] = Right(percent, most, stopped=draw(st.integers(0, 9)) == 0, **caps)
+    return Play(nodes, quotas(rights, *wholes(nodes)))
+
+
+@st.composite
+def jobs(draw: st.DrawFn, first: int) -> list[Played]:
+    return [
+        Played(
+            id=first + at,
+            vc=draw(st.sampled_from(VCS)),
+            username=draw(st.sampled_from(["u", "v"])),
+            name=f"j{first + at}",
+            since=f"{first + at:04}",
+            priority=draw(st.sampled_from([0, 0, 0, 1, -1])),
+            shape=draw(st.sampled_from(SHAPES)),
+            seconds=draw(st.sampled_from([10, 30, 90])),
+            preemptible=draw(st.booleans()),
+        )
+        for at in range(draw(st.integers(0, 6)))
+    ]
+
+
+@st.composite
+def stories(draw: st.DrawFn) -> list[tuple[Play, list[Turn[Played]]]]:
+    """Some steps of a play: as it was before each, and the turns that were carried out then."""
+    play, told = draw(plays()), []
+    for at in range(STEPS):
+        play.waiting += draw(jobs(100 * at + 1))
+        play.step(draw(st.sampled_from([0, 10, 30])))
+        play.waiting += draw(jobs(100 * at + 51))
+        before = Play(play.nodes, play.quotas, play.policy, play.now, list(play.waiting), dict(play.running))
+        told.append((before, play.turns()))
+    return told
+
+
+@worlds
+@given(stories())
+def test_nothing_is_given_twice_and_every_gang_is_whole(story: list[tuple[Play, list[Turn[Played]]]]) -> None:
+    for before, made in story:
+        for turn in made:
+            if turn.verdict is Verdict.GO:
+                assert [(place.role, place.index) for place in turn.places] == [
+                    (d.role, d.index) for d in turn.job.shape
+                ]
+                before.start(turn.job, turn.places)
+        for one in before.views():
+            assert one.used_cpus <= one.cpus and one.used_memory_mb <= one.memory_mb
+        taken = Counter(
+            (place.node, what)
+            for _, places in before.running.values()
+            for place in places
+            for what in (*place.gpu_ids, *(port for ports in place.ports.values() for port in ports))
+        )
+        assert not [what for what, times in taken.items() if times > 1]
+
+
+@worlds
+@given(stories())
+def test_no_virtual_cluster_is_above_its_ceiling_and_no_user_above_their_cap(
+    story: list[tuple[Play, list[Turn[Played]]]],
+) -> None:
+    for before, made in story:
+        dedicated = {one.name: one.dedicated_to for one in before.nodes}
+        for turn in made:
+            if turn.verdict is Verdict.GO:
+                assert all(dedicated[place.node] in ("", turn.job.vc) for place in turn.places)
+                before.start(turn.job, turn.places)
+        for vc, use in before.use().items():
+            assert above_ceiling({}, use, before.quotas[vc]) == []
+            for user in ("u", "v"):
+                mine = [one for one, _ in before.running.values() if (one.vc, one.username) == (vc, user)]
+                assert len(mine) <= (before.quotas[vc].user_jobs or len(mine))
+                gpus = sum(demand.gpus for one in mine for demand in one.shape)
+                assert gpus <= (before.quotas[vc].user_gpus or gpus)
+
+
+def room_without(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: list[Holder[Played]]) -> Room:
+    """What is left for the job of this turn, beside those whose turn was before and what is kept for others."""
+    views = {one.name: one for one in freed(before.views(), [hold for one in gone for hold in one.holds])}
+    room = Room(views.values())
+    for other in made[: made.index(turn)]:
+        if other.verdict is Verdict.GO:
+            room.take(other.job.shape, other.places)
+        elif other.reservation is not None:
+            room.set_aside(other.job.shape, other.reservation.nodes)
+    return room
+
+
+@worlds
+@given(stories())
+def test_victims_are_guests_or_borrow_and_none_is_evicted_in_vain(story: list[tuple[Play, list[Turn[Played]]]]) -> None:
+    for before, made in story:
+        gone: list[Holder[Played]] = []
+        for turn in made:
+            victims = list(turn.victims)
+            if not victims:
+                continue
+            assert not {one.job.id for one in gone} & {one.job.id for one in victims}
+            places = room_without(before, made, turn, [*gone, *victims]).place(
+                turn.job.shape, turn.job.id, vc=turn.job.vc
+            )
+            assert places is not None, "it fits once they are gone"
+            for one in victims:
+                others = [other for other in victims if other is not one]
+                room = room_without(before, made, turn, [*gone, *others])
+                assert room.place(turn.job.shape, turn.job.id, vc=turn.job.vc) is None, "each of them is needed"
+                assert one.job.is_guest or borrows(before, one.job), "who stays within is never evicted"
+                assert one.job.is_guest or one.job.vc != turn.job.vc
+            gone += victims
+
+
+def borrows(before: Play, job: Played) -> bool:
+    """Whether those of its virtual cluster that are as old hold more than the guarantee of something that it holds."""
+    mine, use = before.amount(job), dict[str, float]()
+    for other, _ in before.running.values():
+        assert other.started_at is not None and job.started_at is not None
+        if other.vc == job.vc and (other.started_at, other.id) <= (job.started_at, job.id):
+            add(use, before.amount(other))
+    return any(mine.get(what) for what in over({}, use, before.quotas[job.vc].guarantee, named_only=False))
+
+
+@worlds
+@given(stories(), st.randoms())
+def test_the_same_world_has_the_same_turns(story: list[tuple[Play, list[Turn[Played]]]], chance: object) -> None:
+    for before, made in story:
+        chance.shuffle(before.waiting)  # type: ignore[attr-defined]
+        before.running = dict(sorted(before.running.items(), reverse=True))
+        again = before.turns()
+        assert [(one.job.id, one.verdict, list(one.places)) for one in again] == [
+            (one.job.id, one.verdict, list(one.places)) for one in made
+        ]
+        assert [{victim.job.id for victim in one.victims} for one in again] == [
+            {victim.job.id for victim in one.victims} for one in made
+        ]
+
+
+@worlds
+@given(stories())
+def test_every_job_that_waits_has_a_reason_and_each_is_true(story: list[tuple[Play, list[Turn[Played]]]]) -> None:
+    for before, made in story:
+        assert sorted(turn.job.id for turn in made) == sorted(job.id for job in before.waiting)
+        for turn in made:
+            found = {blocker.kind for blocker in turn.blockers}
+            assert bool(found) == (turn.verdict is not Verdict.GO)
+            quota = before.quotas[turn.job.vc]
+            assert ("vc_stopped" in found) == (quota.stopped and bool(found))
+            if "reserved" in found:
+                assert [kept for kept in turn.queue.kept if kept.job is not turn.job]
+            if "never" in found:
+                serving = [one for one in before.nodes if one.serves(turn.job.vc)]
+                assert Room(serving).place(turn.job.shape, vc=turn.job.vc) is None
+            if found & {"gpus", "cpu", "memory", "ports", "gang", "node"}:
+                left = [one for one in turn.queue.left() if one.serves(turn.job.vc)]
+                assert Room(left).place(turn.job.shape, vc=turn.job.vc) is None
+
+
+@worlds
+@given(plays(), jobs(1), jobs(101), st.sampled_from(SHAPES))
+def test_nobody_starves(play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...]) -> None:
+    """A job that could run alone starts, though jobs like these go on arriving in its own virtual cluster."""
+    from dataclasses import replace
+
+    mine = Played(id=50, vc="a", username="w", name="mine", since="0050", shape=large, seconds=10)  # type: ignore[arg-type]
+    alone = Play(play.nodes, play.quotas, waiting=[mine])
+    alone.step()
+    if not alone.running:
+        return
+    play.waiting = [replace(job, vc="a", priority=0) for job in first] + [mine]
+    for at in range(100):
+        play.waiting += [
+            replace(job, id=1000 * (at + 1) + job.id, since=f"{1000 + at:04}", vc="a", priority=0) for job in stream
+        ]
+        play.step(10)
+        if mine.id in play.started:
+            return
+    raise AssertionError(f"it waits since {timedelta(seconds=1000)}")

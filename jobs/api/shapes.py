@@ -68,11 +68,17 @@ class Ahead(TypedDict):
     name: str
 
 
+class Reservation(TypedDict):
+    nodes: Annotated[list[str], Field(description="On which room is kept for the job.")]
+    sentence: str
+
+
 class WaitingReason(TypedDict):
     summary: str
     blockers: list[Blocker]
     position: NotRequired[Annotated[int, Field(description="In the queue of its virtual cluster; 1 is next.")]]
     ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
+    reservation: NotRequired[Reservation]
 
 
 class Cell(TypedDict):

@@ -73,12 +73,13 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
     )
     if before:
         return _again(before, next_try, shown)
+    kept = reason.get("reservation")
+    facts = (Fact("Reserved", str(kept["sentence"])),) if kept else ()
     if len(shown) == 1:
-        return Cause(JobState.WAITING, "One thing keeps this job waiting", hindrances=shown)
+        return Cause(JobState.WAITING, "One thing keeps this job waiting", facts=facts, hindrances=shown)
     if shown:
-        return Cause(
-            JobState.WAITING, f"{_NUMBERS.get(len(shown), len(shown))} things keep this job waiting", hindrances=shown
-        )
+        title = f"{_NUMBERS.get(len(shown), len(shown))} things keep this job waiting"
+        return Cause(JobState.WAITING, title, facts=facts, hindrances=shown)
     return Cause(JobState.WAITING, "This job is about to start", lead=str(reason.get("summary", "")))
 
 

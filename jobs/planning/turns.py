@@ -208,12 +208,16 @@ class _Round(Generic[W]):
             return limited
         key = id(demands), job.vc if job.vc in self.owners or line.quota.ceiling else ""
         if key not in self.no_room:
-            places = self._place(line, job, self.room)
+            places, above = self._place(line, job, self.room)
             if places is not None:
                 return self._go(line, job, places)
+            if above:
+                line.wait_for_ceiling(job, above)
+                return Turn(job, Verdict.PASS, self.queue, ceiling=above)
             self.no_room[key] = demands
         if self.kept and self._may_be_guest(job):
-            if key not in self.no_room_at_all and (places := self._place(line, job, self._whole())) is not None:
+            places = None if key in self.no_room_at_all else self._place(line, job, self._whole())[0]
+            if places is not None:
                 return self._go(line, job, places, is_guest=True)
             self.no_room_at_all[key] = demands
         if line.holder is not None:
@@ -241,7 +245,7 @@ class _Round(Generic[W]):
             return Turn(job, Verdict.PASS, self.queue, held_by=line.at_ceiling[held[0]], ceiling=held)
         if above := above_ceiling(line.use, wants, line.quota):
             if not above_ceiling({}, wants, line.quota):  # else it waits for another ceiling, not for others to end
-                line.at_ceiling |= dict.fromkeys(above, job)
+                line.wait_for_ceiling(job, above)
             return Turn(job, Verdict.PASS, self.queue, ceiling=above)
         if line.quota.user_gpus is None and line.quota.user_jobs is None:
             return None
@@ -249,24 +253,20 @@ class _Round(Generic[W]):
             return Turn(job, Verdict.PASS, self.queue, cap=capped)
         return None
 
-    def _place(self, line: Line[W], job: W, room: Room) -> Sequence[Placement] | None:
+    def _place(self, line: Line[W], job: W, room: Room) -> tuple[Sequence[Placement] | None, list[str]]:
         """Places that keep the ceiling, also where the types of GPUs have ceilings of their own and the job leaves the
-        type open."""
-        places = room.place(job.demands, job.id, job.avoid, job.vc)
-        if places is None or not line.quota.ceiling or self._keeps_ceiling(line, job, places):
-            return places
-        room.give_back(job.demands, places)
-        for kind in self.queue.gpu_kinds:
-            typed = self.queue.of_type(job.demands, kind)
-            places = room.place(typed, job.id, job.avoid, job.vc)
-            if places is not None and self._keeps_ceiling(line, job, places):
-                return places
-            if places is not None:
-                room.give_back(typed, places)
-        return None
-
-    def _keeps_ceiling(self, line: Line[W], job: W, places: Sequence[Placement]) -> bool:
-        return not above_ceiling(line.use, self.queue.amount(job, places), line.quota)
+        type open; and, where there are none for that reason, the resources above it."""
+        above: list[str] = []
+        for demands in (job.demands, *self.queue.typed(job.demands, line.quota)):
+            places = room.place(demands, job.id, job.avoid, job.vc)
+            if places is None:
+                continue
+            over = above_ceiling(line.use, self.queue.amount(job, places), line.quota)
+            if not over:
+                return places, []
+            above = above or over
+            room.give_back(demands, places)
+        return None, above
 
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 

@@ -13,6 +13,7 @@ from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
 from jobs.scheduling.queue import Queued, turns_of
+from portal.core import words
 
 MOST_AHEAD = 5  # jobs named of those that start before this one
 
@@ -24,8 +25,8 @@ def turn_of(job: Job) -> Turn[Queued] | None:
 
 def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = None) -> dict[str, Any]:
     """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
-    [{"name"}]}`` of a waiting job, ``ahead`` being the first of those before it. ``turn`` is of ``turn_of``; ``before``
-    of ``earlier``, for those who know it."""
+    [{"name"}], "reservation"?}`` of a waiting job, ``ahead`` being the first of those before it. ``turn`` is of
+    ``turn_of``; ``before`` of ``earlier``, for those who know it."""
     if turn is None:
         return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
     found = explain(job, turn, before)
@@ -33,7 +34,16 @@ def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = 
         "summary": _summary(found),
         "blockers": [{key: value for key, value in asdict(blocker).items() if value} for blocker in found],
         **_place(turn, found),
+        **({"reservation": reservation(turn)} if turn.reservation else {}),
     }
+
+
+def reservation(turn: Turn[Queued]) -> dict[str, Any]:
+    """The room that is kept for a job, ``{"nodes", "sentence"}``; of a turn that has some."""
+    assert turn.reservation is not None
+    nodes = turn.reservation.names
+    sentence = f"Room is kept for it on {words.listing(nodes)}: what comes free there goes to this job first."
+    return {"nodes": nodes, "sentence": sentence}
 
 
 def explain(job: Job, turn: Turn[Queued], before: Streak | None = None) -> list[Blocker]:

@@ -13,7 +13,7 @@ from collections import Counter
 import pytest
 
 from clusters.engines.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, ContainerStatus, Phase, RuntimeFault
-from clusters.models import Allocation, Node
+from clusters.models import Allocation, Node, VcGrant, VirtualCluster
 from jobs import services
 from jobs.containers import tasks
 from jobs.models import Job, Task
@@ -34,7 +34,11 @@ class History:
         self.random = random.Random(seed)
         self.late_orders: list[tuple[str, int, str, str]] = []
         self.was_away: set[str] = set()  # nodes that did not answer once: their old containers may still run
+        self.ceiling = 2  # GPUs of the virtual cluster a
         self.depth = 0  # of workers that stand still in the middle of a start while the world goes on
+        for vc, capacity, most in (("a", 50, 50), ("b", 25, 100)):
+            row = VirtualCluster.objects.create(name=vc, capacity=capacity, max_capacity=most)
+            VcGrant.objects.create(vc=row, username=cluster.owner.username)
         for name in ("n1", "n2"):
             cluster.add_node(name, gpus=2, cpus=4).step = self.in_the_middle
 
@@ -57,6 +61,7 @@ class History:
             self.lose_a_container: 0.3,
             self.forget_images: 1,
             self.time_passes: 2,
+            self.drain_or_offer: 0.5,
         }
         self.random.choices(list(weights), list(weights.values()))[0]()
         self.check()
@@ -115,7 +120,14 @@ class History:
             roles=roles,
             retryCount=self.random.choice([0, 0, 1, 3]),
             jobEnvs={"isDebug": self.random.random() < 0.3},
+            virtualCluster=self.random.choice(["default", "a", "b"]),
+            extras=self.random.choice([{}, {}, {"preemptible": True}, {"maxRunSeconds": 100}, {"priority": -1}]),
         )
+
+    def drain_or_offer(self) -> None:
+        """An admin wants a node empty, or offers it again."""
+        status = self.random.choice([Node.Status.DRAINING, Node.Status.ACTIVE, Node.Status.ACTIVE])
+        Node.objects.filter(name=self.random.choice(list(self.cluster.engines))).update(status=status)
 
     def work_some(self) -> None:
         """Orders come late, twice, in another order, or never."""
@@ -213,9 +225,14 @@ class History:
                 assert status.name not in ended, f"runs on though its task ended with {ended[status.name]}"
         live = set(map(str, Task.objects.filter(state__in=sorted(TASK_LIVE)).values_list("id", flat=True)))
         assert set(Allocation.objects.values_list("owner", flat=True)) == live, "an allocation without its live task"
+        borrowed = Allocation.objects.filter(vc="a").values_list("gpu_ids", flat=True)
+        assert sum(map(len, borrowed)) <= self.ceiling, "a virtual cluster is above its ceiling"
 
     def calm(self) -> None:
         """No more faults: every program ends, time passes."""
+        Node.objects.update(status=Node.Status.ACTIVE)
+        VirtualCluster.objects.update(max_capacity=100)  # also for jobs that ask for more than their ceiling was
+        self.ceiling = 4
         for runtime in self.cluster.engines.values():
             runtime.step = lives
             runtime.heal()

@@ -43,7 +43,9 @@ class Part:
     id: int
 
 
-def shape(tasks: int = 1, gpus: int = 1, cpus: int = 1, kind: str = "", ports: tuple[PortDemand, ...] = ()) -> tuple[Demand, ...]:  # fmt: skip
+def shape(
+    tasks: int = 1, gpus: int = 1, cpus: int = 1, kind: str = "", ports: tuple[PortDemand, ...] = ()
+) -> tuple[Demand, ...]:
     return tuple(Demand(f"w-{at}", "w", at, cpus, 100, gpus, kind, ports) for at in range(tasks))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import Generic
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, add, asked, over, taken
+from clusters.placement.shares import Amount, Quota, add, asked, over, taken
 from jobs.planning.queue import reclaim, reservations, sentences
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
@@ -56,6 +56,11 @@ class Line(Generic[W]):
         self.at += 1
         self._behind += self.holder is not None
         self.closed = self.closed or self._behind > depth
+
+    def wait_for_ceiling(self, job: W, what: Iterable[str]) -> None:
+        """The next jobs that need this wait behind it."""
+        for each in what:
+            self.at_ceiling.setdefault(each, job)
 
     def take(self, job: W, amount: Amount) -> None:
         add(self.use, amount)
@@ -142,9 +147,12 @@ class Queue(Generic[W]):
     def amount(self, job: W, places: Sequence[Placement]) -> Mapping[str, float]:
         return taken(job.demands, places, self.gpu_types)
 
-    def of_type(self, demands: Sequence[Demand], kind: str) -> tuple[Demand, ...]:
-        """The same, with GPUs of this type where the type is open."""
-        return tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
+    def typed(self, demands: Sequence[Demand], quota: Quota) -> Iterator[tuple[Demand, ...]]:
+        """The same with GPUs of one type each, where the type is open and types have ceilings."""
+        is_open = any(each.gpus and not each.gpu_type for each in demands)
+        if is_open and any(what.startswith("gpu:") for what in quota.ceiling):
+            for kind in self.gpu_kinds:
+                yield tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
 
     def held(self, one: Holder[W]) -> Mapping[str, float]:
         return reclaim.amount(one.holds, self.gpu_types)
@@ -170,7 +178,8 @@ class Queue(Generic[W]):
 
     def _missing(self, job: W) -> list[Blocker]:
         left = self.left()
-        found = blockers([node for node in left if node.serves(job.vc)], job.demands)
+        serving = [node for node in left if node.serves(job.vc)]
+        found = blockers([replace(one, dedicated_to="") if one.dedicated_to else one for one in serving], job.demands)
         if not found:
             return self._kept_from(job)
         foreign = {node.name: node.dedicated_to for node in left if not node.serves(job.vc)}

@@ -59,7 +59,8 @@ def ceiling(job: W, what: Sequence[str], asked_queue: Queue[W], before: W | None
     """``before`` waits for the same ceiling."""
     vc, first = job.vc, what[0]
     most = asked_queue.scene.quota(vc).ceiling.get(first, 0)
-    wants, uses = asked_queue.asked(job.demands).get(first, 0), asked_queue.lines[vc].use.get(first, 0)
+    asks = asked_queue.asked(job.demands)
+    wants, uses = asks.get(first) or asks.get("gpu", 0), asked_queue.lines[vc].use.get(first, 0)
     sentence = f"VC {vc} may use {_amount(first, most)} at most; it uses {_amount(first, uses)}, and this job asks for "
     sentence += f"{_amount(first, wants)}."
     if before is not None:

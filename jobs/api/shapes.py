@@ -132,17 +132,12 @@ class VcUse(TypedDict):
     used: dict[str, float]
 
 
-class Reserved(TypedDict):
-    nodes: list[str]
-
-
 class Why(WaitingReason):
     grid: list[NodeRow]
     gridMore: Annotated[int, Field(description="Rows of the grid that are left out.")]
     changes: list[Change]
     holders: list[Holds]
     vc: VcUse
-    reservation: Reserved | None
 
 
 class JobState(Retries):

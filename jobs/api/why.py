@@ -58,7 +58,6 @@ def answer(found: Why) -> shapes.Why:
             "ceiling": dict(found.use.ceiling),
             "used": dict(found.use.used),
         },
-        "reservation": {"nodes": list(found.reserved)} if found.reserved else None,
     }
 
 

@@ -1,0 +1,151 @@
+"""Whose turn it is, who waits and who has to go: named cases of each policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from clusters.placement.shares import Right, quotas, wholes
+from jobs.planning.queue.reservations import nearest
+from jobs.planning.turns import Verdict
+from tests.unit.queue_model import Play, Played, node, shape
+
+HALVES = {"a": Right(50), "b": Right(50)}
+
+
+def job(id: int, vc: str = "a", gpus: int = 1, tasks: int = 1, **values: object) -> Played:
+    named = {"username": "u", "name": f"j{id}", "since": f"{id:04}", "shape": shape(tasks, gpus), **values}
+    return Played(id=id, vc=vc, **named)  # type: ignore[arg-type]
+
+
+def play(*gpus: str, rights: dict[str, Right] = HALVES, running: tuple[Played, ...] = ()) -> Play:
+    """On nodes with these GPUs, with jobs that came one after the other and run."""
+    nodes = [node(f"n{at}", each) for at, each in enumerate(gpus)]
+    made = Play(nodes, quotas(rights, *wholes(nodes)))
+    for each in running:
+        made.waiting = [each]
+        made.step(1)
+        assert each.id in made.running
+    return made
+
+
+def starts(made: Play, *waiting: Played) -> list[int]:
+    made.waiting = list(waiting)
+    return [turn.job.id for turn in made.turns() if turn.verdict is Verdict.GO]
+
+
+def victims(made: Play, *waiting: Played) -> list[int]:
+    made.waiting = list(waiting)
+    return [one.job.id for turn in made.turns() for one in turn.victims]
+
+
+ORDER = {
+    "by priority, then by age": ([job(1), job(2, priority=1), job(3, priority=1)], [2, 3, 1]),
+    "an admin moved it": ([job(1), job(2, since="0000")], [2, 1]),
+    "the smallest share is next, and shares grow": ([job(1), job(2), job(3, "b"), job(4, "b")], [1, 3, 2, 4]),
+    "those within their guarantee come before those that borrow": ([job(1, gpus=3), job(2, "b", 2)], [2]),
+}
+
+
+@pytest.mark.parametrize("case", ORDER)
+def test_the_order(case: str) -> None:
+    waiting, expected = ORDER[case]
+    assert starts(play("AAAA"), *waiting[::-1]) == expected
+
+
+PASSES = {
+    "a ceiling lets those pass that do not need what is short": (
+        {"a": Right(50, 50)}, [job(1, gpus=2), job(2), job(3, gpus=0)], [1, 3],
+    ),
+    "behind one at its ceiling small ones wait": ({"a": Right(50, 50)}, [job(1), job(2, gpus=2), job(3)], [1]),
+    "one that no ceiling would ever allow lets all pass": ({"a": Right(50, 50)}, [job(1, gpus=3), job(2)], [2]),
+    "a cap lets the next user pass": (
+        {"a": Right(100, user_jobs=1)}, [job(1), job(2), job(3, username="v")], [1, 3],
+    ),
+    "a cap of GPUs lets those without GPUs pass": (
+        {"a": Right(100, user_gpus=1)}, [job(1), job(2), job(3, gpus=0)], [1, 3],
+    ),
+    "a stopped virtual cluster": ({"a": Right(50, stopped=True), "b": Right(50)}, [job(1), job(2, "b")], [2]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PASSES)
+def test_who_passes(case: str) -> None:
+    rights, waiting, expected = PASSES[case]
+    assert starts(play("AAAA", rights=rights), *waiting) == expected
+
+
+RECLAIMED = {
+    "the youngest borrower": ((job(1, "b", 2), job(2, "b", 1), job(3, "b", 1)), job(9, gpus=1), [3]),
+    "as few as are needed": ((job(1, "b", 1), job(2, "b", 2), job(3, "b", 1)), job(9, gpus=2), [2]),
+    "one of lower priority first": ((job(1, "b", 2), job(2, "b", 1, priority=-1), job(3, "b", 1)), job(9), [2]),
+    "nobody for a job that borrows itself": ((job(1, "b", 4),), job(9, gpus=3), []),
+    "nobody who is within": ((job(1, "b", 2), job(2, "a", 2)), job(9, "b", gpus=1), []),
+    "a guest before a borrower": ((job(1, "b", 3), job(2, "b", 1, is_guest=True)), job(9), [2]),
+}
+
+
+@pytest.mark.parametrize("case", RECLAIMED)
+def test_who_has_to_go(case: str) -> None:
+    running, waiting, expected = RECLAIMED[case]
+    made = play("AAAA", running=tuple(replace(each, is_guest=False) for each in running))
+    guests = {each.id for each in running if each.is_guest}
+    made.running = {id: (replace(one, is_guest=id in guests), places) for id, (one, places) in made.running.items()}
+    assert sorted(victims(made, waiting)) == expected
+
+
+def test_a_plan_that_evicts_already_waits_for_it() -> None:
+    made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
+    ended, places = made.running[2]
+    made.running[2] = replace(ended, stopping=True), places
+    made.waiting = [job(9, gpus=2)]
+    [turn] = made.turns()
+    assert (turn.awaits, list(turn.victims)) == (True, [])
+    assert [blocker.kind for blocker in turn.blockers] == ["evicting", "gpus"]
+
+
+GUESTS = {
+    "preemptible": (job(9, preemptible=True), True),
+    "preemptible, but evicted twice": (job(9, preemptible=True, guest_evictions=2), False),
+    "ends before the room comes": (job(9, most=50), True),
+    "ends after the room comes": (job(9, most=100), False),
+    "nobody knows when it ends": (job(9), False),
+}
+
+
+@pytest.mark.parametrize("case", GUESTS)
+def test_who_may_be_a_guest(case: str) -> None:
+    guest, expected = GUESTS[case]
+    made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=3, most=60, seconds=60),))
+    made.waiting = [job(2, gpus=4), guest]
+    assert [(turn.verdict, turn.is_guest) for turn in made.turns()][1][1] is expected
+
+
+def test_only_so_many_get_a_reservation_and_the_others_hold_their_virtual_cluster() -> None:
+    rights = {name: Right(20) for name in "abcde"}
+    made = play("AAAA", "AAAA", "AAAA", "AAAA", "AAAA", rights=rights)
+    made.running = {}
+    for at, each in enumerate(rights):
+        made.waiting = [job(at + 1, each, 1)]
+        made.step()
+    made.waiting = [job(10 + at, each, 4) for at, each in enumerate(rights)] + [job(20, "e", 1)]
+    made.policy = replace(made.policy, reservations=2)
+    found = made.turns()
+    assert sum(turn.reservation is not None for turn in found) == 2
+
+
+NEAREST = {
+    "the node that lacks least": ((3, 1), shape(gpus=4), ("n1",)),
+    "a gang together where it fits": ((0, 4), shape(2, 2), ("n0", "n0")),
+    "a gang apart where that is nearer": ((2, 2), shape(2, 2), ("n0", "n1")),
+    "by name where they are alike": ((2, 2), shape(gpus=4), ("n0",)),
+    "no node is large enough": ((0, 0), shape(gpus=5), None),
+}
+
+
+@pytest.mark.parametrize("case", NEAREST)
+def test_where_the_least_is_still_to_wait_for(case: str) -> None:
+    used, demands, expected = NEAREST[case]
+    nodes = [node(f"n{at}", used_gpus=frozenset(str(gpu) for gpu in range(taken))) for at, taken in enumerate(used)]
+    assert nearest(demands, "a", nodes, []) == expected

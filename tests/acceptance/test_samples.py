@@ -57,3 +57,12 @@ def test_the_one_that_takes_too_much_memory_is_not_tried_again(portal: Portal) -
     assert status["retryDetails"] == {"user": 0, "platform": 0, "resource": 0}
     assert "ran out of memory. It used all of its 100 MB." in status["appExitDiagnostics"]
     assert portal.log(name).startswith("Taking more and more memory")
+
+
+def test_the_one_that_is_out_of_time_is_ended_and_not_tried_again(portal: Portal) -> None:
+    name = portal.submit(CONFIGS["out-of-time"])
+    status = portal.wait_state(name, timeout=60)
+    assert (status["state"], status["appExitCode"]) == ("FAILED", -7501)
+    assert status["retryDetails"] == {"user": 0, "platform": 0, "resource": 0}
+    assert "The job ran for 10 s, which is all that its maxRunSeconds allow." in status["appExitDiagnostics"]
+    assert portal.log(name) == "Working for a minute ...\n"

@@ -12,6 +12,7 @@ from rest_framework.test import APIClient
 from clusters.models import VirtualCluster
 from jobs import order
 from jobs.models import Event, Job
+from jobs.scheduling.queue import turns_of
 from portal.models import User
 from tests.builders import make_job
 
@@ -122,6 +123,16 @@ def test_an_admin_moves_a_job_before_another(api: Api, admin: User, job: Job) ->
     assert put(api(admin), "position", {"before": "bob~third"})[0] == 202
     assert queue() == ["first", "train", "second", "third"], "it was ahead already"
     assert Event.objects.filter(kind="job.moved").count() == 1
+
+
+def test_the_scheduler_goes_by_the_same_order(admin: User) -> None:
+    jobs = [make_job("bob", f"j{at}", age=100 - at, priority=at % 2) for at in range(6)]
+    order.move_before(admin, jobs[5], jobs[1])
+    order.move_before(admin, jobs[4], jobs[0])
+    order.set_priority(admin, jobs[2], -9)
+    turns = turns_of([job.pk for job in jobs])
+    names = {job.pk: job.name for job in jobs}
+    assert [names[id] for id in sorted(turns, key=lambda id: turns[id].place)] == queue()
 
 
 def test_many_moves_before_the_same_job_keep_their_order(admin: User) -> None:

@@ -1,0 +1,57 @@
+"""What jobs ask for in their extras, on a real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+
+import pytest
+
+from tests.acceptance.portal import Portal, config, portal_on
+from tests.bed.docker_bed import BedNode
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="module")
+def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
+        yield one
+        one.stop_all()
+        one.wait_clean(docker_engine)
+
+
+def test_a_chain_of_jobs_runs_one_after_the_other(portal: Portal) -> None:
+    portal.submit(config("first", "sleep 2"))
+    portal.submit(config("second", "exit 3", extras={"dependsOn": ["first"]}))
+    portal.submit(config("third", "true", extras={"dependsOn": [{"job": "second", "after": "end"}]}))
+    portal.submit(config("never", "true", extras={"dependsOn": ["second"]}))
+    waits = portal.job("second")["jobStatus"]["waitingReason"]["blockers"][0]
+    assert (waits["kind"], waits["job"]) == ("dependency", "admin~first")
+    assert [portal.wait_state(name)["state"] for name in ("first", "second", "third")] == [
+        "SUCCEEDED",
+        "FAILED",
+        "SUCCEEDED",
+    ]
+    never = portal.wait_state("never")
+    assert (never["state"], never["appExitCode"]) == ("FAILED", -7502)
+    assert "admin/second had succeeded, but that job failed" in never["appExitDiagnostics"]
+    assert _at(portal, "second", "job.placed") >= _at(portal, "first", "job.ended")
+    waited = _at(portal, "second", "job.placed") - _at(portal, "first", "job.ended")
+    assert waited.total_seconds() < 2, "the end of the first one wakes the scheduler"
+
+
+def test_a_job_goes_to_the_node_with_its_labels_or_says_which_one_lacks_them(portal: Portal) -> None:
+    name = portal.get("/nodes")[0]["name"]
+    portal.change_node(name, labels={"disk": "hdd"})
+    portal.submit(config("ssd", "true", extras={"nodeLabels": {"disk": "ssd"}}))
+    status = portal.wait_state("ssd")
+    assert (status["state"], status["appExitCode"]) == ("FAILED", -7251)
+    assert f"No registered node has the label disk=ssd: {name} has disk=hdd." in status["appExitDiagnostics"]
+    portal.submit(config("hdd", "true", extras={"nodeLabels": {"disk": "hdd"}}))
+    assert portal.wait_state("hdd")["state"] == "SUCCEEDED"
+
+
+def _at(portal: Portal, name: str, kind: str) -> datetime:
+    (at,) = [event["time"] for event in portal.events(name) if event["kind"] == kind]
+    return datetime.fromtimestamp(at / 1000)

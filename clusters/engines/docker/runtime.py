@@ -115,11 +115,7 @@ class DockerRuntime:
         self, request: ContainerRequest, on_progress: Callable[[Progress], None], still_wanted: Callable[[], bool]
     ) -> ContainerStatus:
         with self._slow() as api:
-            found, is_fresh = self._find(api, request), False
-            if found is None:
-                provide_image(api, self.endpoint, request, on_progress)
-                guard(still_wanted)
-                found, is_fresh = self._create(api, request)
+            found, is_fresh = self._made(api, request, on_progress, still_wanted)
             if found.phase is not Phase.CREATED:
                 return found
             try:
@@ -264,6 +260,30 @@ class DockerRuntime:
                 return inspected(api.inspect_container(name))
             except NotFound:
                 return None
+
+    def _made(
+        self,
+        api: APIClient,
+        request: ContainerRequest,
+        on_progress: Callable[[Progress], None],
+        still_wanted: Callable[[], bool],
+    ) -> tuple[ContainerStatus, bool]:
+        """The container, and whether this call created it.
+
+        Nearly always the image is there and the container is not, so it is created without asking for either; where
+        that is refused, each is looked at, and the refusal is the one that a user can act on."""
+        if request.pull == "absent":
+            guard(still_wanted)
+            try:
+                return self._create(api, request)
+            except RuntimeFault as fault:
+                if fault.reason in _NOT_AGAIN:
+                    raise
+        if found := self._find(api, request):
+            return found, False
+        provide_image(api, self.endpoint, request, on_progress)
+        guard(still_wanted)
+        return self._create(api, request)
 
     def _create(self, api: APIClient, request: ContainerRequest) -> tuple[ContainerStatus, bool]:
         """The container, and whether this call created it.

@@ -88,13 +88,13 @@ def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindranc
     if before.is_warned:
         lead = f"The last {before.alike} attempts failed in the same way. {before.follows}"
     else:
-        lead = f"Attempt {before.number} failed. {f'{rest}.' if rest else ''}".strip()
+        lead = f"{before.ended}. {f'{rest}.' if rest else ''}".strip()
     facts = [_blame(before.exit)]
     if before.exit.remedy:
         facts.append(Fact("What to do", before.exit.remedy))
     return Cause(
         JobState.FAILED if before.is_warned else JobState.WAITING,
-        title or f"Attempt {before.number} failed",
+        title or before.ended,
         lead=lead,
         facts=tuple(facts),
         hindrances=hindrances,

@@ -28,14 +28,23 @@ class Streak:
 
     @property
     def is_warned(self) -> bool:
-        return self.alike >= MANY
+        return self.alike >= MANY and not self.is_eviction
+
+    @property
+    def is_eviction(self) -> bool:
+        """It made room for another job: nothing went wrong, and it starts again."""
+        return self.exit.code == exits.PREEMPTED
+
+    @property
+    def ended(self) -> str:
+        return f"Attempt {self.number} {'was evicted' if self.is_eviction else 'failed'}"
 
     @property
     def says(self) -> str:
         """``Attempt 2 failed: <why>.`` or ``The last 6 attempts failed in the same way: <why>.`` and what follows."""
         why = self.exit.sentence.rstrip(".")
         if not self.is_warned:
-            return f"Attempt {self.number} failed: {why}."
+            return f"{self.ended}: {why}."
         return f"The last {self.alike} attempts failed in the same way: {why}. {self.follows}"
 
     @property

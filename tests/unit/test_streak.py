@@ -40,3 +40,10 @@ def test_what_uses_up_retries_ends_unless_there_are_any_number() -> None:
     counted, endless = streak(bad, 5), streak(bad, -1)
     assert counted and not counted.endless and counted.says.endswith("until its retries are used up.")
     assert endless and endless.endless
+
+
+def test_who_was_evicted_has_not_failed_however_often() -> None:
+    evicted = [end(number, exits.evicted("VC a gives back 1 GPU.")) for number in (3, 2, 1)]
+    found = streak(evicted, 0)
+    assert found and (found.alike, found.is_warned) == (3, False)
+    assert found.says == "Attempt 3 was evicted: VC a gives back 1 GPU."

@@ -41,6 +41,7 @@ class Job(models.Model):
     unmet = models.TextField(blank=True)  # why it waits for one of them in vain
     parked_until = models.DateTimeField(null=True)  # planning it failed with an error and is tried again then
     started_at = models.DateTimeField(null=True)  # when the current attempt was placed
+    ends_by = models.DateTimeField(null=True)  # when the current attempt ends at the latest (extras.maxRunSeconds)
     completed_at = models.DateTimeField(null=True)
     deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
     # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/stamps.py).

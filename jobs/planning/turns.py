@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
@@ -277,16 +277,16 @@ class _Round(Generic[W]):
         if len(self.kept) >= self.scene.policy.reservations:
             line.closed = True  # it gets its room when one of the others has started
             return turn
-        nodes = self._room_to_come(line, turn)
-        if nodes is None:
+        found = self._room_to_come(line, turn)
+        if found is None:
             line.closed = True
             return turn
-        turn.reservation = Reservation(job, job.demands, nodes)
+        turn.reservation = Reservation(job, job.demands, *found)
         self.kept.append(turn.reservation)
-        self.room.set_aside(job.demands, nodes)
+        self.room.set_aside(job.demands, turn.reservation.nodes)
         return turn
 
-    def _room_to_come(self, line: Line[W], turn: Turn[W]) -> tuple[str, ...] | None:
+    def _room_to_come(self, line: Line[W], turn: Turn[W]) -> tuple[tuple[str, ...], datetime | None] | None:
         """Where the job will start: on what comes back in a moment, else on what others are evicted from, else where
         the least is still to wait for."""
         job = turn.job
@@ -298,7 +298,7 @@ class _Round(Generic[W]):
         left = freed(left, [hold for one in going for hold in one.holds])
         if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
             turn.awaits = True
-            return tuple(place.node for place in found[1])
+            return tuple(place.node for place in found[1]), self.scene.now
         candidates = reclaim.by_youth(guests)
         if reclaim.above_guarantee(line.vc, self.scene) and is_within(line.use, self._asked(job), line.quota):
             others = reclaim.borrowers(line.vc, self.queue.holders, gone, self.scene)
@@ -307,19 +307,17 @@ class _Round(Generic[W]):
         if found is not None:
             turn.victims = found[0]
             self.queue.evict(found[0])
-            return tuple(place.node for place in found[1])
+            return tuple(place.node for place in found[1]), self.scene.now
         left = freed(left, [hold for one in guests for hold in one.holds])
-        return reservations.nearest(job.demands, job.vc, left, self.kept)
+        return reservations.nearest(job.demands, job.vc, left, self.kept, self.queue.ends, self.scene.now)
 
     def _may_be_guest(self, job: W) -> bool:
         if job.guest_evictions >= self.scene.policy.guest_evictions:
             return False
         if job.is_preemptible:
             return True
-        if job.most_seconds is None:
-            return False
-        end = self.scene.now + timedelta(seconds=job.most_seconds)
-        return all(moment is not None and end <= moment for moment in map(self.queue.moment, self.kept))
+        end = job.would_end(self.scene.now)
+        return end is not None and all(kept.moment is not None and end <= kept.moment for kept in self.kept)
 
     def _whole(self) -> Room:
         """The room with what is kept for others in it."""

@@ -77,7 +77,6 @@ class JobView(Waiting):
     platform_retries: int = 0
     resource_retries: int = 0
     decided: Exit | None = None
-    ends_by: datetime | None = None  # when the time is over that its config gives this attempt
 
     def is_over(self, now: datetime) -> bool:
         return self.ends_by is not None and self.ends_by <= now

@@ -111,7 +111,8 @@ def _read(specs: _Specs) -> tuple[list[Queued], Scene[Queued]]:
 
 
 def _scene(specs: _Specs, moves: bool) -> Scene[Queued]:
-    """Of running jobs rows are read when the turns ask for them. ``moves``: whether one of them ends or is a guest."""
+    """Of running jobs rows are read when the turns ask for them. ``moves``: whether one of them ends, is a guest or
+    says when it ends."""
     ledger = Ledger()
     nodes = in_force(ledger.nodes(), timezone.now())
     return Scene(
@@ -127,7 +128,13 @@ def _scene(specs: _Specs, moves: bool) -> Scene[Queued]:
 
 
 _DECIDED = Exists(Attempt.objects.filter(job=OuterRef("id"), decided_at__isnull=False, completed_at__isnull=True))
-_MOVING = Q(_DECIDED) | Q(is_guest=True) | Q(execution=Job.Execution.STOP) | Q(deleted_at__isnull=False)
+_MOVING = (
+    Q(ends_by__isnull=False)
+    | Q(_DECIDED)
+    | Q(is_guest=True)
+    | Q(execution=Job.Execution.STOP)
+    | Q(deleted_at__isnull=False)
+)
 
 
 def _running(specs: _Specs) -> list[tuple[Queued, list[_Task]]]:

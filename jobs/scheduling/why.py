@@ -15,7 +15,6 @@ from clusters.users.queries import load_user
 from jobs.models import Job
 from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.queue.reclaim import Holder
-from jobs.planning.queue.reservations import known_end
 from jobs.planning.turns import Turn
 from jobs.scheduling.explain import turn_of, waiting_reason
 from jobs.scheduling.queue import Queued
@@ -106,5 +105,5 @@ def _held(holder: Holder[Queued], nodes: set[str]) -> InTheWay | None:
         gpus=sum(len(hold.gpu_ids) for hold in holds),
         cpus=sum(hold.cpus for hold in holds),
         nodes=sorted({hold.node for hold in holds}),
-        ends_by=known_end(job),
+        ends_by=job.ends_by,
     )

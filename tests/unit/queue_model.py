@@ -92,13 +92,14 @@ class Play:
 
     def start(self, job: Played, places: Sequence[Placement], *, is_guest: bool = False) -> None:
         self.waiting = [one for one in self.waiting if one.id != job.id]
-        self.running[job.id] = replace(job, started_at=self.now, is_guest=is_guest), list(places)
+        ends = job.would_end(self.now)
+        self.running[job.id] = replace(job, started_at=self.now, ends_by=ends, is_guest=is_guest), list(places)
         self.started.setdefault(job.id, self.now)
 
     def evict(self, job: Played) -> None:
         job, _ = self.running.pop(job.id)
         evictions = job.guest_evictions + job.is_guest
-        self.waiting.append(replace(job, started_at=None, is_guest=False, guest_evictions=evictions))
+        self.waiting.append(replace(job, started_at=None, ends_by=None, is_guest=False, guest_evictions=evictions))
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from clusters.placement.shares import Right, quotas, wholes
 from jobs.planning.queue.reservations import nearest
 from jobs.planning.turns import Verdict
-from tests.unit.queue_model import Play, Played, node, shape
+from tests.unit.queue_model import NOW, Play, Played, node, shape
 
 HALVES = {"a": Right(50), "b": Right(50)}
 
@@ -148,4 +149,13 @@ NEAREST = {
 def test_where_the_least_is_still_to_wait_for(case: str) -> None:
     used, demands, expected = NEAREST[case]
     nodes = [node(f"n{at}", used_gpus=frozenset(str(gpu) for gpu in range(taken))) for at, taken in enumerate(used)]
-    assert nearest(demands, "a", nodes, []) == expected
+    found = nearest(demands, "a", nodes, [], {}, NOW)
+    assert (found and found[0]) == expected
+
+
+def test_where_the_room_comes_first_as_far_as_jobs_say_when_they_end() -> None:
+    made = play("AAAA", "AAAA", rights={"a": Right(100)}, running=(job(1, gpus=4, most=90), job(2, gpus=4, most=30)))
+    made.waiting = [job(3, gpus=4)]
+    [turn] = made.turns()
+    assert turn.reservation is not None
+    assert (turn.reservation.names, turn.reservation.moment) == (["n1"], made.now + timedelta(seconds=30))

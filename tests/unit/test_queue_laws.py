@@ -13,6 +13,7 @@ from clusters.placement.fit import PortDemand
 from clusters.placement.room import Room
 from clusters.placement.shares import Right, above_ceiling, add, freed, over, quotas, wholes
 from jobs.planning.queue.reclaim import Holder
+from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Turn, Verdict
 from tests.unit.queue_model import Play, Played, node, shape
 
@@ -206,3 +207,26 @@ def test_nobody_starves(play: Play, first: list[Played], stream: list[Played], l
         if mine.id in play.started:
             return
     raise AssertionError("it has waited for 1,000 s, and none of the others runs for more than 90")
+
+
+@worlds
+@given(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4), jobs(1), jobs(101))
+def test_a_reserved_job_starts_no_later_than_without_others_behind_it(
+    gpus: list[int], first: list[Played], behind: list[Played]
+) -> None:
+    """Where running jobs say when they end. With evictions that take no time; else it is the grace later."""
+    mine = Played(id=50, vc="a", since="0050", shape=shape(2, 3), seconds=10, most=10)
+    moments = []
+    for depth in (1000, 0):
+        nodes = [node(f"n{at}", "A" * 2 * each) for at, each in enumerate(gpus)]
+        rights = {"a": Right(100)}
+        play = Play(nodes, quotas(rights, *wholes(nodes)))
+        play.waiting = [replace(job, vc="a", priority=0, most=job.seconds, preemptible=False) for job in first]
+        play.step()
+        play.policy = Policy(depth=depth)
+        play.waiting = [mine, *(replace(job, vc="a", priority=0, most=job.seconds) for job in behind)]
+        for _ in range(40):
+            if any(turn.victims for turn in play.step(5)):
+                play.step()
+        moments.append(play.started.get(mine.id))
+    assert moments[0] == moments[1] or (moments[0] and moments[1] and moments[0] < moments[1])

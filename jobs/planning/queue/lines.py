@@ -6,13 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import Generic
 
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, Quota, add, asked, over, taken
-from jobs.planning.queue import reclaim, reservations, sentences
+from clusters.placement.shares import Amount, Hold, Quota, add, asked, over, taken
+from jobs.planning.queue import reclaim, sentences
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import Scene, W
@@ -104,7 +105,6 @@ class Queue(Generic[W]):
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
         self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
-        self._moments: dict[int, datetime | None] = {}
 
     @property
     def nodes(self) -> Sequence[NodeView]:
@@ -122,9 +122,22 @@ class Queue(Generic[W]):
         """Whether some running job ends already, or could be evicted: else nobody's holds need be read."""
         if any(reclaim.above_guarantee(vc, self.scene) for vc in self.lines):
             return True
-        if self.scene.moves is not None:
-            return self.scene.moves
-        return any(job.is_ending or job.is_guest for job, _ in self.scene.running())
+        return self._looks and any(job.is_ending or job.is_guest for job, _ in self.scene.running())
+
+    @cached_property
+    def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
+        """What comes free on each node when, of what is known, the first of it first."""
+        known = [(job, tasks) for job, tasks in self.scene.running() if job.ends_by is not None] if self._looks else []
+        found: dict[str, list[tuple[datetime, Hold]]] = {}
+        for job, tasks in known:
+            for hold in self.scene.held_by(tasks):
+                found.setdefault(hold.node, []).append((job.ends_by or self.scene.now, hold))
+        return {name: sorted(each, key=itemgetter(0)) for name, each in found.items()}
+
+    @property
+    def _looks(self) -> bool:
+        """Whether running jobs need be looked at."""
+        return self.scene.moves is not False
 
     @cached_property
     def holders(self) -> list[Holder[W]]:
@@ -159,13 +172,6 @@ class Queue(Generic[W]):
 
     def evict(self, victims: Iterable[Holder[W]]) -> None:
         self.evicted.update(one.job.id for one in victims)
-
-    def moment(self, reservation: Reservation[W]) -> datetime | None:
-        """When this room is free by what is known of running jobs; None where nothing is."""
-        key = reservation.job.id
-        if key not in self._moments:
-            self._moments[key] = reservations.known_moment(reservation, self.scene, self.left(), self.scene.running())
-        return self._moments[key]
 
     def short(self, job: W) -> list[Blocker]:
         """What is missing on the nodes for jobs of this shape."""

@@ -1,33 +1,37 @@
 """Chooses the nodes that are kept for a job which does not fit now. Pure.
 
-Nothing is remembered from pass to pass: the nodes are chosen anew, where the least is still to wait for. What is kept
-is given to nobody but guests, who leave at once, so that the least to wait for never grows, and the choice stays where
-it is until another node is strictly nearer.
+Nothing is remembered from pass to pass: the nodes are chosen anew, where the room comes first as far as running jobs
+say when they end, else where the least is still to wait for. What is kept is given to nobody but guests, who leave at
+once, so what there is to wait for never grows, and the choice stays where it is until another node is strictly nearer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from heapq import heapify, heappop, heappush
+from datetime import UTC, datetime
+from heapq import heapify, heappop, heapreplace
 from typing import Generic
 
 from clusters.placement.fit import Demand, Free, NodeView
 from clusters.placement.room import Room
-from clusters.placement.shares import Hold, freed
-from jobs.planning.queue.scene import HasId, Scene, W
+from clusters.placement.shares import Hold
+from jobs.planning.queue.scene import W
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
+Ends = Mapping[str, Sequence[tuple[datetime, Hold]]]  # by node, the first end first
+UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation(Generic[W]):
-    """Room that is kept for a job: ``nodes`` has the node of each of its tasks, in the order of its demands."""
+    """Room that is kept for a job: ``nodes`` has the node of each of its tasks, in the order of its demands. ``moment``
+    is when it is free at the latest, if all the jobs that hold it say when they end."""
 
     job: W
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
+    moment: datetime | None = None
 
     @property
     def names(self) -> list[str]:
@@ -35,43 +39,56 @@ class Reservation(Generic[W]):
 
 
 def nearest(
-    demands: Sequence[Demand], vc: str, nodes: Iterable[NodeView], kept: Sequence[Reservation[W]]
-) -> tuple[str, ...] | None:
-    """The node of each task where the least is still to wait for, beside what is kept for others; None where even idle
-    nodes could not hold them all."""
-    spots = {node.name: _Spot(node) for node in nodes if node.offered and node.serves(vc)}
+    demands: Sequence[Demand],
+    vc: str,
+    nodes: Iterable[NodeView],
+    kept: Sequence[Reservation[W]],
+    ends: Ends,
+    now: datetime,
+) -> tuple[tuple[str, ...], datetime | None] | None:
+    """The node of each task where the room comes first by the known ``ends`` of what runs there or, where they do not
+    tell, where the least is still to wait for; and the moment, if it is known. None where even idle nodes could not
+    hold them all beside what is ``kept`` for others."""
+    spots = {node.name: _Spot(node, ends.get(node.name, ()), now) for node in nodes if node.offered and node.serves(vc)}
     for reservation in kept:
         for demand, name in zip(reservation.demands, reservation.nodes, strict=True):
             if name in spots:
                 spots[name].put(demand)
     order = sorted(range(len(demands)), key=lambda at: (-demands[at].gpus, -demands[at].cpus, -demands[at].memory_mb))
     found: dict[int, str] = {}
-    heap: list[tuple[bool, Lack, str]] = []
+    heap: list[tuple[bool, datetime, Lack, str]] = []
+    latest = now
     for place, at in enumerate(order):
         demand = demands[at]
         if not place or not _is_alike(demand, demands[order[place - 1]]):
-            heap = [(spot.node.dedicated_to == "", spot.lacks(demand), name) for name, spot in spots.items()]
+            heap = [spot.rank(demand) for spot in spots.values()]
             heapify(heap)
-        while heap and not spots[heap[0][2]].whole.fits(demand):
+        while heap and not spots[heap[0][-1]].whole.fits(demand):
             heappop(heap)
         if not heap:
             return _any_way(demands, vc, nodes) if not kept else None
-        pooled, _, name = heappop(heap)
+        moment, name = heap[0][1], heap[0][-1]
         spots[name].put(demand)
-        found[at] = name
-        heappush(heap, (pooled, spots[name].lacks(demand), name))
-    return tuple(found[at] for at in range(len(demands)))
+        found[at], latest = name, max(latest, moment)
+        heapreplace(heap, spots[name].rank(demand))
+    return tuple(found[at] for at in range(len(demands))), None if latest == UNKNOWN else latest
 
 
 class _Spot:
-    """A node as a reservation sees it: what it has in all, and what of that is free now."""
+    """A node as a reservation sees it: what it has in all, what of that is free now, and what comes free when."""
 
-    __slots__ = ("cpus", "free", "memory_mb", "node", "whole")
+    __slots__ = ("debt", "ends", "free", "node", "now", "whole")
 
-    def __init__(self, node: NodeView) -> None:
-        self.node, self.whole, self.free = node, Free(node, empty=True), Free(node)
+    def __init__(self, node: NodeView, ends: Sequence[tuple[datetime, Hold]], now: datetime) -> None:
+        self.node, self.ends, self.now = node, ends, now
+        self.whole, self.free = Free(node, empty=True), Free(node)
+        self.debt: Lack = (0, 0, 0)  # that those put here still lack
 
-    def lacks(self, demand: Demand) -> Lack:
+    def rank(self, demand: Demand) -> tuple[bool, datetime, Lack, str]:
+        lack = self._lacks(demand)
+        return self.node.dedicated_to == "", self._moment(demand, lack), lack, self.node.name
+
+    def _lacks(self, demand: Demand) -> Lack:
         free = self.free
         return (
             max(0, demand.gpus - free.free_gpus(demand.gpu_type)),
@@ -79,9 +96,24 @@ class _Spot:
             max(0, demand.memory_mb - free.memory_mb),
         )
 
+    def _moment(self, demand: Demand, lack: Lack) -> datetime:
+        gpus, cpus, memory_mb = (mine + before for mine, before in zip(lack, self.debt, strict=True))
+        if not any(lack):
+            return self.now
+        kinds = dict(self.node.gpus)
+        for end, hold in self.ends:
+            gpus -= sum(demand.gpu_type in ("", kinds.get(id)) for id in hold.gpu_ids)
+            cpus, memory_mb = cpus - hold.cpus, memory_mb - hold.memory_mb
+            if max(gpus, cpus, memory_mb) <= 0:
+                return max(end, self.now)
+        return UNKNOWN
+
     def put(self, demand: Demand) -> None:
+        lack = self._lacks(demand)
+        self.debt = (self.debt[0] + lack[0], self.debt[1] + lack[1], self.debt[2] + lack[2])
         self.whole.put(demand, 0)
         self.free.set_aside(demand)
+        self.free.cpus, self.free.memory_mb = max(0, self.free.cpus), max(0, self.free.memory_mb)
 
 
 def _is_alike(one: Demand, other: Demand) -> bool:
@@ -94,51 +126,7 @@ def _is_alike(one: Demand, other: Demand) -> bool:
     )
 
 
-def _any_way(demands: Sequence[Demand], vc: str, nodes: Iterable[NodeView]) -> tuple[str, ...] | None:
+def _any_way(demands: Sequence[Demand], vc: str, nodes: Iterable[NodeView]) -> tuple[tuple[str, ...], None] | None:
     """Some way to put them on idle nodes: a packing that one task after the other misses."""
     places = Room(nodes, empty=True).place(demands, vc=vc)
-    return None if places is None else tuple(place.node for place in places)
-
-
-def known_moment(
-    reservation: Reservation[W],
-    scene: Scene[W],
-    nodes: Sequence[NodeView],
-    running: Sequence[tuple[W, Sequence[HasId]]],
-) -> datetime | None:
-    """When its room is free at the latest, by the most that running jobs may run (``extras.maxRunSeconds``); None where
-    that is not known."""
-    views = {node.name: node for node in nodes}
-    ends: dict[str, list[tuple[datetime, Hold]]] = {}
-    for job, tasks in running:
-        end = known_end(job)
-        for hold in scene.held_by(tasks) if end is not None else ():
-            assert end is not None
-            ends.setdefault(hold.node, []).append((end, hold))
-    moments = []
-    for name in reservation.names:
-        mine = [demand for demand, at in zip(reservation.demands, reservation.nodes, strict=True) if at == name]
-        moment = _when_free(views[name], mine, sorted(ends.get(name, ()), key=lambda one: one[0]), scene.now)
-        if moment is None:
-            return None
-        moments.append(moment)
-    return max(moments)
-
-
-def known_end(job: W) -> datetime | None:
-    if job.started_at is None or job.most_seconds is None:
-        return None
-    return job.started_at + timedelta(seconds=job.most_seconds)
-
-
-def _when_free(
-    node: NodeView, demands: Sequence[Demand], ends: Sequence[tuple[datetime, Hold]], now: datetime
-) -> datetime | None:
-    moment = now
-    for count in range(len(ends) + 1):
-        if count:
-            moment = max(now, ends[count - 1][0])
-        [view] = freed([node], [hold for _, hold in ends[:count]])
-        if Room([view]).place(demands, vc=node.dedicated_to) is not None:
-            return moment
-    return None
+    return None if places is None else (tuple(place.node for place in places), None)

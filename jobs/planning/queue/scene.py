@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from clusters.placement.fit import Demand, NodeView
@@ -33,6 +33,7 @@ class Waiting:
     is_guest: bool = False  # it runs on room that is reserved for another job
     guest_evictions: int = 0
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
+    ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
     avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
 
     @property
@@ -54,6 +55,10 @@ class Waiting:
     def most_seconds(self) -> int | None:
         """How long it may run at most (``extras.maxRunSeconds``)."""
         return None
+
+    def would_end(self, now: datetime) -> datetime | None:
+        """When it ends at the latest if it starts now."""
+        return None if self.most_seconds is None else now + timedelta(seconds=self.most_seconds)
 
     @property
     def title(self) -> str:
@@ -99,7 +104,8 @@ class Scene(Generic[W]):
     use: Mapping[str, Amount] = field(default_factory=dict)  # by virtual cluster
     unseen: Collection[str] = ()
     running: Callable[[], Sequence[tuple[W, Sequence[HasId]]]] = tuple
-    moves: bool | None = None  # whether a running job ends or is a guest, where that is known without ``running``
+    # Whether a running job ends, is a guest or says when it ends, where that is known without ``running``.
+    moves: bool | None = None
     holds: Mapping[str, Hold] = field(default_factory=dict)
     policy: Policy = POLICY
 

@@ -46,6 +46,8 @@ class Job(models.Model):
     deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
     # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/stamps.py).
     changed_at = models.DateTimeField()
+    # When it will start, in ms: {"p10", "p50", "p90"}; of a waiting job (jobs/scheduling/forecasts.py).
+    forecast = models.JSONField(null=True)
     published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/containers/publish.py)
 
     class Meta:
@@ -288,3 +290,25 @@ class Holding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.username}/{self.job_name} {self.role}-{self.index}"
+
+
+class Prediction(models.Model):
+    """A forecast of a start that was shown, and what came true. Times are milliseconds since 1970."""
+
+    job_id = models.BigIntegerField()
+    attempt = models.PositiveIntegerField()
+    made = models.BigIntegerField()
+    p10 = models.BigIntegerField()
+    p50 = models.BigIntegerField()
+    p90 = models.BigIntegerField()
+    guess = models.BigIntegerField(null=True)  # it waits for as long as the last job of its virtual cluster did
+    started = models.BigIntegerField(null=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["job_id", "attempt"], condition=Q(started=None), name="prediction_open"),
+            models.Index(fields=["made"], name="prediction_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"job {self.job_id}, attempt {self.attempt}"

@@ -49,9 +49,10 @@ LIST_FIELDS = (
     "started_at",
     "completed_at",
     "changed_at",
+    "forecast",
 )
 # What the v1 list needs of it: times are dear to read when there are 100,000 lines.
-_V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "started_at", "changed_at"})
+_V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "started_at", "changed_at", "forecast"})
 
 
 @dataclass(frozen=True, slots=True)

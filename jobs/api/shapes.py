@@ -73,12 +73,21 @@ class Reservation(TypedDict):
     sentence: str
 
 
+class Forecast(TypedDict):
+    """Of ten such jobs one starts before ``p10``, five before ``p50``, nine before ``p90`` (milliseconds)."""
+
+    p10: Milliseconds
+    p50: Milliseconds
+    p90: Milliseconds
+
+
 class WaitingReason(TypedDict):
     summary: str
     blockers: list[Blocker]
     position: NotRequired[Annotated[int, Field(description="In the queue of its virtual cluster; 1 is next.")]]
     ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
     reservation: NotRequired[Reservation]
+    forecast: NotRequired[Annotated[Forecast, Field(description="When it will start; absent where nobody can tell.")]]
 
 
 class Cell(TypedDict):

@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from jobs.models import Attempt, Job
 from jobs.pages.rows import job_url
 from jobs.planning import exits
+from jobs.planning.forecast.words import likely
 from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, read_exit
 from portal.core import words
@@ -71,10 +74,11 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
         for blocker in blockers
         if blocker.get("kind") not in shown_elsewhere
     )
+    facts = _likely(reason.get("forecast"))
     if before:
-        return _again(before, next_try, shown)
-    kept = reason.get("reservation")
-    facts = (Fact("Reserved", str(kept["sentence"])),) if kept else ()
+        return _again(before, next_try, shown, facts)
+    if kept := reason.get("reservation"):
+        facts += (Fact("Reserved", str(kept["sentence"])),)
     if len(shown) == 1:
         return Cause(JobState.WAITING, "One thing keeps this job waiting", facts=facts, hindrances=shown)
     if shown:
@@ -83,7 +87,17 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
     return Cause(JobState.WAITING, "This job is about to start", lead=str(reason.get("summary", "")))
 
 
-def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindrance, ...]) -> Cause:
+def _likely(forecast: Mapping[str, int] | None) -> tuple[Fact, ...]:
+    """When it will start, with the spread."""
+    if not forecast:
+        return ()
+    about, spread = likely(forecast, timezone.localtime())
+    return (Fact("Likely start", about, f"{spread}."),)
+
+
+def _again(
+    before: Streak, next_try: datetime | None, hindrances: tuple[Hindrance, ...], also: tuple[Fact, ...]
+) -> Cause:
     title, _, rest = before.exit.sentence.rstrip(".").partition(". ")
     if before.is_warned:
         lead = f"The last {before.alike} attempts failed in the same way. {before.follows}"
@@ -92,6 +106,7 @@ def _again(before: Streak, next_try: datetime | None, hindrances: tuple[Hindranc
     facts = [_blame(before.exit)]
     if before.exit.remedy:
         facts.append(Fact("What to do", before.exit.remedy))
+    facts += also
     return Cause(
         JobState.FAILED if before.is_warned else JobState.WAITING,
         title or before.ended,

@@ -15,6 +15,7 @@ from django.utils import timezone
 from jobs import access, queries
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
+from jobs.planning.forecast.words import briefly, current
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import MANY, End, Streak, streak
 from portal.accounts.viewer import Viewer
@@ -188,9 +189,15 @@ def _happening(
         return "", why
     if state == JobState.WAITING:
         place, reason = reasons.get(job["id"], ("", ""))
-        return place, f"{why} {reason}".strip()
+        return place, " ".join(part for part in (why, _likely(job["forecast"]), reason) if part)
     doing = progress.get(attempt[0], "")
     return "", why if before and before.is_warned and not doing else doing
+
+
+def _likely(forecast: Mapping[str, int] | None) -> str:
+    now = timezone.localtime()
+    known = current(forecast, now)
+    return briefly(known, now) if known else ""
 
 
 def _next_try(job: Mapping[str, Any]) -> datetime | None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from django.utils import timezone
+
 from clusters.placement.fit import Blocker
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Job
+from jobs.planning.forecast.words import current
 from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
@@ -35,6 +38,7 @@ def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = 
         "blockers": [{key: value for key, value in asdict(blocker).items() if value} for blocker in found],
         **_place(turn, found),
         **({"reservation": reservation(turn)} if turn.reservation else {}),
+        **_forecast(job),
     }
 
 
@@ -44,6 +48,12 @@ def reservation(turn: Turn[Queued]) -> dict[str, Any]:
     nodes = turn.reservation.names
     sentence = f"Room is kept for it on {words.listing(nodes)}: what comes free there goes to this job first."
     return {"nodes": nodes, "sentence": sentence}
+
+
+def _forecast(job: Job) -> dict[str, Any]:
+    """What jobs/scheduling/forecasts.py has last written."""
+    forecast = current(job.forecast, timezone.now())
+    return {"forecast": forecast} if forecast else {}
 
 
 def explain(job: Job, turn: Turn[Queued], before: Streak | None = None) -> list[Blocker]:

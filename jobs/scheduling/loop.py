@@ -26,7 +26,7 @@ from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.planner import plan
 from jobs.planning.world import Observation
-from jobs.scheduling import invariants
+from jobs.scheduling import forecasts, invariants
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import Loader
 from portal.accounts import expiry
@@ -58,7 +58,7 @@ class Scheduler:
         self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
         self._stopped = False
         self.again_at: datetime | None = None  # on the steady clock
-        self._sweep_at = self._expiry_at = 0.0  # monotonic
+        self._sweep_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
         self._ear: Kept | None = None
 
     def tick(self, looks: Mapping[str, Look] | None = None) -> int:
@@ -172,6 +172,10 @@ class Scheduler:
                 discard.sweep()
                 survey.sweep(timezone.now())
             self.invariants.check(self.lease, timezone.now())
+        if time.monotonic() >= self._forecast_at:
+            self._forecast_at = time.monotonic() + forecasts.EVERY
+            with self.lease.writing():
+                forecasts.sweep()
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY
             expiry.sweep(timezone.now())

@@ -77,6 +77,14 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
     return found
 
 
+def picture() -> tuple[list[Queued], Scene[Queued]]:
+    """All that wait, and the cluster with what runs, as the rows are now: for those who play the queue forward."""
+    specs = _Specs(())
+    waiting, scene = _read(specs)
+    specs.ids += [job.id for job, _ in scene.running()]  # their specs are read many together too
+    return waiting, scene
+
+
 def turn_if_submitted(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Turn[Queued]:
     """The turn that a job of this spec would have if this user submitted it now. ``awaited`` is what it would wait
     for."""

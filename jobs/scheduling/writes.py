@@ -145,9 +145,8 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     holdings.open_rows(held)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
         Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
-    _move_jobs(
-        plans, JobState.RUNNING, writing.now, started_at=writing.now, not_before=None, is_guest=False, ends_by=None
-    )
+    fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
+    _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in _chunks([plan.job.id for plan in plans if plan.is_guest]):
         Job.objects.filter(id__in=guests).update(is_guest=True)
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]

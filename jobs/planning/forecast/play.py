@@ -1,0 +1,194 @@
+"""Plays the queue forward: the same turns, on what running and waiting jobs may still take. Pure.
+
+Each draw gives every job one of its likely lengths, each job another rank of its own, so that over all draws every job
+has each of its lengths once. What comes of all draws is the spread of each start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from math import ceil, inf
+from typing import Generic, NamedTuple
+
+from clusters.placement.shares import Amount, Hold, add, freed
+from jobs.planning.forecast.lengths import DRAWS
+from jobs.planning.queue import reclaim
+from jobs.planning.queue.scene import Scene, W
+from jobs.planning.turns import Turn, Verdict, in_order, turns
+
+MOST = 400  # waiting jobs that are played, the first of the queue
+LEAST_DRAWS = 7  # a spread of fewer says nothing
+_ROUNDS = 120  # of turns in one draw
+_CLOSE = 0.04  # what ends within this part of the time played so far ends together
+_SOON = 10.0  # seconds
+
+
+class Spread(NamedTuple):
+    """Three moments: of ten starts one is before the first, five before the second, nine before the third."""
+
+    p10: datetime
+    p50: datetime
+    p90: datetime
+
+
+class _Task(NamedTuple):
+    id: int
+
+
+@dataclass(slots=True)
+class _Runs(Generic[W]):
+    job: W
+    tasks: Sequence[_Task]
+    holds: Sequence[Hold]
+
+
+Length = Callable[[W], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
+
+
+def starts(
+    waiting: Sequence[W], scene: Scene[W], length: Length[W], is_over: Callable[[], bool], most: int = MOST
+) -> dict[int, Spread]:
+    """When each waiting job starts, by its id, of the first ``most``; a job of which too much is unknown has none.
+    ``is_over`` says that no time is left: what was played until then counts."""
+    queue = in_order(waiting)[:most]
+    running = [_Runs(job, [_Task(task.id) for task in tasks], scene.held_by(tasks)) for job, tasks in scene.running()]
+    lengths = {job.id: length(job) for job in (*queue, *(one.job for one in running))}
+    found: dict[int, list[float]] = {job.id: [] for job in queue}
+    for draw in range(DRAWS):
+        began = _Draw(queue, scene, running, lengths, draw).play(is_over)
+        if began is None:
+            break
+        for id, delays in found.items():
+            delays.append(began.get(id, inf))
+    spreads = ((id, _spread(delays, scene.now)) for id, delays in found.items())
+    return {id: spread for id, spread in spreads if spread is not None}
+
+
+def _spread(delays: list[float], now: datetime) -> Spread | None:
+    if len(delays) < LEAST_DRAWS:
+        return None
+    delays = sorted(delays)
+    chosen = [delays[max(0, ceil(part * len(delays)) - 1)] for part in (0.1, 0.5, 0.9)]
+    return None if chosen[-1] == inf else Spread(*(now + timedelta(seconds=each) for each in chosen))
+
+
+class _Draw(Generic[W]):
+    """One possible future."""
+
+    def __init__(
+        self,
+        queue: Sequence[W],
+        scene: Scene[W],
+        running: Iterable[_Runs[W]],
+        lengths: dict[int, Sequence[float]],
+        draw: int,
+    ) -> None:
+        self.scene, self.draw, self.lengths = scene, draw, lengths
+        self.waiting = list(queue)
+        self.nodes = list(scene.nodes)
+        self.types = {node.name: dict(node.gpus) for node in scene.nodes}
+        self.use: dict[str, dict[str, float]] = {vc: dict(amount) for vc, amount in scene.use.items()}
+        self.holds = dict(scene.holds)
+        self.running: dict[int, _Runs[W]] = {}
+        self.ends: list[tuple[float, int]] = []
+        self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
+        self.began: dict[int, float] = {}
+        self.delay, self._task = 0.0, 0
+        for one in running:
+            self.running[one.job.id] = one
+            started = one.job.started_at
+            ran = (scene.now - started).total_seconds() if started is not None else 0.0
+            self._ends(one.job, max(0.0, self._length(one.job) - ran) if not one.job.is_ending else 0.0)
+
+    def play(self, is_over: Callable[[], bool]) -> dict[int, float] | None:
+        """{job: seconds until it starts}; None when the time was over before the end."""
+        for _ in range(_ROUNDS):
+            if is_over():
+                return None
+            self._turns()
+            following = self._next()
+            if not self.waiting or following is None:
+                break
+            self.delay = following
+            self._end()
+        return self.began
+
+    def _length(self, job: W) -> float:
+        """Another rank of each job in each draw."""
+        rank = (self.draw * (1 + job.id % (DRAWS - 1)) + 7 * job.id) % DRAWS
+        return self.lengths[job.id][rank]
+
+    def _ends(self, job: W, delay: float) -> None:
+        self.due[job.id] = delay
+        heappush(self.ends, (delay, job.id))
+
+    def _turns(self) -> None:
+        at = self.scene.now + timedelta(seconds=self.delay)
+        scene = replace(
+            self.scene,
+            nodes=self.nodes,
+            now=at,
+            use=self.use,
+            running=lambda: [(one.job, one.tasks) for one in self.running.values()],
+            moves=None,
+            holds=self.holds,
+        )
+        gone: set[int] = set()
+        again: list[W] = []
+        taken = list(turns(self.waiting, scene, only_tried=True))
+        placed = [turn for turn in taken if turn.verdict is Verdict.GO]
+        if placed:
+            self.nodes = placed[0].queue.left()
+        for turn in placed:
+            self._start(turn, at)
+            gone.add(turn.job.id)
+        for victim in (victim for turn in taken for victim in turn.victims):
+            if victim.job.id in self.running:
+                self._free(victim.job.id)
+                again.append(replace(victim.job, is_guest=False, started_at=None))
+        if gone or again:
+            self.waiting = [job for job in self.waiting if job.id not in gone] + again
+
+    def _start(self, turn: Turn[W], at: datetime) -> None:
+        job, holds, tasks = turn.job, [], []
+        for demand, place in zip(job.demands, turn.places, strict=True):
+            self._task -= 1  # no task of the scene has such an id
+            ports = tuple(port for ports in place.ports.values() for port in ports)
+            hold = Hold(job.vc, place.node, demand.cpus, demand.memory_mb, tuple(place.gpu_ids), ports)
+            self.holds[str(self._task)] = hold
+            holds.append(hold)
+            tasks.append(_Task(self._task))
+        add(self.use.setdefault(job.vc, {}), self._amount(holds))
+        self.running[job.id] = _Runs(replace(job, is_guest=turn.is_guest, started_at=at), tasks, holds)
+        self.began.setdefault(job.id, self.delay)
+        self._ends(job, self.delay + self._length(job))
+
+    def _next(self) -> float | None:
+        """When something ends next, or a waiting job may be looked at again."""
+        moments = [self.ends[0][0]] if self.ends else []
+        now = self.scene.now
+        times = (time for job in self.waiting for time in (job.not_before, job.parked_until) if time is not None)
+        moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
+        return max(self.delay, min(moments)) if moments else None
+
+    def _end(self) -> None:
+        """End what ends now or so soon that it is the same."""
+        until = self.delay + max(_SOON, _CLOSE * self.delay)
+        while self.ends and self.ends[0][0] <= until:
+            delay, id = heappop(self.ends)
+            if id in self.running and self.due[id] == delay:
+                self.delay = max(self.delay, delay)
+                self._free(id)
+
+    def _free(self, id: int) -> None:
+        one = self.running.pop(id)
+        self.nodes = freed(self.nodes, one.holds)
+        add(self.use.setdefault(one.job.vc, {}), self._amount(one.holds), -1)
+        for task in one.tasks:
+            self.holds.pop(str(task.id), None)
+
+    def _amount(self, holds: Sequence[Hold]) -> Amount:
+        return reclaim.amount(holds, self.types)

@@ -1,0 +1,37 @@
+"""Says when a job will start, never as one bare time: always with its spread. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def current(forecast: Mapping[str, int] | None, now: datetime) -> Mapping[str, int] | None:
+    """A forecast ({"p10", "p50", "p90"} in milliseconds) that has not been overtaken; else None."""
+    return forecast if forecast and _at(forecast["p90"], now) >= now else None
+
+
+def likely(forecast: Mapping[str, int], now: datetime) -> tuple[str, str]:
+    """("about 15:40", "8 of 10 such starts are between 15:05 and 16:30"), in the zone of ``now``."""
+    p10, p50, p90 = _clocks(forecast, now)
+    return f"about {p50}", f"8 of 10 such starts are between {p10} and {p90}"
+
+
+def briefly(forecast: Mapping[str, int], now: datetime) -> str:
+    """ "Starts at about 15:40 (15:05 to 16:30)."."""
+    p10, p50, p90 = _clocks(forecast, now)
+    return f"Starts at about {p50} ({p10} to {p90})."
+
+
+def _clocks(forecast: Mapping[str, int], now: datetime) -> list[str]:
+    return [_clock(max(now, _at(forecast[name], now)), now) for name in ("p10", "p50", "p90")]
+
+
+def _at(time: int, now: datetime) -> datetime:
+    return (_EPOCH + timedelta(milliseconds=time)).astimezone(now.tzinfo)
+
+
+def _clock(moment: datetime, now: datetime) -> str:
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment.day} {moment:%b} {moment:%H:%M}"

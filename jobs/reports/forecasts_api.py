@@ -1,0 +1,47 @@
+"""``GET /cluster/forecasts``: how good the forecasts of starts were."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from typing_extensions import TypedDict
+
+from jobs.scheduling import forecasts
+from portal.accounts.viewer import require_user, viewer_of
+from portal.web.api.openapi import errors
+from portal.web.api.v1 import V1View
+
+AIM = 0.8
+
+
+class AccuracyAnswer(TypedDict):
+    """``within`` is the part of the starts between p10 and p90, of which ``aim`` should be; ``early`` and ``late`` are
+    the rest. Errors are milliseconds: that of p50, and that of the guess that a job waits as long as the last one."""
+
+    scored: int
+    aim: float
+    within: float | None
+    early: float | None
+    late: float | None
+    medianError: int | None
+    medianErrorOfGuess: int | None
+
+
+class Forecasts(V1View):
+    @extend_schema(
+        summary="How many starts came when they were forecast", responses={200: AccuracyAnswer, **errors(401)}
+    )
+    def get(self, request: Request) -> Response:
+        require_user(viewer_of(request))
+        seen = forecasts.accuracy()
+        answer: AccuracyAnswer = {
+            "scored": seen.scored,
+            "aim": AIM,
+            "within": seen.within,
+            "early": seen.early,
+            "late": seen.late,
+            "medianError": None if seen.median_error is None else round(seen.median_error),
+            "medianErrorOfGuess": None if seen.median_error_of_guess is None else round(seen.median_error_of_guess),
+        }
+        return Response(answer)

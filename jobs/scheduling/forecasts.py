@@ -1,0 +1,199 @@
+"""Forecasts when waiting jobs will start, writes that where pages find it, and notes what came true.
+
+A worker does it from time to time, so that no pass and no page waits for it: jobs/planning/forecast says how.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from statistics import median
+
+import structlog
+from django.db import close_old_connections, transaction
+from django.db.models import Max
+from django.utils import timezone
+from django_q.tasks import async_task
+
+from jobs.history.holdings import milliseconds
+from jobs.models import Holding, Job, Prediction
+from jobs.planning.forecast.lengths import Lengths, Like
+from jobs.planning.forecast.play import MOST, Spread, starts
+from jobs.planning.lifecycle import JobState
+from jobs.scheduling.queue import Queued, picture
+from portal.core.bulk import insert_values, update_rows
+
+EVERY = 60.0  # seconds
+BUDGET = 3.0  # seconds of one forecast
+_BREATH = 0.002  # seconds left to other threads of the worker after each step
+_LEARNT = 5_000  # attempts
+_AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
+_SOONEST = timedelta(minutes=5)
+_SCORED = 10_000  # predictions, the newest
+_NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "started")
+_ENDS = (Holding.Outcome.SUCCEEDED, Holding.Outcome.FAILED, Holding.Outcome.STOPPED)
+
+log = structlog.get_logger()
+_busy = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How good forecasts were: how many starts were seen, the part of them between p10 and p90, before and after; and
+    the median error, in milliseconds, of p50 and of the guess that a job waits as long as the last one did."""
+
+    scored: int
+    within: float | None
+    early: float | None
+    late: float | None
+    median_error: float | None
+    median_error_of_guess: float | None
+
+
+def sweep() -> None:
+    """Order a worker to make forecasts, where a job waits."""
+    if Job.objects.filter(state=JobState.WAITING, deleted_at=None).exists():
+        async_task("jobs.scheduling.forecasts.order", time.time())
+
+
+def order(given: float) -> None:
+    """What the worker is called for. Returns at once; an order that lay for long is no longer wanted."""
+    if time.time() - given < EVERY:
+        threading.Thread(target=_in_thread, name="forecast", daemon=True).start()
+
+
+def refresh(budget: float = BUDGET) -> int:
+    """Write the forecasts of all waiting jobs, and return how many there are. Takes ``budget`` seconds at most, but for
+    reading and writing; where that is not enough for the whole queue, its first jobs alone have one."""
+    score()
+    waiting, scene = picture()
+    found: dict[int, Spread] = {}
+    lengths = _learn() if waiting else Lengths(())
+    if lengths:
+        for most in (MOST, MOST // 8):
+            found = starts(
+                waiting, scene, lambda job: _length(lengths, job, scene.now.timestamp()), _clock(budget), most
+            )
+            if found or len(waiting) <= most // 8:
+                break
+    _write(waiting, found)
+    return len(found)
+
+
+def score() -> None:
+    """Note when the jobs started of which a forecast was shown. What will never start is forgotten."""
+    open_ = Prediction.objects.filter(started=None)
+    pairs = set(open_.values_list("job_id", "attempt"))
+    ids = sorted({id for id, _ in pairs})
+    began: dict[tuple[int, int], int] = {}
+    waits: set[tuple[int, int]] = set()
+    for at in range(0, len(ids), 500):
+        some = ids[at : at + 500]
+        rows = Holding.objects.filter(job_id__in=some, waited__isnull=False)
+        began |= {(job, attempt): at for job, attempt, at in rows.values_list("job_id", "attempt", "began")}
+        jobs = Job.objects.filter(id__in=some, state=JobState.WAITING)
+        waits |= set(jobs.values_list("id", "attempt_number"))
+    came = [(began[pair], *pair) for pair in pairs if pair in began]
+    update_rows(Prediction, ["started"], ["job_id", "attempt"], came)
+    for job, attempt in pairs - began.keys() - waits:
+        open_.filter(job_id=job, attempt=attempt).delete()
+
+
+def accuracy() -> Accuracy:
+    """Of the newest predictions that came true."""
+    rows = Prediction.objects.filter(started__isnull=False).order_by("-made")
+    seen: list[tuple[int, int, int, int | None, int]]
+    seen = list(rows.values_list("p10", "p50", "p90", "guess", "started")[:_SCORED])  # type: ignore[arg-type]
+    if not seen:
+        return Accuracy(0, None, None, None, None, None)
+    early = sum(started < p10 for p10, _, _, _, started in seen) / len(seen)
+    late = sum(started > p90 for _, _, p90, _, started in seen) / len(seen)
+    errors = [abs(started - p50) for _, p50, _, _, started in seen]
+    guesses = [abs(started - guess) for _, _, _, guess, started in seen if guess is not None]
+    return Accuracy(len(seen), 1 - early - late, early, late, median(errors), median(guesses) if guesses else None)
+
+
+def _in_thread() -> None:
+    if not _busy.acquire(blocking=False):
+        return
+    try:
+        refresh()
+    except Exception:
+        log.exception("no forecast was made")
+    finally:
+        _busy.release()
+        close_old_connections()
+
+
+def _clock(budget: float) -> Callable[[], bool]:
+    end = time.monotonic() + budget
+
+    def is_over() -> bool:
+        time.sleep(_BREATH)
+        return time.monotonic() > end
+
+    return is_over
+
+
+def _learn() -> Lengths:
+    """From the newest attempts that ended."""
+    rows = Holding.objects.filter(waited__isnull=False, outcome__in=_ENDS, ended__isnull=False).order_by("-id")
+    found = rows.values_list("username", "job_name", "gpus", "vc", "began", "ended")[:_LEARNT]
+    return Lengths(
+        (Like(user, name, gpus, vc), (ended - began) / 1000)
+        for user, name, gpus, vc, began, ended in found
+        if ended is not None
+    )
+
+
+def _length(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
+    gpus = job.demands[0].gpus if job.demands else 0
+    ran = max(0.0, now - job.started_at.timestamp()) if job.started_at is not None else 0.0
+    return lengths.quantiles(Like(job.username, job.name, gpus, job.vc), ran, job.most_seconds)
+
+
+def _write(waiting: Iterable[Queued], found: dict[int, Spread]) -> None:
+    """What pages show, and what is scored."""
+    shown = {
+        id: dict(zip(("p10", "p50", "p90"), map(milliseconds, spread), strict=True)) for id, spread in found.items()
+    }
+    now = milliseconds(timezone.now())
+    gone = [job.id for job in waiting if job.id not in shown]
+    rows = [(shown[id], id, JobState.WAITING) for id in sorted(shown)]  # a pass may write the same rows
+    with transaction.atomic():
+        update_rows(Job, ["forecast"], ["id", "state"], rows)
+        for at in range(0, len(gone), 500):
+            Job.objects.filter(id__in=gone[at : at + 500], forecast__isnull=False).update(forecast=None)
+        insert_values(Prediction, _NAMES, _due(shown, now))
+
+
+def _due(shown: dict[int, dict[str, int]], now: int) -> list[tuple[int | None, ...]]:
+    """The rows of forecasts to be scored: not of every minute, or a job that waits for long would count most."""
+    ids = list(shown)
+    last: dict[tuple[int, int], tuple[int, int]] = {}
+    attempts: dict[int, tuple[int, str, int]] = {}
+    for at in range(0, len(ids), 500):
+        some = ids[at : at + 500]
+        noted = Prediction.objects.filter(job_id__in=some, started=None).values_list("job_id", "attempt")
+        last |= {(job, n): (made, p50) for job, n, made, p50 in noted.annotate(Max("made"), Max("p50"))}
+        rows = Job.objects.filter(id__in=some).values_list("id", "attempt_number", "vc", "queued_at")
+        attempts |= {id: (number, vc, milliseconds(queued)) for id, number, vc, queued in rows}
+    waits: dict[str, int] = {}
+    due: list[tuple[int | None, ...]] = []
+    for id, spread in shown.items():
+        if id not in attempts:
+            continue
+        number, vc, queued = attempts[id]
+        made, p50 = last.get((id, number), (0, 0))
+        if now - made < max(_SOONEST / timedelta(milliseconds=1), _AGAIN * (p50 - made)):
+            continue
+        if vc not in waits:
+            latest = (
+                Holding.objects.filter(vc=vc, waited__isnull=False).order_by("-id").values_list("waited", flat=True)
+            )
+            waits[vc] = latest.first() or 0
+        due.append((id, number, now, spread["p10"], spread["p50"], spread["p90"], max(now, queued + waits[vc]), None))
+    return due

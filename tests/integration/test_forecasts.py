@@ -1,0 +1,140 @@
+"""Forecasts of starts: written where pages read them, kept beside what came true, and never part of a pass."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from jobs.history.holdings import milliseconds
+from jobs.models import Holding, Job, Prediction
+from jobs.planning.forecast.words import briefly, current, likely
+from jobs.scheduling import forecasts
+from jobs.scheduling.explain import turn_of, waiting_reason
+from portal.models import User
+from tests.cluster import Cluster
+from tests.history import HOUR, held
+from tests.http import ApiClient
+
+pytestmark = pytest.mark.django_db
+BUDGET = 600.0  # seconds: a busy machine takes longer
+
+
+def a_past(lengths: int = 20) -> None:
+    """Jobs of an hour, more or less."""
+    now = milliseconds(timezone.now())
+    for at in range(lengths):
+        began = now - (at + 2) * HOUR
+        held(began, began + HOUR + (at - lengths // 2) * 60_000, id=10**6 + at, gpus=2, job_name=f"train-{at}")
+
+
+def a_queue(cluster: Cluster) -> tuple[Job, Job]:
+    """One job runs on all GPUs, another one waits for them."""
+    cluster.add_node(gpus=2)
+    runs = cluster.submit(name="train-98", roles=[{"gpuNumber": 2}])
+    cluster.settle()
+    return runs, cluster.submit(name="train-99", roles=[{"gpuNumber": 2}])
+
+
+def test_a_waiting_job_starts_when_the_one_before_it_is_likely_to_end(cluster: Cluster) -> None:
+    a_past()
+    _, waits = a_queue(cluster)
+    assert forecasts.refresh(BUDGET) == 1
+    shown: Any = cluster.job(waits).forecast
+    now = milliseconds(timezone.now())
+    assert now < shown["p10"] < shown["p50"] < shown["p90"]
+    assert shown["p50"] - now == pytest.approx(HOUR, rel=0.1)
+    reason = waiting_reason(cluster.job(waits), turn_of(cluster.job(waits)))
+    assert reason["forecast"] == shown
+
+
+def test_without_any_history_nothing_is_forecast(cluster: Cluster) -> None:
+    _, waits = a_queue(cluster)
+    Holding.objects.filter(ended__isnull=False).delete()
+    assert forecasts.refresh(BUDGET) == 0
+    assert "forecast" not in waiting_reason(cluster.job(waits), turn_of(cluster.job(waits)))
+
+
+def test_what_was_shown_is_scored_by_what_came_true(cluster: Cluster) -> None:
+    a_past()
+    runs, waits = a_queue(cluster)
+    forecasts.refresh(BUDGET)
+    one = Prediction.objects.get()
+    assert (one.job_id, one.attempt, one.started) == (waits.pk, 1, None)
+    assert forecasts.accuracy().scored == 0
+    cluster.ahead(3600)
+    cluster.finish(runs)
+    cluster.settle()
+    forecasts.refresh(BUDGET)
+    one.refresh_from_db()
+    assert one.started is not None and one.p10 <= one.started <= one.p90
+    seen = forecasts.accuracy()
+    assert (seen.scored, seen.within, seen.early, seen.late) == (1, 1.0, 0.0, 0.0)
+    assert cluster.job(waits).forecast is None, "it runs"
+
+
+def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:
+    a_past()
+    a_queue(cluster)
+    forecasts.refresh(BUDGET)
+    forecasts.refresh(BUDGET)
+    assert Prediction.objects.count() == 1
+    Prediction.objects.update(made=milliseconds(timezone.now() - timedelta(hours=2)))
+    forecasts.refresh(BUDGET)
+    assert Prediction.objects.count() == 2
+
+
+def test_the_prediction_of_a_job_that_never_starts_is_forgotten(cluster: Cluster) -> None:
+    a_past()
+    _, waits = a_queue(cluster)
+    forecasts.refresh(BUDGET)
+    Job.objects.filter(pk=waits.pk).update(state="STOPPED")
+    forecasts.refresh(BUDGET)
+    assert not Prediction.objects.exists()
+
+
+def test_a_forecast_wakes_no_pass(cluster: Cluster) -> None:
+    a_past()
+    a_queue(cluster)
+    cluster.tick()
+    forecasts.refresh(BUDGET)
+    assert cluster.tick() == 0
+
+
+def test_a_worker_is_asked_only_while_a_job_waits(cluster: Cluster) -> None:
+    from django_q.models import OrmQ
+
+    cluster.lose_orders()
+    forecasts.sweep()
+    assert not OrmQ.objects.exists()
+    cluster.submit()
+    forecasts.sweep()
+    assert OrmQ.objects.count() == 1
+
+
+def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:
+    for started, guess in ((50, 500), (150, 150), (160, 260), (250, None)):
+        Prediction.objects.create(job_id=1, attempt=1, made=0, p10=100, p50=150, p90=200, guess=guess, started=started)
+    client: ApiClient = api(alice)
+    assert client.get("/api/v1/cluster/forecasts").json() == {
+        "scored": 4,
+        "aim": 0.8,
+        "within": 0.5,
+        "early": 0.25,
+        "late": 0.25,
+        "medianError": 55,
+        "medianErrorOfGuess": 100,
+    }
+    assert api(None).get("/api/v1/cluster/forecasts").status_code == 401
+
+
+def test_a_forecast_is_a_time_with_its_spread_until_it_is_overtaken() -> None:
+    now = timezone.now().replace(hour=12, minute=0)
+    spread = {name: milliseconds(now + timedelta(minutes=at)) for name, at in (("p10", 5), ("p50", 30), ("p90", 90))}
+    assert likely(spread, now) == ("about 12:30", "8 of 10 such starts are between 12:05 and 13:30")
+    assert briefly(spread, now) == "Starts at about 12:30 (12:05 to 13:30)."
+    assert current(spread, now) == spread
+    assert current(spread, now + timedelta(hours=2)) is None
+    assert current(None, now) is None

@@ -1,0 +1,161 @@
+"""How long jobs run, and when those that wait will start: learnt, spread, and by the queue's own rules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from clusters.placement.fit import NodeView
+from clusters.placement.shares import Hold
+from jobs.planning.forecast import play
+from jobs.planning.forecast.lengths import DRAWS, Lengths, Like, stem
+from jobs.planning.forecast.play import Spread, starts
+from jobs.planning.queue.scene import Scene
+from jobs.planning.world import JobView
+from tests.unit.test_planner import NOW, job, node, spec, task
+
+ME = Like("alice", "train-7", 4, "nlp")
+HOUR = 3600.0
+
+
+def median(lengths: Sequence[float]) -> float:
+    return lengths[DRAWS // 2]
+
+
+# --- lengths ---------------------------------------------------------------------------------------------------------
+
+
+def test_names_that_differ_in_digits_are_alike() -> None:
+    assert stem("bert-v2-007") == stem("bert-v10-8") != stem("bert-v2-x")
+
+
+def test_many_of_the_like_say_how_long_it_runs() -> None:
+    lengths = Lengths([(Like("alice", f"train-{at}", 4, "nlp"), 100.0 + at) for at in range(101)])
+    found = lengths.quantiles(ME)
+    assert (len(found), list(found)) == (DRAWS, sorted(found))
+    assert median(found) == pytest.approx(149, abs=3)
+    assert lengths.number(ME) == 100
+
+
+def test_few_of_the_like_are_shrunk_to_the_wider_class() -> None:
+    wide = [(Like("alice", "other", 1, "nlp"), HOUR)] * 50
+    one = Lengths([(ME, 60.0), *wide]).quantiles(ME)
+    many = Lengths([(ME, 60.0)] * 40 + wide).quantiles(ME)
+    assert (median(one), median(many)) == (HOUR, 60.0)
+    assert one[0] == 60.0, "but what is known of the like counts too"
+
+
+def test_a_stranger_gets_what_the_virtual_cluster_had_and_then_all() -> None:
+    lengths = Lengths([(Like("bob", "a", 1, "nlp"), 50.0)] * 20 + [(Like("carol", "b", 1, "vision"), 5000.0)] * 20)
+    assert median(lengths.quantiles(ME)) == 50.0
+    assert median(lengths.quantiles(ME._replace(vc="vision"))) == 5000.0
+
+
+def test_a_running_job_is_compared_with_those_that_ran_longer() -> None:
+    lengths = Lengths([(ME, float(seconds)) for seconds in (10, 20, 30, 1000, 1100)])
+    assert min(lengths.quantiles(ME, ran=40.0)) == 1000.0
+
+
+def test_what_runs_longer_than_all_known_goes_on_for_about_as_long() -> None:
+    found = Lengths([(ME, 10.0)]).quantiles(ME, ran=1000.0)
+    assert min(found) > 1000.0
+    assert median(found) == 2000.0
+
+
+def test_nothing_runs_longer_than_it_may() -> None:
+    assert max(Lengths([(ME, 9000.0)]).quantiles(ME, most=60.0)) == 60.0
+
+
+# --- the queue played forward ----------------------------------------------------------------------------------------
+
+
+def waiting(id: int, gpus: int = 4, **values: Any) -> JobView:
+    return job(id, "WAITING", spec=spec(gpuNumber=gpus), **values)
+
+
+def busy(ids: Sequence[int] = (1,), ran: float = 0.0, gpus: int = 4) -> dict[str, Any]:
+    """One node whose GPUs these jobs hold, ``gpus`` each."""
+    runs = [job(id, started_at=NOW - timedelta(seconds=ran), spec=spec(gpuNumber=gpus)) for id in ids]
+    of = {id: tuple(str(at * gpus + gpu) for gpu in range(gpus)) for at, id in enumerate(ids)}
+    used = frozenset(gpu for all_ in of.values() for gpu in all_)
+    one: NodeView = node(used_gpus=used, used_cpus=len(ids), used_memory_mb=0)
+    return {
+        "nodes": [one],
+        "running": lambda: [(each, [task(each.id, job_id=each.id)]) for each in runs],
+        "holds": {str(id): Hold("default", "n1", 1, 0, of[id], ()) for id in ids},
+        "use": {"default": {"gpu": float(gpus * len(ids)), "cpu": float(len(ids))}},
+    }
+
+
+def ahead(jobs: Sequence[JobView], lengths: dict[int, float], **scene: Any) -> dict[int, tuple[float, float, float]]:
+    """Seconds until p10, p50 and p90, with lengths spread evenly from half to one and a half times those given."""
+
+    def length(one: JobView) -> list[float]:
+        return [lengths[one.id] * (0.5 + draw / (DRAWS - 1)) for draw in range(DRAWS)]
+
+    found = starts(jobs, Scene(now=NOW, **scene), length, lambda: False)
+    return {id: tuple((each - NOW).total_seconds() for each in spread) for id, spread in found.items()}  # type: ignore[misc]
+
+
+def test_what_fits_starts_now() -> None:
+    assert ahead([waiting(2)], {2: HOUR}, nodes=[node()]) == {2: (0, 0, 0)}
+
+
+def test_a_job_starts_when_the_one_before_it_ends() -> None:
+    p10, p50, p90 = ahead([waiting(2)], {1: HOUR, 2: HOUR}, **busy())[2]
+    assert 0.5 * HOUR < p10 < p50 < p90 < 1.5 * HOUR
+    assert p50 == pytest.approx(HOUR, rel=0.1)
+
+
+def test_what_has_run_already_is_taken_off() -> None:
+    _, p50, _ = ahead([waiting(2)], {1: HOUR, 2: HOUR}, **busy(ran=HOUR / 2))[2]
+    assert p50 == pytest.approx(HOUR / 2, rel=0.1)
+
+
+def test_the_uncertainty_of_the_jobs_ahead_adds_up() -> None:
+    found = ahead([waiting(2), waiting(3)], {1: HOUR, 2: HOUR, 3: HOUR}, **busy())
+    assert found[3][1] == pytest.approx(2 * HOUR, rel=0.2)
+    assert found[3][2] - found[3][0] > found[2][2] - found[2][0]
+
+
+def test_a_job_of_higher_priority_comes_first() -> None:
+    found = ahead([waiting(2), waiting(3, priority=5)], {1: HOUR, 2: HOUR, 3: HOUR}, **busy())
+    assert found[3][1] < found[2][1]
+
+
+def test_a_job_of_which_too_much_is_unknown_has_no_forecast() -> None:
+    never = waiting(3, gpus=8)
+    later = replace(waiting(4), awaits=1)
+    assert set(ahead([waiting(2), never, later], {1: HOUR, 2: HOUR, 3: HOUR, 4: HOUR}, **busy())) == {2}
+
+
+@pytest.mark.parametrize(("rounds", "is_known"), [(4, False), (40, True)])
+def test_when_the_time_is_over_what_was_played_counts_if_it_is_enough(rounds: int, is_known: bool) -> None:
+    left = iter([False] * rounds)
+    found = starts([waiting(2)], Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(left, True))
+    assert bool(found) is is_known
+
+
+def test_the_same_world_gives_the_same_forecast() -> None:
+    jobs, lengths = [waiting(id) for id in range(2, 9)], dict.fromkeys(range(1, 9), HOUR)
+    assert ahead(jobs, lengths, **busy()) == ahead(jobs, lengths, **busy())
+
+
+def test_every_job_has_each_of_its_lengths_once() -> None:
+    for id in (1, 22, 23, 99):
+        ranks = set()
+        for draw in range(DRAWS):
+            one: Any = play._Draw([], Scene(nodes=[], now=NOW), [], {id: list(range(DRAWS))}, draw)
+            ranks.add(one._length(waiting(id)))
+        assert ranks == set(range(DRAWS))
+
+
+def test_only_the_first_of_a_long_queue_are_played() -> None:
+    jobs = [waiting(id, gpus=1) for id in range(2, 30)]
+    found = starts(jobs, Scene(now=NOW, nodes=[node()]), lambda _: [HOUR] * DRAWS, lambda: False, most=12)
+    assert all(isinstance(each, Spread) for each in found.values())
+    assert set(found) == set(range(2, 14))

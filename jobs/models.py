@@ -46,7 +46,7 @@ class Job(models.Model):
     deleted_at = models.DateTimeField(null=True)  # hidden and its name free; purged when none of its containers runs
     # Last change of state, execution, place in the queue or of what it waits for (jobs/scheduling/stamps.py).
     changed_at = models.DateTimeField()
-    # When it will start, in ms: {"p10", "p50", "p90"}; of a waiting job (jobs/scheduling/forecasts.py).
+    # When it will start, in ms: {"p10", "p50", "p90"}; of a waiting job (jobs/forecast).
     forecast = models.JSONField(null=True)
     published_at = models.DateTimeField(null=True)  # its config and keys are in the store (jobs/containers/publish.py)
 

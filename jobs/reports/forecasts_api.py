@@ -7,7 +7,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from jobs.scheduling import forecasts
+from jobs.forecast import scores
 from portal.accounts.viewer import require_user, viewer_of
 from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View
@@ -34,7 +34,7 @@ class Forecasts(V1View):
     )
     def get(self, request: Request) -> Response:
         require_user(viewer_of(request))
-        seen = forecasts.accuracy()
+        seen = scores.accuracy()
         answer: AccuracyAnswer = {
             "scored": seen.scored,
             "aim": AIM,

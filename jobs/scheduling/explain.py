@@ -51,7 +51,7 @@ def reservation(turn: Turn[Queued]) -> dict[str, Any]:
 
 
 def _forecast(job: Job) -> dict[str, Any]:
-    """What jobs/scheduling/forecasts.py has last written."""
+    """What jobs/forecast has last written."""
     forecast = current(job.forecast, timezone.now())
     return {"forecast": forecast} if forecast else {}
 

@@ -26,7 +26,7 @@ from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.planner import plan
 from jobs.planning.world import Observation
-from jobs.scheduling import forecasts, invariants
+from jobs.scheduling import invariants, orders
 from jobs.scheduling.apply import apply
 from jobs.scheduling.load import Loader
 from portal.accounts import expiry
@@ -41,6 +41,7 @@ log = structlog.get_logger()
 SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
 SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
 SWEEP_EVERY = 15.0  # seconds
+FORECAST_EVERY = 60.0
 GARBAGE = (50_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
@@ -173,9 +174,9 @@ class Scheduler:
                 survey.sweep(timezone.now())
             self.invariants.check(self.lease, timezone.now())
         if time.monotonic() >= self._forecast_at:
-            self._forecast_at = time.monotonic() + forecasts.EVERY
+            self._forecast_at = time.monotonic() + FORECAST_EVERY
             with self.lease.writing():
-                forecasts.sweep()
+                orders.ask_for_forecasts()
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY
             expiry.sweep(timezone.now())

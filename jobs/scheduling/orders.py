@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from datetime import datetime
 
 from django_q.tasks import async_task
 
-from jobs.models import Task
+from jobs.models import Job, Task
+from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Order
 
 _AT_ONCE = 16  # orders in one queue row: few rows for a large gang, and still several workers share it
+
+
+def ask_for_forecasts() -> None:
+    """Order a worker to forecast the starts of waiting jobs (jobs/forecast), where there are any."""
+    if Job.objects.filter(state=JobState.WAITING, deleted_at=None).exists():
+        async_task("jobs.forecast.refresh.order", time.time())
 
 
 def send(orders: Sequence[Order], now: datetime) -> None:

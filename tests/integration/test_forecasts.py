@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from jobs.forecast import refresh, scores
 from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.forecast.words import briefly, current, likely
-from jobs.scheduling import forecasts
+from jobs.scheduling import orders
 from jobs.scheduling.explain import turn_of, waiting_reason
 from portal.models import User
 from tests.cluster import Cluster
@@ -41,7 +42,7 @@ def a_queue(cluster: Cluster) -> tuple[Job, Job]:
 def test_a_waiting_job_starts_when_the_one_before_it_is_likely_to_end(cluster: Cluster) -> None:
     a_past()
     _, waits = a_queue(cluster)
-    assert forecasts.refresh(BUDGET) == 1
+    assert refresh.refresh(BUDGET) == 1
     shown: Any = cluster.job(waits).forecast
     now = milliseconds(timezone.now())
     assert now < shown["p10"] < shown["p50"] < shown["p90"]
@@ -53,24 +54,24 @@ def test_a_waiting_job_starts_when_the_one_before_it_is_likely_to_end(cluster: C
 def test_without_any_history_nothing_is_forecast(cluster: Cluster) -> None:
     _, waits = a_queue(cluster)
     Holding.objects.filter(ended__isnull=False).delete()
-    assert forecasts.refresh(BUDGET) == 0
+    assert refresh.refresh(BUDGET) == 0
     assert "forecast" not in waiting_reason(cluster.job(waits), turn_of(cluster.job(waits)))
 
 
 def test_what_was_shown_is_scored_by_what_came_true(cluster: Cluster) -> None:
     a_past()
     runs, waits = a_queue(cluster)
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     one = Prediction.objects.get()
     assert (one.job_id, one.attempt, one.started) == (waits.pk, 1, None)
-    assert forecasts.accuracy().scored == 0
+    assert scores.accuracy().scored == 0
     cluster.ahead(3600)
     cluster.finish(runs)
     cluster.settle()
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     one.refresh_from_db()
     assert one.started is not None and one.p10 <= one.started <= one.p90
-    seen = forecasts.accuracy()
+    seen = scores.accuracy()
     assert (seen.scored, seen.within, seen.early, seen.late) == (1, 1.0, 0.0, 0.0)
     assert cluster.job(waits).forecast is None, "it runs"
 
@@ -78,20 +79,20 @@ def test_what_was_shown_is_scored_by_what_came_true(cluster: Cluster) -> None:
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:
     a_past()
     a_queue(cluster)
-    forecasts.refresh(BUDGET)
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     assert Prediction.objects.count() == 1
     Prediction.objects.update(made=milliseconds(timezone.now() - timedelta(hours=2)))
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     assert Prediction.objects.count() == 2
 
 
 def test_the_prediction_of_a_job_that_never_starts_is_forgotten(cluster: Cluster) -> None:
     a_past()
     _, waits = a_queue(cluster)
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     Job.objects.filter(pk=waits.pk).update(state="STOPPED")
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     assert not Prediction.objects.exists()
 
 
@@ -99,7 +100,7 @@ def test_a_forecast_wakes_no_pass(cluster: Cluster) -> None:
     a_past()
     a_queue(cluster)
     cluster.tick()
-    forecasts.refresh(BUDGET)
+    refresh.refresh(BUDGET)
     assert cluster.tick() == 0
 
 
@@ -107,10 +108,10 @@ def test_a_worker_is_asked_only_while_a_job_waits(cluster: Cluster) -> None:
     from django_q.models import OrmQ
 
     cluster.lose_orders()
-    forecasts.sweep()
+    orders.ask_for_forecasts()
     assert not OrmQ.objects.exists()
     cluster.submit()
-    forecasts.sweep()
+    orders.ask_for_forecasts()
     assert OrmQ.objects.count() == 1
 
 

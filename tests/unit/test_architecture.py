@@ -51,6 +51,7 @@ FLOORS = """
     jobs.admission
     jobs.scheduling
     jobs.order
+    jobs.forecast
     jobs.services
     jobs.checking
     jobs.versions

@@ -1,4 +1,4 @@
-"""Forecasts when waiting jobs will start, writes that where pages find it, and notes what came true.
+"""Forecasts when waiting jobs will start, and writes that where pages find it.
 
 A worker does it from time to time, so that no pass and no page waits for it: jobs/planning/forecast says how.
 """
@@ -8,16 +8,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from statistics import median
 
 import structlog
 from django.db import close_old_connections, transaction
 from django.db.models import Max
 from django.utils import timezone
-from django_q.tasks import async_task
 
+from jobs.forecast import scores
 from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.forecast.lengths import Lengths, Like
@@ -26,13 +24,12 @@ from jobs.planning.lifecycle import JobState
 from jobs.scheduling.queue import Queued, picture
 from portal.core.bulk import insert_values, update_rows
 
-EVERY = 60.0  # seconds
 BUDGET = 3.0  # seconds of one forecast
+STALE = 60.0  # seconds: an order that lay for so long is followed by another one
 _BREATH = 0.002  # seconds left to other threads of the worker after each step
 _LEARNT = 5_000  # attempts
 _AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
 _SOONEST = timedelta(minutes=5)
-_SCORED = 10_000  # predictions, the newest
 _NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "started")
 _ENDS = (Holding.Outcome.SUCCEEDED, Holding.Outcome.FAILED, Holding.Outcome.STOPPED)
 
@@ -40,35 +37,16 @@ log = structlog.get_logger()
 _busy = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """How good forecasts were: how many starts were seen, the part of them between p10 and p90, before and after; and
-    the median error, in milliseconds, of p50 and of the guess that a job waits as long as the last one did."""
-
-    scored: int
-    within: float | None
-    early: float | None
-    late: float | None
-    median_error: float | None
-    median_error_of_guess: float | None
-
-
-def sweep() -> None:
-    """Order a worker to make forecasts, where a job waits."""
-    if Job.objects.filter(state=JobState.WAITING, deleted_at=None).exists():
-        async_task("jobs.scheduling.forecasts.order", time.time())
-
-
 def order(given: float) -> None:
     """What the worker is called for. Returns at once; an order that lay for long is no longer wanted."""
-    if time.time() - given < EVERY:
+    if time.time() - given < STALE:
         threading.Thread(target=_in_thread, name="forecast", daemon=True).start()
 
 
 def refresh(budget: float = BUDGET) -> int:
     """Write the forecasts of all waiting jobs, and return how many there are. Takes ``budget`` seconds at most, but for
     reading and writing; where that is not enough for the whole queue, its first jobs alone have one."""
-    score()
+    scores.note()
     waiting, scene = picture()
     found: dict[int, Spread] = {}
     lengths = _learn() if waiting else Lengths(())
@@ -81,39 +59,6 @@ def refresh(budget: float = BUDGET) -> int:
                 break
     _write(waiting, found)
     return len(found)
-
-
-def score() -> None:
-    """Note when the jobs started of which a forecast was shown. What will never start is forgotten."""
-    open_ = Prediction.objects.filter(started=None)
-    pairs = set(open_.values_list("job_id", "attempt"))
-    ids = sorted({id for id, _ in pairs})
-    began: dict[tuple[int, int], int] = {}
-    waits: set[tuple[int, int]] = set()
-    for at in range(0, len(ids), 500):
-        some = ids[at : at + 500]
-        rows = Holding.objects.filter(job_id__in=some, waited__isnull=False)
-        began |= {(job, attempt): at for job, attempt, at in rows.values_list("job_id", "attempt", "began")}
-        jobs = Job.objects.filter(id__in=some, state=JobState.WAITING)
-        waits |= set(jobs.values_list("id", "attempt_number"))
-    came = [(began[pair], *pair) for pair in pairs if pair in began]
-    update_rows(Prediction, ["started"], ["job_id", "attempt"], came)
-    for job, attempt in pairs - began.keys() - waits:
-        open_.filter(job_id=job, attempt=attempt).delete()
-
-
-def accuracy() -> Accuracy:
-    """Of the newest predictions that came true."""
-    rows = Prediction.objects.filter(started__isnull=False).order_by("-made")
-    seen: list[tuple[int, int, int, int | None, int]]
-    seen = list(rows.values_list("p10", "p50", "p90", "guess", "started")[:_SCORED])  # type: ignore[arg-type]
-    if not seen:
-        return Accuracy(0, None, None, None, None, None)
-    early = sum(started < p10 for p10, _, _, _, started in seen) / len(seen)
-    late = sum(started > p90 for _, _, p90, _, started in seen) / len(seen)
-    errors = [abs(started - p50) for _, p50, _, _, started in seen]
-    guesses = [abs(started - guess) for _, _, _, guess, started in seen if guess is not None]
-    return Accuracy(len(seen), 1 - early - late, early, late, median(errors), median(guesses) if guesses else None)
 
 
 def _in_thread() -> None:

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 from clusters.placement.fit import Demand, Free, Labels, Likeness, NodeView, Placement, bars, copies
+
+TOPOLOGIES = 3  # tried for a gang that fits on no single node
 
 
 class Room:
@@ -36,12 +40,18 @@ class Room:
         self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset(), vc: str = ""
     ) -> list[Placement] | None:
         """Places for all demands of a job of the virtual cluster ``vc``, in their order, or None and nothing is taken.
-        Its own nodes come first; then nodes that have a task's image, and those to ``avoid`` last."""
+        Its own nodes come first; then nodes that have a task's image, and those to ``avoid`` last. A gang with GPUs
+        goes to one node if it fits there, else to nodes of one ``topology``, else anywhere."""
         self._serving = [vc, ""] if vc and vc in self._owners else [""]
         if not self._could(demands):
             return None
         order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)
-        found = self._search([demands[at] for at in order], salt, avoid)
+        ordered = [demands[at] for at in order]
+        found = None
+        for near in (*self._near(ordered, avoid), None):
+            found = self._search(ordered, salt, avoid, near)
+            if found is not None:
+                break
         if found is None:
             return None
         by_order = dict(zip(order, found, strict=True))
@@ -68,6 +78,31 @@ class Room:
                 free.set_aside(demand)
                 self._join(free)
 
+    def _near(self, demands: Sequence[Demand], avoid: frozenset[str]) -> Iterator[frozenset[str]]:
+        """Where a gang with GPUs would be close together: the tightest node with room for all of it, then the fullest
+        of the topologies that could do."""
+        gpus = sum(demand.gpus for demand in demands)
+        if len(demands) == 1 or not gpus or len({demand.gpu_type for demand in demands}) > 1:
+            return
+        cpus, memory_mb = sum(demand.cpus for demand in demands), sum(demand.memory_mb for demand in demands)
+        whole = replace(demands[0], gpus=gpus, cpus=cpus, memory_mb=memory_mb, ports=())
+        one = next(self._candidates(whole, avoid, None), None)
+        if one is not None:
+            yield frozenset((one.node.name,))
+        free = {names: sum(len(self._frees[name].gpus) for name in names) for names in self._topologies}
+        could = [names for names, number in free.items() if number >= gpus]
+        yield from sorted(could, key=lambda names: (free[names], min(names)))[:TOPOLOGIES]
+
+    @cached_property
+    def _topologies(self) -> list[frozenset[str]]:
+        """The nodes that carry the same label ``topology``; nothing where all do, or none."""
+        found: dict[str, set[str]] = {}
+        for node in self._nodes:
+            for label, value in node.labels:
+                if label == "topology":
+                    found.setdefault(value, set()).add(node.name)
+        return [frozenset(names) for names in found.values() if len(names) < len(self._nodes)]
+
     def _could(self, demands: Sequence[Demand]) -> bool:
         """A quick check: for each shape alone, the nodes together must have room for all its tasks."""
         shapes: dict[tuple[object, ...], tuple[Demand, int]] = {}
@@ -89,16 +124,16 @@ class Room:
         return False
 
     def _search(
-        self, demands: Sequence[Demand], salt: int, avoid: frozenset[str]
+        self, demands: Sequence[Demand], salt: int, avoid: frozenset[str], near: frozenset[str] | None
     ) -> list[tuple[Free, Placement]] | None:
         """Depth first, tightest node first. The first path is the usual best fit; going back finds packings that it
-        misses, within EFFORT."""
+        misses, within EFFORT. ``near`` are the only nodes looked at."""
         done: list[tuple[Free, Placement]] = []
         choices: list[Iterator[Free]] = []
         self._effort = self.EFFORT + 10 * len(demands)
         while len(done) < len(demands):
             if len(choices) == len(done):  # a demand reached for the first time on this path
-                choices.append(self._candidates(demands[len(done)], avoid))
+                choices.append(self._candidates(demands[len(done)], avoid, near))
             best = next(choices[-1], None)
             if best is not None:
                 done.append(self._put(best, demands[len(done)], salt))
@@ -111,10 +146,10 @@ class Room:
                 choices[-1] = iter(())
         return done
 
-    def _candidates(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Free]:
+    def _candidates(self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None) -> Iterator[Free]:
         """One node of each group where the task fits, the best first. Between two of them the room is unchanged."""
         for owner in self._serving:
-            for is_wanted in self._tiers(demand, avoid):
+            for is_wanted in self._tiers(demand, avoid, near):
                 for gpus in sorted(gpus for gpus in self._shelves if gpus >= demand.gpus):
                     yield from self._of_shelf(self._shelves[gpus], demand, owner, is_wanted)
 
@@ -132,11 +167,16 @@ class Room:
                     yield free
                     break
 
-    def _tiers(self, demand: Demand, avoid: frozenset[str]) -> Iterator[Callable[[str], bool]]:
+    def _tiers(
+        self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None
+    ) -> Iterator[Callable[[str], bool]]:
         """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
         barred = self._without(demand.labels).union(node.name for node in self._marked if bars(node, demand))
         last = avoid - barred
         best = self._with_image(demand.image) - last - barred
+        if near is not None:
+            yield (near - barred - last).__contains__
+            return
         if best:
             yield best.__contains__
         others = best | last | barred

@@ -17,6 +17,7 @@ from clusters.placement.fit import Demand, Labels, Mark, NodeView, Placement, Po
 from clusters.placement.room import Room
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
+RACK = frozenset({("topology", "rack-1")})
 SSD, HDD = frozenset({("disk", "ssd")}), frozenset({("disk", "hdd")})
 
 
@@ -43,6 +44,16 @@ CASES = {
     "a task without GPU spares the GPU nodes": ([node("n1", gpus="AA"), node("n2")], gang(), ["n2"]),
     "a gang is packed": ([node("n1", gpus="AA"), node("n2", gpus="AA")], gang(2, gpus=1), ["n1", "n1"]),
     "a gang is spread where it must": ([node("n1", gpus="A"), node("n2", gpus="A")], gang(2, gpus=1), ["n1", "n2"]),
+    "a gang is close together though tighter nodes are there": (
+        [node("n1", gpus="A"), node("n2", gpus="A"), node("n3", gpus="AAA")],
+        gang(2, gpus=1),
+        ["n3", "n3"],
+    ),
+    "a gang that needs several nodes stays in one topology": (
+        [node("n1", gpus="A"), node("n2", gpus="AA", labels=RACK), node("n3", gpus="AA", labels=RACK)],
+        gang(3, gpus=1),
+        ["n2", "n2", "n3"],
+    ),
     "a gang is whole or nothing": ([node("n1", gpus="A"), node("n2", gpus="A")], gang(3, gpus=1), None),
     "the type of GPU counts": ([node("n1", gpus="VV"), node("n2", gpus="A")], gang(gpus=1, kind="A"), ["n2"]),
     "types are not mixed up": ([node("n1", gpus="VA")], gang(gpus=2, kind="A"), None),

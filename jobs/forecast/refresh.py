@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 
 import structlog
-from django.db import close_old_connections, transaction
+from django.db import connections, transaction
 from django.db.models import Max
 from django.utils import timezone
 
@@ -70,7 +70,7 @@ def _in_thread() -> None:
         log.exception("no forecast was made")
     finally:
         _busy.release()
-        close_old_connections()
+        connections.close_all()  # of this thread, which ends
 
 
 def _clock(budget: float) -> Callable[[], bool]:

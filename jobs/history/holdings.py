@@ -10,10 +10,11 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from clusters.models import Node
 from jobs.config.spec import JobSpec
-from jobs.models import Attempt, Holding, Task
+from jobs.models import Attempt, Holding, Prediction, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.world import JobPlan
@@ -111,9 +112,15 @@ def outcome_of(exit_: Exit | None) -> Holding.Outcome:
 
 
 def purge(now: datetime) -> int:
-    """Delete the rows that ended longer ago than LONGSHORE_HISTORY_DAYS, and return how many there were."""
-    old = Holding.objects.filter(ended__lt=milliseconds(now - timedelta(days=settings.HISTORY_DAYS)))
+    """Delete the rows, and the forecasts, that are older than LONGSHORE_HISTORY_DAYS; returns how many there were."""
+    before = milliseconds(now - timedelta(days=settings.HISTORY_DAYS))
+    return _delete(Holding, Holding.objects.filter(ended__lt=before)) + _delete(
+        Prediction, Prediction.objects.filter(made__lt=before)
+    )
+
+
+def _delete(model: type[Holding] | type[Prediction], old: QuerySet[Any]) -> int:
     number = 0
-    while deleted := Holding.objects.filter(id__in=old.values("id")[:_PURGED_AT_ONCE]).delete()[0]:
+    while deleted := model.objects.filter(id__in=old.values("id")[:_PURGED_AT_ONCE]).delete()[0]:
         number += deleted
     return number

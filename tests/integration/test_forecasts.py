@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
+from django.utils.module_loading import import_string
+from django_q.models import OrmQ
+from django_q.signing import SignedPackage
 
 from jobs.forecast import refresh, scores
 from jobs.history.holdings import milliseconds
@@ -105,14 +108,13 @@ def test_a_forecast_wakes_no_pass(cluster: Cluster) -> None:
 
 
 def test_a_worker_is_asked_only_while_a_job_waits(cluster: Cluster) -> None:
-    from django_q.models import OrmQ
-
     cluster.lose_orders()
     orders.ask_for_forecasts()
     assert not OrmQ.objects.exists()
     cluster.submit()
     orders.ask_for_forecasts()
-    assert OrmQ.objects.count() == 1
+    order = SignedPackage.loads(OrmQ.objects.get().payload)
+    assert import_string(order["func"]) is refresh.order
 
 
 def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from clusters.models import Allocation
 from jobs import services
 from jobs.history import holdings
-from jobs.models import Attempt, Holding, Job, Task
+from jobs.models import Attempt, Holding, Job, Prediction, Task
 from jobs.planning import exits
 from tests.cluster import Cluster
 from tests.integration.test_invariants import check
@@ -124,7 +124,12 @@ def test_old_rows_are_purged_and_open_ones_never(cluster: Cluster, settings: Any
         more = {"job_id": 1, "username": "a", "job_name": "j", "vc": "default", "attempt": 1, "role": "w", "index": 0}
         amount = {"node": "n1", "gpus": 0, "cpus": 1, "memory_mb": 1}
         Holding.objects.create(id=id, began=at, ended=at if days else None, **more, **amount)
-    assert holdings.purge(now) == 1
+    spread = {"p10": 1, "p50": 2, "p90": 3}
+    for days in (9, 11):
+        made = holdings.milliseconds(now - timedelta(days=days))
+        Prediction.objects.create(job_id=1, attempt=1, made=made, **spread)
+    assert holdings.purge(now) == 2
+    assert Prediction.objects.count() == 1
     assert [row.pk for row in rows()] == [1, 3]
     assert holdings.purge(now) == 0
 

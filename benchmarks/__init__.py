@@ -3,7 +3,8 @@
     python -m benchmarks                     all of it, in one run on one engine of its own
     python -m benchmarks starts passes       only these
 
-starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, files (MB per second), code
-(its delivery to tasks), slow (beside slow clients). Each is a module here; ``report`` prints, ``engine`` does the same
-work without the portal, ``rows`` fills databases. ``trace`` follows jobs through all processes by ``probes`` in them.
+starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, watch (``farm``: a thousand
+small engines over HTTP), files (MB per second), code (its delivery to tasks), slow (beside slow clients). Each is a
+module here; ``report`` prints, ``engine`` does the same work without the portal, ``rows`` fills databases. ``trace``
+follows jobs through all processes by ``probes`` in them.
 """

@@ -11,13 +11,14 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 from benchmarks import code, files, idle, pages, rates, serving, slow, starts, trace
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
-NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "files", "code", "slow")
+NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
 
 
 def main() -> int:
@@ -31,13 +32,15 @@ def main() -> int:
     print(f"{os.cpu_count()} cores, {load}. On a busy machine ratios and CPU times hold, other times do not.")
     if "passes" in wanted:
         _passes(report)
+    if "watch" in wanted:
+        _watch(report)
     if "files" in wanted:
         files.measure(report)
     if "slow" in wanted:
         slow.measure(report)
     if "trace" in wanted:
         _trace()
-    if set(wanted) - {"passes", "files", "slow", "trace"}:
+    if set(wanted) - {"passes", "watch", "files", "slow", "trace"}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0
@@ -80,10 +83,30 @@ def _trace() -> None:
 
 
 def _passes(report: Report) -> None:
+    for which, found in _alone("benchmarks.passes").items():
+        _tell_passes(report, which, found)
+
+
+def _watch(report: Report) -> None:
+    found = _alone("benchmarks.watch")
+    nodes, threads = found["nodes"], found["threads"]
+    report.title(f"Watching {nodes:,} engines over HTTP, {found['tasks']:,} containers run")
+    asked = ", ".join(f"{number:g} {kind}" for kind, number in found["asked_per_s"].items() if number)
+    cpu = found["cpu_percent"]
+    report.add("scheduler with nothing to do", f"{cpu:.0f} % of a core", f"asks per s: {asked}", "<= 30 %", cpu <= 30)
+    each = threads / nodes
+    report.add("threads", f"{each:.2f} a node", f"{found['memory_mb']:.0f} MB", "< 2 a node", each < 2)
+    p50, p95 = found["event_p50_ms"], found["event_p95_ms"]
+    beside = f"{found['event_cpu_ms']:.0f} ms of CPU each; max {found['event_max_ms']:.0f} ms"
+    report.add("end of a container to its row", f"p50 {p50:.0f} ms, p95 {p95:.0f} ms", beside, "<= 200 ms", p95 <= 200)
+
+
+def _alone(module: str) -> Any:
+    """What a measurement in a process and a LONGSHORE_HOME of its own prints."""
     folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.passes"],
+            [sys.executable, "-m", module],
             env={**os.environ, "LONGSHORE_HOME": str(folder), "LONGSHORE_LOG_LEVEL": "WARNING"},
             cwd=ROOT,
             check=True,
@@ -92,8 +115,7 @@ def _passes(report: Report) -> None:
         )
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    for which, found in json.loads(done.stdout).items():
-        _tell_passes(report, which, found)
+    return json.loads(done.stdout)
 
 
 def _tell_passes(report: Report, which: str, found: dict[str, float]) -> None:

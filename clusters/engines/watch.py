@@ -1,32 +1,40 @@
 """Looks at every engine: a list at once, then again whenever the engine reports an event, and every few seconds anyway.
 
-The list is the truth, events only say when to look. Each engine has two threads: one follows its events, one lists its
-containers. An engine that does not answer delays no other. An engine may stand for several nodes; its containers say
-then which node each of them is on.
+The list is the truth, events only say when to look. Each engine has a thread that follows its events; the lists of all
+are taken by a few threads (clusters/engines/turns.py). An engine that does not answer delays no other. An engine may
+stand for several nodes; its containers say then which node each of them is on.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+import structlog
 from django.conf import settings
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, EngineInfo, RuntimeFault
+from clusters.engines.turns import Turns
 from portal.core import clock
 from portal.core.threads import Kept
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
+PER_SECOND = 100  # looks at most without events: with more than 500 engines each waits longer for its next one
 FIRST_PAUSE = 0.04  # seconds between the first two looks after an event; the pauses then double up to LIST_EVERY
 LEAST_PAUSE = 0.01  # seconds between two looks however many events there are
-EVENT_WINDOW = 60.0  # seconds one event stream is followed before it is opened anew
+EVENT_WINDOW = 180.0  # seconds one event stream is followed before it is opened anew
 RETRY_EVERY = 2.0  # seconds between two tries at a node that does not answer
 OLD = timedelta(seconds=30)  # a look of this age is not acted on; a silent engine is noticed within 15 s
-LONGEST_LOOK = 120.0  # seconds after which a thread that lists counts as stuck
-LONGEST_WINDOW = 240.0  # the same for one that follows events: a connection may take its time to break
+LONGEST_LOOK = 120.0  # seconds after which a look counts as stuck, and another one is taken
+LONGEST_WINDOW = 240.0  # the same for a thread that follows events: a connection may take its time to break
+MOST_PAUSE = 10.0  # seconds: less than OLD by what an engine may take to answer
+
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,57 +74,104 @@ class Watcher:
     """Watches one engine from the first ``keep`` to ``stop``. ``node`` is one of its nodes. ``look`` is the last Look,
     None before the first. A Watcher never asks the database, so it goes on looking while the database is away."""
 
-    def __init__(self, node: str, watched: Watched, changed: Callable[[], None]) -> None:
+    def __init__(self, node: str, watched: Watched, changed: Callable[[], None], turns: Turns | None = None) -> None:
         self.node = node
         self.watched = watched
         self.look: Look | None = None
+        self.every = LIST_EVERY
         self._changed = changed
+        self._turns = turns
         self._since = clock.steady() - watched.silent_for if watched.silent_for is not None else None
         self._asked = False
-        self._pause = FIRST_PAUSE
-        self._wanted = threading.Event()
+        self._pause = LIST_EVERY  # after the next look
+        self._failures = 0  # looks in a row that raised what nobody expects
+        self._turn = 0  # of the next look: an older one in the queue is void
+        self._looking: float | None = None  # since when
+        self._wanted = False  # an event came during a look
+        self._ended = 0.0  # when the last look did
+        self._lock = threading.Lock()
         self._stopped = threading.Event()
-        self.threads = (
-            Kept(f"list-{node}", self._list, longest=LONGEST_LOOK),
-            Kept(f"follow-{node}", self._follow, longest=LONGEST_WINDOW),
-        )
+        self.thread = Kept(f"follow-{node}", self._follow, longest=LONGEST_WINDOW)
 
     def keep(self) -> None:
-        for thread in self.threads:
-            thread.keep()
+        """Follow and look, by threads that work."""
+        self.thread.keep()
+        with self._lock:
+            stuck = self._looking is not None and time.monotonic() - self._looking > LONGEST_LOOK
+            if stuck:
+                log.error("a look is taken anew", node=self.node)
+                self._looking = None
+            begins = stuck or self._turn == 0
+        if begins:
+            self._look_in(0.0)
 
     def stop(self) -> None:
-        for thread in self.threads:
-            thread.stop()
         self._stopped.set()
-        self._wanted.set()
+        self.thread.stop()
 
     def again(self) -> None:
         """Look once more, and report it also when nothing is new: the caller needs a younger picture."""
         self._asked = True
-        self._wanted.set()
+        self._look_soon()
 
     def look_now(self, *, doubted: bool = False) -> Look:
-        """Ask the engine and remember the answer. ``doubted`` is that of ContainerRuntime.list."""
-        self.look = self._ask(doubted)
-        return self.look
+        """Ask the engine and remember the answer, unless a younger one came meanwhile. ``doubted`` is that of
+        ContainerRuntime.list."""
+        look = self._ask(doubted)
+        if self.look is None or look.at >= self.look.at:
+            self.look = look
+        return look
 
     def is_blind(self) -> bool:
         """Whether the last look is too old to act on."""
         return self.look is not None and clock.steady() - self.look.at > OLD
 
-    def _list(self) -> None:
-        """One look, and the pause after it. After an event looks follow quickly at first, then more and more slowly: an
-        engine reports a container's end up to some 100 ms before its list shows it (measured on Docker 20.10)."""
-        self._wanted.clear()
-        asked, self._asked = self._asked, False
-        before, now = self.look, self.look_now(doubted=asked)
-        if asked or before is None or _news(before) != _news(now):
-            self._changed()
-        woken = self._wanted.wait(self._pause if now.reachable else RETRY_EVERY)
-        self._pause = FIRST_PAUSE if woken else min(LIST_EVERY, 2 * self._pause)
-        if woken:
-            self._stopped.wait(LEAST_PAUSE)
+    def _look_soon(self) -> None:
+        """After an event looks follow quickly at first, then more and more slowly: an engine reports a container's end
+        up to some 100 ms before its list shows it (measured on Docker 20.10)."""
+        with self._lock:
+            self._pause = FIRST_PAUSE
+            if self._looking is not None:
+                self._wanted = True
+                return
+        self._look_in(max(0.0, self._ended + LEAST_PAUSE - time.monotonic()))
+
+    def _look_in(self, seconds: float) -> None:
+        if self._turns is None or self._stopped.is_set():
+            return
+        with self._lock:
+            self._turn += 1
+            turn = self._turn
+        self._turns.at(time.monotonic() + seconds, lambda: self._take(turn))
+
+    def _take(self, turn: int) -> None:
+        """One look, and the time of the next one."""
+        with self._lock:
+            if turn != self._turn or self._looking is not None or self._stopped.is_set():
+                return
+            began = self._looking = time.monotonic()
+            self._wanted, asked, self._asked = False, self._asked, False
+        pause = RETRY_EVERY
+        try:
+            before, now = self.look, self.look_now(doubted=asked)
+            self._failures = 0
+            if now.reachable:
+                pause = self._pause
+            if asked or before is None or _news(before) != _news(now):
+                self._changed()
+        except BaseException:
+            self._failures += 1
+            pause = min(MOST_PAUSE, FIRST_PAUSE * 2**self._failures)
+            raise
+        finally:
+            with self._lock:
+                mine = self._looking == began  # else it was stuck, and another look is under way
+                if mine:
+                    self._looking, self._ended = None, time.monotonic()
+                    pause = LEAST_PAUSE if self._wanted else pause
+                    self._pause = FIRST_PAUSE if self._wanted else min(self.every, 2 * self._pause)
+            if mine:
+                self._look_in(pause)
 
     def _ask(self, doubted: bool) -> Look:
         at, last = clock.steady(), self.look
@@ -134,10 +189,12 @@ class Watcher:
     def _follow(self) -> None:
         """One window of the engine's events."""
         try:
-            orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._wanted.set)
+            orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._look_soon)
         except RuntimeFault:
             orderly = False
-        self._wanted.set()  # there was no stream until now, so events may have been missed
+        self._wanted = True  # there was no stream for a moment, so events may have been missed
+        if self._looking is None:
+            self._look_in(0.0)
         if not orderly:
             self._stopped.wait(RETRY_EVERY)
 
@@ -148,6 +205,7 @@ class Watch:
 
     def __init__(self, changed: Callable[[], None]) -> None:
         self._changed = changed
+        self._turns = Turns()
         self._watchers: dict[str, Watcher] = {}  # by node; nodes of one engine have the same
 
     def keep_up(self, nodes: Mapping[str, Watched]) -> None:
@@ -155,12 +213,16 @@ class Watch:
         watchers = {one.watched: one for one in self._watchers.values()}
         for name, watched in nodes.items():
             if watched not in watchers:
-                watchers[watched] = Watcher(name, watched, self._changed)
+                watchers[watched] = Watcher(name, watched, self._changed, self._turns)
         for watched in watchers.keys() - set(nodes.values()):
             watchers.pop(watched).stop()
         self._watchers = {name: watchers[watched] for name, watched in nodes.items()}
+        every = min(MOST_PAUSE, max(LIST_EVERY, len(watchers) / PER_SECOND))
         for one in watchers.values():
+            one.every = every
             one.keep()
+        if watchers:
+            self._turns.keep()
 
     def looks(self) -> dict[str, Look]:
         """By node, those that are young enough to act on. About a node without one nothing is known."""
@@ -185,7 +247,7 @@ class Watch:
         return max(((now - one.look.at).total_seconds() for one in self._watchers.values() if one.look), default=None)
 
     def threads(self) -> list[Kept]:
-        return [thread for one in dict.fromkeys(self._watchers.values()) for thread in one.threads]
+        return [self._turns.thread, *(one.thread for one in dict.fromkeys(self._watchers.values()))]
 
     def look_again(self, nodes: set[str]) -> None:
         for name in nodes & self._watchers.keys():
@@ -193,6 +255,7 @@ class Watch:
 
     def stop(self) -> None:
         self.keep_up({})
+        self._turns.stop()
 
 
 def _is_ours(status: ContainerStatus) -> bool:

@@ -1,0 +1,168 @@
+"""What it costs to watch a thousand nodes: the real scheduler, and a thousand small engines behind real HTTP.
+
+Run as a process of its own with a LONGSHORE_HOME of its own (``python -m benchmarks.watch [nodes]``); prints one JSON
+object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import django
+
+from benchmarks.farm import FIRST_PORT
+from benchmarks.report import percentile
+
+NODES, TASKS = 1_000, 4  # tasks of each node
+SETTLE, MEASURE = 35.0, 40.0  # seconds; a running container is looked at every 30
+EVENTS, PAUSE = 100, 0.1
+_TICK = os.sysconf("SC_CLK_TCK")
+
+
+def main() -> None:
+    number = int(sys.argv[1]) if len(sys.argv) > 1 else NODES
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0, interactive=False)
+    tasks = _rows(number)
+    farm = _farm(number, tasks)
+    scheduler = subprocess.Popen(
+        [sys.executable, "manage.py", "runscheduler"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    try:
+        began = time.monotonic()
+        _until_all_seen(number)
+        ready = time.monotonic() - began
+        time.sleep(SETTLE)
+        idle = _idle(scheduler.pid, farm)
+        print(
+            json.dumps(
+                {
+                    "nodes": number,
+                    "tasks": number * TASKS,
+                    "ready_s": ready,
+                    **idle,
+                    **_events(scheduler.pid, farm, tasks, idle["cpu_percent"]),
+                }
+            )
+        )
+    finally:
+        for process in (scheduler, farm):
+            process.terminate()
+            process.wait(30)
+
+
+def _rows(number: int) -> list[list[Any]]:
+    """Nodes with running tasks; the tasks of each."""
+    from django.conf import settings
+    from django.db import transaction
+
+    from clusters.engines import runtime
+    from clusters.models import Node
+    from jobs.models import Task
+    from tests.builders import make_job, make_node
+
+    tasks = []
+    with transaction.atomic():
+        for at in range(number):
+            node = make_node(
+                f"farm-{at:04}", cpus=64, memory_mb=512 << 10, endpoint=f"tcp://127.0.0.1:{FIRST_PORT + at}"
+            )
+            make_job(f"user{at % 20}", f"job-{at}", state="RUNNING", tasks=TASKS, node=node)
+        Node.objects.update(surveyed_at=None, engine_id="")
+    labels = {runtime.LABEL_INSTANCE: settings.INSTANCE}
+    names = list(Node.objects.order_by("id").values_list("name", flat=True))
+    by_node: dict[str, list[Any]] = {}
+    for task in Task.objects.select_related("job", "attempt"):
+        by_node.setdefault(task.node, []).append(
+            {
+                "Id": f"{task.pk:064x}",
+                "Names": [f"/{task.container_name}"],
+                "Labels": {**labels, runtime.LABEL_TASK: str(task.pk), runtime.LABEL_JOB: f"{task.job.username}~j",
+                           runtime.LABEL_APP: task.attempt.app_id, runtime.LABEL_ATTEMPT: "1"},
+            }
+        )  # fmt: skip
+    tasks = [by_node.get(name, []) for name in names]
+    return tasks
+
+
+def _farm(number: int, tasks: list[list[Any]]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "benchmarks.farm", str(number)]
+    farm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert farm.stdin is not None and farm.stdout is not None
+    for rows in tasks:
+        farm.stdin.write(json.dumps(rows) + "\n")
+    farm.stdin.flush()
+    assert farm.stdout.readline(), "the farm did not start"
+    return farm
+
+
+def _told(farm: subprocess.Popen[str], line: str) -> str:
+    assert farm.stdin is not None and farm.stdout is not None
+    farm.stdin.write(line + "\n")
+    farm.stdin.flush()
+    return farm.stdout.readline()
+
+
+def _until_all_seen(number: int) -> None:
+    from django.utils import timezone
+
+    from clusters.models import Node
+
+    begun, deadline = timezone.now(), time.monotonic() + 120
+    while Node.objects.filter(last_seen_at__gt=begun, health="ready").count() < number:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{Node.objects.filter(last_seen_at__gt=begun).count()} nodes were seen")
+        time.sleep(0.5)
+
+
+def _idle(pid: int, farm: subprocess.Popen[str]) -> dict[str, Any]:
+    before, used, began = json.loads(_told(farm, "asked")), _cpu(pid), time.monotonic()
+    time.sleep(MEASURE)
+    seconds = time.monotonic() - began
+    cpu, after = 100 * (_cpu(pid) - used) / seconds, json.loads(_told(farm, "asked"))
+    status = Path(f"/proc/{pid}/status").read_text()
+    threads, memory = (int(status.partition(f"{name}:")[2].split()[0]) for name in ("Threads", "VmRSS"))
+    asked = {kind: round((times - before.get(kind, 0)) / seconds, 1) for kind, times in after.items()}
+    return {"cpu_percent": cpu, "threads": threads, "memory_mb": memory / 1024, "asked_per_s": asked}
+
+
+def _events(pid: int, farm: subprocess.Popen[str], tasks: list[list[Any]], idle: float) -> dict[str, Any]:
+    """From the end of a container until the row of its task says so; and the CPU beside that of doing nothing."""
+    from jobs.models import Task
+
+    chosen = random.Random(1).sample(range(len(tasks)), min(EVENTS, len(tasks)))
+    took, used, start = [], _cpu(pid), time.monotonic()
+    for node in chosen:
+        id = tasks[node][0]["Id"]
+        began = time.monotonic()
+        _told(farm, f"{node} {id}")
+        while Task.objects.filter(pk=int(id, 16), state="RUNNING").exists() and time.monotonic() - began < 20:
+            time.sleep(0.004)
+        took.append(time.monotonic() - began)
+        time.sleep(PAUSE)
+    more = _cpu(pid) - used - idle / 100 * (time.monotonic() - start)
+    return {
+        "event_cpu_ms": 1000 * more / len(took),
+        "event_p50_ms": 1000 * percentile(took, 50),
+        "event_p95_ms": 1000 * percentile(took, 95),
+        "event_max_ms": 1000 * max(took),
+    }
+
+
+def _cpu(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    main()

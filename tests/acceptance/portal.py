@@ -27,7 +27,7 @@ import psycopg
 from clusters.engines.runtime import LABEL_INSTANCE, LABEL_JOB
 from tests.bed.docker_bed import BedNode
 from tests.bed.postgres_bed import USER
-from tests.helpers import until
+from tests.helpers import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
 WHO = {"web": "uvicorn portal.asgi", "scheduler": "manage.py runscheduler", "workers": "manage.py qcluster"}
@@ -92,7 +92,7 @@ class Portal:
         assert self.process is not None
         began = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
-        self.process.wait(15)
+        self.process.wait(15 * patience())
         assert self.processes() == {}
         return time.monotonic() - began
 
@@ -100,7 +100,7 @@ class Portal:
         """SIGKILL of ``up`` alone. The others must go by themselves."""
         assert self.process is not None
         self.process.kill()
-        self.process.wait(10)
+        self.process.wait(10 * patience())
         until(lambda: not self.processes(), 5, what="no orphan after the kill")
 
     def close(self) -> None:

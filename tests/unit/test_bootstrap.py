@@ -14,7 +14,7 @@ import pytest
 
 from clusters.engines import runtime
 from jobs.containers import bootstrap
-from tests.helpers import until
+from tests.helpers import patience, until
 
 SHELLS = ["bash", "dash", "busybox"]
 
@@ -314,7 +314,7 @@ def test_what_a_failed_command_left_behind_is_not_waited_for(container: Containe
     process = container.start(left, LONGSHORE_DEBUG_HOLD="600")
     until((container.root / "pai/bootstrap/held").exists, 10, what="it is kept")
     os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(5) == 3
+    assert process.wait(5 * patience()) == 3
 
 
 def test_a_hold_that_cannot_be_told_changes_no_exit_code(container: Container) -> None:

@@ -14,7 +14,7 @@ from portal.files.webhdfs import checksum, shapes
 from portal.files.webhdfs.call import NEVER, Call
 from portal.files.webhdfs.messages import NO_REDIRECT, Answer, Request, json_answer, redirect
 
-PIECE = 1 << 18  # bytes of a download that wait for their client in memory
+PIECE = 1 << 19  # bytes of a download that wait for their client in memory; each costs two changes of threads
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",

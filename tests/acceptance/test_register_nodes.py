@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from clusters import first_start
+from clusters.engines import own_ssh
 from clusters.engines import schemes as engines
 from clusters.models import Node
 from clusters.nodes import probe
@@ -178,3 +180,33 @@ def test_it_finds_the_engine_of_docker_host_at_the_first_start(host: OneHost, ro
     del told[:]
     first_start.prepare(say=told.append)
     assert told == []
+
+
+def test_the_portals_own_key_and_an_accepted_host_key_are_enough(
+    host: OneHost, browse: Callable[[User], Client], admin: User, settings: Any, monkeypatch: Any, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))  # a user without any key of their own
+    settings.HOME = tmp_path
+    engines.use(None)
+    keys = host.folder / "nodes" / "n1" / "ssh" / "authorized_keys"
+    before, client = keys.read_text(), browse(admin)
+    form = {"name": "by-page", "kind": "ssh", "ssh_to": f"root@{host.address}", "network": "host", "labels": ""}
+    form |= {"port_from": "30000", "port_to": "39999"}
+
+    def states(**more: str) -> dict[str, str]:
+        steps = client.post("/add-node", {**form, "action": "test", **more}).context["tested"].steps
+        found.extend(step.fingerprint for step in steps if step.fingerprint)
+        return {step.name: step.state for step in steps}
+
+    found: list[str] = []
+    assert states()["Host key"] == "failed"
+    assert states(trust=found[0])["Docker"] == "failed", "the account does not have our key yet"
+    keys.write_text(f"{before}\n{own_ssh.public_key()}\n")
+    try:
+        tested = states()
+        assert {tested[name] for name in ("Reached", "Host key", "Docker", "Images")} == {"passed"}, tested
+        assert client.post("/add-node", {**form, "action": "add"}).status_code == 302
+        assert engines.runtime_for("by-page").list() == []
+    finally:
+        keys.write_text(before)
+        engines.use(None)

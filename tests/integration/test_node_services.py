@@ -32,6 +32,7 @@ from portal.core.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
 from portal.core.signals import first_start
 from portal.models import AuditEvent, User
 from tests.builders import make_node
+from tests.hosts import Hosts
 from tests.keys import make_keys
 
 
@@ -358,3 +359,24 @@ def test_a_node_that_does_not_answer_is_surveyed_another_time(db: None, engine: 
     engine.cut()
     survey.survey("n1", thorough=False)
     assert Node.objects.get().images_at is None
+
+
+def test_it_reads_what_a_container_with_all_gpus_sees() -> None:
+    text = "device 1\ndevice 0\ndevice 10\n----\nModel: \t\t NVIDIA H100 80GB\nDevice Minor: \t 1\n----\nIRQ: 4\n"
+    assert gpus.parse_listing(text) == [
+        {"id": "0", "type": ""},
+        {"id": "1", "type": "H100-80GB"},
+        {"id": "10", "type": ""},
+    ]
+    assert gpus.parse_listing("") == []
+
+
+def test_a_node_without_declared_gpus_has_those_its_engine_hands_out(hosts: Hosts, admin: User) -> None:
+    engine = hosts.add("ssh://gpu-02", gpu_ids=frozenset("01"))
+    engine.behave(Behaviour(exit_code=0, stdout=(b"device 0\ndevice 1\n",)), contains="/dev/nvidia")
+    node = services.register_node(admin, {"name": "gpu-02", "endpoint": "ssh://gpu-02", "gpuType": "A100"})
+    assert node.gpus == [{"id": "0", "type": "A100"}, {"id": "1", "type": "A100"}]
+    assert engine.list() == []
+    hosts.add("ssh://gpu-03", gpu_ids=frozenset("01"))
+    declared = services.register_node(admin, {"name": "gpu-03", "endpoint": "ssh://gpu-03", "gpuNumber": 1})
+    assert len(declared.gpus) == 1, "what an admin declares holds"

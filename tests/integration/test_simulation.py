@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,7 @@ from clusters.engines.runtime import LABEL_GPUS, LABEL_HOLD, LABEL_TASK, Contain
 from clusters.models import Allocation, Node, VcGrant, VirtualCluster
 from jobs import services
 from jobs.containers import tasks
-from jobs.models import Job, Task
+from jobs.models import Dependency, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE
 from tests.cluster import Cluster
 from tests.integration.test_recovery import WorkerDied, dies, lives
@@ -24,6 +25,7 @@ from tests.integration.test_recovery import WorkerDied, dies, lives
 pytestmark = pytest.mark.django_db
 SEEDS = range(int(os.environ.get("LONGSHORE_SEEDS", "15")))
 STEPS = 60
+MET = {("success", "SUCCEEDED"), *(("end", state.value) for state in JOB_ENDS)}
 
 
 class History:
@@ -121,8 +123,19 @@ class History:
             retryCount=self.random.choice([0, 0, 1, 3]),
             jobEnvs={"isDebug": self.random.random() < 0.3},
             virtualCluster=self.random.choice(["default", "a", "b"]),
-            extras=self.random.choice([{}, {}, {"preemptible": True}, {"maxRunSeconds": 100}, {"priority": -1}]),
+            extras={
+                **self.random.choice([{}, {}, {"preemptible": True}, {"maxRunSeconds": 100}, {"priority": -1}]),
+                **self.after_others(),
+            },
         )
+
+    def after_others(self) -> dict[str, Any]:
+        """Some jobs start after others, of which some have ended."""
+        there = list(Job.objects.filter(deleted_at=None).values_list("name", flat=True))
+        if not there or self.random.random() < 0.7:
+            return {}
+        chosen = self.random.sample(there, min(len(there), self.random.randint(1, 2)))
+        return {"dependsOn": [{"job": name, "after": self.random.choice(["success", "end"])} for name in chosen]}
 
     def drain_or_offer(self) -> None:
         """An admin wants a node empty, or offers it again."""
@@ -225,6 +238,8 @@ class History:
                 assert status.name not in ended, f"runs on though its task ended with {ended[status.name]}"
         live = set(map(str, Task.objects.filter(state__in=sorted(TASK_LIVE)).values_list("id", flat=True)))
         assert set(Allocation.objects.values_list("owner", flat=True)) == live, "an allocation without its live task"
+        started = Dependency.objects.filter(job__state__in=["RUNNING", "SUCCEEDED"])
+        assert set(started.values_list("condition", "ended")) <= MET, "it started before the jobs that it waits for"
         borrowed = Allocation.objects.filter(vc="a").values_list("gpu_ids", flat=True)
         assert sum(map(len, borrowed)) <= self.ceiling, "a virtual cluster is above its ceiling"
 

@@ -255,7 +255,7 @@ def _warning(plan: JobPlan, now: datetime) -> list[Event]:
     tried = Attempt.objects.filter(job=plan.job.id, number__lte=plan.job.attempt_number).order_by("-number")
     ends = tried.values_list("number", "exit_code", "exit")[: MANY + 1]
     before = streak(ends, plan.job.spec.retry_count)
-    if before is None or before.alike != MANY:
+    if before is None or before.is_eviction or before.alike != MANY:
         return []
     return [job_event(plan, now, "job.failing", None, before.says)]
 

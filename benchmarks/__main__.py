@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import code, files, idle, pages, rates, serving, slow, starts, trace
+from benchmarks.policy import measure as policy
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
@@ -23,8 +24,8 @@ NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "file
 
 def main() -> int:
     wanted = sys.argv[1:] or list(NAMES)
-    if unknown := set(wanted) - {*NAMES, "trace"}:
-        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join(NAMES)} and trace.")
+    if unknown := set(wanted) - {*NAMES, "policy", "trace"}:
+        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join(NAMES)}, policy and trace.")
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     report, began = Report(), time.monotonic()
@@ -38,9 +39,11 @@ def main() -> int:
         files.measure(report)
     if "slow" in wanted:
         slow.measure(report)
+    if "policy" in wanted:
+        policy.measure(report)
     if "trace" in wanted:
         _trace()
-    if set(wanted) - {"passes", "watch", "files", "slow", "trace"}:
+    if set(wanted) - {"passes", "watch", "files", "slow", "policy", "trace"}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0

@@ -206,7 +206,7 @@ class _Round(Generic[W]):
         demands = job.demands
         if line.has_limits and (limited := self._limited(line, job)) is not None:
             return limited
-        key = id(demands), job.vc if job.vc in self.owners or line.quota.ceiling else ""
+        key = id(demands), job.vc if job.vc in self.owners else ""
         if key not in self.no_room:
             places, above = self._place(line, job, self.room)
             if places is not None:
@@ -291,7 +291,8 @@ class _Round(Generic[W]):
         the least is still to wait for."""
         job = turn.job
         left = [node for node in self.queue.left() if node.name not in self.scene.unseen]
-        holders = self.queue.holders if self.queue.may_move else []
+        reclaims = is_within(line.use, self._asked(job), line.quota) and reclaim.above_guarantee(line.vc, self.scene)
+        holders = self.queue.holders if reclaims or self.queue.somebody_moves else []
         going = [one for one in holders if one.job.is_ending or one.job.id in self.queue.evicted]
         gone = {one.job.id for one in going}
         guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
@@ -300,8 +301,8 @@ class _Round(Generic[W]):
             turn.awaits = True
             return tuple(place.node for place in found[1]), self.scene.now
         candidates = reclaim.by_youth(guests)
-        if reclaim.above_guarantee(line.vc, self.scene) and is_within(line.use, self._asked(job), line.quota):
-            others = reclaim.borrowers(line.vc, self.queue.holders, gone, self.scene)
+        if reclaims:
+            others = reclaim.borrowers(line.vc, holders, gone, self.scene)
             candidates += [one for one in others if not one.job.is_guest]
         found = reclaim.choose_victims(job, job.demands, left, self.kept, candidates) if candidates else None
         if found is not None:
@@ -328,13 +329,12 @@ class _Round(Generic[W]):
         return self.whole
 
     def _could_hold(self, key: tuple[int, str], job: W) -> bool:
-        """Could the offered nodes, if nothing ran on them, hold the job? Tried in one empty room, which is replaced
-        only when something was put there."""
+        """Could the offered nodes, if nothing ran on them, hold the job?"""
         if key not in self.idle:
             if self.empty is None:
                 self.empty = Room(self.scene.nodes, empty=True)
-            could = self.empty.place(job.demands, vc=job.vc) is not None
-            if could:
-                self.empty = None
-            self.idle[key] = job.demands, could
+            places = self.empty.place(job.demands, vc=job.vc)
+            if places is not None:
+                self.empty.give_back(job.demands, places)
+            self.idle[key] = job.demands, places is not None
         return self.idle[key][1]

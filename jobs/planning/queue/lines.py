@@ -117,11 +117,13 @@ class Queue(Generic[W]):
     def _places(self) -> dict[int, int]:
         return {job.id: at for line in self.lines.values() for at, job in enumerate(line.jobs)}
 
+    @property
+    def somebody_moves(self) -> bool:
+        """Whether some running job ends, is a guest or is to be evicted: else its room is not asked for."""
+        return bool(self.evicted) or self._somebody_moves
+
     @cached_property
-    def may_move(self) -> bool:
-        """Whether some running job ends already, or could be evicted: else nobody's holds need be read."""
-        if any(reclaim.above_guarantee(vc, self.scene) for vc in self.lines):
-            return True
+    def _somebody_moves(self) -> bool:
         return self._looks and any(job.is_ending or job.is_guest for job, _ in self.scene.running())
 
     @cached_property

@@ -77,12 +77,20 @@ def nearest(
 class _Spot:
     """A node as a reservation sees it: what it has in all, what of that is free now, and what comes free when."""
 
-    __slots__ = ("debt", "ends", "free", "node", "now", "whole")
+    __slots__ = ("_whole", "debt", "ends", "free", "node", "now")
 
     def __init__(self, node: NodeView, ends: Sequence[tuple[datetime, Hold]], now: datetime) -> None:
         self.node, self.ends, self.now = node, ends, now
-        self.whole, self.free = Free(node, empty=True), Free(node)
+        self.free = Free(node)
+        self._whole: Free | None = None
         self.debt: Lack = (0, 0, 0)  # that those put here still lack
+
+    @property
+    def whole(self) -> Free:
+        """All that the node has beside those put here; made for the few nodes that it is asked of."""
+        if self._whole is None:
+            self._whole = Free(self.node, empty=True)
+        return self._whole
 
     def rank(self, demand: Demand) -> tuple[bool, datetime, Lack, str]:
         lack = self._lacks(demand)

@@ -16,10 +16,11 @@ from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import JSONField, Model
+from django.db.models import BooleanField, CharField, IntegerField, JSONField, Model, TextField
 from django.db.models.sql import Query
 
 Row = Sequence[Any]
+_PLAIN = (CharField, TextField, IntegerField, BooleanField)  # whose values every database takes as they are
 M = TypeVar("M", bound=Model)
 _readers: WeakKeyDictionary[Any, dict[Any, Callable[[Row], Any]]] = WeakKeyDictionary()  # of each connection
 
@@ -67,11 +68,15 @@ def insert_rows(rows: Sequence[Model]) -> None:
 
 
 def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row]) -> None:
-    """INSERT rows that have the values of the fields ``names``. No default is added."""
+    """INSERT rows that have the values of the fields ``names``. No default is added. Where all of them are texts,
+    numbers or flags, the values must be just that (an Enum is not)."""
     connection = connections[DEFAULT_DB_ALIAS]
     fields = [model._meta.get_field(name) for name in names]
-    prepared = [_prepare(field, connection) for field in fields]
-    values = [[prepare(value) for prepare, value in zip(prepared, row, strict=True)] for row in rows]
+    if all(isinstance(field, _PLAIN) for field in fields):
+        values = list(rows)
+    else:
+        prepared = [_prepare(field, connection) for field in fields]
+        values = [[prepare(value) for prepare, value in zip(prepared, row, strict=True)] for row in rows]
     if not values:
         return
     columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)  # type: ignore[union-attr]

@@ -254,8 +254,10 @@ class Watch:
             self._watchers[name].again()
 
     def stop(self) -> None:
+        """Watch nothing, until the next ``keep_up``."""
         self.keep_up({})
         self._turns.stop()
+        self._turns = Turns()
 
 
 def _is_ours(status: ContainerStatus) -> bool:

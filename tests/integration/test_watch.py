@@ -61,6 +61,19 @@ def test_a_node_that_moved_gets_another_watcher(failing: Failing) -> None:
         watch.stop()
 
 
+def test_it_watches_again_after_it_was_stopped(failing: Failing) -> None:
+    """A scheduler that lost the lease stops watching, and begins again when it has it back."""
+    watch = Watch(lambda: None)
+    try:
+        for _ in range(2):
+            watch.keep_up({"n1": Watched("fake://n1")})
+            until(lambda: "n1" in watch.looks(), 30, what="a look")
+            watch.stop()
+            assert watch.looks() == {}
+    finally:
+        watch.stop()
+
+
 class Several(FakeRuntime):
     """An engine of two nodes."""
 

@@ -145,13 +145,20 @@ def test_the_same_world_gives_the_same_forecast() -> None:
     assert ahead(jobs, lengths, **busy()) == ahead(jobs, lengths, **busy())
 
 
+def ranks(one: JobView) -> list[float]:
+    lengths = {one.id: list(range(DRAWS))}
+    draws: list[Any] = [play._Draw([], Scene(nodes=[], now=NOW), [], lengths, draw) for draw in range(DRAWS)]
+    return [draw._length(one) for draw in draws]
+
+
 def test_every_job_has_each_of_its_lengths_once() -> None:
-    for id in (1, 22, 23, 99):
-        ranks = set()
-        for draw in range(DRAWS):
-            one: Any = play._Draw([], Scene(nodes=[], now=NOW), [], {id: list(range(DRAWS))}, draw)
-            ranks.add(one._length(waiting(id)))
-        assert ranks == set(range(DRAWS))
+    for username in ("", "alice", "bob", "carol"):
+        assert set(ranks(waiting(1, username=username))) == set(range(DRAWS))
+
+
+def test_the_jobs_of_one_user_are_long_or_short_together() -> None:
+    mine, also_mine, other = (waiting(1, username="a"), waiting(2, username="a"), waiting(3, username="b"))
+    assert ranks(mine) == ranks(also_mine) != ranks(other)
 
 
 def test_only_the_first_of_a_long_queue_are_played() -> None:

@@ -1,7 +1,8 @@
 """Plays the queue forward: the same turns, on what running and waiting jobs may still take. Pure.
 
-Each draw gives every job one of its likely lengths, each job another rank of its own, so that over all draws every job
-has each of its lengths once. What comes of all draws is the spread of each start.
+Each draw gives every job one of its likely lengths, and over all draws each of them once. The jobs of one user have the
+same rank in a draw, for what is not known of one of them is not known of the others; with ranks of their own their
+errors would cancel out, and the spread would be too narrow. What comes of all draws is the spread of each start.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import datetime, timedelta
 from heapq import heappop, heappush
 from math import ceil, inf
 from typing import Generic, NamedTuple
+from zlib import crc32
 
 from clusters.placement.shares import Amount, Hold, add, freed
 from jobs.planning.forecast.lengths import DRAWS
@@ -117,8 +119,8 @@ class _Draw(Generic[W]):
         return self.began
 
     def _length(self, job: W) -> float:
-        """Another rank of each job in each draw."""
-        rank = (self.draw * (1 + job.id % (DRAWS - 1)) + 7 * job.id) % DRAWS
+        user = crc32(job.username.encode())
+        rank = (self.draw * (1 + user % (DRAWS - 1)) + user) % DRAWS
         return self.lengths[job.id][rank]
 
     def _ends(self, job: W, delay: float) -> None:

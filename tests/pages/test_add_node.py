@@ -213,6 +213,17 @@ def test_it_changes_only_what_was_changed(browse: Browse, admin: User, hosts: Ho
     assert (node.name, node.labels, node.endpoint) == ("gpu-01", {"rack": "b3"}, "ssh://ops@gpu-01")
 
 
+def test_another_number_of_gpus_keeps_their_type(browse: Browse, admin: User, hosts: Hosts) -> None:
+    hosts.add("ssh://ops@gpu-01")
+    node = make_node("gpu-01", gpus=2, endpoint="ssh://ops@gpu-01")
+    form = browse(admin).get("/nodes/gpu-01/edit").context["form"]
+    sent = {name: getattr(form, name) for name in ("kind", "ssh_to", "ssh_port", "gpu_type", "cpus", "memory")}
+    sent |= {"port_from": form.port_from, "port_to": form.port_to, "network": "host", "gpus": "3", "action": "save"}
+    assert browse(admin).post("/nodes/gpu-01/edit", sent).status_code == 302
+    node.refresh_from_db()
+    assert [gpu["type"] for gpu in node.gpus] == ["A100"] * 3
+
+
 def test_it_asks_before_it_removes_and_refuses_one_in_use(browse: Browse, admin: User) -> None:
     node = make_node("gpu-01", gpus=2)
     held = Allocation.objects.create(owner="1", node=node, vc="default", cpus=1, memory_mb=1)

@@ -141,9 +141,10 @@ def of_node(node: Node) -> NodeForm:
 
 
 def changes(form: NodeForm, before: NodeForm) -> dict[str, Any]:
-    """Of the body what differs, so that nothing else is written."""
-    then = before.body()
-    return {name: value for name, value in form.body().items() if then.get(name) != value}
+    """Of the body what differs, so that nothing else is written. Another number of GPUs needs their type too."""
+    then, now = before.body(), form.body()
+    found = {name: value for name, value in now.items() if then.get(name) != value}
+    return found | {"gpuType": now["gpuType"]} if "gpuNumber" in found and "gpuType" in now else found
 
 
 _TEXTS = (

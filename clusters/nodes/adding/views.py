@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -165,7 +164,7 @@ def _tested(request: HttpRequest, form: NodeForm) -> HttpResponse:
 
 
 def _page(request: HttpRequest, form: NodeForm, more: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:
-    known = {"nav": "nodes", "form": replace(form), "public_key": own_ssh.public_key(), "url": request.path}
+    known = {"nav": "nodes", "form": form, "public_key": own_ssh.public_key(), "url": request.path}
     return render(request, "clusters/node_form.html", {**known, **(more or {})}, status=status)
 
 

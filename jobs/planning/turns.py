@@ -132,6 +132,11 @@ def in_order(waiting: Sequence[W]) -> list[W]:
 _AGE = attrgetter("since", "id")
 
 
+def _leads(one: W, other: W) -> bool:
+    """Whether it comes before the other in the queue of their virtual cluster: evicted for it, it would start again."""
+    return one.vc == other.vc and (-one.priority, one.since, one.id) < (-other.priority, other.since, other.id)
+
+
 def _is_future(moment: datetime | None, now: datetime) -> bool:
     return moment is not None and moment > now
 
@@ -212,7 +217,8 @@ class _Round(Generic[W]):
             if places is not None:
                 return self._go(line, job, places)
             if above:
-                line.wait_for_ceiling(job, above)
+                if self._could_be_below(line, job):
+                    line.wait_for_ceiling(job, [*above, "gpu"])
                 return Turn(job, Verdict.PASS, self.queue, ceiling=above)
             self.no_room[key] = demands
         if self.kept and self._may_be_guest(job):
@@ -268,6 +274,17 @@ class _Round(Generic[W]):
             room.give_back(demands, places)
         return None, above
 
+    def _could_be_below(self, line: Line[W], job: W) -> bool:
+        """Whether its places could keep the ceiling if nothing ran."""
+        room = Room(self.scene.nodes, empty=True)
+        for demands in (job.demands, *self.queue.typed(job.demands, line.quota)):
+            places = room.place(demands, vc=job.vc)
+            if places is not None:
+                if not above_ceiling({}, self.queue.amount(job, places), line.quota):
+                    return True
+                room.give_back(demands, places)
+        return False
+
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 
     def _wait(self, line: Line[W], job: W) -> Turn[W]:
@@ -295,7 +312,7 @@ class _Round(Generic[W]):
         holders = self.queue.holders if reclaims or self.queue.somebody_moves else []
         going = [one for one in holders if one.job.is_ending or one.job.id in self.queue.evicted]
         gone = {one.job.id for one in going}
-        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
+        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone and not _leads(one.job, job)]
         left = freed(left, [hold for one in going for hold in one.holds])
         if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
             turn.awaits = True
@@ -313,11 +330,14 @@ class _Round(Generic[W]):
         return reservations.nearest(job.demands, job.vc, left, self.kept, self.queue.ends, self.scene.now)
 
     def _may_be_guest(self, job: W) -> bool:
+        now = self.scene.now
         if job.guest_evictions >= self.scene.policy.guest_evictions:
             return False
+        if any(kept.moment is not None and kept.moment <= now for kept in self.kept):
+            return False  # the room comes at this moment: a guest would be evicted at once, and hold it up again
         if job.is_preemptible:
             return True
-        end = job.would_end(self.scene.now)
+        end = job.would_end(now)
         return end is not None and all(kept.moment is not None and end <= kept.moment for kept in self.kept)
 
     def _whole(self) -> Room:

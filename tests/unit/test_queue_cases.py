@@ -123,6 +123,23 @@ def test_who_may_be_a_guest(case: str) -> None:
     assert [(turn.verdict, turn.is_guest) for turn in made.turns()][1][1] is expected
 
 
+def test_no_guest_takes_the_room_for_which_another_one_leaves() -> None:
+    made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=3, seconds=60),))
+    made.waiting = [job(2, gpus=4), job(9, preemptible=True)]
+    made.step()
+    made.waiting.append(job(10, preemptible=True))
+    made.step(60)
+    made.step()
+    assert list(made.running) == [2]
+
+
+def test_a_guest_that_is_ahead_is_not_evicted_for_one_behind() -> None:
+    made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=1), job(2, gpus=3)))
+    made.running = {id: (replace(one, is_guest=id == 1), places) for id, (one, places) in made.running.items()}
+    del made.running[2]
+    assert victims(made, job(9, gpus=4)) == []
+
+
 def test_only_so_many_get_a_reservation_and_the_others_hold_their_virtual_cluster() -> None:
     rights = {name: Right(20) for name in "abcde"}
     made = play("AAAA", "AAAA", "AAAA", "AAAA", "AAAA", rights=rights)

@@ -18,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from clusters.engines import schemes as engines
 from clusters.models import VirtualCluster
+from jobs.history import lengths
 from portal.accounts import tokens
 from portal.files.quota import use as store_use
 from portal.files.store import state as store_state
@@ -83,6 +84,7 @@ def _fresh_process_state() -> Iterator[None]:
     beats.forget()
     store_state.forget()
     store_use.forget()
+    lengths.forget()
     etags.forget()
     cache.clear()
     yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -11,10 +12,12 @@ from benchmarks.policy.cluster import Start, State
 from benchmarks.policy.workload import DEMAND, GPUS_A_NODE, Wish
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.shares import Hold, Quota, Right, add, quotas, wholes
+from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.scene import Scene, Waiting
 from jobs.planning.turns import Verdict, turns
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
+LEARNT, LEARN_EVERY = 5_000, 600.0  # ended runs, seconds
 CPUS, MEMORY_MB = 128, 1_000_000
 GUARANTEE = 100 / len(DEMAND)  # percent; each may borrow everything
 
@@ -55,6 +58,8 @@ class Ours:
         self._quotas: Mapping[str, Quota] = {}
         self._use: dict[str, dict[str, float]] = {}
         self._next_task = 0
+        self._ended: deque[tuple[Like, float]] = deque(maxlen=LEARNT)  # the newest first
+        self._lengths, self._learn_at = Lengths(()), 0.0
 
     def decide(self, state: State) -> tuple[Sequence[Start], Sequence[int]]:
         if not self._nodes:
@@ -62,7 +67,9 @@ class Ours:
             rights = {f"vc{at}": Right(capacity=GUARANTEE) for at in range(len(DEMAND))}
             self._quotas = quotas(rights, *wholes(self._nodes))
         for id in self._running.keys() - state.running.keys():
-            self._leave(id)
+            self._leave(id, is_over=id not in state.waiting)
+        if state.now >= self._learn_at:
+            self._lengths, self._learn_at = Lengths(self._ended), state.now + LEARN_EVERY
         scene = Scene(
             nodes=self._nodes,
             now=MIDNIGHT + timedelta(seconds=state.now),
@@ -70,6 +77,7 @@ class Ours:
             use=self._use,
             running=lambda: [self._as_it_runs(id, state) for id in self._running],
             holds=self._holds,
+            lengths=lambda: self._lengths,
         )
         waiting = [self._as_it_waits(wish, state) for wish in state.waiting.values()]
         starts, evicted = list[Start](), list[int]()
@@ -89,6 +97,7 @@ class Ours:
                 id=wish.id,
                 vc=f"vc{wish.vc}",
                 username=wish.user,
+                name=wish.project,
                 since=f"{wish.submitted:015.3f}",
                 guest_evictions=evictions,
                 wish=wish,
@@ -102,7 +111,8 @@ class Ours:
     def _take(self, job: Wanted, places: Sequence[Placement], now: float, *, is_guest: bool) -> None:
         tasks = [_Task(self._next_task + at) for at in range(len(places))]
         self._next_task += len(places)
-        started = replace(job, is_guest=is_guest, started_at=MIDNIGHT + timedelta(seconds=now))
+        began = MIDNIGHT + timedelta(seconds=now)
+        started = replace(job, is_guest=is_guest, started_at=began, ends_by=job.would_end(began))
         self._running[job.id] = started, tasks
         self._places[job.id] = places
         for task, demand, place in zip(tasks, job.demands, places, strict=True):
@@ -110,8 +120,11 @@ class Ours:
             self._change(demand, place, 1)
         self._count(job, 1)
 
-    def _leave(self, id: int) -> None:
+    def _leave(self, id: int, *, is_over: bool) -> None:
         job, tasks = self._running.pop(id)
+        if is_over:
+            like = Like(job.username, job.name, job.wish.gpus_a_task, job.vc)
+            self._ended.appendleft((like, job.wish.duration))
         for task, demand, place in zip(tasks, job.demands, self._places.pop(id), strict=True):
             del self._holds[str(task.id)]
             self._change(demand, place, -1)

@@ -75,7 +75,7 @@ def _wish(rng: random.Random, id: int, usual: dict[tuple[int, int, int], float])
         id=id,
         vc=vc,
         user=f"user-{vc}-{user}",
-        project=f"project-{project}",
+        project=f"project-{'abcdefgh'[project]}",
         submitted=_moment(rng),
         duration=max(10.0, duration),
         gpus=gpus,

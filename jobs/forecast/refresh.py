@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from jobs.forecast import scores
 from jobs.history.holdings import milliseconds
+from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
 from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.forecast.play import MOST, Spread, starts
@@ -27,11 +28,9 @@ from portal.core.bulk import insert_values, update_rows
 BUDGET = 3.0  # seconds of one forecast
 STALE = 60.0  # seconds: an order that lay for so long is followed by another one
 _BREATH = 0.002  # seconds left to other threads of the worker after each step
-_LEARNT = 5_000  # attempts
 _AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
 _SOONEST = timedelta(minutes=5)
 _NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "started")
-_ENDS = (Holding.Outcome.SUCCEEDED, Holding.Outcome.FAILED, Holding.Outcome.STOPPED)
 
 log = structlog.get_logger()
 _busy = threading.Lock()
@@ -49,7 +48,7 @@ def refresh(budget: float = BUDGET) -> int:
     scores.note()
     waiting, scene = picture()
     found: dict[int, Spread] = {}
-    lengths = _learn() if waiting else Lengths(())
+    lengths = learn() if waiting else Lengths(())
     if lengths:
         for most in (MOST, MOST // 8):
             found = starts(
@@ -81,17 +80,6 @@ def _clock(budget: float) -> Callable[[], bool]:
         return time.monotonic() > end
 
     return is_over
-
-
-def _learn() -> Lengths:
-    """From the newest attempts that ended."""
-    rows = Holding.objects.filter(waited__isnull=False, outcome__in=_ENDS, ended__isnull=False).order_by("-id")
-    found = rows.values_list("username", "job_name", "gpus", "vc", "began", "ended")[:_LEARNT]
-    return Lengths(
-        (Like(user, name, gpus, vc), (ended - began) / 1000)
-        for user, name, gpus, vc, began, ended in found
-        if ended is not None
-    )
 
 
 def _length(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:

@@ -90,6 +90,7 @@ def scene(world: World, quarantine: Mapping[str, Held]) -> Scene[JobView]:
         running=lambda: world.live,
         holds=world.holds,
         policy=world.policy,
+        lengths=lambda: world.lengths,
     )
 
 

@@ -159,6 +159,7 @@ class _Round(Generic[W]):
             tuple[int, str], Sequence[Demand]
         ] = {}  # with the shape itself, so that its id stays its own
         self.no_room_at_all: dict[tuple[int, str], Sequence[Demand]] = {}  # not even as a guest
+        self.too_late: dict[tuple[int, str], datetime] = {}  # the first end with which a guest would stay too long
         self.idle: dict[tuple[int, str], tuple[Sequence[Demand], bool]] = {}
         self.empty: Room | None = None
 
@@ -221,11 +222,15 @@ class _Round(Generic[W]):
                     line.wait_for_ceiling(job, [*above, "gpu"])
                 return Turn(job, Verdict.PASS, self.queue, ceiling=above)
             self.no_room[key] = demands
-        if self.kept and self._may_be_guest(job):
-            places = None if key in self.no_room_at_all else self._place(line, job, self._whole())[0]
-            if places is not None:
+        if self.kept and key not in self.no_room_at_all and (end := self._end_of_guest(key, job)) is not None:
+            places = self._place(line, job, self._whole())[0]
+            if places is None:
+                self.no_room_at_all[key] = demands
+            elif self._leaves_in_time(job, places, end):
                 return self._go(line, job, places, is_guest=True)
-            self.no_room_at_all[key] = demands
+            else:
+                self._whole().give_back(demands, places)
+                self.too_late[key] = min(end, self.too_late.get(key, end))
         if line.holder is not None:
             return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
         return self._wait(line, job) if self._could_hold(key, job) else Turn(job, Verdict.PASS, self.queue)
@@ -329,16 +334,26 @@ class _Round(Generic[W]):
         left = freed(left, [hold for one in guests for hold in one.holds])
         return reservations.nearest(job.demands, job.vc, left, self.kept, self.queue.ends, self.scene.now)
 
-    def _may_be_guest(self, job: W) -> bool:
-        now = self.scene.now
+    def _end_of_guest(self, key: tuple[int, str], job: W) -> datetime | None:
+        """When it leaves the room of others at the latest; None for one that cannot be a guest."""
         if job.guest_evictions >= self.scene.policy.guest_evictions:
-            return False
-        if any(kept.moment is not None and kept.moment <= now for kept in self.kept):
-            return False  # the room comes at this moment: a guest would be evicted at once, and hold it up again
+            return None
         if job.is_preemptible:
-            return True
-        end = job.would_end(now)
-        return end is not None and all(kept.moment is not None and end <= kept.moment for kept in self.kept)
+            return self.scene.now  # its owner agreed that it leaves at any moment
+        end = self.scene.likely_end(job)
+        if end is None or (key in self.too_late and end >= self.too_late[key]):
+            return None
+        moments = [kept.moment for kept in self.kept]
+        return end if any(moment is not None and end <= moment for moment in moments) else None
+
+    def _leaves_in_time(self, job: W, places: Sequence[Placement], end: datetime) -> bool:
+        """Whether it likely leaves before the room on its nodes is free for those for whom that is kept; if it does
+        not, it is evicted then. Where the room comes at this very moment, a guest would only hold that up."""
+        nodes = {place.node for place in places}
+        moments = [kept.moment for kept in self.kept if not nodes.isdisjoint(kept.nodes)]
+        if any(moment is not None and moment <= self.scene.now for moment in moments):
+            return False
+        return job.is_preemptible or all(moment is not None and end <= moment for moment in moments)
 
     def _whole(self) -> Room:
         """The room with what is kept for others in it."""

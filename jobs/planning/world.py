@@ -17,8 +17,9 @@ from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.shares import Amount, Hold, Quota
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit, RetryDecision
+from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.lifecycle import JobState, TaskState
-from jobs.planning.queue.scene import POLICY, Policy, Waiting
+from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Waiting
 
 PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
 Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
@@ -122,6 +123,7 @@ class World:
     holds: Mapping[str, Hold] = field(default_factory=dict)  # by id of the task, as a text
     drained: frozenset[str] = frozenset()  # nodes that an admin wants empty
     policy: Policy = POLICY
+    lengths: Lengths = NOTHING_LEARNT  # how long jobs of the like ran
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one
     lost_after: float = 60.0  # seconds
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen

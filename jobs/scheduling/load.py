@@ -25,11 +25,12 @@ from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
+from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
-from jobs.planning.queue.scene import Policy
+from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView, World
 from jobs.scheduling import columns, stamps
@@ -110,6 +111,7 @@ class Loader:
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
             policy=policy(),
+            lengths=learnt() if self._picture.waiting else NOTHING_LEARNT,
             owners=self._owners(observations),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,

@@ -23,6 +23,7 @@ from jobs import dependencies
 from jobs.config.demands import demands
 from jobs.config.extras import Asked
 from jobs.config.spec import JobSpec
+from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from jobs.planning.queue.awaited import Awaited
@@ -132,6 +133,7 @@ def _scene(specs: _Specs, moves: bool) -> Scene[Queued]:
         moves=moves,
         holds=ledger.holds(),
         policy=policy(),
+        lengths=learnt,
     )
 
 

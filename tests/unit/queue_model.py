@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
-from jobs.planning.queue.scene import POLICY, Policy, Scene, Waiting
+from jobs.planning.forecast.lengths import Lengths
+from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Scene, Waiting
 from jobs.planning.turns import Turn, Verdict, turns
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -63,6 +64,7 @@ class Play:
     waiting: list[Played] = field(default_factory=list)
     running: dict[int, tuple[Played, list[Placement]]] = field(default_factory=dict)
     started: dict[int, datetime] = field(default_factory=dict)  # first start
+    lengths: Lengths = NOTHING_LEARNT
 
     def scene(self) -> Scene[Played]:
         return Scene(
@@ -73,6 +75,7 @@ class Play:
             running=lambda: [(job, [Part(at) for at in self._parts(job)]) for job, _ in self.running.values()],
             holds={str(at): hold for job, _ in self.running.values() for at, hold in self._held(job).items()},
             policy=self.policy,
+            lengths=lambda: self.lengths,
         )
 
     def turns(self) -> list[Turn[Played]]:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 
 from clusters.placement.shares import Right, quotas, wholes
+from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.reservations import nearest
 from jobs.planning.turns import Verdict
 from tests.unit.queue_model import NOW, Play, Played, node, shape
@@ -121,6 +122,33 @@ def test_who_may_be_a_guest(case: str) -> None:
     made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=3, most=60, seconds=60),))
     made.waiting = [job(2, gpus=4), guest]
     assert [(turn.verdict, turn.is_guest) for turn in made.turns()][1][1] is expected
+
+
+LIKELY = {  # seconds that jobs of the like ran, of the one that runs (for 20 s by now) and of the guest
+    "as long as those ran, it leaves before": (100.0, 50.0, True),
+    "those ran longer than what it waits for": (60.0, 50.0, False),
+    "nothing ran as long as the other has: it goes on as long again": (10.0, 15.0, True),
+}
+
+
+@pytest.mark.parametrize("case", LIKELY)
+def test_who_likely_leaves_in_time_may_be_a_guest(case: str) -> None:
+    runs, guest, expected = LIKELY[case]
+    made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=3),))
+    made.running = {id: (replace(one, username="x", name="long"), places) for id, (one, places) in made.running.items()}
+    long, short = Like("x", "long", 3, "a"), Like("y", "short", 1, "a")
+    made.lengths = Lengths([(long, runs)] * 50 + [(short, guest)] * 50)
+    made.now += timedelta(seconds=20)
+    made.waiting = [job(2, gpus=4), replace(job(9), username="y", name="short")]
+    assert [turn.is_guest for turn in made.turns()] == [False, expected]
+
+
+@pytest.mark.parametrize(("first", "second", "expected"), [(600, 60, True), (60, 600, False)])
+def test_a_guest_has_to_leave_before_those_only_whose_room_it_takes(first: int, second: int, expected: bool) -> None:
+    made = play("AAAA", "AAAA", running=(job(1, gpus=2, most=first), job(2, "b", 3, most=second)))
+    made.waiting = [job(3, gpus=4), job(4, "b", 4), job(9, "b", 2, most=300)]
+    guest = next(turn for turn in made.turns() if turn.job.id == 9)
+    assert guest.is_guest is expected
 
 
 def test_no_guest_takes_the_room_for_which_another_one_leaves() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from clusters.placement.fit import PortDemand
 from clusters.placement.room import Room
 from clusters.placement.shares import Right, above_ceiling, add, freed, over, quotas, wholes
+from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Turn, Verdict
@@ -210,17 +211,19 @@ def test_nobody_starves(play: Play, first: list[Played], stream: list[Played], l
 
 
 @worlds
-@given(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4), jobs(1), jobs(101))
+@given(st.lists(st.sampled_from([1, 2, 3, 4]), min_size=1, max_size=4), jobs(1), jobs(101), st.lists(st.floats(1, 100)))
 def test_a_reserved_job_starts_no_later_than_without_others_behind_it(
-    gpus: list[int], first: list[Played], behind: list[Played]
+    gpus: list[int], first: list[Played], behind: list[Played], learnt: list[float]
 ) -> None:
-    """Where running jobs say when they end. With evictions that take no time; else it is the grace later."""
+    """Where running jobs say when they end, whatever was learnt of others. With evictions that take no time; else it is
+    the grace later."""
     mine = Played(id=50, vc="a", since="0050", shape=shape(2, 3), seconds=10, most=10)
     moments = []
     for depth in (1000, 0):
         nodes = [node(f"n{at}", "A" * 2 * each) for at, each in enumerate(gpus)]
         rights = {"a": Right(100)}
-        play = Play(nodes, quotas(rights, *wholes(nodes)))
+        lengths = Lengths((Like("u", f"j{seconds}", 1, "a"), seconds) for seconds in learnt)
+        play = Play(nodes, quotas(rights, *wholes(nodes)), lengths=lengths)
         play.waiting = [replace(job, vc="a", priority=0, most=job.seconds, preemptible=False) for job in first]
         play.step()
         play.policy = Policy(depth=depth)

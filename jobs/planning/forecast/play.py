@@ -18,7 +18,7 @@ from zlib import crc32
 from clusters.placement.shares import Amount, Hold, add, freed
 from jobs.planning.forecast.lengths import DRAWS
 from jobs.planning.queue import reclaim
-from jobs.planning.queue.scene import Scene, W
+from jobs.planning.queue.scene import NOTHING_LEARNT, Scene, W
 from jobs.planning.turns import Turn, Verdict, in_order, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
@@ -136,6 +136,7 @@ class _Draw(Generic[W]):
             use=self.use,
             running=lambda: [(one.job, one.tasks) for one in self.running.values()],
             moves=None,
+            lengths=lambda: NOTHING_LEARNT,  # each draw knows how long everything runs
             holds=self.holds,
         )
         gone: set[int] = set()

@@ -128,18 +128,18 @@ class Queue(Generic[W]):
 
     @cached_property
     def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
-        """What comes free on each node when, of what is known, the first of it first."""
-        known = [(job, tasks) for job, tasks in self.scene.running() if job.ends_by is not None] if self._looks else []
+        """What comes free on each node when, of what is known or likely, the first of it first."""
         found: dict[str, list[tuple[datetime, Hold]]] = {}
-        for job, tasks in known:
-            for hold in self.scene.held_by(tasks):
-                found.setdefault(hold.node, []).append((job.ends_by or self.scene.now, hold))
+        for job, tasks in self.scene.running() if self._looks else ():
+            end = self.scene.likely_end(job)
+            for hold in self.scene.held_by(tasks) if end is not None else ():
+                found.setdefault(hold.node, []).append((end or self.scene.now, hold))
         return {name: sorted(each, key=itemgetter(0)) for name, each in found.items()}
 
     @property
     def _looks(self) -> bool:
         """Whether running jobs need be looked at."""
-        return self.scene.moves is not False
+        return self.scene.moves is not False or bool(self.scene.lengths())
 
     @cached_property
     def holders(self) -> list[Holder[W]]:

@@ -26,7 +26,7 @@ UNKNOWN = datetime.max.replace(tzinfo=UTC)
 @dataclass(frozen=True, slots=True)
 class Reservation(Generic[W]):
     """Room that is kept for a job: ``nodes`` has the node of each of its tasks, in the order of its demands. ``moment``
-    is when it is free at the latest, if all the jobs that hold it say when they end."""
+    is when it is likely free, if that can be said of all jobs that hold it."""
 
     job: W
     demands: Sequence[Demand]

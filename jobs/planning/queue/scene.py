@@ -9,6 +9,7 @@ from typing import Generic, Protocol, TypeVar
 
 from clusters.placement.fit import Demand, NodeView
 from clusters.placement.shares import Amount, Hold, Quota
+from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.awaited import Awaited
 
 
@@ -91,6 +92,9 @@ class Policy:
 POLICY = Policy()
 
 
+NOTHING_LEARNT: Lengths = Lengths(())
+
+
 @dataclass(frozen=True)
 class Scene(Generic[W]):
     """The cluster at one moment. ``nodes`` are all registered ones with what is taken on them; nothing is placed on
@@ -108,6 +112,21 @@ class Scene(Generic[W]):
     moves: bool | None = None
     holds: Mapping[str, Hold] = field(default_factory=dict)
     policy: Policy = POLICY
+    # How long jobs of the like ran; asked for only when somebody's room has to be found.
+    lengths: Callable[[], Lengths] = lambda: NOTHING_LEARNT
+
+    def likely_end(self, job: W) -> datetime | None:
+        """When a running job ends, or a waiting one would if it started now: as it says itself, or as jobs of the like
+        did; None where neither is known."""
+        known = job.would_end(self.now) if job.started_at is None else job.ends_by
+        lengths = self.lengths()
+        if not lengths:
+            return known
+        began = job.started_at or self.now
+        gpus = job.demands[0].gpus if job.demands else 0
+        like = Like(job.username, job.name.rpartition("/")[2], gpus, job.vc)
+        likely = began + timedelta(seconds=lengths.likely(like, max(0.0, (self.now - began).total_seconds())))
+        return likely if known is None else min(known, likely)
 
     def quota(self, vc: str) -> Quota:
         """That of a virtual cluster which is gone has no guarantee and no ceiling."""

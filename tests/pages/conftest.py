@@ -16,6 +16,7 @@ from django.db import connection, connections
 from django.utils import timezone
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
+from jobs.history import lengths
 from portal.models import Heartbeat, User
 from portal.wakes import beats
 from tests import http
@@ -151,6 +152,7 @@ def count_queries() -> Callable[[Callable[[], object]], int]:
 
     def counted(act: Callable[[], object]) -> int:
         beats.up()  # pages ask it every two seconds, whatever they show
+        lengths.learnt()  # and this every minute
         with CaptureQueriesContext(connection) as captured:
             act()
         return len(captured)

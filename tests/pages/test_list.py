@@ -112,7 +112,7 @@ def test_it_jumps_to_nodes_virtual_clusters_and_files_too(browse: Browse, alice:
     make_node("gpu-01")
     client = browse(alice)
     places = {
-        "gpu-01": "/nodes",
+        "gpu-01": "/nodes/gpu-01",
         "default": "/vcs/default",
         "/users/alice/a b": "/files/users/alice/a%20b",
         "hdfs://users/alice": "/files/users/alice",
@@ -231,7 +231,7 @@ def test_a_narrow_screen_has_the_jump_box_and_the_current_tab(tab: Callable[...,
     expect(page.locator("#tab-ssh")).to_be_in_viewport(ratio=0.9)
     page.fill(".ls-jump input", "gpu-01")
     page.press(".ls-jump input", "Enter")
-    expect(page.locator("h1")).to_have_text("Nodes")
+    expect(page.locator("h1")).to_have_text("gpu-01")
     shown.open("/users")
     expect(page.locator(".ls-nav [aria-current]")).to_be_in_viewport(ratio=0.9)
 

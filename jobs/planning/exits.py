@@ -145,13 +145,15 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
 
 
 def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
-    """What a refused start means. ``sentence`` is the engine edge's own and is shown as it is."""
+    """What a refused start means. ``sentence`` is the engine edge's own and is shown as it is. A container that
+    disappeared before it was started is gone for ever, but the next one need not be."""
     if reason in set(StartFault):
         remedy = _START_REMEDIES[StartFault(reason)]
         return replace(of(USER_FAILED, sentence, remedy=remedy, permanent=True), fault=reason)
     known = FaultReason(reason) if reason in set(FaultReason) else FaultReason.REFUSED
     code = _FAULT_CODES[known]
-    exit_ = of(code, sentence, remedy=_FAULT_REMEDIES.get(known), permanent=permanent or known in _ALWAYS_PERMANENT)
+    lasting = (permanent and known is not FaultReason.GONE) or known in _ALWAYS_PERMANENT
+    exit_ = of(code, sentence, remedy=_FAULT_REMEDIES.get(known), permanent=lasting)
     return replace(exit_, fault=str(known))
 
 

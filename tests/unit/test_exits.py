@@ -173,6 +173,7 @@ def test_an_end_without_a_code_is_the_clusters_fault() -> None:
         (FaultReason.PORT_TAKEN, False, -7103, True),
         (FaultReason.GPU_MISSING, False, -7150, True),
         (FaultReason.GONE, False, -7110, True),
+        (FaultReason.GONE, True, -7110, True),
         (FaultReason.UNREACHABLE, False, -7111, True),
         (FaultReason.WITHDRAWN, False, -7400, False),
     ],

@@ -247,7 +247,9 @@ class Watch:
         return max(((now - one.look.at).total_seconds() for one in self._watchers.values() if one.look), default=None)
 
     def threads(self) -> list[Kept]:
-        return [self._turns.thread, *(one.thread for one in dict.fromkeys(self._watchers.values()))]
+        """Those that must work: none while there is nothing to watch."""
+        watchers = dict.fromkeys(self._watchers.values())
+        return [self._turns.thread, *(one.thread for one in watchers)] if watchers else []
 
     def look_again(self, nodes: set[str]) -> None:
         for name in nodes & self._watchers.keys():

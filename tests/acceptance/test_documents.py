@@ -32,6 +32,10 @@ NOT_RUN = {
     "python3 -c 'import sqlite3": "of a LONGSHORE_HOME that is destroyed: tests/acceptance/test_restore.py runs it",
     "mkdir -m 700 var": "the same",
     "longshore.example.org {": "Caddy's configuration",
+    "for name in fetch train evaluate": "jobs of other users; tests/acceptance/test_extras_docker.py runs such a chain",
+    "curl -X PUT http://127.0.0.1:9186/api/v1/jobs/mira~evaluate": "the same; tests/api/test_job_place.py sends both",
+    "curl -X PUT http://127.0.0.1:9186/api/v1/virtual-clusters/vision": "GPUs, which the node of the test has not;"
+    " tests/api/test_vc_settings.py sends such bodies",
 }
 
 

@@ -27,7 +27,7 @@ def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> 
     """With a node that says it has room for all of them, and the virtual cluster that two of them name."""
     with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
         one.change_node("local", memoryMB=65536)
-        answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50})
+        answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50, "vcMaxCapacity": 100})
         assert answer.status_code == 201, answer.text
         yield one
         one.stop_all()

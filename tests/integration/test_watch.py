@@ -119,3 +119,9 @@ def test_an_old_look_says_nothing(cluster: Cluster) -> None:
     cluster.tick()
     assert Node.objects.get().health == "ready"
     assert cluster.job(waits).state == "RUNNING"
+
+
+def test_without_a_node_no_thread_is_missed() -> None:
+    watch = Watch(lambda: None)
+    watch.keep_up({})
+    assert watch.threads() == []

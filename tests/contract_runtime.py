@@ -59,6 +59,7 @@ class Program:
 
 
 FOREVER = Program(exit_code=None)
+PREFIX = "longshore-contract-"  # of the containers of these tests; those of portals may be on the same engine
 
 
 class Lab(Protocol):
@@ -78,7 +79,7 @@ def request(lab: Lab, program: Program = FOREVER, **more: Any) -> ContainerReque
     number = f"{os.getpid()}-{next(_numbers)}"
     return ContainerRequest(
         **{
-            "name": f"longshore-contract-{number}",
+            "name": f"{PREFIX}{number}",
             "image": lab.image,
             "argv": lab.argv(program),
             "files": lab.files(program),

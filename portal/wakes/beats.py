@@ -17,6 +17,7 @@ Name = Literal["scheduler", "workers"]
 NAMES: tuple[Name, ...] = ("scheduler", "workers")
 EVERY = 5.0  # seconds between two beats
 LATE = 20.0  # seconds without a beat after which a process counts as down
+FRESH = 2.0  # seconds for which pages show an answer again
 _last: dict[str, float] = {}
 _seen: tuple[float, dict[str, float | None]] = (0.0, {})
 
@@ -53,11 +54,11 @@ def ages() -> dict[str, float | None]:
 
 
 def up() -> dict[str, bool]:
-    """Which processes are up, for pages. At most one query every two seconds; while the database is away the last
+    """Which processes are up, for pages. At most one query every FRESH seconds; while the database is away the last
     answer holds."""
     global _seen
     taken, values = _seen
-    if not values or time.monotonic() - taken > 2:
+    if not values or time.monotonic() - taken > FRESH:
         try:
             _seen = (time.monotonic(), ages())
         except DatabaseError:

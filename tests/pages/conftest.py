@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -147,12 +148,16 @@ def sign_in(page: Page, user: User) -> None:
 
 
 @pytest.fixture
-def count_queries() -> Callable[[Callable[[], object]], int]:
+def count_queries(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], int]:
+    """Counts without what is asked now and then, whatever a page shows: nothing of that gets old during the test."""
     from django.test.utils import CaptureQueriesContext
 
+    monkeypatch.setattr(beats, "FRESH", math.inf)
+    monkeypatch.setattr(lengths, "EVERY", math.inf)
+
     def counted(act: Callable[[], object]) -> int:
-        beats.up()  # pages ask it every two seconds, whatever they show
-        lengths.learnt()  # and this every minute
+        beats.up()
+        lengths.learnt()
         with CaptureQueriesContext(connection) as captured:
             act()
         return len(captured)

@@ -27,14 +27,14 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
         return [_no_node(nodes)]
     labels = labels_of(demands)
     offered = [Free(node) for node in nodes if node.offered and labels <= node.labels]
-    shapes = _shapes(demands) if offered else []
+    shapes = shapes_of(demands) if offered else []
     found = [] if offered else [_no_label(nodes, labels)]
     found += dict.fromkeys(one for shape in shapes for one in _shape_blockers(offered, shape))  # roles may share one
     if not found and Room(nodes).place(demands) is None:
         found = [_gang(offered, demands)]
     if found and offered:
         found += _elsewhere(nodes, demands, labels)
-    away = [node for node in nodes if not node.offered and labels <= node.labels and _could(node, demands)]
+    away = [node for node in nodes if not node.offered and any(could(node, shape) for shape in shapes_of(demands))]
     if found and away and Room([idle(node) for node in nodes]).place(demands) is not None:
         found += [
             Blocker("nodes", f"Node {node.name} is {node.why_not}, so nothing is placed on it.", node=node.name)
@@ -53,7 +53,7 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
     idles = [Free(idle(node)) for node in nodes if labels <= node.labels]
     if not idles:
         return replace(_no_label(nodes, labels), kind="never")
-    for shape in _shapes(demands):
+    for shape in shapes_of(demands):
         if not any(free.fits(shape) for free in idles):
             return _no_node_ever(idles, shape)
         wanted = sum(demand.role == shape.role for demand in demands)
@@ -81,6 +81,16 @@ def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], places: Sequen
     image, node = lacking[0]
     where = f"node {node}" if len(lacking) == 1 else f"{len(lacking)} of its nodes"
     return f"Its image {image} is not known to be on {where}, so it must first be pulled."
+
+
+def could(node: NodeView, shape: Demand) -> bool:
+    """Whether a task of this shape fits the node if that is idle and offered."""
+    return shape.labels <= node.labels and Free(idle(node)).fits(shape)
+
+
+def shapes_of(demands: Sequence[Demand]) -> list[Demand]:
+    """One task of each role."""
+    return list({demand.role: demand for demand in demands}.values())
 
 
 def labels_of(demands: Sequence[Demand]) -> Labels:
@@ -124,15 +134,6 @@ def _elsewhere(nodes: Sequence[NodeView], demands: Sequence[Demand], labels: Lab
     has = "has" if len(used) == 1 else "have"
     sentence = f"{names} {has} room for it, but not {_label(labels)} {written(labels)}."
     return [Blocker("labels", sentence, need=written(labels), node=used[0])]
-
-
-def _could(node: NodeView, demands: Sequence[Demand]) -> bool:
-    """Whether it would be of use if it were idle and offered."""
-    return any(Free(idle(node)).fits(shape) for shape in _shapes(demands))
-
-
-def _shapes(demands: Sequence[Demand]) -> list[Demand]:
-    return list({demand.role: demand for demand in demands}.values())
 
 
 def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:

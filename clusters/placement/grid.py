@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clusters.placement.blockers import labels_of, size, written
-from clusters.placement.fit import Demand, Free, NodeView, bars, idle
+from clusters.placement.blockers import could, shapes_of, size, written
+from clusters.placement.fit import Demand, Free, NodeView, bars
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +44,7 @@ class Row:
 def grid(nodes: Sequence[NodeView], demands: Sequence[Demand], vc: str = "") -> list[Row]:
     """One row for each node and role of a job in this virtual cluster, the nodes that lack least first. A row that
     lacks nothing has room for one task, not for the whole gang."""
-    roles = list({demand.role: demand for demand in demands}.values())
-    rows = [(_Far(node, shape, vc), row) for shape in roles for node, row in _rows(nodes, shape, vc)]
+    rows = [(_Far(node, shape, vc), row) for shape in shapes_of(demands) for node, row in _rows(nodes, shape, vc)]
     return [row for far, row in sorted(rows, key=lambda one: (one[1].role, one[0].key, one[1].node))]
 
 
@@ -54,7 +53,7 @@ class _Far:
 
     def __init__(self, node: NodeView, shape: Demand, vc: str) -> None:
         free = Free(node)
-        never = not (Free(idle(node)).fits(shape) and labels_of([shape]) <= node.labels and node.serves(vc))
+        never = not (node.serves(vc) and could(node, shape))
         gpus = max(0, shape.gpus - free.free_gpus(shape.gpu_type))
         self.key = (never, not node.offered, gpus, max(0, shape.cpus - free.cpus), free.cpus)
 
@@ -107,9 +106,8 @@ def _ports(free: Free, shape: Demand) -> Cell:
 
 
 def _labels(node: NodeView, shape: Demand) -> Cell:
-    wanted = labels_of([shape])
-    lacking = written(wanted - node.labels)
-    return Cell(written(wanted), written(node.labels), f"label {lacking}" if lacking else "")
+    lacking = written(shape.labels - node.labels)
+    return Cell(written(shape.labels), written(node.labels), f"label {lacking}" if lacking else "")
 
 
 def _state(node: NodeView, shape: Demand, vc: str) -> Cell:

@@ -19,7 +19,7 @@ from jobs.forecast import scores
 from jobs.history.holdings import milliseconds
 from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
-from jobs.planning.forecast.lengths import Lengths, Like
+from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.forecast.play import MOST, Spread, starts
 from jobs.planning.lifecycle import JobState
 from jobs.scheduling.queue import Queued, picture
@@ -83,9 +83,8 @@ def _clock(budget: float) -> Callable[[], bool]:
 
 
 def _length(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
-    gpus = job.demands[0].gpus if job.demands else 0
     ran = max(0.0, now - job.started_at.timestamp()) if job.started_at is not None else 0.0
-    return lengths.quantiles(Like(job.username, job.name, gpus, job.vc), ran, job.most_seconds)
+    return lengths.quantiles(job.like, ran, job.most_seconds)
 
 
 def _write(waiting: Iterable[Queued], found: dict[int, Spread]) -> None:

@@ -22,8 +22,24 @@ from portal.accounts.viewer import Viewer
 from portal.core import words
 
 
+class Named:
+    """Whatever belongs to one job: its name and its page."""
+
+    __slots__ = ()
+    username: str
+    name: str
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.username}/{self.name}"
+
+    @property
+    def url(self) -> str:
+        return job_url(self.username, self.name)
+
+
 @dataclass(frozen=True, slots=True)
-class JobRow:
+class JobRow(Named):
     """One line. ``state`` is the one that pages show, STOPPING included. The column Time is the time from ``start`` to
     ``end``: how long it has waited, runs, or ran."""
 
@@ -44,14 +60,6 @@ class JobRow:
     retries: int
     has_run: bool  # else it has no log
     may_stop: bool
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.username}/{self.name}"
-
-    @property
-    def url(self) -> str:
-        return job_url(self.username, self.name)
 
     @property
     def part(self) -> str:

@@ -78,9 +78,8 @@ class _Trial(Generic[W]):
         self.demands = turn.job.demands
 
     def changes(self, vcs: Iterable[str]) -> Iterator[Change]:
-        for found in (self._fewer_gpus(), self._fewer_tasks(), self._other_types(), self._in(vcs)):
-            yield from islice(found, 1)
-        for found in (self._job_ends(), self._node_returns()):
+        of_config = (self._fewer_gpus(), self._fewer_tasks(), self._other_types(), self._in(vcs))
+        for found in (*of_config, self._job_ends(), self._node_returns()):
             yield from islice(found, 1)
 
     # --- of the config -----------------------------------------------------------------------------------------------

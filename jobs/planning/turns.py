@@ -39,8 +39,8 @@ class Turn(Generic[W]):
 
     ``places`` are those of a job that goes, ``is_guest`` whether they are reserved for another one. ``victims`` are the
     jobs evicted for it, ``awaits`` those that end already. ``held_by`` is the job that starts before it in its virtual
-    cluster; ``short`` names the resources in which the ceiling, or the cap of its user, is in the way. ``error`` is
-    what planning it raised.
+    cluster; ``ceiling`` and ``cap`` name the resources in which the one of its virtual cluster, or that of its user, is
+    in the way. ``error`` is what planning it raised.
     """
 
     job: W

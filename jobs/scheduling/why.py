@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from clusters.placement.blockers import labels_of
+from clusters.placement.blockers import could
 from clusters.placement.grid import Row, grid
 from clusters.placement.shares import Amount
 from clusters.users.queries import load_user
@@ -65,13 +65,14 @@ def why(job: Job) -> Why | None:
     turn = turn_of(job)
     if turn is None:
         return None
-    rows = grid(turn.queue.left(), turn.job.demands, job.vc) if turn.error is None else []
+    can_be_read = turn.error is None  # what the job asks for
+    rows = grid(turn.queue.left(), turn.job.demands, job.vc) if can_be_read else []
     scene, owner = turn.queue.scene, load_user(job.username)
     quota = scene.quota(job.vc)
     return Why(
         reason=waiting_reason(job, turn),
-        changes=smallest_changes(turn, owner.vcs if owner else ()) if turn.error is None else [],
-        holders=_in_the_way(turn) if turn.error is None else [],
+        changes=smallest_changes(turn, owner.vcs if owner else ()) if can_be_read else [],
+        holders=_in_the_way(turn) if can_be_read else [],
         use=Use(quota.guarantee, quota.ceiling, scene.use.get(job.vc, {})),
         reserved=turn.reservation.names if turn.reservation else (),
         rows=rows[:MOST_NODES],
@@ -82,14 +83,8 @@ def why(job: Job) -> Why | None:
 def _in_the_way(turn: Turn[Queued]) -> list[InTheWay]:
     """Those with the most GPUs, or cores, first."""
     shape = max(turn.job.demands, key=lambda demand: demand.gpus)
-    could = {
-        node.name
-        for node in turn.queue.scene.nodes
-        if node.serves(turn.job.vc)
-        and labels_of([shape]) <= node.labels
-        and (not shape.gpu_type or any(kind == shape.gpu_type for _, kind in node.gpus))
-    }
-    found = [one for holder in turn.queue.holders if (one := _held(holder, could)) and (one.gpus or not shape.gpus)]
+    nodes = {node.name for node in turn.queue.scene.nodes if node.serves(turn.job.vc) and could(node, shape)}
+    found = [one for holder in turn.queue.holders if (one := _held(holder, nodes)) and (one.gpus or not shape.gpus)]
     return sorted(found, key=lambda one: (-one.gpus, -one.cpus, one.username, one.name))[:MOST_HOLDERS]
 
 

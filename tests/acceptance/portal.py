@@ -247,20 +247,33 @@ class Portal:
 @contextmanager
 def portal_on(home: Path, node: BedNode, **settings: str) -> Iterator[Portal]:
     """A portal whose node ``local`` is this bed node, reached by its own address, with room for eight tasks."""
-    portal = Portal(home, node.unix, **settings)
-    try:
-        portal.start()
+    with _started(Portal(home, node.unix, **settings), node) as portal:
         until(lambda: "longshore/sample:1 was made" in portal.text() or _has_sample(portal, node), 30, what="image")
         until(lambda: portal.http.get("/nodes/local").status_code == 200, 30, what="the node is registered")
         portal.change_node("local", address=node.address, cpuNumber=8, fixedPorts=[[1024, 65_535]])
         until(lambda: portal.node("local")["health"] == "ready", 20, what="the node is ready")
+        yield portal
+
+
+@contextmanager
+def portal_beside(*hosts: BedNode, home: Path, address: str = "127.0.0.1", **settings: str) -> Iterator[Portal]:
+    """A portal without a node. Its test registers these hosts, and what it has left there is removed at the end."""
+    with _started(Portal(home, f"unix://{home}/no-engine-here", address, **settings), *hosts) as portal:
+        yield portal
+
+
+@contextmanager
+def _started(portal: Portal, *hosts: BedNode) -> Iterator[Portal]:
+    try:
+        portal.start()
         yield portal
     except BaseException:
         print(portal.text()[-8000:])
         raise
     finally:
         portal.close()
-        remove_containers(node, portal)
+        for host in hosts:
+            remove_containers(host, portal)
 
 
 def environment(settings: Mapping[str, str]) -> dict[str, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.portal import ENDS, Portal, config, containers, remove_containers
+from tests.acceptance.portal import ENDS, Portal, config, containers, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.helpers import until
 
@@ -19,9 +19,7 @@ EVICTED = -7120
 @pytest.fixture(scope="module")
 def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     home = tmp_path_factory.mktemp("portal")
-    one = Portal(home, f"unix://{home}/no-engine-here", LONGSHORE_EVICTION_GRACE="5")
-    try:
-        one.start()
+    with portal_beside(*docker_nodes, home=home, LONGSHORE_EVICTION_GRACE="5") as one:
         for at, node in enumerate(docker_nodes):
             body = {"name": f"n{at}", "endpoint": node.unix, "address": node.address, "gpuNumber": GPUS, "cpuNumber": 8}
             answer = one.http.post("/nodes", json=body, timeout=20)
@@ -31,10 +29,6 @@ def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempP
             assert answer.status_code == 201, answer.text
         yield one
         one.wait_clean(*docker_nodes)
-    finally:
-        one.close()
-        for node in docker_nodes:
-            remove_containers(node, one)
 
 
 @pytest.fixture(autouse=True)

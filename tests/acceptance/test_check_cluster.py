@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.portal import ROOT, Json, Portal, containers, remove_containers
+from tests.acceptance.portal import ROOT, Json, Portal, containers, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.helpers import until
 
@@ -21,9 +21,7 @@ DROP = ("INPUT", "-p", "tcp", "--dport", "30000:39999", "-j", "DROP")
 @pytest.fixture(scope="module")
 def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     home = tmp_path_factory.mktemp("portal")
-    one = Portal(home, f"unix://{home}/no-engine-here")
-    try:
-        one.start()
+    with portal_beside(*docker_nodes, home=home) as one:
         for node in docker_nodes:
             body: Json = {"name": node.name, "endpoint": node.unix, "address": node.address, "cpuNumber": 4}
             answer = one.http.post("/nodes", json=body, timeout=60)
@@ -31,13 +29,6 @@ def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempP
             assert answer.json()["resourcesTotal"]["GPUs"] == 4, "the engine tells of them"
         until(lambda: {one.node(node.name)["health"] for node in docker_nodes} == {"ready"}, 20, 0.1, what="all ready")
         yield one
-    except BaseException:
-        print(one.text()[-8000:])
-        raise
-    finally:
-        one.close()
-        for node in docker_nodes:
-            remove_containers(node, one)
 
 
 def check(portal: Portal, *arguments: str) -> subprocess.Popen[str]:

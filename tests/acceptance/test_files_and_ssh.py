@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hdfs import TokenClient
 
-from tests.acceptance.portal import Json, Portal, config, remove_containers
+from tests.acceptance.portal import Json, Portal, config, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.ssh_image import SSH_IMAGE, ensure_ssh_image
@@ -49,9 +49,7 @@ def portal(
     if request.param == "hdfs":
         store: HdfsBed = request.getfixturevalue("hdfs")
         settings = {"LONGSHORE_STORE_URL": store.store_url, "LONGSHORE_STORE_USER": store.user}
-    one = Portal(home, f"unix://{home}/no-engine-here", address=f"{bed.network}.1", **settings)
-    try:
-        one.start()
+    with portal_beside(*hosts, home=home, address=f"{bed.network}.1", **settings) as one:
         for node in hosts:
             body = {"name": node.name, "endpoint": node.unix, "address": node.address, "cpuNumber": 2}
             answer = one.http.post("/nodes", json=body)
@@ -60,13 +58,6 @@ def portal(
         yield one
         one.stop_all()
         one.wait_clean(*hosts)
-    except BaseException:
-        print(one.text()[-8000:])
-        raise
-    finally:
-        one.close()
-        for node in hosts:
-            remove_containers(node, one)
 
 
 @pytest.fixture(scope="module")

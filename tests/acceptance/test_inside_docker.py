@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from clusters.engines.docker.request import CAPABILITIES
-from tests.acceptance.portal import ROOT, Json, Portal, config, container_of, docker, inspect, remove_containers
+from tests.acceptance.portal import ROOT, Json, Portal, config, container_of, docker, inspect, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.ssh_image import PYTHON_IMAGE, ensure_python_image
 from tests.helpers import until
@@ -58,21 +58,13 @@ def portal(bed: Bed, docker_engine: BedNode, tmp_path_factory: pytest.TempPathFa
     ensure_python_image(node)
     home = tmp_path_factory.mktemp("portal")
     # Where containers reach it too, which have the network of their own host.
-    one = Portal(home, f"unix://{home}/none", address=f"{bed.network}.1", LONGSHORE_TASK_PIDS=str(PIDS))
-    try:
-        one.start()
+    with portal_beside(node, home=home, address=f"{bed.network}.1", LONGSHORE_TASK_PIDS=str(PIDS)) as one:
         body = {"name": node.name, "endpoint": node.unix, "address": node.address, "cpuNumber": 4}
         assert one.http.post("/nodes", json=body).status_code == 201
         until(lambda: one.node(node.name)["health"] == "ready", 60, 0.1, what="the node is ready")
         yield one
         one.stop_all()
         one.wait_clean(node)
-    except BaseException:
-        print(one.text()[-8000:])
-        raise
-    finally:
-        one.close()
-        remove_containers(node, one)
 
 
 @pytest.fixture(scope="module")

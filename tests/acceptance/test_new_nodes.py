@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.portal import Json, Portal, config, docker, remove_containers
+from tests.acceptance.portal import Json, Portal, config, docker, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 
 pytestmark = pytest.mark.docker
@@ -21,26 +20,10 @@ def hosts(bed: Bed, docker_engine: BedNode, docker_nodes: list[BedNode]) -> list
     return [docker_engine, docker_nodes[0]]
 
 
-@contextmanager
-def portal_at(address: str, home: Path, bed: Bed, hosts: list[BedNode]) -> Iterator[Portal]:
-    """Without a node."""
-    one = Portal(home, f"unix://{home}/no-engine-here", address, HOME=str(bed.folder / "home"))
-    try:
-        one.start()
-        yield one
-    except BaseException:
-        print(one.text()[-8000:])
-        raise
-    finally:
-        one.close()
-        for host in hosts:
-            remove_containers(host, one)
-
-
 @pytest.fixture
 def portal(bed: Bed, hosts: list[BedNode], tmp_path: Path) -> Iterator[Portal]:
     """Its address is the default one, which no other host reaches."""
-    with portal_at("127.0.0.1", tmp_path, bed, hosts) as one:
+    with portal_beside(*hosts, home=tmp_path, HOME=str(bed.folder / "home")) as one:
         yield one
 
 
@@ -85,5 +68,6 @@ def test_a_host_that_does_not_reach_the_portal_is_told_what_to_set(portal: Porta
 
 
 def test_a_host_that_reaches_the_portal_has_no_mark(bed: Bed, hosts: list[BedNode], tmp_path: Path) -> None:
-    with portal_at(f"{bed.network}.1", tmp_path, bed, hosts) as portal:  # the bed's bridge is an address of this host
+    address = f"{bed.network}.1"  # the bed's bridge is an address of this host
+    with portal_beside(*hosts, home=tmp_path, address=address, HOME=str(bed.folder / "home")) as portal:
         assert register(portal, hosts[0])["marks"] == []

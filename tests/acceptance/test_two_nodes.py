@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.portal import ENDS, Json, Portal, config, container_of, containers, free_port, remove_containers
+from tests.acceptance.portal import ENDS, Json, Portal, config, container_of, containers, free_port, portal_beside
 from tests.acceptance.witness import times, witness
 from tests.bed.docker_bed import Bed, BedNode
 from tests.helpers import patience, until
@@ -38,21 +38,12 @@ def nodes(docker_nodes: list[BedNode]) -> dict[str, BedNode]:
 def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     home = tmp_path_factory.mktemp("portal")
     settings = {"HOME": str(bed.folder / "home"), "LONGSHORE_NODE_LOST_AFTER": "3"}
-    one = Portal(home, f"unix://{home}/no-engine-here", **settings)
-    try:
-        one.start()
+    with portal_beside(*nodes.values(), home=home, **settings) as one:
         for way, node in nodes.items():
             register(one, way, node)
         until(lambda: {one.node(way)["health"] for way in nodes} == {"ready"}, 20, 0.1, what="all nodes are ready")
         yield one
         one.wait_clean(*nodes.values())
-    except BaseException:
-        print(one.text()[-8000:])
-        raise
-    finally:
-        one.close()
-        for node in nodes.values():
-            remove_containers(node, one)
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,7 @@ from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.models import Job, Task
 from jobs.pages.nodes.node import RunningTask, running_on
-from jobs.pages.rows import job_url
+from jobs.pages.rows import Named
 from jobs.planning.lifecycle import TASK_LIVE
 from portal.accounts.viewer import Viewer
 from portal.core import words
@@ -36,7 +36,7 @@ UNREADABLE = "Its config cannot be read any more."
 
 
 @dataclass(frozen=True, slots=True)
-class Affected:
+class Affected(Named):
     """A job with tasks on the node. ``goes``: the nodes that could take all of it now; empty: it would wait because of
     ``why``. ``elsewhere``: its tasks on other nodes, which stop too."""
 
@@ -46,14 +46,6 @@ class Affected:
     elsewhere: int
     goes: tuple[str, ...] = ()
     why: str = ""
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.username}/{self.name}"
-
-    @property
-    def url(self) -> str:
-        return job_url(self.username, self.name)
 
     @property
     def gpus(self) -> str:

@@ -16,7 +16,7 @@ from clusters.nodes.pages import NodeLine, line_of, nodes_version
 from jobs import access
 from jobs.models import Event, Task
 from jobs.pages.detail import EventLine
-from jobs.pages.rows import job_url
+from jobs.pages.rows import Named, job_url
 from jobs.planning.lifecycle import TASK_LIVE
 from portal.accounts.viewer import Viewer
 from portal.core import words
@@ -28,7 +28,7 @@ MOST_TASKS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class RunningTask:
+class RunningTask(Named):
     """A task that holds something on the node."""
 
     job_id: int
@@ -42,14 +42,6 @@ class RunningTask:
     doing: str
     attempt: int
     has_log: bool
-
-    @property
-    def full_name(self) -> str:
-        return f"{self.username}/{self.name}"
-
-    @property
-    def url(self) -> str:
-        return job_url(self.username, self.name)
 
     @property
     def log_url(self) -> str:

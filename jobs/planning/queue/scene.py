@@ -67,6 +67,12 @@ class Waiting:
         return f"{self.username}/{self.name}"
 
     @property
+    def like(self) -> Like:
+        """What it has in common with the jobs from which its length is learnt."""
+        gpus = self.demands[0].gpus if self.demands else 0
+        return Like(self.username, self.name.rpartition("/")[2], gpus, self.vc)  # the planner's names have the user too
+
+    @property
     def is_ending(self) -> bool:
         """Whether its attempt is over, so that what it holds comes back soon."""
         return self.stopping or self.deleted
@@ -123,9 +129,8 @@ class Scene(Generic[W]):
         if not lengths:
             return known
         began = job.started_at or self.now
-        gpus = job.demands[0].gpus if job.demands else 0
-        like = Like(job.username, job.name.rpartition("/")[2], gpus, job.vc)
-        likely = began + timedelta(seconds=lengths.likely(like, max(0.0, (self.now - began).total_seconds())))
+        ran = max(0.0, (self.now - began).total_seconds())
+        likely = began + timedelta(seconds=lengths.likely(job.like, ran))
         return likely if known is None else min(known, likely)
 
     def quota(self, vc: str) -> Quota:

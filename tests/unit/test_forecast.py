@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clusters.placement.fit import NodeView
-from clusters.placement.shares import Hold
+from clusters.placement.shares import Hold, Quota
 from jobs.planning.forecast import play
 from jobs.planning.forecast.lengths import DRAWS, Lengths, Like, stem
 from jobs.planning.forecast.play import Spread, starts
@@ -166,3 +166,16 @@ def test_only_the_first_of_a_long_queue_are_played() -> None:
     found = starts(jobs, Scene(now=NOW, nodes=[node()]), lambda _: [HOUR] * DRAWS, lambda: False, most=12)
     assert all(isinstance(each, Spread) for each in found.values())
     assert set(found) == set(range(2, 14))
+
+
+def test_a_job_with_a_right_to_the_room_starts_when_those_evicted_for_it_have_left() -> None:
+    right = Quota(guarantee={"gpu": 4, "cpu": 8, "memory": 16000})
+    owner = waiting(2, vc="owner")
+    found = ahead([owner], {1: HOUR, 2: HOUR}, quotas={"owner": right, "default": Quota()}, **busy())
+    assert found[2] == (30, 30, 30)
+
+
+def test_queues_side_by_side_get_the_same_lengths() -> None:
+    alike = [waiting(2)], Scene(now=NOW, **busy())
+    first, second = play.side_by_side([alike, alike], lambda one: list(map(float, range(DRAWS))), lambda: False)
+    assert first == second == starts(*alike, lambda one: list(map(float, range(DRAWS))), lambda: False)

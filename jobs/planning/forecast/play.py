@@ -26,6 +26,7 @@ LEAST_DRAWS = 7  # a spread of fewer says nothing
 _ROUNDS = 120  # of turns in one draw
 _CLOSE = 0.04  # what ends within this part of the time played so far ends together
 _SOON = 10.0  # seconds
+_GRACE = 30.0  # seconds that what is evicted takes to leave
 
 
 class Spread(NamedTuple):
@@ -50,23 +51,57 @@ class _Runs(Generic[W]):
 Length = Callable[[W], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
 
 
+Case = tuple[Sequence[W], Scene[W]]  # the waiting jobs, and the cluster
+
+
 def starts(
     waiting: Sequence[W], scene: Scene[W], length: Length[W], is_over: Callable[[], bool], most: int = MOST
 ) -> dict[int, Spread]:
     """When each waiting job starts, by its id, of the first ``most``; a job of which too much is unknown has none.
     ``is_over`` says that no time is left: what was played until then counts."""
-    queue = in_order(waiting)[:most]
-    running = [_Runs(job, [_Task(task.id) for task in tasks], scene.held_by(tasks)) for job, tasks in scene.running()]
-    lengths = {job.id: length(job) for job in (*queue, *(one.job for one in running))}
-    found: dict[int, list[float]] = {job.id: [] for job in queue}
+    return side_by_side([(waiting, scene)], length, is_over, most)[0]
+
+
+def side_by_side(
+    cases: Sequence[Case[W]], length: Length[W], is_over: Callable[[], bool], most: int = MOST
+) -> list[dict[int, Spread]]:
+    """``starts`` of several queues, to be compared: each draw gives a job the same length in all of them, and counts
+    only when all have been played with it."""
+    tables = [_Table(waiting, scene, length, most) for waiting, scene in cases]
     for draw in range(DRAWS):
-        began = _Draw(queue, scene, running, lengths, draw).play(is_over)
-        if began is None:
-            break
-        for id, delays in found.items():
+        played = []
+        for table in tables:
+            began = table.play(draw, is_over)
+            if began is None:
+                return [table.spreads() for table in tables]
+            played.append(began)
+        for table, began in zip(tables, played, strict=True):
+            table.note(began)
+    return [table.spreads() for table in tables]
+
+
+class _Table(Generic[W]):
+    """One queue with what its draws have shown so far."""
+
+    def __init__(self, waiting: Sequence[W], scene: Scene[W], length: Length[W], most: int) -> None:
+        self.scene = scene
+        self.queue = in_order(waiting)[:most]
+        self.running = [
+            _Runs(job, [_Task(task.id) for task in tasks], scene.held_by(tasks)) for job, tasks in scene.running()
+        ]
+        self.lengths = {job.id: length(job) for job in (*self.queue, *(one.job for one in self.running))}
+        self.delays: dict[int, list[float]] = {job.id: [] for job in self.queue}
+
+    def play(self, draw: int, is_over: Callable[[], bool]) -> dict[int, float] | None:
+        return _Draw(self.queue, self.scene, self.running, self.lengths, draw).play(is_over)
+
+    def note(self, began: dict[int, float]) -> None:
+        for id, delays in self.delays.items():
             delays.append(began.get(id, inf))
-    spreads = ((id, _spread(delays, scene.now)) for id, delays in found.items())
-    return {id: spread for id, spread in spreads if spread is not None}
+
+    def spreads(self) -> dict[int, Spread]:
+        found = ((id, _spread(delays, self.scene.now)) for id, delays in self.delays.items())
+        return {id: spread for id, spread in found if spread is not None}
 
 
 def _spread(delays: list[float], now: datetime) -> Spread | None:
@@ -98,7 +133,7 @@ class _Draw(Generic[W]):
         self.ends: list[tuple[float, int]] = []
         self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
         self.began: dict[int, float] = {}
-        self.delay, self._task = 0.0, 0
+        self.delay, self._task, self._makes_room = 0.0, 0, False
         for one in running:
             self.running[one.job.id] = one
             started = one.job.started_at
@@ -152,6 +187,7 @@ class _Draw(Generic[W]):
             if victim.job.id in self.running:
                 self._free(victim.job.id)
                 again.append(replace(victim.job, is_guest=False, started_at=None))
+        self._makes_room = bool(again)
         if gone or again:
             self.waiting = [job for job in self.waiting if job.id not in gone] + again
 
@@ -170,8 +206,9 @@ class _Draw(Generic[W]):
         self._ends(job, self.delay + self._length(job))
 
     def _next(self) -> float | None:
-        """When something ends next, or a waiting job may be looked at again."""
+        """When something ends next, what is evicted has left, or a waiting job may be looked at again."""
         moments = [self.ends[0][0]] if self.ends else []
+        moments += [self.delay + _GRACE] if self._makes_room else []
         now = self.scene.now
         times = (time for job in self.waiting for time in (job.not_before, job.parked_until) if time is not None)
         moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]

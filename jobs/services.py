@@ -25,10 +25,9 @@ from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.config.demands import demands
 from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
+from jobs.forecast.outlook import Outlook, outlook
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import TaskState
-from jobs.planning.turns import Verdict
-from jobs.scheduling.queue import turn_if_submitted
 from portal.accounts import audit
 from portal.core.errors import InvalidConfig, NoVirtualCluster, Problem, Unauthorized
 from portal.models import User
@@ -73,19 +72,27 @@ def _given_ports() -> IsGiven:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a submission would lead to. With ``problems`` it is refused. Without them ``never`` says why no set of the
-    registered nodes could run the job (submitted all the same it fails at once), ``blockers`` what keeps it from
-    starting now, and ``pull`` which image is pulled first."""
+    """What a submission would lead to. With ``problems`` it is refused. Without them ``outlook`` says whether and when
+    it would start; a job that ``never`` can, submitted all the same, fails at once."""
 
     problems: tuple[Problem, ...]
     spec: JobSpec | None = None
+    outlook: Outlook | None = None
     never: Blocker | None = None
-    blockers: tuple[Blocker, ...] = ()
-    pull: str = ""
 
     @property
     def is_valid(self) -> bool:
         return not self.problems
+
+    @property
+    def blockers(self) -> Sequence[Blocker]:
+        """What keeps it from starting now."""
+        return self.outlook.blockers if self.outlook and not self.never else ()
+
+    @property
+    def pull(self) -> str:
+        """Which image is pulled first, if it starts now."""
+        return self.outlook.pull if self.outlook else ""
 
 
 def check(config: Any, user: User | None = None, *, name_from_url: str | None = None) -> CheckResult:
@@ -97,14 +104,9 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
         return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
     problem = admission.refusal(user, text, spec) if user else None
     awaited = [one.awaited for one in dependencies.find(user.username, spec)] if user and not problem else []
-    turn = turn_if_submitted(spec, [one for one in awaited if not one.is_met], user.username if user else "")
-    never = next((blocker for blocker in turn.blockers if blocker.kind == "never"), None) or dependencies.in_vain(
-        awaited
-    )
-    now = () if never else tuple(turn.blockers)
-    goes = turn.verdict is Verdict.GO
-    pull = blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places) if goes else ""
-    return CheckResult((problem,) if problem else (), spec, never, now, pull)
+    found = outlook(spec, [one for one in awaited if not one.is_met], user.username if user else "")
+    never = found.never or dependencies.in_vain(awaited)
+    return CheckResult((problem,) if problem else (), spec, found, never)
 
 
 def stop(actor: User, job: Job) -> bool:

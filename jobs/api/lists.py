@@ -16,7 +16,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from jobs import queries, services, versions
-from jobs.api import serializers, shapes
+from jobs.api import serializers, shapes, why
 from jobs.api.answers import created
 from jobs.api.base import CONFIG, is_legacy, query_number, query_text, require_reader
 from jobs.api.detail import JobDetail
@@ -78,7 +78,7 @@ class Validate(JobDetail):
     )
     def post(self, request: Request, job: str) -> Response:
         user = require_user(request)
-        return Response(serializers.check_result(services.check(body(request), user)))
+        return Response(why.checked(services.check(body(request), user)))
 
 
 def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:

@@ -18,7 +18,6 @@ from jobs.containers import launch, ssh
 from jobs.containers.ssh import Login
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
-from jobs.services import CheckResult
 from portal.web.api.values import milliseconds
 
 
@@ -145,20 +144,6 @@ def event_item(event: Event) -> shapes.EventItem:
         "to": event.after or None,
         "reason": event.reason,
         "data": event.data,
-    }
-
-
-def check_result(result: CheckResult) -> shapes.CheckResult:
-    """The answer of ``/jobs/validate``."""
-    return {
-        "valid": result.is_valid,
-        "errors": [
-            {"line": each.line, "column": each.column, "path": each.path, "message": each.message}
-            for each in result.problems
-        ],
-        "neverFits": None if result.never is None else blocker_item(result.never),
-        "blockers": [blocker_item(each) for each in result.blockers],
-        "pull": result.pull,
     }
 
 

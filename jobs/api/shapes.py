@@ -139,6 +139,7 @@ class VcUse(TypedDict):
     guarantee: dict[str, float]
     ceiling: Annotated[dict[str, float], Field(description="A resource that is not named has no ceiling.")]
     used: dict[str, float]
+    withJob: Annotated[dict[str, float], Field(description="What it would use with this job.")]
 
 
 class Why(WaitingReason):
@@ -249,6 +250,13 @@ class ConfigProblem(TypedDict):
     message: str
 
 
+class Outlook(Why):
+    """What would happen to a job that is not submitted yet, in the words of one that waits."""
+
+    starts: Annotated[Literal["now", "later", "never"], Field(description="Whether it fits.")]
+    after: NotRequired[Annotated[str, Field(description="user~job: the one whose end most likely lets it start.")]]
+
+
 class CheckResult(TypedDict):
     valid: bool
     errors: list[ConfigProblem]
@@ -257,6 +265,7 @@ class CheckResult(TypedDict):
     pull: Annotated[
         str, Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
     ]
+    extras: Annotated[Outlook | None, Field(description="null for a config that cannot be read.")]
 
 
 class Released(TypedDict):

@@ -1,4 +1,5 @@
-"""The route that says everything about why a job waits. v1 has none."""
+"""The route that says everything about why a job waits, and the same of a job that is not submitted yet. v1 has
+neither."""
 
 from __future__ import annotations
 
@@ -12,7 +13,12 @@ from clusters.placement.grid import Cell, Row
 from jobs import access
 from jobs.api import shapes
 from jobs.api.base import find_job
-from jobs.scheduling.why import Why, why
+from jobs.api.serializers import blocker_item
+from jobs.forecast.outlook import Outlook
+from jobs.planning.turns import Verdict
+from jobs.scheduling.explain import reason_if_submitted
+from jobs.scheduling.why import Why, of_turn, why
+from jobs.services import CheckResult
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import NotFound
 from portal.web.api.v1 import V1View
@@ -34,6 +40,7 @@ class JobWhy(V1View):
 
 
 def answer(found: Why) -> shapes.Why:
+    """The answer of ``.../why``."""
     return {
         **cast(shapes.WaitingReason, found.reason),
         "grid": [_node_row(row) for row in found.rows],
@@ -57,8 +64,35 @@ def answer(found: Why) -> shapes.Why:
             "guarantee": dict(found.use.guarantee),
             "ceiling": dict(found.use.ceiling),
             "used": dict(found.use.used),
+            "withJob": dict(found.use.with_job),
         },
     }
+
+
+def checked(result: CheckResult) -> shapes.CheckResult:
+    """The answer of ``/jobs/validate``."""
+    return {
+        "valid": result.is_valid,
+        "errors": [
+            {"line": each.line, "column": each.column, "path": each.path, "message": each.message}
+            for each in result.problems
+        ],
+        "neverFits": None if result.never is None else blocker_item(result.never),
+        "blockers": [blocker_item(each) for each in result.blockers],
+        "pull": result.pull,
+        "extras": _outlook(result, result.outlook) if result.outlook else None,
+    }
+
+
+def _outlook(result: CheckResult, found: Outlook) -> shapes.Outlook:
+    turn, after = found.turn, found.after
+    goes = "now" if turn.verdict is Verdict.GO else "later"
+    shown = {
+        **answer(of_turn(turn, reason_if_submitted(turn, found.forecast), found.changes)),
+        "starts": "never" if result.never else goes,
+        **({"after": f"{after.username}~{after.name}"} if after else {}),
+    }
+    return cast(shapes.Outlook, shown)
 
 
 def _node_row(row: Row) -> shapes.NodeRow:

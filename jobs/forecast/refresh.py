@@ -52,12 +52,23 @@ def refresh(budget: float = BUDGET) -> int:
     if lengths:
         for most in (MOST, MOST // 8):
             found = starts(
-                waiting, scene, lambda job: _length(lengths, job, scene.now.timestamp()), _clock(budget), most
+                waiting, scene, lambda job: length_of(lengths, job, scene.now.timestamp()), _clock(budget), most
             )
             if found or len(waiting) <= most // 8:
                 break
     _write(waiting, found)
     return len(found)
+
+
+def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
+    """How long it may run, or may have run when it ends (jobs.planning.forecast.lengths)."""
+    ran = max(0.0, now - job.started_at.timestamp()) if job.started_at is not None else 0.0
+    return lengths.quantiles(job.like, ran, job.most_seconds)
+
+
+def in_milliseconds(spread: Spread) -> dict[str, int]:
+    """{"p10", "p50", "p90"}, as rows and answers have it."""
+    return dict(zip(("p10", "p50", "p90"), map(milliseconds, spread), strict=True))
 
 
 def _in_thread() -> None:
@@ -82,16 +93,9 @@ def _clock(budget: float) -> Callable[[], bool]:
     return is_over
 
 
-def _length(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
-    ran = max(0.0, now - job.started_at.timestamp()) if job.started_at is not None else 0.0
-    return lengths.quantiles(job.like, ran, job.most_seconds)
-
-
 def _write(waiting: Iterable[Queued], found: dict[int, Spread]) -> None:
     """What pages show, and what is scored."""
-    shown = {
-        id: dict(zip(("p10", "p50", "p90"), map(milliseconds, spread), strict=True)) for id, spread in found.items()
-    }
+    shown = {id: in_milliseconds(spread) for id, spread in found.items()}
     now = milliseconds(timezone.now())
     gone = [job.id for job in waiting if job.id not in shown]
     rows = [(shown[id], id, JobState.WAITING) for id in sorted(shown)]  # a pass may write the same rows

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from django.utils import timezone
+
 from jobs import services
 from jobs.config import yaml_text
 from jobs.config.spec import JobSpec
+from jobs.forecast.outlook import Outlook
+from jobs.planning.forecast.words import likely
 from jobs.planning.lifecycle import JobState
+from jobs.planning.turns import Turn
+from jobs.scheduling.queue import Queued
+from jobs.scheduling.why import use_with
+from jobs.services import CheckResult
 from portal.core import words
 from portal.core.errors import LongshoreError, Problem
 from portal.models import User
@@ -25,6 +33,18 @@ class WhatIf:
     problems: tuple[Problem, ...] = ()
     asks: tuple[tuple[str, str], ...] = ()
     refuses: str = ""
+    use: VcUse | None = None
+    instead: tuple[str, ...] = ()  # smallest changes, each of which starts it now
+
+
+@dataclass(frozen=True, slots=True)
+class VcUse:
+    """What the virtual cluster would use with the job, of the resource that the job needs most: ``parts`` are those of
+    the bar."""
+
+    vc: str
+    text: str
+    parts: tuple[tuple[str, float], ...]
 
 
 def plan_for(text: str, user: User) -> WhatIf:
@@ -37,15 +57,52 @@ def plan_for(text: str, user: User) -> WhatIf:
         return WhatIf(JobState.FAILED, "It would be refused", (error.message,), refuses=error.message)
     if result.problems:
         return _yaml(text) or refused(result.problems)
-    asks = _asks(result.spec) if result.spec else ()
+    if result.spec is None or result.outlook is None:
+        return WhatIf(JobState.RUNNING, "Starts now")
+    return _outlook(result, result.outlook, _asks(result.spec))
+
+
+def _outlook(result: CheckResult, found: Outlook, asks: tuple[tuple[str, str], ...]) -> WhatIf:
     if result.never:
         says = (result.never.sentence, "Sent anyway, it fails at once.")
-        return WhatIf(JobState.FAILED, "Can never run here", says, asks=asks)
+        return WhatIf(JobState.FAILED, "Can never run here", says, asks=asks, instead=_instead(found))
+    use = _use(found.turn)
     if result.blockers:
-        return WhatIf(JobState.WAITING, "Waits", tuple(blocker.sentence for blocker in result.blockers), asks=asks)
+        waits = (*_when(found), *(blocker.sentence for blocker in result.blockers))
+        return WhatIf(JobState.WAITING, "Waits", waits, asks=asks, use=use, instead=_instead(found))
     if result.pull:
-        return WhatIf(JobState.RUNNING, "Starts once its image is pulled", (result.pull,), asks=asks)
-    return WhatIf(JobState.RUNNING, "Starts now", asks=asks)
+        return WhatIf(JobState.RUNNING, "Starts once its image is pulled", (result.pull,), asks=asks, use=use)
+    return WhatIf(JobState.RUNNING, "Starts now", asks=asks, use=use)
+
+
+def _when(found: Outlook) -> tuple[str, ...]:
+    """When it starts, with the spread, and after whom."""
+    says = []
+    if found.forecast:
+        about, spread = likely(found.forecast, timezone.localtime())
+        says.append(f"It starts at {about}; {spread}.")
+    if found.after is not None:
+        says.append(f"Most likely {found.after.title} ends right before.")
+    return tuple(says)
+
+
+def _instead(found: Outlook) -> tuple[str, ...]:
+    return tuple(change.sentence for change in found.changes)
+
+
+def _use(turn: Turn[Queued]) -> VcUse:
+    use, demands = use_with(turn), turn.job.demands
+    what, noun = ("gpu", "GPU") if any(each.gpus for each in demands) else ("cpu", "core")
+    used, then = use.used.get(what, 0), use.with_job.get(what, 0)
+    guarantee, ceiling = use.guarantee.get(what, 0), use.ceiling.get(what)
+    scale = max(then, guarantee, ceiling or 0, 1)
+    most = "" if ceiling is None else f", at most {_round(ceiling)}"
+    text = f"{_round(used)} used + {words.count(int(then - used), noun)}; {_round(guarantee)} guaranteed{most}"
+    return VcUse(turn.job.vc, text, (("", 100 * used / scale), ("WAITING", 100 * (then - used) / scale)))
+
+
+def _round(amount: float) -> str:
+    return f"{int(amount):,}"
 
 
 def _yaml(text: str) -> WhatIf | None:

@@ -6,7 +6,7 @@ happens meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import islice
 from typing import Any, Generic
@@ -39,12 +39,13 @@ class Change:
         return not self.change.keys() & {"jobEnds", "nodeReturns"}
 
 
-def smallest_changes(turn: Turn[W], vcs: Iterable[str]) -> list[Change]:
+def smallest_changes(turn: Turn[W], vcs: Iterable[str], is_over: Callable[[], bool] = lambda: False) -> list[Change]:
     """At most one change of each kind, the smallest that starts the job; none for a job that starts anyway, or for
-    which asking for less is of no use. ``vcs`` are the virtual clusters that its owner may use."""
+    which asking for less is of no use. ``vcs`` are the virtual clusters that its owner may use; ``is_over`` says that
+    no time is left to try more."""
     if turn.verdict is Verdict.GO or any(blocker.kind in _HOPELESS for blocker in turn.rules):
         return []
-    return list(_Trial(turn).changes([vc for vc in vcs if vc != turn.job.vc]))
+    return list(_Trial(turn, is_over).changes([vc for vc in vcs if vc != turn.job.vc]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,8 +73,8 @@ class _Variant(Waiting):
 
 
 class _Trial(Generic[W]):
-    def __init__(self, turn: Turn[W]) -> None:
-        self.job, self.queue = turn.job, turn.queue
+    def __init__(self, turn: Turn[W], is_over: Callable[[], bool]) -> None:
+        self.job, self.queue, self.is_over = turn.job, turn.queue, is_over
         self.scene: Scene[Waiting] = turn.queue.scene  # type: ignore[assignment]  # jobs of two kinds stand in one queue
         self.demands = turn.job.demands
 
@@ -148,7 +149,7 @@ class _Trial(Generic[W]):
         values = {field.name: getattr(self.job, field.name) for field in fields(Waiting)}
         variant = _Variant(**{**values, "vc": vc or self.job.vc}, of=self.job, shape=shape)
         scene = scene or self.scene
-        if not _has_room(scene, variant):
+        if self.is_over() or not _has_room(scene, variant):
             return
         others: list[Waiting] = [one for one in self.queue.jobs if one.id != self.job.id]
         for turn in turns([*others, variant], scene, only_tried=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -28,17 +29,25 @@ def turn_of(job: Job) -> Turn[Queued] | None:
 
 def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = None) -> dict[str, Any]:
     """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
-    [{"name"}], "reservation"?}`` of a waiting job, ``ahead`` being the first of those before it. ``turn`` is of
-    ``turn_of``; ``before`` of ``earlier``, for those who know it."""
+    [{"name"}], "reservation"?, "forecast"?}`` of a waiting job; ``ahead`` are the first of those before it. ``turn`` is
+    of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
     if turn is None:
         return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
-    found = explain(job, turn, before)
+    return _reason(turn, explain(job, turn, before), current(job.forecast, timezone.now()))
+
+
+def reason_if_submitted(turn: Turn[Queued], forecast: Mapping[str, int] | None) -> dict[str, Any]:
+    """As ``waiting_reason``, of a job that is not submitted yet; ``forecast`` is {"p10", "p50", "p90"}."""
+    return _reason(turn, turn.blockers, forecast)
+
+
+def _reason(turn: Turn[Queued], found: list[Blocker], forecast: Mapping[str, int] | None) -> dict[str, Any]:
     return {
         "summary": _summary(found),
         "blockers": [{key: value for key, value in asdict(blocker).items() if value} for blocker in found],
         **_place(turn, found),
         **({"reservation": reservation(turn)} if turn.reservation else {}),
-        **_forecast(job),
+        **({"forecast": forecast} if forecast else {}),
     }
 
 
@@ -48,12 +57,6 @@ def reservation(turn: Turn[Queued]) -> dict[str, Any]:
     nodes = turn.reservation.names
     sentence = f"Room is kept for it on {words.listing(nodes)}: what comes free there goes to this job first."
     return {"nodes": nodes, "sentence": sentence}
-
-
-def _forecast(job: Job) -> dict[str, Any]:
-    """What jobs/forecast has last written."""
-    forecast = current(job.forecast, timezone.now())
-    return {"forecast": forecast} if forecast else {}
 
 
 def explain(job: Job, turn: Turn[Queued], before: Streak | None = None) -> list[Blocker]:

@@ -6,7 +6,7 @@ for, the specs are read.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import dropwhile, islice
@@ -31,6 +31,9 @@ from jobs.planning.queue.scene import Scene, Waiting
 from jobs.planning.turns import Turn, in_order, turns
 from jobs.scheduling import columns
 from jobs.scheduling.load import policy
+
+_LAST = "~"  # sorts after every moment
+_NO_ROW = 0  # no job has this id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,34 +82,55 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
 
 
 def picture() -> tuple[list[Queued], Scene[Queued]]:
-    """All that wait, and the cluster with what runs, as the rows are now: for those who play the queue forward."""
-    specs = _Specs(())
-    waiting, scene = _read(specs)
-    specs.ids += [job.id for job, _ in scene.running()]  # their specs are read many together too
-    return waiting, scene
+    """All that wait, and the cluster with what runs, as the rows are now: for those who play the queue forward, or ask
+    what would happen to a job that is not submitted yet."""
+    return _read(_Specs(()))
 
 
-def turn_if_submitted(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Turn[Queued]:
-    """The turn that a job of this spec would have if this user submitted it now. ``awaited`` is what it would wait
-    for."""
-    specs, vc = _Specs(()), spec.effective_virtual_cluster
-    waiting, scene = _read(specs)
-    last = Queued(
-        max(specs.ids, default=0) + 1,
-        vc,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsent(Queued):
+    """The job that would come of a config if it were submitted now."""
+
+    spec: JobSpec
+    shape: tuple[Demand, ...]
+    awaits_jobs: Sequence[Awaited] = ()
+
+    @property
+    def demands(self) -> tuple[Demand, ...]:
+        return self.shape
+
+    @property
+    def awaited(self) -> Sequence[Awaited]:
+        return self.awaits_jobs
+
+    @property
+    def is_preemptible(self) -> bool:
+        return self.spec.asked.preemptible
+
+    @property
+    def most_seconds(self) -> int | None:
+        return self.spec.asked.max_run_seconds
+
+
+def turn_if_submitted(
+    waiting: Sequence[Queued], scene: Scene[Queued], spec: JobSpec, awaited: Sequence[Awaited], username: str
+) -> Turn[Queued]:
+    """The turn that a job of this spec would have in this picture if this user submitted it now. ``awaited`` is what it
+    would wait for."""
+    last = Unsent(
+        _NO_ROW,
+        spec.effective_virtual_cluster,
         username,
         spec.job_name,
         awaits=len(awaited),
         priority=spec.asked.priority,
         since=_LAST,
-        specs=specs,
+        specs=_Specs(()),
+        spec=spec,
+        shape=demands(spec),
+        awaits_jobs=awaited,
     )
-    specs.add(last.id, spec)
-    specs.note_awaited({last.id: awaited})
     return next(turn for turn in turns([*waiting, last], scene) if turn.job is last)
-
-
-_LAST = "~"  # sorts after every moment
 
 
 def _read(specs: _Specs) -> tuple[list[Queued], Scene[Queued]]:
@@ -200,11 +224,8 @@ class _Specs:
         if id not in self._awaited:
             wanted = {*self._wanted, id}
             found = dependencies.unmet(wanted)
-            self.note_awaited({each: found.get(each, []) for each in wanted})
+            self._awaited |= {each: found.get(each, []) for each in wanted}
         return self._awaited[id]
-
-    def note_awaited(self, found: Mapping[int, Sequence[Awaited]]) -> None:
-        self._awaited |= found
 
     def _read(self, id: int) -> None:
         """The spec of this job, with those of the jobs after it, or of all that run like it, and, the first time, those

@@ -10,17 +10,19 @@ from typing import Any
 
 from clusters.placement.blockers import could
 from clusters.placement.grid import Row, grid
-from clusters.placement.shares import Amount
+from clusters.placement.shares import Amount, add
 from clusters.users.queries import load_user
 from jobs.models import Job
 from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.queue.reclaim import Holder
-from jobs.planning.turns import Turn
+from jobs.planning.turns import Turn, Verdict
 from jobs.scheduling.explain import turn_of, waiting_reason
 from jobs.scheduling.queue import Queued
+from portal.core.clock import deadline
 
 MOST_NODES = 200  # rows of the grid
 MOST_HOLDERS = 20
+SECONDS = 2.0  # in which changes are tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +40,13 @@ class InTheWay:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Of the virtual cluster, by resource ("cpu", "memory" in MB, "gpu", "gpu:T"). A resource that the ceiling does not
-    name has none."""
+    """Of the virtual cluster, by resource ("cpu", "memory" in MB, "gpu", "gpu:T"): what it uses, and would use with the
+    job. A resource that the ceiling does not name has none."""
 
     guarantee: Amount
     ceiling: Amount
     used: Amount
+    with_job: Amount
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +68,34 @@ def why(job: Job) -> Why | None:
     turn = turn_of(job)
     if turn is None:
         return None
+    owner = load_user(job.username)
     can_be_read = turn.error is None  # what the job asks for
-    rows = grid(turn.queue.left(), turn.job.demands, job.vc) if can_be_read else []
-    scene, owner = turn.queue.scene, load_user(job.username)
-    quota = scene.quota(job.vc)
+    changes = smallest_changes(turn, owner.vcs if owner else (), deadline(SECONDS)) if can_be_read else []
+    return of_turn(turn, waiting_reason(job, turn), changes)
+
+
+def of_turn(turn: Turn[Queued], reason: Mapping[str, Any], changes: Sequence[Change]) -> Why:
+    """Also for a job that is not submitted yet. Where it starts now, nothing is in its way."""
+    waits = turn.error is None and turn.verdict is not Verdict.GO
+    rows = grid(turn.queue.left(), turn.job.demands, turn.job.vc) if waits else []
     return Why(
-        reason=waiting_reason(job, turn),
-        changes=smallest_changes(turn, owner.vcs if owner else ()) if can_be_read else [],
-        holders=_in_the_way(turn) if can_be_read else [],
-        use=Use(quota.guarantee, quota.ceiling, scene.use.get(job.vc, {})),
+        reason=reason,
+        changes=changes,
+        holders=_in_the_way(turn) if waits else [],
+        use=use_with(turn),
         reserved=turn.reservation.names if turn.reservation else (),
         rows=rows[:MOST_NODES],
         more=max(0, len(rows) - MOST_NODES),
     )
+
+
+def use_with(turn: Turn[Queued]) -> Use:
+    scene, queue, vc = turn.queue.scene, turn.queue, turn.job.vc
+    quota, used = scene.quota(vc), scene.use.get(vc, {})
+    with_job = dict(used)
+    if turn.error is None:
+        add(with_job, queue.amount(turn.job, turn.places) if turn.places else queue.asked(turn.job.demands))
+    return Use(quota.guarantee, quota.ceiling, used, with_job)
 
 
 def _in_the_way(turn: Turn[Queued]) -> list[InTheWay]:

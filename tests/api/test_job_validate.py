@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import pytest
+from django.utils import timezone
 from rest_framework.test import APIClient
 
 from clusters.models import Node, VirtualCluster
-from jobs.models import Job
+from jobs.forecast import outlook
+from jobs.history.holdings import milliseconds
+from jobs.models import Holding, Job
 from portal.models import User
 from tests.builders import make_job, make_node
+from tests.history import HOUR, held
 from tests.submitting import config_text, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -21,10 +27,13 @@ IMAGE = "longshore/sample:latest"
 def test_it_says_yes_and_writes_nothing(api: Api, alice: User) -> None:
     Node.objects.create(name="n1", endpoint="unix:///x", address="a", cpus=8, memory_mb=8000, images=[IMAGE])
     answer = api(alice).post(URL, config_text(), content_type=JSON)
-    assert (answer.status_code, answer.json()) == (
+    body = answer.json()
+    extras = body.pop("extras")
+    assert (answer.status_code, body) == (
         200,
         {"valid": True, "errors": [], "neverFits": None, "blockers": [], "pull": ""},
     )
+    assert (extras["starts"], extras["changes"], extras["vc"]["withJob"]["cpu"]) == ("now", [], 1)
     assert not Job.objects.exists()
 
 
@@ -115,3 +124,81 @@ def test_it_is_for_users_and_for_100_kB(api: Api, alice: User) -> None:
 def test_a_job_may_be_named_validate(api: Api, alice: User) -> None:
     submitted(alice, "validate")
     assert api(None).get(URL).json()["name"] == "validate"
+
+
+# --- what would happen, below extras ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def busy() -> None:
+    """All four GPUs are taken by a job like those that ran for about an hour."""
+    runs = make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node("gpu-01", gpus=4))
+    now = milliseconds(timezone.now())
+    Job.objects.filter(pk=runs.pk).update(started_at=timezone.now())
+    for at in range(20):
+        began = now - (at + 2) * HOUR
+        held(began, began + HOUR + (at - 10) * 60_000, username="bob", gpus=4, job_name=f"train-{at}")
+
+
+def extras_of(api: Api, user: User, **config: Any) -> dict[str, Any]:
+    found: dict[str, Any] = api(user).post(URL, config_text(**config), content_type=JSON).json()["extras"]
+    return found
+
+
+def test_it_says_about_when_it_would_start_and_after_whom(api: Api, alice: User, busy: None) -> None:
+    extras = extras_of(api, alice, gpus=2)
+    assert (extras["starts"], extras["after"], extras["position"]) == ("later", "bob~train-9", 1)
+    p10, p50, p90 = (extras["forecast"][name] for name in ("p10", "p50", "p90"))
+    assert p10 < p50 < p90
+    assert p50 - milliseconds(timezone.now()) == pytest.approx(HOUR, rel=0.15)
+
+
+def test_without_a_past_it_names_no_time(api: Api, alice: User, busy: None) -> None:
+    Holding.objects.all().delete()
+    extras = extras_of(api, alice, gpus=2)
+    assert extras["starts"] == "later" and not extras.keys() & {"forecast", "after"}
+
+
+def test_it_says_what_the_virtual_cluster_would_use_and_what_starts_it_sooner(
+    api: Api, alice: User, busy: None
+) -> None:
+    make_node("gpu-02", gpus=1)
+    extras = extras_of(api, alice, gpus=2)
+    assert (extras["vc"]["used"]["gpu"], extras["vc"]["withJob"]["gpu"], extras["vc"]["guarantee"]["gpu"]) == (4, 6, 5)
+    assert [one["change"] for one in extras["changes"]] == [{"gpuNumber": 1}, {"jobEnds": "bob~train-9"}]
+    assert [(row["node"], row["gpus"]["have"]) for row in extras["grid"]] == [("gpu-01", "0"), ("gpu-02", "1")]
+
+
+def test_a_job_that_never_can_is_told_what_would_start_now(api: Api, alice: User) -> None:
+    make_node("gpu-01", gpus=4)
+    extras = extras_of(api, alice, gpus=8)
+    assert (extras["starts"], [one["change"] for one in extras["changes"]]) == ("never", [{"gpuNumber": 4}])
+
+
+def test_of_a_config_that_cannot_be_read_there_is_nothing_to_say(api: Api, alice: User) -> None:
+    assert api(alice).post(URL, "{,", content_type=JSON).json()["extras"] is None
+
+
+def test_it_costs_as_many_queries_however_many_wait(
+    api: Api, alice: User, busy: None, django_assert_max_num_queries: Any
+) -> None:
+    client = api(alice)
+    client.post(URL, config_text(gpus=2), content_type=JSON)
+    for number in range(30):
+        make_job("bob", f"waits-{number}", gpus=1 + number % 4)
+    with django_assert_max_num_queries(21):
+        client.post(URL, config_text(gpus=2), content_type=JSON)
+
+
+def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(
+    api: Api, alice: User, busy: None, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
+) -> None:
+    monkeypatch.setattr(outlook, "MANY", 1)
+    for name in ("first", "second"):
+        make_job("bob", name, gpus=4)
+    client = api(alice)
+    first = client.post(URL, config_text(gpus=2), content_type=JSON).json()
+    with django_assert_max_num_queries(9):
+        again = client.post(URL, config_text("other", gpus=2), content_type=JSON).json()
+    assert again["extras"] == first["extras"]
+    assert extras_of(api, alice, gpus=3)["vc"]["withJob"]["gpu"] == 7, "another question has another answer"

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from clusters.models import VirtualCluster
 from jobs.config.samples import SAMPLES
+from jobs.history.holdings import milliseconds
 from jobs.models import Job
 from portal.models import User
 from tests.builders import make_config, make_job, make_node
+from tests.history import HOUR, held
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
@@ -84,6 +88,32 @@ def test_it_does_not_promise_a_start_behind_a_job_that_holds_the_queue(browse: B
         "The room that it would fit into is reserved for bob/large.",
         "One job is ahead of it in VC default; it starts before them only on room that they do not need.",
     )
+
+
+def test_it_says_when_it_would_start_after_whom_and_what_would_start_now(browse: Browse, alice: User) -> None:
+    make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node(gpus=4), age=1)
+    make_node("gpu-02", gpus=1)
+    now = milliseconds(timezone.now())
+    for at in range(20):
+        held(now - (at + 2) * HOUR, now - (at + 1) * HOUR + at * 60_000, username="bob", gpus=4, job_name=f"train-{at}")
+    plan = browse(alice).post("/submit/check", {"config": json.dumps(make_config("mine", gpus=2))}).context["plan"]
+    assert re.fullmatch(r"It starts at about .+; 8 of 10 such starts are between .+ and .+\.", plan.sentences[0])
+    assert plan.sentences[1] == "Most likely bob/train-9 ends right before."
+    assert plan.instead == ("Ask for 1 GPU a task instead of 2.", "bob/train-9 ends.")
+    assert (plan.use.vc, plan.use.text) == ("default", "4 used + 2 GPUs; 5 guaranteed")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_what_it_says_of_a_start_is_fit_for_everybody(
+    tab: Callable[..., Tab], alice: User, width: int, dark: bool
+) -> None:
+    make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node(gpus=4))
+    shown = tab(alice, width=width, dark=dark)
+    page = shown.open("/submit")
+    page.fill("#config", json.dumps(make_config("mine", gpus=2), indent=2))
+    expect(page.locator("#plan")).to_contain_text("4 used + 2 GPUs; 4 guaranteed")
+    shown.check(f"the outlook at {width}")
 
 
 @pytest.mark.browser

@@ -179,3 +179,46 @@ def test_queues_side_by_side_get_the_same_lengths() -> None:
     alike = [waiting(2)], Scene(now=NOW, **busy())
     first, second = play.side_by_side([alike, alike], lambda one: list(map(float, range(DRAWS))), lambda: False)
     assert first == second == starts(*alike, lambda one: list(map(float, range(DRAWS))), lambda: False)
+
+
+# --- one job ---------------------------------------------------------------------------------------------------------
+
+
+def test_of_one_job_it_says_the_same_and_whose_end_lets_it_start() -> None:
+    jobs, lengths = [waiting(2), waiting(3)], {1: HOUR, 2: HOUR, 3: HOUR}
+    scene = Scene(now=NOW, **busy())
+
+    def length(one: JobView) -> list[float]:
+        return [lengths[one.id] * (0.5 + draw / (DRAWS - 1)) for draw in range(DRAWS)]
+
+    all_ = starts(jobs, scene, length, lambda: False)
+    for id, after in ((2, 1), (3, 2)):
+        found = play.start_of(jobs[id - 2], jobs, scene, length, lambda: False)
+        assert found is not None and found.after is not None
+        assert (found.spread, found.after.id, found.part) == (all_[id], after, 1.0)
+
+
+def test_of_what_starts_now_no_end_is_awaited() -> None:
+    found = play.start_of(waiting(2), [waiting(2)], Scene(now=NOW, nodes=[node()]), lambda _: [HOUR] * DRAWS, never)
+    assert found == play.Foreseen(Spread(NOW, NOW, NOW), None, 0.0)
+
+
+def test_behind_too_many_of_its_own_virtual_cluster_nobody_can_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(play, "MOST", 3)
+    mine = [waiting(id) for id in range(2, 6)]
+    others = [waiting(id, vc="other") for id in range(10, 20)]
+    scene = Scene(now=NOW, **busy())
+    assert play.start_of(mine[3], [*others, *mine], scene, lambda _: [HOUR] * DRAWS, never) is None
+    assert play.start_of(mine[2], [*others, *mine], scene, lambda _: [HOUR] * DRAWS, never) is not None
+
+
+def test_without_time_nothing_is_said_of_one_job() -> None:
+    assert play.start_of(waiting(2), [waiting(2)], Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, always) is None
+
+
+def never() -> bool:
+    return False
+
+
+def always() -> bool:
+    return True

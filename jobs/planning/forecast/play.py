@@ -7,6 +7,7 @@ errors would cancel out, and the spread would be too narrow. What comes of all d
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -71,7 +72,7 @@ def side_by_side(
     for draw in range(DRAWS):
         played = []
         for table in tables:
-            began = table.play(draw, is_over)
+            began = table.future(draw).play(is_over)
             if began is None:
                 return [table.spreads() for table in tables]
             played.append(began)
@@ -92,8 +93,8 @@ class _Table(Generic[W]):
         self.lengths = {job.id: length(job) for job in (*self.queue, *(one.job for one in self.running))}
         self.delays: dict[int, list[float]] = {job.id: [] for job in self.queue}
 
-    def play(self, draw: int, is_over: Callable[[], bool]) -> dict[int, float] | None:
-        return _Draw(self.queue, self.scene, self.running, self.lengths, draw).play(is_over)
+    def future(self, draw: int, watched: int | None = None) -> _Draw[W]:
+        return _Draw(self.queue, self.scene, self.running, self.lengths, draw, watched)
 
     def note(self, began: dict[int, float]) -> None:
         for id, delays in self.delays.items():
@@ -102,6 +103,52 @@ class _Table(Generic[W]):
     def spreads(self) -> dict[int, Spread]:
         found = ((id, _spread(delays, self.scene.now)) for id, delays in self.delays.items())
         return {id: spread for id, spread in found if spread is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen(Generic[W]):
+    """The start of one job, and the job whose end most likely lets it start: in the ``part`` of all draws."""
+
+    spread: Spread
+    after: W | None
+    part: float
+
+
+def start_of(
+    job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], is_over: Callable[[], bool]
+) -> Foreseen[W] | None:
+    """As ``starts``, of one of the waiting jobs alone: no draw is played longer than until it starts. None where too
+    much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
+    queue = _until(job, waiting)
+    if queue is None:
+        return None
+    table = _Table(queue, scene, length, MOST)
+    after: Counter[int] = Counter()
+    for draw in range(DRAWS):
+        future = table.future(draw, job.id)
+        began = future.play(is_over)
+        if began is None:
+            break
+        table.note(began)
+        after.update(future.let_in[:1])
+    delays = table.delays[job.id]
+    spread = _spread(delays, scene.now)
+    if spread is None or not after:
+        return spread and Foreseen(spread, None, 0.0)
+    [(id, draws)] = after.most_common(1)
+    jobs = (*queue, *(one.job for one in table.running))
+    return Foreseen(spread, next(one for one in jobs if one.id == id), draws / len(delays))
+
+
+def _until(job: W, waiting: Sequence[W]) -> Sequence[W] | None:
+    """Its virtual cluster's queue up to this job, and the first of the others; None if that are more than MOST."""
+    queue = in_order(waiting)
+    places = [at for at, one in enumerate(queue) if one.id == job.id]
+    ahead = [one for one in queue[: places[0]] if one.vc == job.vc] if places else []
+    if not places or len(ahead) >= MOST:
+        return None
+    others = [one for one in queue if one.vc != job.vc][: MOST - len(ahead)]
+    return in_order([*ahead, job, *others])
 
 
 def _spread(delays: list[float], now: datetime) -> Spread | None:
@@ -122,8 +169,12 @@ class _Draw(Generic[W]):
         running: Iterable[_Runs[W]],
         lengths: dict[int, Sequence[float]],
         draw: int,
+        watched: int | None = None,
     ) -> None:
-        self.scene, self.draw, self.lengths = scene, draw, lengths
+        """``watched``: the job with whose start the future that matters ends."""
+        self.scene, self.draw, self.lengths, self.watched = scene, draw, lengths, watched
+        self.freed: list[_Runs[W]] = []  # what ended last
+        self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
         self.waiting = list(queue)
         self.nodes = list(scene.nodes)
         self.types = {node.name: dict(node.gpus) for node in scene.nodes}
@@ -147,7 +198,7 @@ class _Draw(Generic[W]):
                 return None
             self._turns()
             following = self._next()
-            if not self.waiting or following is None:
+            if not self.waiting or following is None or self.watched in self.began:
                 break
             self.delay = following
             self._end()
@@ -202,6 +253,8 @@ class _Draw(Generic[W]):
             tasks.append(_Task(self._task))
         add(self.use.setdefault(job.vc, {}), self._amount(holds))
         self.running[job.id] = _Runs(replace(job, is_guest=turn.is_guest, started_at=at), tasks, holds)
+        if job.id == self.watched:
+            self.let_in = self._left_room(holds)
         self.began.setdefault(job.id, self.delay)
         self._ends(job, self.delay + self._length(job))
 
@@ -217,6 +270,7 @@ class _Draw(Generic[W]):
     def _end(self) -> None:
         """End what ends now or so soon that it is the same."""
         until = self.delay + max(_SOON, _CLOSE * self.delay)
+        self.freed = []
         while self.ends and self.ends[0][0] <= until:
             delay, id = heappop(self.ends)
             if id in self.running and self.due[id] == delay:
@@ -225,10 +279,16 @@ class _Draw(Generic[W]):
 
     def _free(self, id: int) -> None:
         one = self.running.pop(id)
+        self.freed.append(one)
         self.nodes = freed(self.nodes, one.holds)
         add(self.use.setdefault(one.job.vc, {}), self._amount(one.holds), -1)
         for task in one.tasks:
             self.holds.pop(str(task.id), None)
+
+    def _left_room(self, holds: Iterable[Hold]) -> list[int]:
+        nodes = {hold.node for hold in holds}
+        shared = {one.job.id: sum(hold.node in nodes for hold in one.holds) for one in self.freed}
+        return sorted((id for id in shared if shared[id]), key=lambda id: -shared[id])
 
     def _amount(self, holds: Sequence[Hold]) -> Amount:
         return reclaim.amount(holds, self.types)

@@ -1,0 +1,119 @@
+"""Says what would happen to a job that is not submitted yet: whether it starts now, else when, and what would start it
+sooner.
+
+Somebody who types a config asks again and again, so an answer has bounded cost: what takes long ends after a part of a
+second with what is known by then, and where very many jobs wait a picture of the cluster is looked at for some seconds.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from clusters.placement import blockers
+from clusters.placement.fit import Blocker
+from clusters.users.queries import load_user
+from jobs.config.demands import demands
+from jobs.config.spec import JobSpec
+from jobs.forecast.refresh import in_milliseconds, length_of
+from jobs.planning.changes import Change, smallest_changes
+from jobs.planning.forecast.lengths import stem
+from jobs.planning.forecast.play import Foreseen, start_of
+from jobs.planning.queue.awaited import Awaited
+from jobs.planning.queue.scene import Scene
+from jobs.planning.turns import Turn, Verdict
+from jobs.scheduling.queue import Queued, picture, turn_if_submitted
+from portal.core.clock import deadline
+
+FORECAST, CHANGES = 0.3, 0.3  # seconds that each may take
+MANY = 1_000  # waiting jobs: of more, a picture is looked at for a while
+KEPT = 15.0  # seconds
+_LIKELY = 0.5  # part of all draws in which the same job's end lets it start: of less, no job is named
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """``never`` says why no set of the registered nodes could run the job; ``blockers`` what keeps it from starting
+    now, ``pull`` which image is pulled first if it does start. ``forecast`` is {"p10", "p50", "p90"} in milliseconds of
+    a job that waits, and ``after`` the job whose end most likely lets it start."""
+
+    turn: Turn[Queued]
+    never: Blocker | None
+    blockers: Sequence[Blocker] = ()
+    pull: str = ""
+    forecast: dict[str, int] | None = None
+    after: Queued | None = None
+    changes: Sequence[Change] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Picture:
+    waiting: Sequence[Queued]
+    scene: Scene[Queued]
+    answers: dict[object, Outlook] = field(default_factory=dict)
+
+
+_recent: tuple[float, _Picture] | None = None  # until when it is looked at
+_reading = threading.Lock()  # who comes while it is read waits for it
+
+
+def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Outlook:
+    """Of a job that this user would submit now. ``awaited`` is what it would wait for."""
+    seen = _picture()
+    question = _question(spec, awaited, username)
+    if question not in seen.answers:
+        is_over = deadline(FORECAST)
+        turn = turn_if_submitted(seen.waiting, seen.scene, spec, awaited, username)
+        foreseen = None if is_over() else _foreseen(turn, seen)  # where one turn takes so long, a forecast is hopeless
+        seen.answers[question] = _outlook(turn, foreseen, username)
+    return seen.answers[question]
+
+
+def forget() -> None:
+    global _recent
+    _recent = None
+
+
+def _picture() -> _Picture:
+    """As the rows are now; where very many jobs wait, as they were a moment ago."""
+    global _recent
+    with _reading:
+        if _recent is not None and time.monotonic() < _recent[0]:
+            return _recent[1]
+        found = _Picture(*picture())
+        _recent = (time.monotonic() + KEPT, found) if len(found.waiting) > MANY else None
+        return found
+
+
+def _question(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> object:
+    """All of a config that its turn depends on: most of what is typed changes nothing of it."""
+    asked = spec.asked
+    extras = asked.priority, asked.preemptible, asked.max_run_seconds
+    return spec.effective_virtual_cluster, demands(spec), extras, tuple(awaited), username, stem(spec.job_name)
+
+
+def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, username: str) -> Outlook:
+    if turn.verdict is Verdict.GO:
+        return Outlook(turn, None, pull=blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places))
+    found = turn.blockers
+    never = next((blocker for blocker in found if blocker.kind == "never"), None)
+    owner = load_user(username) if username else None
+    changes = [] if turn.error else smallest_changes(turn, owner.vcs if owner else (), deadline(CHANGES))
+    return Outlook(
+        turn,
+        never,
+        () if never else found,
+        forecast=in_milliseconds(foreseen.spread) if foreseen else None,
+        after=foreseen.after if foreseen and foreseen.part >= _LIKELY else None,
+        changes=changes,
+    )
+
+
+def _foreseen(turn: Turn[Queued], seen: _Picture) -> Foreseen[Queued] | None:
+    if turn.verdict is Verdict.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
+        return None
+    now = seen.scene.now.timestamp()
+    waiting = [*seen.waiting, turn.job]
+    return start_of(turn.job, waiting, seen.scene, lambda job: length_of(lengths, job, now), deadline(FORECAST))

@@ -15,6 +15,7 @@ _V1 = [
     path("", include("clusters.api_urls")),
     path("", include("jobs.api.urls")),
     path("", include("jobs.reports.api_urls")),
+    path("", include("jobs.policy.api_urls")),
 ]
 _V2 = [
     path("", include("portal.accounts.api.urls")),
@@ -42,6 +43,7 @@ urlpatterns = [
     path("", include("clusters.urls")),
     path("", include("jobs.views.urls")),
     path("", include("jobs.reports.urls")),
+    path("", include("jobs.policy.urls")),
 ]
 handler400 = error_pages.bad_request
 handler403 = error_pages.forbidden

@@ -52,7 +52,7 @@ def refresh(budget: float = BUDGET) -> int:
     if lengths:
         for most in (MOST, MOST // 8):
             found = starts(
-                waiting, scene, lambda job: length_of(lengths, job, scene.now.timestamp()), _clock(budget), most
+                waiting, scene, lambda job: length_of(lengths, job, scene.now.timestamp()), clock(budget), most
             )
             if found or len(waiting) <= most // 8:
                 break
@@ -83,7 +83,7 @@ def _in_thread() -> None:
         connections.close_all()  # of this thread, which ends
 
 
-def _clock(budget: float) -> Callable[[], bool]:
+def clock(budget: float) -> Callable[[], bool]:
     end = time.monotonic() + budget
 
     def is_over() -> bool:

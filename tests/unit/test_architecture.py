@@ -60,6 +60,7 @@ FLOORS = """
     jobs.api
     jobs.views
     jobs.reports
+    jobs.policy
     jobs.apps jobs.management
     portal.checks portal.context portal.first_start portal.health portal.supervisor
     portal.urls

@@ -25,13 +25,14 @@ def briefly(forecast: Mapping[str, int], now: datetime) -> str:
     return f"Starts at about {p50} ({p10} to {p90})."
 
 
+def clock(moment: datetime, now: datetime) -> str:
+    """ "15:40", with the day where that is another one than today's."""
+    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment.day} {moment:%b} {moment:%H:%M}"
+
+
 def _clocks(forecast: Mapping[str, int], now: datetime) -> list[str]:
-    return [_clock(max(now, _at(forecast[name], now)), now) for name in ("p10", "p50", "p90")]
+    return [clock(max(now, _at(forecast[name], now)), now) for name in ("p10", "p50", "p90")]
 
 
 def _at(time: int, now: datetime) -> datetime:
     return (_EPOCH + timedelta(milliseconds=time)).astimezone(now.tzinfo)
-
-
-def _clock(moment: datetime, now: datetime) -> str:
-    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment.day} {moment:%b} {moment:%H:%M}"

@@ -1,0 +1,186 @@
+"""Says what changes would do to the queue as it is now, without changing anything.
+
+The rows are read once, every change makes another picture of them, and the turns and the forecast say what follows.
+It takes a bounded time: of a long queue the first jobs alone are played forward, and what is left out is said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property, partial
+
+from clusters.placement.shares import Amount
+from clusters.vcs.queries import load_rights
+from jobs.forecast.refresh import clock, length_of
+from jobs.history.lengths import learn
+from jobs.planning.forecast.lengths import Lengths
+from jobs.planning.forecast.play import MOST, Spread, side_by_side
+from jobs.planning.turns import in_order
+from jobs.planning.what_if.asked import Asked
+from jobs.planning.what_if.changed import Evicted, Picture, after
+from jobs.planning.what_if.compare import Case, Effect, Felt, decide, felt, moved
+from jobs.scheduling.queue import Queued, picture
+from portal.accounts.viewer import Viewer, require_admin
+from portal.core import words
+from portal.core.errors import BadRequest
+
+BUDGET = 1.5  # seconds to play all cases, and then, where that was too short, fewer jobs of the two that matter
+FEW = MOST // 8
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One change alone, or all together."""
+
+    what: str
+    starts_now: int  # that would not start without it
+    earlier: int
+    later: int
+    evicted: int
+    wait: float | None  # the median of the likely waits, in seconds
+
+
+@dataclass(frozen=True, slots=True)
+class VcThen:
+    """Of one virtual cluster: its GPUs guaranteed and at most (None: no ceiling), before and after, and in use."""
+
+    name: str
+    guarantee: tuple[float, float]
+    ceiling: tuple[float | None, float | None]
+    used: tuple[float, float]
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """``alone`` has a case for each change that is possible by itself; ``left_out`` are sentences."""
+
+    changes: Sequence[Asked]
+    before: Case[Queued]
+    alone: Sequence[tuple[Asked, Case[Queued]]]
+    after: Case[Queued]
+    left_out: Sequence[str]
+
+    @property
+    def at(self) -> datetime:
+        return self.before.picture.scene.now
+
+    @property
+    def waiting(self) -> int:
+        return len(self.before.picture.waiting)
+
+    @property
+    def running(self) -> int:
+        return len(self.before.picture.scene.running())
+
+    @cached_property
+    def felt(self) -> list[Felt[Queued]]:
+        return felt(self.before, self.after)
+
+    @property
+    def evicted(self) -> Sequence[Evicted[Queued]]:
+        return self.after.now.evicted
+
+    @property
+    def reservations(self) -> list[tuple[Queued, Sequence[str], Sequence[str]]]:
+        return moved(self.before, self.after)
+
+    def lines(self) -> list[Line]:
+        nothing = Line("Nothing changes", 0, 0, 0, len(self.before.now.evicted), self.before.wait())
+        alone = [_line(change.sentence, felt(self.before, case), case) for change, case in self.alone]
+        whole = "All, as asked above" if len(self.changes) > 1 else self.changes[0].sentence if self.changes else ""
+        return [
+            nothing,
+            *(alone if len(self.changes) > 1 else []),
+            *([_line(whole, self.felt, self.after)] if whole else []),
+        ]
+
+    def vcs(self) -> list[VcThen]:
+        return _vcs(self.before.picture, self.after.picture)
+
+
+def what_if(admin: Viewer, changes: Sequence[Asked], budget: float = BUDGET) -> WhatIf:
+    """Raises Forbidden for others than admins, and BadRequest with a sentence about a change that cannot be."""
+    require_admin(admin)
+    waiting, scene = picture()
+    before = Picture(waiting, scene, load_rights())
+    whole = after(before, changes)
+    alone = _each_alone(before, changes) if len(changes) > 1 else []
+    pictures = [before, whole, *(one for _, one in alone)]
+    spreads, left_out = _played(pictures, budget) if changes else ([{}, {}], [])
+    cases = [Case(one, decide(one), found) for one, found in zip(pictures, spreads, strict=True)]
+    pairs = [(change, case) for (change, _), case in zip(alone, cases[2:], strict=True)]
+    return WhatIf(changes, cases[0], pairs, cases[1], left_out)
+
+
+def _each_alone(before: Picture[Queued], changes: Sequence[Asked]) -> list[tuple[Asked, Picture[Queued]]]:
+    """Without those that only make sense after another one."""
+    found = []
+    for change in changes:
+        try:
+            found.append((change, after(before, [change])))
+        except BadRequest:
+            continue
+    return found
+
+
+def _played(pictures: Sequence[Picture[Queued]], budget: float) -> tuple[list[dict[int, Spread | None]], list[str]]:
+    """The spreads of each picture, and what was left out. Where the time is too short for all of them, those of the
+    changes alone are empty."""
+    if not any(one.waiting for one in pictures):
+        return [{} for _ in pictures], []
+    lengths = learn()
+    if not lengths:
+        return [{} for _ in pictures], ["No job has ended yet, so nobody can tell when others start."]
+    number = len(pictures[0].waiting)
+    for some, most in ((pictures, MOST), (pictures[:2], MOST), (pictures[:2], FEW)):
+        found = _side_by_side(some, lengths, budget, most)
+        if found is not None:
+            left = [f"Of {number:,} waiting jobs the first {most} were played forward."] if number > most else []
+            if len(some) < len(pictures):
+                left.append("The changes alone were not played forward: that would take too long.")
+            return [*found, *({} for _ in pictures[len(some) :])], left
+    return [{} for _ in pictures], [f"{words.count(number, 'waiting job')} could not be played forward in time."]
+
+
+def _side_by_side(
+    pictures: Sequence[Picture[Queued]], lengths: Lengths, budget: float, most: int
+) -> list[dict[int, Spread | None]] | None:
+    """None where the time was too short."""
+    length = partial(length_of, lengths, now=pictures[0].scene.now.timestamp())
+    is_over = clock(budget)
+    found = side_by_side([(one.waiting, one.scene) for one in pictures], length, is_over, most)
+    if is_over() and not any(found):
+        return None
+    return [
+        {job.id: spreads.get(job.id) for job in in_order(one.waiting)[:most]}
+        for one, spreads in zip(pictures, found, strict=True)
+    ]
+
+
+def _line(what: str, seen: Sequence[Felt[Queued]], case: Case[Queued]) -> Line:
+    def number(*effects: Effect) -> int:
+        return sum(one.effect in effects for one in seen)
+
+    return Line(
+        what, number(Effect.NOW), number(Effect.EARLIER), number(Effect.LATER), len(case.now.evicted), case.wait()
+    )
+
+
+def _vcs(before: Picture[Queued], then: Picture[Queued]) -> list[VcThen]:
+    def gpus(amount: Amount) -> float:
+        return amount.get("gpu", 0.0)
+
+    def ceiling(one: Picture[Queued], name: str) -> float | None:
+        return one.scene.quota(name).ceiling.get("gpu")
+
+    return [
+        VcThen(
+            name,
+            (gpus(before.scene.quota(name).guarantee), gpus(then.scene.quota(name).guarantee)),
+            (ceiling(before, name), ceiling(then, name)),
+            (gpus(before.scene.use.get(name, {})), gpus(then.scene.use.get(name, {}))),
+        )
+        for name in sorted(before.rights)
+    ]

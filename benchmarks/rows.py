@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from datetime import timedelta
 from typing import Any
 
 from django.db import connection, models, transaction
 from django.utils import timezone
 
-from clusters.models import Node
+from clusters.models import Node, VirtualCluster
 from jobs.config.spec import JobSpec
-from jobs.models import Attempt, Event, Job, Task
+from jobs.models import Attempt, Event, Holding, Job, Task
 from portal.core.bulk import insert_rows
 from tests.builders import make_config, make_job
 
@@ -32,16 +33,61 @@ def add_nodes(number: int, *, gpus: int, cpus: int, memory_mb: int) -> None:
     )
 
 
-def add_waiting(configs: list[dict[str, Any]], username: str = "bench") -> None:
-    """One waiting job each, in this order. The user has no jobs yet."""
+def add_teams(number: int) -> list[str]:
+    """``number`` virtual clusters with the same guarantee, ``default`` among them; one has a ceiling and one a cap for
+    each user. Their names."""
+    names = ["default", *(f"team{at}" for at in range(1, number))]
+    VirtualCluster.objects.bulk_create(
+        VirtualCluster(
+            name=name,
+            capacity=100 // number if name != "default" else 0,
+            max_capacity={1: 20}.get(at, 100),
+            user_gpus={2: 200}.get(at),
+        )
+        for at, name in enumerate(names)
+    )
+    return names
+
+
+def add_lengths(names: list[str], number: int = 5_000) -> None:
+    """Ended attempts of the users of these virtual clusters, from which is learnt how long jobs run."""
+    now = int(time.time() * 1000)
+    Holding.objects.bulk_create(
+        (
+            Holding(
+                id=-at - 1,  # ids are those of tasks
+                job_id=-at - 1,
+                username=f"user{at % (USERS * len(names))}",
+                job_name=f"train-{at}",
+                vc=names[at % len(names)],
+                attempt=1,
+                role="worker",
+                index=0,
+                node="",
+                gpus=_SIZES[at // len(names) % len(_SIZES)][1],
+                cpus=1,
+                memory_mb=1024,
+                waited=0,
+                began=now - 86_400_000 - at,
+                ended=now - 86_400_000 - at + 1000 * (60 + 7919 * at % 20_000),
+                outcome=Holding.Outcome.SUCCEEDED,
+            )
+            for at in range(number)
+        ),
+        batch_size=500,
+    )
+
+
+def add_waiting(configs: list[dict[str, Any]]) -> None:
+    """One waiting job each, in this order. There are no other jobs yet."""
     now = timezone.now()
     specs = [JobSpec.from_json(config) for config in configs]
     insert_rows(
         [
             Job(
-                username=username,
+                username=f"user{at % (USERS * 8)}",
                 name=spec.job_name,
-                vc="default",
+                vc=spec.effective_virtual_cluster,
                 config="{}",
                 spec=config,
                 total_tasks=spec.total_tasks,
@@ -50,13 +96,14 @@ def add_waiting(configs: list[dict[str, Any]], username: str = "bench") -> None:
                 created_at=now,
                 queued_at=now,
                 changed_at=now,
+                priority=spec.asked.priority,
             )
-            for spec, config in zip(specs, configs, strict=True)
+            for at, (spec, config) in enumerate(zip(specs, configs, strict=True))
         ]
     )
-    jobs = list(Job.objects.filter(username=username).order_by("id").values_list("id", flat=True))
+    jobs = list(Job.objects.order_by("id").values_list("id", flat=True))
     insert_rows([Attempt(job_id=job, number=1, app_id=f"application_{job}", created_at=now) for job in jobs])
-    attempts = dict(Attempt.objects.filter(job__username=username).values_list("job_id", "id"))
+    attempts = dict(Attempt.objects.values_list("job_id", "id"))
     insert_rows(
         [
             Task(job_id=job, attempt_id=attempts[job], role=role.name, index=index, changed_at=now)
@@ -119,6 +166,24 @@ def shapes_different(number: int) -> list[dict[str, Any]]:
             config["gpuType"] = ("A100", "V100")[at % 3 - 1]
         configs.append(config)
     return configs
+
+
+def shapes_of_teams(number: int, names: list[str]) -> list[dict[str, Any]]:
+    """Jobs of these virtual clusters: most of one GPU, few large gangs, some that may be guests."""
+    configs = []
+    kinds: dict[int, dict[str, Any]] = {0: {"maxRunSeconds": 3600}, 1: {"preemptible": True}, 2: {"priority": 10}}
+    for at in range(number):
+        tasks, gpus = _SIZES[at // len(names) % len(_SIZES)]
+        extras = kinds.get(at * 31 % 17)
+        config = make_config(f"train-{at}", tasks=tasks, gpus=gpus, virtualCluster=names[at % len(names)])
+        configs.append(config | ({"extras": extras} if extras else {}))
+    return configs
+
+
+USERS = 20  # of each virtual cluster
+# (tasks, GPUs of each): of forty jobs so many are like this
+_FEW = [(4, 8), (2, 4), (1, 8), (1, 8), *[(1, 4), (1, 2)] * 4]
+_SIZES = [*[(1, 1)] * 14, *_FEW[::2], *[(1, 1)] * 14, *_FEW[1::2]]
 
 
 def _copy(row: models.Model, number: int, **changed: str) -> int:

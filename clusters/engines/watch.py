@@ -90,6 +90,7 @@ class Watcher:
         self._wanted = False  # an event came during a look
         self._ended = 0.0  # when the last look did
         self._lock = threading.Lock()
+        self._of: dict[str, tuple[Look, Look]] = {}  # by node: the last look, and what it says about the node
         self._stopped = threading.Event()
         self.thread = Kept(f"follow-{node}", self._follow, longest=LONGEST_WINDOW)
 
@@ -122,9 +123,18 @@ class Watcher:
             self.look = look
         return look
 
-    def is_blind(self) -> bool:
+    def is_blind(self, now: datetime) -> bool:
         """Whether the last look is too old to act on."""
-        return self.look is not None and clock.steady() - self.look.at > OLD
+        return self.look is not None and now - self.look.at > OLD
+
+    def look_at(self, node: str) -> Look | None:
+        """What the last look says about this node; the same object as long as it is the last."""
+        look, known = self.look, self._of.get(node)
+        if look is None:
+            return None
+        if known is None or known[0] is not look:
+            known = self._of[node] = look, look.of(node)
+        return known[1]
 
     def _look_soon(self) -> None:
         """After an event looks follow quickly at first, then more and more slowly: an engine reports a container's end
@@ -226,10 +236,11 @@ class Watch:
 
     def looks(self) -> dict[str, Look]:
         """By node, those that are young enough to act on. About a node without one nothing is known."""
+        now = clock.steady()
         return {
-            name: one.look.of(name)
+            name: look
             for name, one in self._watchers.items()
-            if one.look is not None and not one.is_blind()
+            if not one.is_blind(now) and (look := one.look_at(name)) is not None
         }
 
     def blind(self) -> dict[str, float]:
@@ -238,7 +249,7 @@ class Watch:
         return {
             name: (now - one.look.at).total_seconds()
             for name, one in self._watchers.items()
-            if one.look is not None and one.is_blind()
+            if one.look is not None and one.is_blind(now)
         }
 
     def oldest(self) -> float | None:

@@ -8,9 +8,10 @@ from datetime import timedelta
 from clusters.engines.runtime import LABEL_GPUS, LABEL_PORTS, ContainerStatus, Phase
 from jobs.planning.lifecycle import TASK_LIVE
 from jobs.planning.settle import is_stale, may_order
-from jobs.planning.world import Kind, Observation, Order, Plan, TaskView, World
+from jobs.planning.world import Held, Kind, Observation, Order, Plan, TaskView, World
 
 STRANGER_GRACE = timedelta(seconds=30)
+NOTHING: Held = (frozenset(), frozenset())
 
 
 def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
@@ -26,7 +27,7 @@ def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
     live = {task.container_name for _, tasks in world.live for task in tasks if task.state in TASK_LIVE}
     for name, seen in world.observations.items():
         others = [container for container in seen.containers.values() if container.name not in live]
-        _quarantine(made, name, others)
+        made.quarantine[name] = _quarantined(others) if others else NOTHING
         if seen.reachable and name in nodes:
             for container in others:
                 owner = world.owners.get(container.name)
@@ -57,7 +58,7 @@ def _stray(world: World, seen: Observation, container: ContainerStatus, made: Pl
         made.orders.append(Order(Kind.REMOVE, 0, node, container.name))
 
 
-def _quarantine(made: Plan, node: str, others: Sequence[ContainerStatus]) -> None:
+def _quarantined(others: Sequence[ContainerStatus]) -> Held:
     """GPUs and ports that containers without an allocation use are not offered until the containers are seen gone."""
     gpus: set[str] = set()
     ports: set[int] = set()
@@ -65,4 +66,4 @@ def _quarantine(made: Plan, node: str, others: Sequence[ContainerStatus]) -> Non
         if container.phase is Phase.RUNNING:
             gpus.update(filter(None, container.labels.get(LABEL_GPUS, "").split(",")))
             ports.update(int(port) for port in container.labels.get(LABEL_PORTS, "").split(",") if port.isdigit())
-    made.quarantine[node] = (frozenset(gpus), frozenset(ports))
+    return frozenset(gpus), frozenset(ports)

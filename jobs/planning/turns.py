@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import cached_property
 from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
 from typing import Generic
@@ -151,7 +152,6 @@ class _Round(Generic[W]):
         for line in self.lines.values():
             line.closed = line.quota.stopped
         self.seen = [node for node in scene.nodes if node.name not in scene.unseen]
-        self.room = Room(self.seen)
         self.whole: Room | None = None  # with what is reserved; made for the first guest
         self.kept = self.queue.kept
         self.owners = frozenset(node.dedicated_to for node in scene.nodes)
@@ -162,6 +162,10 @@ class _Round(Generic[W]):
         self.too_late: dict[tuple[int, str], datetime] = {}  # the first end with which a guest would stay too long
         self.idle: dict[tuple[int, str], tuple[Sequence[Demand], bool]] = {}
         self.empty: Room | None = None
+
+    @cached_property
+    def room(self) -> Room:
+        return Room(self.seen)
 
     def turns(self) -> Iterator[Turn[W]]:
         heap = [(self._rank(line), line.vc, line) for line in self.lines.values()]

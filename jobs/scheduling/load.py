@@ -9,10 +9,10 @@ younger than a row, whether a claim is open and whether an order has lapsed is a
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import Exists, F, OuterRef
@@ -34,7 +34,7 @@ from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
 from jobs.planning.settle import LEASE
 from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView, World
 from jobs.scheduling import columns, stamps
-from jobs.scheduling.stamps import Stamp
+from jobs.scheduling.stamps import Stamp, Stamps
 from portal.core import clock
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
@@ -54,14 +54,13 @@ class _Picture:
     owners: dict[str, Owner]  # by name of the container
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
+class _Known(NamedTuple):
     """A task as it was read last. ``times`` are those of its row, which the view has on our own clock."""
 
     stamp: Stamp
     times: Mapping[str, datetime | None]
     view: TaskView
-    read_at: datetime
+    owner: Owner
 
 
 class Loader:
@@ -93,11 +92,14 @@ class Loader:
         now: datetime,
         observations: Mapping[str, Observation],
         strangers: Mapping[tuple[str, str], datetime],
+        *,
+        again: bool = True,
     ) -> World:
+        """What the rows and ``observations`` say. Not ``again``: the nodes are those that the ledger has just read."""
         jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
         if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
             self._picture, self._seen = self._read(jobs, tasks, leftovers, decided), seen
-        nodes = in_force(self.ledger.nodes(with_held=False), timezone.now())
+        nodes = in_force(self.ledger.nodes(with_held=False, again=again), timezone.now())
         return World(
             now=now,
             nodes=nodes,
@@ -118,9 +120,7 @@ class Loader:
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
         )
 
-    def _read(
-        self, jobs: list[Stamp], tasks: list[Stamp], leftovers: list[Stamp], decided: Mapping[int, Exit]
-    ) -> _Picture:
+    def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _Picture:
         of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers))
         living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
         views = self._read_jobs(living)
@@ -135,11 +135,7 @@ class Loader:
             waiting=[job for job in views if job.state is JobState.WAITING],
             leftovers=[self._tasks[id].view for id in of_leftovers if id in self._tasks],
             ended=[id for id in of_jobs if id not in living],
-            owners={
-                one.view.container_name: Owner(id, one.read_at)
-                for id, one in self._tasks.items()
-                if one.view.container_name
-            },
+            owners={one.view.container_name: one.owner for one in self._tasks.values() if one.view.container_name},
         )
 
     def _owners(self, observations: Mapping[str, Observation]) -> Mapping[str, Owner]:
@@ -162,9 +158,8 @@ class Loader:
 
     def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
         """The jobs, in their order. A job that is gone by the time it is read is left out."""
-        self._jobs = {id: self._jobs[id] for id in found if id in self._jobs}
-        changed = [id for id, stamp in found.items() if id not in self._jobs or self._jobs[id][0] != stamp]
-        self._read_specs(list(found))
+        changed = _changed(self._jobs, found)
+        self._read_specs(found.keys())
         for some in _chunks(changed):
             rows = list(Job.objects.filter(id__in=some).annotate(**columns.ASKED).values(*columns.JOB))
             refused = _refused([row["id"] for row in rows if row["attempt_number"] > 1])
@@ -174,8 +169,7 @@ class Loader:
         return [self._jobs[id][1] for id in found if id in self._jobs]
 
     def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
-        self._tasks = {id: self._tasks[id] for id in found if id in self._tasks}
-        changed = [id for id, stamp in found.items() if id not in self._tasks or self._tasks[id].stamp != stamp]
+        changed = _changed(self._tasks, found)
         for some in _chunks(changed):
             rows = list(Task.objects.filter(id__in=some).values(*columns.TASK))
             read_at = clock.steady()
@@ -197,10 +191,12 @@ class Loader:
                 learnt[name] = read_at
             else:
                 learnt[name] = self._own.get(value, read_at)
-        return _Known(stamp, times, TaskView(**{**row, **learnt, "state": TaskState(row["state"])}), read_at)
+        view = TaskView(**{**row, **learnt, "state": TaskState(row["state"])})
+        return _Known(stamp, times, view, Owner(view.id, read_at))
 
-    def _read_specs(self, ids: list[int]) -> None:
-        self._specs = {id: self._specs[id] for id in ids if id in self._specs}
+    def _read_specs(self, ids: Collection[int]) -> None:
+        for id in self._specs.keys() - ids:
+            del self._specs[id]
         missing = [id for id in ids if id not in self._specs]
         for some in _chunks(missing):
             for id, data in Job.objects.filter(id__in=some).values_list("id", "spec"):
@@ -232,6 +228,17 @@ class Loader:
         if before and before[1].started_at and before[1].attempt_number == row["attempt_number"]:
             return before[1].started_at
         return self._own.get(started) or read_at - max(time_of_day - started, timedelta())
+
+
+def _changed(known: dict[int, Any], found: Mapping[int, Stamp]) -> list[int]:
+    """The rows that are new or differ from those that are known, each with its stamp first. Rows that are gone are
+    forgotten."""
+    for id in known.keys() - found.keys():
+        del known[id]
+    return [id for id, stamp in found.items() if known.get(id, _NEW)[0] != stamp]
+
+
+_NEW: tuple[Stamp] = ((),)
 
 
 def policy() -> Policy:

@@ -45,6 +45,7 @@ FORECAST_EVERY = 60.0
 GARBAGE = (50_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
+KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
 TURN_EVERY = 0.5  # seconds between two tries to take the lease
 
 
@@ -57,6 +58,9 @@ class Scheduler:
         self._loader = Loader()
         self._strangers: dict[tuple[str, str], datetime] = {}
         self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
+        self._nodes: list[Node] = []  # that are watched
+        self._kept_at = 0.0  # monotonic
+        self._observed: dict[str, tuple[Look, Observation]] = {}
         self._stopped = False
         self.again_at: datetime | None = None  # on the steady clock
         self._sweep_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
@@ -68,9 +72,9 @@ class Scheduler:
         now, steady = timezone.now(), clock.steady()
         nodes = self._watch_registered()
         looks = self.watch.looks() if looks is None else looks
-        self._write_health(nodes, looks, now)
+        is_changed = self._write_health(nodes, looks, now)
         self._loader.writes(now, steady)
-        world = self._loader.world(steady, {name: _observation(look) for name, look in looks.items()}, self._strangers)
+        world = self._loader.world(steady, self._observations(looks), self._strangers, again=is_changed)
         made = plan(world)
         changed = apply(made, now, self.lease)
         self._note_strangers(made.strangers, now)
@@ -134,6 +138,7 @@ class Scheduler:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
         self.watch.stop()
         self._loader, self._strangers, self._seen = Loader(), {}, {}
+        self._nodes, self._observed = [], {}
 
     def _give_back(self) -> None:
         try:
@@ -213,12 +218,24 @@ class Scheduler:
         self._strangers = seen
 
     def _watch_registered(self) -> list[Node]:
+        """The registered nodes, all of which are watched: at once when one of them has changed, and by threads that
+        work, which need not be asked in each of many passes a second."""
         nodes = self._loader.ledger.registered()
-        self.watch.keep_up({node.name: _watched(node) for node in nodes})
+        if nodes is not self._nodes or time.monotonic() - self._kept_at >= KEEP_EVERY:
+            self.watch.keep_up({node.name: _watched(node) for node in nodes})
+            self._nodes, self._kept_at = nodes, time.monotonic()
         return nodes
 
-    def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> None:
-        """Write into the rows of nodes whether they answer; each change is an Event."""
+    def _observations(self, looks: Mapping[str, Look]) -> dict[str, Observation]:
+        """What the looks show; the same object as in the last pass where nobody has looked again."""
+        known, self._observed = self._observed, {}
+        for name, look in looks.items():
+            before = known.get(name)
+            self._observed[name] = before if before and before[0] is look else (look, _observation(look))
+        return {name: observation for name, (_, observation) in self._observed.items()}
+
+    def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> bool:
+        """Write into the rows of nodes whether they answer, each change with an Event, and return whether any did."""
         blind = self.watch.blind()
         changed: list[tuple[Node, Look]] = []
         seen: list[tuple[datetime, int]] = []
@@ -240,6 +257,7 @@ class Scheduler:
                 for node, look in changed:
                     _change_health(node, look, now)
                 update_rows(Node, ["last_seen_at"], ["id"], seen)
+        return bool(changed)
 
     def _await_first_looks(self) -> None:
         """Wait until every node was looked at: a pass that knows half of them would let small jobs overtake a large

@@ -302,6 +302,7 @@ class Prediction(models.Model):
     p50 = models.BigIntegerField()
     p90 = models.BigIntegerField()
     guess = models.BigIntegerField(null=True)  # it waits for as long as the last job of its virtual cluster did
+    by_limit = models.BigIntegerField(null=True)  # every job runs for as long as it may at most
     started = models.BigIntegerField(null=True)
 
     class Meta:

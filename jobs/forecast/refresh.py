@@ -19,18 +19,19 @@ from jobs.forecast import scores
 from jobs.history.holdings import milliseconds
 from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
-from jobs.planning.forecast.lengths import Lengths
-from jobs.planning.forecast.play import MOST, Spread, starts
+from jobs.planning.forecast.lengths import DRAWS, Lengths
+from jobs.planning.forecast.play import MOST, Spread, at_limits, starts
 from jobs.planning.lifecycle import JobState
 from jobs.scheduling.queue import Queued, picture
 from portal.core.bulk import insert_values, update_rows
 
 BUDGET = 3.0  # seconds of one forecast
 STALE = 60.0  # seconds: an order that lay for so long is followed by another one
+NO_LIMIT = 86_400.0  # seconds: what a job without a limit counts for where only limits count
 _BREATH = 0.002  # seconds left to other threads of the worker after each step
 _AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
 _SOONEST = timedelta(minutes=5)
-_NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "started")
+_NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "by_limit", "started")
 
 log = structlog.get_logger()
 _busy = threading.Lock()
@@ -56,7 +57,8 @@ def refresh(budget: float = BUDGET) -> int:
             )
             if found or len(waiting) <= most // 8:
                 break
-    _write(waiting, found)
+    limits = at_limits(waiting, scene, _limit, clock(budget / DRAWS)) if found else {}
+    _write(waiting, found, {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()})
     return len(found)
 
 
@@ -69,6 +71,10 @@ def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
 def in_milliseconds(spread: Spread) -> dict[str, int]:
     """{"p10", "p50", "p90"}, as rows and answers have it."""
     return dict(zip(("p10", "p50", "p90"), map(milliseconds, spread), strict=True))
+
+
+def _limit(job: Queued) -> float:
+    return float(job.most_seconds or NO_LIMIT)
 
 
 def _in_thread() -> None:
@@ -93,8 +99,8 @@ def clock(budget: float) -> Callable[[], bool]:
     return is_over
 
 
-def _write(waiting: Iterable[Queued], found: dict[int, Spread]) -> None:
-    """What pages show, and what is scored."""
+def _write(waiting: Iterable[Queued], found: dict[int, Spread], limits: dict[int, int]) -> None:
+    """What pages show, and what is scored. ``limits``: when limits say that the jobs start, in milliseconds."""
     shown = {id: in_milliseconds(spread) for id, spread in found.items()}
     now = milliseconds(timezone.now())
     gone = [job.id for job in waiting if job.id not in shown]
@@ -103,10 +109,10 @@ def _write(waiting: Iterable[Queued], found: dict[int, Spread]) -> None:
         update_rows(Job, ["forecast"], ["id", "state"], rows)
         for at in range(0, len(gone), 500):
             Job.objects.filter(id__in=gone[at : at + 500], forecast__isnull=False).update(forecast=None)
-        insert_values(Prediction, _NAMES, _due(shown, now))
+        insert_values(Prediction, _NAMES, _due(shown, limits, now))
 
 
-def _due(shown: dict[int, dict[str, int]], now: int) -> list[tuple[int | None, ...]]:
+def _due(shown: dict[int, dict[str, int]], limits: dict[int, int], now: int) -> list[tuple[int | None, ...]]:
     """The rows of forecasts to be scored: not of every minute, or a job that waits for long would count most."""
     ids = list(shown)
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -131,5 +137,6 @@ def _due(shown: dict[int, dict[str, int]], now: int) -> list[tuple[int | None, .
                 Holding.objects.filter(vc=vc, waited__isnull=False).order_by("-id").values_list("waited", flat=True)
             )
             waits[vc] = latest.first() or 0
-        due.append((id, number, now, spread["p10"], spread["p50"], spread["p90"], max(now, queued + waits[vc]), None))
+        guesses = max(now, queued + waits[vc]), limits.get(id)
+        due.append((id, number, now, spread["p10"], spread["p50"], spread["p90"], *guesses, None))
     return due

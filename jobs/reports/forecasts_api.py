@@ -12,12 +12,11 @@ from portal.accounts.viewer import require_user, viewer_of
 from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View
 
-AIM = 0.8
-
 
 class AccuracyAnswer(TypedDict):
     """``within`` is the part of the starts between p10 and p90, of which ``aim`` should be; ``early`` and ``late`` are
-    the rest. Errors are milliseconds: that of p50, and that of the guess that a job waits as long as the last one."""
+    the rest. Errors are milliseconds: that of p50, of the guess that a job waits as long as the last one, and of the
+    guess that all jobs run for as long as they may (a day, where they do not say)."""
 
     scored: int
     aim: float
@@ -26,6 +25,7 @@ class AccuracyAnswer(TypedDict):
     late: float | None
     medianError: int | None
     medianErrorOfGuess: int | None
+    medianErrorByLimits: int | None
 
 
 class Forecasts(V1View):
@@ -37,11 +37,16 @@ class Forecasts(V1View):
         seen = scores.accuracy()
         answer: AccuracyAnswer = {
             "scored": seen.scored,
-            "aim": AIM,
+            "aim": scores.AIM,
             "within": seen.within,
             "early": seen.early,
             "late": seen.late,
-            "medianError": None if seen.median_error is None else round(seen.median_error),
-            "medianErrorOfGuess": None if seen.median_error_of_guess is None else round(seen.median_error_of_guess),
+            "medianError": _whole(seen.median_error),
+            "medianErrorOfGuess": _whole(seen.median_error_of_guess),
+            "medianErrorByLimits": _whole(seen.median_error_by_limit),
         }
         return Response(answer)
+
+
+def _whole(milliseconds: float | None) -> int | None:
+    return None if milliseconds is None else round(milliseconds)

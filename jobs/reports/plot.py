@@ -1,4 +1,4 @@
-"""The geometry of plots that the server draws: stacked columns and their axis. Pure."""
+"""The geometry of plots that the server draws: stacked columns and their axis, and parts of a whole as dots. Pure."""
 
 from __future__ import annotations
 
@@ -18,6 +18,37 @@ class Piece:
     y: str
     width: str
     height: str
+
+
+DOTS = 150.0  # pixels of a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Dot:
+    """A part of a whole as a point; ``line`` leads to the one before it (x1, y1, x2, y2), and is empty for the
+    first."""
+
+    css: str
+    x: str
+    y: str
+    label: str  # y of the text beside it
+    line: tuple[str, ...]
+
+
+def dots(parts: Sequence[tuple[str, float]]) -> list[Dot]:
+    """The dots of (class, part) from left to right, evenly."""
+    wide, found = 100 / max(1, len(parts)), list[Dot]()
+    for at, (css, part) in enumerate(parts):
+        x, y = f"{wide * (at + 0.5):.2f}%", height_of(part)
+        line = (found[-1].x, found[-1].y, x, y) if found else ()
+        label = float(y) - 9 if float(y) > 20 else float(y) + 18  # below a dot at the top
+        found.append(Dot(css, x, y, f"{label:.1f}", line))
+    return found
+
+
+def height_of(part: float) -> str:
+    """y of a part of a whole."""
+    return f"{DOTS * (1 - part):.1f}"
 
 
 def nice_top(most: float) -> float:

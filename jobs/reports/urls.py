@@ -8,5 +8,6 @@ from jobs.reports import views
 
 urlpatterns: list[URLPattern] = [
     path("usage", views.usage, name="usage"),
+    path("forecasts", views.forecasts, name="forecasts"),
     path("timeline", views.timeline, name="timeline"),
 ]

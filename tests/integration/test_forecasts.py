@@ -79,6 +79,19 @@ def test_what_was_shown_is_scored_by_what_came_true(cluster: Cluster) -> None:
     assert cluster.job(waits).forecast is None, "it runs"
 
 
+def test_beside_it_is_kept_what_limits_alone_would_have_said(cluster: Cluster) -> None:
+    a_past()
+    cluster.add_node(gpus=2)
+    cluster.submit(name="train-98", roles=[{"gpuNumber": 2}], extras={"maxRunSeconds": 7200})
+    cluster.settle()
+    waits = cluster.submit(name="train-99", roles=[{"gpuNumber": 2}])
+    last = cluster.submit(name="train-100", roles=[{"gpuNumber": 2}])
+    refresh.refresh(BUDGET)
+    by_job = {one.job_id: (one.by_limit or 0) - one.made for one in Prediction.objects.all()}
+    assert by_job[waits.pk] == pytest.approx(2 * HOUR, rel=0.01)
+    assert by_job[last.pk] == pytest.approx(26 * HOUR, rel=0.01), "one without a limit counts for a day"
+
+
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:
     a_past()
     a_queue(cluster)
@@ -119,7 +132,9 @@ def test_a_worker_is_asked_only_while_a_job_waits(cluster: Cluster) -> None:
 
 def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:
     for started, guess in ((50, 500), (150, 150), (160, 260), (250, None)):
-        Prediction.objects.create(job_id=1, attempt=1, made=0, p10=100, p50=150, p90=200, guess=guess, started=started)
+        Prediction.objects.create(
+            job_id=1, attempt=1, made=0, p10=100, p50=150, p90=200, guess=guess, by_limit=guess, started=started
+        )
     client: ApiClient = api(alice)
     assert client.get("/api/v1/cluster/forecasts").json() == {
         "scored": 4,
@@ -129,6 +144,7 @@ def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:
         "late": 0.25,
         "medianError": 55,
         "medianErrorOfGuess": 100,
+        "medianErrorByLimits": 100,
     }
     assert api(None).get("/api/v1/cluster/forecasts").status_code == 401
 

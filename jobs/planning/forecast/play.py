@@ -63,6 +63,15 @@ def starts(
     return side_by_side([(waiting, scene)], length, is_over, most)[0]
 
 
+def at_limits(
+    waiting: Sequence[W], scene: Scene[W], limit: Callable[[W], float], is_over: Callable[[], bool], most: int = MOST
+) -> dict[int, float]:
+    """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
+    by limits. Empty when the time was over."""
+    table = _Table(waiting, scene, lambda job: [limit(job)] * DRAWS, most)
+    return table.future(0).play(is_over) or {}
+
+
 def side_by_side(
     cases: Sequence[Case[W]], length: Length[W], is_over: Callable[[], bool], most: int = MOST
 ) -> list[dict[int, Spread]]:

@@ -14,18 +14,20 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import code, files, idle, pages, rates, serving, slow, starts, trace
+from benchmarks.faults import measure as faults
 from benchmarks.policy import measure as policy
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
 NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
+ASKED_FOR = ("policy", "trace", "faults")  # by name alone
 
 
 def main() -> int:
     wanted = sys.argv[1:] or list(NAMES)
-    if unknown := set(wanted) - {*NAMES, "policy", "trace"}:
-        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join(NAMES)}, policy and trace.")
+    if unknown := set(wanted) - {*NAMES, *ASKED_FOR}:
+        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join([*NAMES, *ASKED_FOR])}.")
         return 2
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     report, began = Report(), time.monotonic()
@@ -43,7 +45,9 @@ def main() -> int:
         policy.measure(report)
     if "trace" in wanted:
         _trace()
-    if set(wanted) - {"passes", "watch", "files", "slow", "policy", "trace"}:
+    if "faults" in wanted:
+        _faults(report)
+    if set(wanted) - {"passes", "watch", "files", "slow", *ASKED_FOR}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0
@@ -72,6 +76,13 @@ def _on_an_engine(report: Report, wanted: list[str]) -> None:
     finally:
         bed.down()
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _faults(report: Report) -> None:
+    if reason := missing():
+        print(f"\nNo nodes of our own ({reason}): nothing is broken.")
+        return
+    faults.measure(report)
 
 
 def _trace() -> None:

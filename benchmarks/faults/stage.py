@@ -59,6 +59,9 @@ class Stage:
     def health(self, node: BedNode) -> str:
         return str(self.portal.node(node.name)["health"])
 
+    def has_mark(self, node: BedNode) -> bool:
+        return bool(self.portal.node(node.name)["marks"])
+
     def is_ok(self) -> bool:
         """What /healthz says of the portal's own parts."""
         return bool(httpx.get(f"{self.portal.url}/healthz", timeout=30).json()["status"] == "ok")

@@ -60,6 +60,7 @@ class FaultReason(StrEnum):
     PORT_TAKEN = "port_taken"  # something outside Longshore listens on a port of the request
     GPU_MISSING = "gpu_missing"  # the engine cannot hand out the GPUs
     COMMAND_MISSING = "command_missing"  # the image has no shell to run the command with
+    NODE_BROKEN = "node_broken"  # the node itself lacks what any start needs: room on its disk, a program of Docker
     REFUSED = "refused"  # any other refusal of create or start
     GONE = "gone"  # the container does not exist
     WITHDRAWN = "withdrawn"  # the caller's guard was false: not an error of the engine

@@ -3,7 +3,8 @@ need it go elsewhere or wait, until a start of the kind succeeds there or the ma
 
 A kind is no wider than what has failed. A registry that is down, or does not exist, marks the node for that registry
 only. A node is marked for all starts only when it refused different images, so that nobody's broken image closes a node
-to others. Tasks of one attempt that are refused together count once.
+to others, or when what failed is the node's own (its disk is full). Tasks of one attempt that are refused together
+count once.
 
 ``Node.marks`` is {kind: {"attempts": [app ids], "images": [...], "sentence", "since", "until"}}, kind as in ``_key``.
 An entry without "since" only counts refusals. An empty "until" is a trial's (clusters/nodes/trial.py). Functions that
@@ -32,6 +33,7 @@ _KINDS = {
     FaultReason.GPU_MISSING: "gpus",
     FaultReason.REGISTRY_UNREACHABLE: "pull",
     FaultReason.PULL_FAILED: "pull",
+    FaultReason.NODE_BROKEN: "start",
     FaultReason.REFUSED: "start",
 }
 _SAYS = {
@@ -54,7 +56,8 @@ def refused(node: str, fault: RuntimeFault, *, image: str, attempt: str) -> None
             return
         sentence = _SAYS[kind].format(node=node, what=registry_of(image), why=fault.sentence)
         before = row.marks.get(key, {})
-        entry = counted(before, attempt, canonical(image), sentence, timezone.now(), is_narrow=kind != "start")
+        is_sure = fault.reason is not FaultReason.REFUSED
+        entry = counted(before, attempt, canonical(image), sentence, timezone.now(), is_sure=is_sure)
         _write(row, {**row.marks, key: entry})
         if entry.get("since") and not before.get("since"):
             node_learnt.send(None, node=node, kind="node.marked", reason=sentence)
@@ -111,13 +114,13 @@ def tried(marks: Marks, found: Mapping[str, str], now: datetime) -> dict[str, An
 
 
 def counted(
-    before: Mapping[str, Any], attempt: str, image: str, sentence: str, now: datetime, *, is_narrow: bool
+    before: Mapping[str, Any], attempt: str, image: str, sentence: str, now: datetime, *, is_sure: bool
 ) -> dict[str, Any]:
-    """The entry with one more refusal."""
+    """The entry with one more refusal. ``is_sure``: no image can be to blame for it."""
     attempts = [*(id for id in before.get("attempts", ()) if id != attempt), attempt][-MOST:]
     images = [*(known for known in before.get("images", ()) if known != image), image][-MOST:]
     entry = {"attempts": attempts, "images": images, "sentence": sentence}
-    if len(attempts) >= MOST and (is_narrow or len(images) > 1):
+    if len(attempts) >= MOST and (is_sure or len(images) > 1):
         entry |= {"since": before.get("since") or now.isoformat(), "until": (now + MARK_LASTS).isoformat()}
     return entry
 

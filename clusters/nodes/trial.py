@@ -62,6 +62,8 @@ def try_out(node: Tried, runtime: ContainerRuntime) -> dict[str, str]:
             said = trial(node, runtime)
             if said is not None:
                 found[kind] = said
+    if "portal" in found or (node.gpus and found.get("gpus") == ""):
+        found["start"] = ""  # a container ran
     return found
 
 

@@ -85,7 +85,7 @@ def test_a_node_without_docker_init_is_not_the_images_fault(near: DockerLab) -> 
         refused = start_refused(near)
     finally:
         near.node.run("umount", path)
-    assert (refused.reason, refused.permanent) == (FaultReason.REFUSED, False), refused.sentence
+    assert (refused.reason, refused.permanent) == (FaultReason.NODE_BROKEN, False), refused.sentence
 
 
 _CTR = "ctr -a /run/docker/containerd/containerd.sock -n moby"

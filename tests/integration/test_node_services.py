@@ -23,7 +23,7 @@ from clusters.engines.fake.runtime import Behaviour, FakeRuntime
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
-from clusters.nodes import gpus, probe, services, survey, trial
+from clusters.nodes import gpus, probe, refusals, services, survey, trial
 from clusters.nodes import keys as node_keys
 from clusters.nodes.serializers import Tls
 from jobs.models import Event
@@ -352,6 +352,18 @@ def test_what_a_trial_found_is_tried_again_until_it_works(db: None, engine: Fake
         ("node.marked", "n1"),
         ("node.unmarked", "n1"),
     ]
+
+
+def test_a_trial_in_which_a_container_ran_shows_that_the_node_starts_some(
+    db: None, engine: FakeRuntime, web_is_up: None
+) -> None:
+    make_node("n1", gpus=2)
+    full = RuntimeFault("The node's disk is full.", reason=FaultReason.NODE_BROKEN)
+    for attempt in "abc":
+        refusals.refused("n1", full, image=SAMPLE_IMAGE, attempt=attempt)
+    engine.gpu_ids, marked = frozenset("01"), list(Node.objects.get().marks)
+    survey.survey("n1", thorough=True)
+    assert (marked, Node.objects.get().marks) == (["start"], {})
 
 
 def test_a_node_that_does_not_answer_is_surveyed_another_time(db: None, engine: FakeRuntime) -> None:

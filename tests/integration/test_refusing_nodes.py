@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from clusters.engines.docker.errors import fault_of_text
 from clusters.engines.fake.runtime import Behaviour, FakeRuntime
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
@@ -125,6 +126,17 @@ def test_one_broken_image_does_not_keep_a_node_from_the_others(
     for number, image in enumerate(images):
         refused(image, FaultReason.REFUSED, "Docker refused: x", attempt=str(number))
     assert bool(marks()) == marked
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["mkdir /data/overlay2/a: no space left on device", 'exec: "docker-init": executable file not found in $PATH'],
+)
+def test_a_node_that_is_broken_itself_is_marked_whatever_the_image(cluster: Cluster, answer: str) -> None:
+    cluster.add_node("n1")
+    for attempt in "abc":
+        refusals.refused("n1", fault_of_text(answer, "unix:///n1", "create"), image=IMAGE, attempt=attempt)
+    assert len(marks()) == 1 and marks()[0].startswith("Node n1 starts nothing: The node's ")
 
 
 def test_the_tasks_of_one_gang_are_one_refusal(cluster: Cluster) -> None:

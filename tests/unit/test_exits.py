@@ -168,6 +168,7 @@ def test_an_end_without_a_code_is_the_clusters_fault() -> None:
         (FaultReason.COMMAND_MISSING, True, 255, False),
         (FaultReason.REGISTRY_UNREACHABLE, False, 193, True),
         (FaultReason.PULL_FAILED, False, 193, True),
+        (FaultReason.NODE_BROKEN, False, 193, True),
         (FaultReason.REFUSED, False, 193, True),
         (FaultReason.REFUSED, True, 193, False),
         (FaultReason.PORT_TAKEN, False, -7103, True),

@@ -44,7 +44,7 @@ ANY_STEP: tuple[Row, ...] = (
     (r"client version \S+ is too (old|new)", R.REFUSED, True, "The engine speaks another version of Docker's API."),
     (r"HTTP request to an HTTPS server", R.UNREACHABLE, True, "The engine wants TLS; give the node its TLS keys."),
 )
-NO_SPACE: Row = (r"no space left on device|disk quota exceeded", R.REFUSED, False, "The node's disk is full.")
+NO_SPACE: Row = (r"no space left on device|disk quota exceeded", R.NODE_BROKEN, False, "The node's disk is full.")
 PULL: tuple[Row, ...] = (
     (r"invalid reference format|repository name must|invalid tag format", R.IMAGE_NAME, True, "is not an image name."),
     (r"toomanyrequests", R.PULL_FAILED, False, "could not be pulled: the registry's rate limit is used up."),
@@ -78,7 +78,7 @@ START: tuple[Row, ...] = (
         False,
         "The node cannot hand out the task's GPUs.",
     ),
-    (OWN_PROGRAM, R.REFUSED, False, "The node's Docker installation is not complete."),
+    (OWN_PROGRAM, R.NODE_BROKEN, False, "The node's Docker installation is not complete."),
     (
         r"exec: .*(no such file|not found|permission denied|not a directory)|exec format error",
         R.COMMAND_MISSING,

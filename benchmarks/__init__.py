@@ -5,6 +5,7 @@
 
 starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, watch (``farm``: a thousand
 small engines over HTTP), files (MB per second), code (its delivery to tasks), slow (beside slow clients). Each is a
-module here; ``report`` prints, ``engine`` does the same work without the portal, ``rows`` fills databases. ``trace``
-follows jobs through all processes by ``probes`` in them.
+module here; ``report`` prints, ``engine`` does the same work without the portal, ``rows`` fills databases. By
+name alone: ``trace`` follows jobs through all processes by ``probes`` in them, ``policy`` plays a day of jobs,
+``faults`` breaks three nodes and the portal in every way.
 """

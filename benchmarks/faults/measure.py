@@ -9,31 +9,21 @@ from benchmarks.faults.stage import SETTINGS, stage
 from benchmarks.faults.trial import Row, fill_node, strike_node, strike_portal
 from benchmarks.report import Report
 
-_LINE = "  {:<33} {:>6} {:<8} {:>9}  {:<15} {:>4} {:>8} {:>8} {:>7} {:>7} {:>6} {:>6} {:>6}"
-_HEAD = "fault/told/by/elsewhere/of it waits for/runs/reported/accepted/twice/doubled/leaked/stale/clean".split("/")
+_LINE = (
+    "  {fault:<33} {told:>6} {by:<8} {elsewhere:>9}  {waits:<15}"
+    " {runs:>4} {reported:>8} {accepted:>8} {twice:>5} {doubled:>7} {leaked:>6} {stale:>5} {clean:>5}"
+)
+_NAMES = {"waits": "of it waits for"}  # of columns that are not called as in Row
 
 
 def measure(report: Report) -> None:
     settings = " ".join(f"{name}={value}" for name, value in SETTINGS.items())
     report.title(f"Faults on three real nodes of four GPUs ({settings}); seconds since the fault")
-    print(_LINE.format(*_HEAD), flush=True)
-    rows: list[Row] = []
+    print(_LINE.format(**{name: _NAMES.get(name, name) for name in Row.__dataclass_fields__}), flush=True)
     with stage() as one:
-        for deed in deeds.NODES:
-            rows.append(_shown(strike_node(one, deed)))
+        rows = [_shown(strike_node(one, deed)) for deed in deeds.NODES]
         rows.append(_shown(fill_node(one)))
-        rows.extend(_shown(strike_portal(one, of_portal)) for of_portal in deeds.PORTAL)
-    _judge(report, rows)
-
-
-def _shown(row: Row) -> Row:
-    times = (_seconds(row.told), row.by, _seconds(row.elsewhere), row.waits)
-    counts = (row.runs, row.reported, row.accepted, row.twice, row.doubled, row.leaked, row.stale)
-    print(_LINE.format(row.fault, *times, *counts, _seconds(row.clean)), flush=True)
-    return row
-
-
-def _judge(report: Report, rows: list[Row]) -> None:
+        rows += [_shown(strike_portal(one, deed)) for deed in deeds.PORTAL]
     for name, found in (
         ("results accepted twice", sum(row.twice for row in rows)),
         ("containers doubled", sum(row.doubled for row in rows)),
@@ -41,6 +31,12 @@ def _judge(report: Report, rows: list[Row]) -> None:
         ("stale containers after the return", sum(row.stale for row in rows)),
     ):
         report.add(name, str(found), target="0", ok=found == 0)
+
+
+def _shown(row: Row) -> Row:
+    times = {"told": _seconds(row.told), "elsewhere": _seconds(row.elsewhere), "clean": _seconds(row.clean)}
+    print(_LINE.format(**{**vars(row), **times}), flush=True)
+    return row
 
 
 def _seconds(value: float) -> str:

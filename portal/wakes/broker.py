@@ -8,6 +8,8 @@ from django_q.brokers.orm import ORM
 
 from portal.wakes import beats, wake
 
+LOOK_EVERY = 1.0  # seconds between two looks without a wake-up
+
 
 class WakingBroker(ORM):
     def enqueue(self, task: str) -> Any:
@@ -18,7 +20,7 @@ class WakingBroker(ORM):
     def dequeue(self) -> Any:
         """Wait for an order. The base class would sleep POLL seconds; that is set to 0."""
         beats.beat("workers")
-        return super().dequeue() or (self._listener().wait(1.0) and super().dequeue()) or None
+        return super().dequeue() or (self._listener().wait(LOOK_EVERY) and super().dequeue()) or None
 
     def _listener(self) -> wake.Listener:
         if not hasattr(self, "_wake"):

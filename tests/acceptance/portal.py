@@ -6,6 +6,7 @@ import atexit
 import hashlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -16,7 +17,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,7 @@ class Portal:
 
     def __init__(self, home: Path, docker_host: str, address: str = "127.0.0.1", **settings: str) -> None:
         self.home = home
-        self.settings = {"LONGSHORE_HOME": str(home), "DOCKER_HOST": docker_host, **settings}
+        self.settings = {"LONGSHORE_HOME": str(home), "DOCKER_HOST": docker_host, **_own_database(), **settings}
         self.settings["LONGSHORE_BIND"] = f"{address}:{free_port()}"
         self.url = f"http://{self.settings['LONGSHORE_BIND']}"
         self.output = home / "output.txt"
@@ -283,6 +284,17 @@ def environment(settings: Mapping[str, str]) -> dict[str, str]:
     return {**kept, "PYTHONPATH": _AS_USERS_HAVE_IT, **settings}
 
 
+def _own_database() -> dict[str, str]:
+    """With DATABASE_URL=postgres, as other tests run on PostgreSQL, each portal has a database of its own there."""
+    server, _, first = os.environ.get("DATABASE_URL", "").rpartition("/")
+    if not server.startswith("postgres://"):
+        return {}
+    name = f"portal_{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(host=server.partition("@/")[2], user=USER, dbname=first, autocommit=True) as database:
+        database.execute(f"CREATE DATABASE {name}")
+    return {"DATABASE_URL": f"{server}/{name}"}
+
+
 @cache
 def prepared() -> Path:
     """A folder with the database and the static files of a portal that was never used; it lives as long as this
@@ -318,7 +330,9 @@ def docker(node: BedNode, *arguments: str) -> str:
 
 
 def remove_containers(node: BedNode, portal: Portal) -> None:
-    if names := containers(node, portal):
+    """Also those of trials (clusters/nodes/trial.py), which a killed portal leaves."""
+    trials = f"name=^longshore-{portal.instance}-trial-"
+    if names := [*containers(node, portal), *docker(node, "ps", "-aq", "--filter", trials).split()]:
         docker(node, "rm", "-fv", *names)
 
 
@@ -331,9 +345,13 @@ def config(name: str, command: str = "true", **more: Any) -> Json:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """None of those that the kernel gives to clients: one of them may have it before whoever listens on it has
+    started."""
+    while True:
+        port = random.randrange(10_000, 29_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def processes_of(home: Path) -> dict[int, str]:

@@ -111,14 +111,14 @@ def test_a_login_from_outside_with_the_key_of_the_job(portal: Portal, tmp_path: 
     (container,) = found["containers"]
     key = tmp_path / "key"
     link = found["keyPair"]["privateKeyDirectDownloadLink"]
-    subprocess.run(["curl", "-sS", "-f", link, "-o", str(key)], check=True, timeout=20)
+    subprocess.run(["curl", "-sS", "-f", link, "-o", str(key)], check=True, timeout=60)
     key.chmod(0o600)
     options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"]
     ssh = ["ssh", *options, "-o", "BatchMode=yes", "-p", container["sshPort"], f"root@{container['sshIp']}"]
     command = ["cat /tmp/mark; echo $PAI_JOB_NAME $PAI_WORK_DIR"]
-    said = subprocess.run([*ssh[:1], "-i", str(key), *ssh[1:], *command], capture_output=True, text=True, timeout=20)
+    said = subprocess.run([*ssh[:1], "-i", str(key), *ssh[1:], *command], capture_output=True, text=True, timeout=60)
     assert said.stdout.splitlines() == ["inside main", f"admin~{name} /root"], said.stderr
-    refused = subprocess.run([*ssh, *command], capture_output=True, text=True, timeout=20)
+    refused = subprocess.run([*ssh, *command], capture_output=True, text=True, timeout=60)
     assert refused.returncode != 0, "nobody comes in without the key"
     portal.stop(name)
     assert portal.wait_state(name)["state"] == "STOPPED"

@@ -15,7 +15,7 @@ import pytest
 
 from tests.acceptance.portal import ROOT, Portal
 from tests.bed.hdfs_bed import HdfsBed
-from tests.helpers import until
+from tests.helpers import patience, until
 
 PROGRAM = ROOT / "scripts" / "pai-fs"
 
@@ -134,7 +134,7 @@ def test_an_interrupted_copy_ends_at_once_and_the_next_goes_on(pai_fs: Shell, tm
     try:
         until(lambda: _parts(tmp_path / "back") > 20 << 20, 30, 0.005, "it is under way")
         copying.send_signal(signal.SIGINT)
-        said = copying.communicate(timeout=5)[1]
+        said = copying.communicate(timeout=5 * patience())[1]
     finally:
         copying.kill()
         copying.wait()

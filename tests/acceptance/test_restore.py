@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.portal import ROOT, Portal, config, containers, portal_on
+from tests.acceptance.portal import ROOT, Portal, config, container_of, containers, docker, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until
 
@@ -30,7 +30,7 @@ def test_a_restored_portal_goes_on_and_takes_over_nobody_elses_container(
     home = tmp_path / "var"
     home.mkdir(mode=0o700)
     with portal_on(home, docker_engine) as portal:
-        runs = portal.submit(config("runs", "echo begin; sleep 45; echo end"))
+        runs = portal.submit(config("runs", "echo begin; until [ -e /tmp/go ]; do sleep 0.1; done; echo end"))
         before = portal.wait_running(runs)["containerId"]
         run(tmp_path, "python3", "tar -cf")
         later = portal.submit(config("later", "echo wrong; sleep 600"))
@@ -44,7 +44,8 @@ def test_a_restored_portal_goes_on_and_takes_over_nobody_elses_container(
         assert portal.wait_state(other)["state"] == "SUCCEEDED"
         assert portal.log(other) == "right\n"
         assert portal.task(runs)["containerId"] == before, "it runs on"
-        assert portal.wait_state(runs, timeout=90)["state"] == "SUCCEEDED"
+        docker(docker_engine, "exec", container_of(docker_engine, runs), "touch", "/tmp/go")
+        assert portal.wait_state(runs)["state"] == "SUCCEEDED"
         assert portal.log(runs) == "begin\nend\n"
         until(lambda: containers(docker_engine, portal) == [], 90, 0.5, what="what belongs to nobody is removed")
         assert [job["name"] for job in portal.get("/jobs", username="admin")] == ["later", "runs"]

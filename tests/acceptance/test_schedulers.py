@@ -17,7 +17,7 @@ from tempfile import TemporaryDirectory
 import httpx
 import pytest
 
-from tests.acceptance.portal import ROOT, Portal, config, portal_on
+from tests.acceptance.portal import ROOT, Portal, config, container_of, docker, portal_on
 from tests.acceptance.witness import times, witness
 from tests.bed.docker_bed import BedNode
 from tests.bed.postgres_bed import Postgres
@@ -44,9 +44,10 @@ def home() -> Iterator[Path]:
 def test_a_lost_connection_blinds_nobody(docker_engine: BedNode, postgres: Postgres, home: Path) -> None:
     with portal_on(home, docker_engine, DATABASE_URL=postgres.url) as portal:
         for number, trouble in enumerate((postgres.restart, postgres.end_sessions)):
-            running = portal.submit(config(f"runs-{number}", "sleep 3"))
+            running = portal.submit(config(f"runs-{number}", "until [ -e /tmp/go ]; do sleep 0.1; done"))
             portal.wait_running(running)
             trouble()
+            docker(docker_engine, "exec", container_of(docker_engine, running), "touch", "/tmp/go")
             assert after_trouble(portal, running) == "SUCCEEDED"
             later = submit_again(portal, f"later-{number}")
             assert after_trouble(portal, later) == "SUCCEEDED"

@@ -20,7 +20,7 @@ from jobs.logs.follow import Follower, TooManyLogs, hub
 from jobs.logs.spool import Spool
 from jobs.models import Task
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import patience, until
 from tests.logs import Viewer
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -65,7 +65,7 @@ def test_what_is_written_arrives_at_once(engine: FakeRuntime, task: Task) -> Non
         assert viewer.text() == ["one", "two"]
         return time.monotonic() - written
 
-    assert asyncio.run(watch()) < 0.5
+    assert asyncio.run(watch()) < 0.5 * patience()
 
 
 def test_it_ends_when_the_container_has_ended_and_all_is_sent(

@@ -19,7 +19,7 @@ from portal.core.errors import Crowded, TooLarge, TooSlow
 from portal.web.serving import bodies, connection
 from portal.web.serving.bridge import PIECE, REFUSAL, Bridge
 from portal.web.serving.connection import Connection
-from tests.helpers import until
+from tests.helpers import patience, until
 
 GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"
 
@@ -38,7 +38,7 @@ taken: list[int] = []
 
 @pytest.fixture
 def server(settings: Any) -> Iterator[tuple[str, int]]:
-    settings.PATIENCE, settings.CONNECTIONS_PER_ADDRESS = 1, 8
+    settings.PATIENCE, settings.CONNECTIONS_PER_ADDRESS = round(patience()), 8
     connection._places.cache_clear()
     taken.clear()
     server = uvicorn.Server(

@@ -162,18 +162,20 @@ def _remember_ended(which: JobFilter, ended: dict[str, int]) -> None:
 
 
 def get_job(username: str, name: str, *, mine: str = "") -> Job:
-    """The visible job of that user. ``name`` may be ``user~job`` when ``username`` is empty. Raises NoJob.
+    """The visible job of that user. ``name`` may be ``user~job`` when ``username`` is empty. Raises NoJob, which names
+    the job as it was asked for.
 
     A plain name without ``username`` (v1's ``/jobs/:name``) means the job of the user ``mine`` with that name, else the
     only legacy job with it, else the only job with it.
     """
+    asked = name
     if "~" in name and not username:
         username, _, name = name.partition("~")
     if "\x00" in username + name:  # PostgreSQL refuses to look for it
-        raise NoJob(f"Job {name} is not found.")
+        raise NoJob(f"Job {asked} is not found.")
     job = _named(username, name) if username else _by_name_alone(name, mine)
     if job is None:
-        raise NoJob(f"Job {name} is not found.")
+        raise NoJob(f"Job {asked} is not found.")
     return job
 
 

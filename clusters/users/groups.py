@@ -54,9 +54,8 @@ def find_group(name: str) -> GroupRecord:
     raise NoGroup(f"Group {name} is not found.")
 
 
-def members(actor: Viewer, name: str) -> list[tuple[str, bool]]:
-    """(user name, whether an admin) of each member, by name; for admins."""
-    require_admin(actor)
+def members(name: str) -> list[tuple[str, bool]]:
+    """(user name, whether an admin) of each member, by name. Raises NoGroup."""
     find_group(name)
     return [(user.username, user.admin) for user in load_users() if name in user.groups]
 

@@ -57,7 +57,7 @@ class JobDetail(V1View):
     def delete(self, request: Request, job: str, username: str = "") -> Response:
         row = find_job(request, username, job)
         services.delete(require_user(request), row)
-        return Response({"message": f"deleted job {row.name} successfully"}, status=202)
+        return Response({"message": f"deleted job {job} successfully"}, status=202)
 
 
 class ExecutionType(V1View):
@@ -70,7 +70,7 @@ class ExecutionType(V1View):
         if value not in Job.Execution.values:
             raise BadRequest('child "value" fails because ["value" must be one of [START, STOP]]')
         (services.stop if value == Job.Execution.STOP else services.start)(user, row)
-        return Response({"message": f"execute job {row.name} successfully"}, status=202)
+        return Response({"message": f"execute job {job} successfully"}, status=202)
 
 
 class JobConfig(V1View):
@@ -79,7 +79,7 @@ class JobConfig(V1View):
         row = find_job(request, username, job)
         access.require_config(viewer_of(request), row)
         if not row.config:
-            raise NoJobConfig(f"Config of job {row.name} is not found.")
+            raise NoJobConfig(f"Config of job {job} is not found.")
         value = self.value_of(row)
         if request._request.get_preferred_type(["application/json", *_YAML]) in _YAML:
             text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True)
@@ -148,7 +148,7 @@ class JobSsh(V1View):
         access.require_config(viewer_of(request), row)
         answering = [login for login in ssh.logins(row, queries.current_attempt(row)) if login.answers]
         if not answering:
-            raise NoJobSshInfo(f"SSH info of job {row.name} is not found.")
+            raise NoJobSshInfo(f"SSH info of job {job} is not found.")
         base_url = f"{request.scheme}://{request.get_host()}"
         link = ssh.key_link(row, base_url, signed=access.may_write(viewer_of(request), row))
         return Response(serializers.ssh_info(row, answering, link))

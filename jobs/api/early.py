@@ -28,7 +28,7 @@ from portal.accounts.api import tokens as token_api
 from portal.accounts.auth import require_admin, require_user
 from portal.accounts.services import make_token
 from portal.accounts.viewer import may_read_jobs, viewer_of
-from portal.core.errors import IncorrectPassword, LongshoreError, NoJob, NoUser, Unauthorized
+from portal.core.errors import IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
 from portal.web.api.answers import exception_handler
 from portal.web.api.v1 import V1View, body, fields, flag_of, text_of
 
@@ -118,7 +118,11 @@ class OneJob(EarlyView):
         name = viewer_of(request).username
         if name and queries.visible_jobs().filter(username=name, name=job).exists():
             raise EarlyError(500, "DuplicateJobSubmission", "duplicate job submission")
-        services.submit(require_user(request), body(request), name_from_url=job, legacy=True)
+        user = require_user(request)
+        try:
+            services.submit(user, body(request), name_from_url=job, legacy=True)
+        except InvalidConfig as error:
+            raise EarlyError(500, "ParameterValidationError", error.message) from None
         return Response({"message": f"update job {job} successfully"})
 
     def delete(self, request: Request, job: str) -> Response:

@@ -6,6 +6,7 @@ the store was down is written later by the scheduler's sweep. Every file may be 
 
 from __future__ import annotations
 
+import json
 from datetime import timedelta
 from threading import Lock
 
@@ -14,6 +15,7 @@ from django.conf import settings
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from jobs.config import jsonc
 from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import sshkeys
 from jobs.logs import places as log_places
@@ -81,7 +83,7 @@ def _write(job: Job) -> None:
     folder = folder_of(owner, job.full_name)
     for name in ("log", "tmp"):
         store.mkdirs(f"{folder}/{name}", owner=owner)
-    store.write(f"{folder}/JobConfig.json", [job.config.encode()], owner=owner)
+    store.write(f"{folder}/JobConfig.json", [_as_json(job.config)], owner=owner)
     pair = sshkeys.key_of(job.pk, job.full_name)
     private = key_path(owner, job.full_name)
     store.write(private, [pair.private.encode()], owner=owner, mode=0o600)
@@ -90,3 +92,8 @@ def _write(job: Job) -> None:
     if not spec.output_dir:
         paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=owner)
         store.mkdirs(rules.path_of(paths["outputDir"]), owner=owner)
+
+
+def _as_json(config: str) -> bytes:
+    """The config for programs that read plain JSON: as v1 wrote it, without the comments that were sent."""
+    return json.dumps(jsonc.parse(config).value, indent=2, ensure_ascii=False).encode()

@@ -78,7 +78,9 @@ def test_it_goes_through_the_life_of_a_job(api: Api, alice: User, bob: User) -> 
     twice = (500, {"error": "DuplicateJobSubmission", "message": "duplicate job submission"})
     assert seen(api(alice).put(url, config("one"), format="json")) == twice
     status, refused = seen(api(alice).put("/api/job/two", {}, format="json"))
-    assert (status, refused["error"]) == (500, "JobUpdateError")
+    assert (status, refused["error"]) == (500, "ParameterValidationError")
+    elsewhere = api(alice).put("/api/job/two", config("two", virtualCluster="mars"), format="json")
+    assert (elsewhere.status_code, elsewhere.json()["error"]) == (500, "JobUpdateError")
     detail = api(None).get(url).json()
     assert (detail["name"], detail["username"], detail["appId"]) == ("one", "alice", None)
     assert "taskRoles" not in detail

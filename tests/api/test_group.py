@@ -96,7 +96,12 @@ def test_writes_are_for_admins(api: Api, alice: User) -> None:
     assert both(api(alice).post(URL, {"groupname": "lab"}, format="json")) == refused
     assert both(api(alice).put(f"{URL}/default/description", {"description": "d"}, format="json")) == refused
     assert both(api(alice).delete(f"{URL}/default")) == refused
-    assert both(api(alice).get(f"{URL}/default/userlist")) == refused
+
+
+def test_users_read_who_is_in_a_group(api: Api, admin: User, alice: User) -> None:
+    members = [{"username": "admin", "clusterAdmin": True}, {"username": "alice", "clusterAdmin": False}]
+    assert both(api(alice).get(f"{URL}/default/userlist")) == (200, members)
+    assert api().get(f"{URL}/default/userlist").status_code == 401
 
 
 def test_membership_grants_and_takes(api: Api, admin: User, alice: User, vision: VirtualCluster) -> None:

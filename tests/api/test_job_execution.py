@@ -87,6 +87,14 @@ def test_it_deletes_a_job_and_frees_its_name(api: Api, alice: User, job: Job) ->
     assert submitted(alice).name == "hello"
 
 
+def test_messages_bear_the_name_asked_for(api: Api, alice: User, job: Job) -> None:
+    url = "/api/v1/jobs/alice~hello"
+    answer = api(alice).put(f"{url}/executionType", {"value": "STOP"}, format="json")
+    assert answer.json() == {"message": "execute job alice~hello successfully"}
+    assert api(alice).delete(url).json() == {"message": "deleted job alice~hello successfully"}
+    assert api(alice).get(url).json()["message"] == "Job alice~hello is not found."
+
+
 def test_it_lets_only_the_owner_and_admins_delete(api: Api, bob: User, admin: User, job: Job) -> None:
     assert api(None).delete(JOB).status_code == 401
     refused = api(bob).delete(JOB)

@@ -76,9 +76,9 @@ def test_it_tells_the_vs_code_extension_to_use_v1_jobs(api: Api, db: None) -> No
 
 def test_it_has_no_ssh_info_while_no_container_has_any(api: Api, alice: User) -> None:
     submitted(alice, "one")
-    missing = {"code": "NoJobSshInfoError", "message": "SSH info of job one is not found."}
-    for path in ("v1/user/alice/jobs/one/ssh", "v1/jobs/alice~one/ssh", "v2/user/alice/jobs/one/ssh"):
-        answer = api(alice).get(f"/api/{path}")
+    for path, name in (("v1/user/alice/jobs", "one"), ("v1/jobs", "alice~one"), ("v2/user/alice/jobs", "one")):
+        answer = api(alice).get(f"/api/{path}/{name}/ssh")
+        missing = {"code": "NoJobSshInfoError", "message": f"SSH info of job {name} is not found."}
         assert (answer.status_code, answer.json()) == (404, missing)
     none = api(alice).get("/api/v1/user/alice/jobs/none/ssh")
     assert none.json() == {"code": "NoJobError", "message": "Job none is not found."}

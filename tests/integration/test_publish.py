@@ -46,6 +46,19 @@ def test_config_keys_and_output_folder_are_there_before_the_command_runs(cluster
     assert cluster.job(job).published_at is not None
 
 
+def test_the_config_in_the_store_is_plain_json_whatever_was_sent(cluster: Cluster) -> None:
+    cluster.add_node()
+    role = '{"name": "main", "command": "echo \\"é\\" // none", "taskNumber": "1",}'
+    job = cluster.submit('{"jobName": "mnist", /* mine */ "image": "i", "taskRoles": [' + role + "]} // end")
+    cluster.tick()
+    cluster.work()
+    user = cluster.owner.username
+    sent = {"name": "main", "command": 'echo "é" // none', "taskNumber": "1"}
+    expected = json.dumps({"jobName": "mnist", "image": "i", "taskRoles": [sent]}, indent=2, ensure_ascii=False)
+    assert open_store().open_read(f"/Container/{user}/{user}~mnist/JobConfig.json").read().decode() == expected
+    assert "/* mine */" in cluster.job(job).config
+
+
 def test_a_folder_for_output_that_the_user_names_is_his_own_business(cluster: Cluster) -> None:
     cluster.add_node()
     cluster.submit(name="mnist", outputDir="$PAI_DEFAULT_FS_URI/elsewhere")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from clusters.nodes import views as nodes
 from clusters.nodes.adding import views as adding
 from clusters.users import views as users
 from clusters.vcs import views as vcs
 
 urlpatterns: list[URLPattern] = [
-    path("nodes", nodes.nodes, name="nodes"),
     path("add-node", adding.add, name="node-add"),
     path("nodes/<str:name>/edit", adding.edit, name="node-edit"),
     path("nodes/<str:name>/remove", adding.remove, name="node-remove"),

@@ -14,7 +14,7 @@ from django.db.models import Count, Q, QuerySet
 from django.utils import timezone
 
 from jobs.models import Attempt, Event, Job, Task
-from jobs.planning.lifecycle import JOB_ENDS, JobState, TaskState
+from jobs.planning.lifecycle import JOB_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.streak import End
 from portal.core.bulk import first_where
 from portal.core.errors import NoJob
@@ -209,6 +209,18 @@ def earlier_ends(job: Job, most: int = 100) -> list[End]:
 def list_tasks(attempt: Attempt) -> QuerySet[Task]:
     """The tasks of an attempt: roles in config order, then by index."""
     return Task.objects.filter(attempt=attempt).order_by("id")
+
+
+def gpus_of(username: str) -> dict[str, set[str]]:
+    """{node: ids} of the GPUs that the user's running jobs have; none for a guest, whose name is empty."""
+    if not username:
+        return {}
+    running = Job.objects.filter(username=username, state=JobState.RUNNING, deleted_at__isnull=True).values("id")
+    live = Task.objects.filter(job__in=running, state__in=TASK_LIVE).exclude(gpu_ids=[])
+    own: dict[str, set[str]] = {}
+    for node, gpus in live.values_list("node", "gpu_ids"):
+        own.setdefault(node, set()).update(map(str, gpus))
+    return own
 
 
 def held_tasks(job: Job) -> list[Task]:

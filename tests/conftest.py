@@ -18,8 +18,8 @@ from hypothesis import HealthCheck, settings
 
 from clusters.engines import schemes as engines
 from clusters.models import VirtualCluster
-from jobs.forecast import outlook
 from jobs.history import lengths
+from jobs.scheduling import queue
 from portal.accounts import tokens
 from portal.files.quota import use as store_use
 from portal.files.store import state as store_state
@@ -86,7 +86,7 @@ def _fresh_process_state() -> Iterator[None]:
     store_state.forget()
     store_use.forget()
     lengths.forget()
-    outlook.forget()
+    queue.forget()
     etags.forget()
     cache.clear()
     yield

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,12 +14,14 @@ from clusters.models import Allocation, Node
 from clusters.nodes.queries import load_nodes, view_of
 from clusters.placement.fit import NodeView
 
+Own = Mapping[str, Collection[str]]  # the GPUs of whoever looks, by node
+NOBODY: Own = {}
 _MARKED = {"gpus": "hands out no GPUs", "start": "starts nothing", "portal": "does not reach the portal"}
 
 
 @dataclass(frozen=True, slots=True)
 class NodeLine:
-    """``squares``: for each GPU free, busy, held (not offered) or out (of service, or quarantined)."""
+    """``squares``: a word for each GPU, see ``squares`` below."""
 
     view: NodeView
     state: str  # active, cordoned, draining, unreachable
@@ -45,9 +48,9 @@ class NodeLine:
         return [_MARKED.get(mark.kind) or f"pulls nothing from {mark.what}" for mark in self.view.marks]
 
 
-def nodes_page() -> dict[str, Any]:
-    """The context of clusters/_nodes.html; three queries, however many nodes there are."""
-    lines = node_lines()
+def nodes_page(own: Own) -> dict[str, Any]:
+    """The context of clusters/_nodes.html, but for what jobs say; three queries, however many nodes there are."""
+    lines = node_lines(own)
     return {
         "nodes": lines,
         "marks": [mark for line in lines for mark in line.view.marks],
@@ -68,26 +71,37 @@ def nodes_version() -> str:
 _SHOWN = ("status", "health", "health_reason", "docker_version", "last_seen_at")
 
 
-def node_lines() -> list[NodeLine]:
+def node_lines(own: Own = NOBODY) -> list[NodeLine]:
     rows = {name: shown for name, *shown in Node.objects.values_list("name", *_SHOWN)}
-    return [_line(view, *rows[view.name]) for view in load_nodes() if view.name in rows]
+    return [_line(view, own, *rows[view.name]) for view in load_nodes() if view.name in rows]
 
 
-def line_of(node: Node) -> NodeLine:
+def line_of(node: Node, own: Own = NOBODY) -> NodeLine:
     """One query, for what is taken on it."""
-    return _line(view_of(node), *(getattr(node, name) for name in _SHOWN))
+    return _line(view_of(node), own, *(getattr(node, name) for name in _SHOWN))
+
+
+def state_of(status: str, health: str) -> str:
+    """The word for a node: active, cordoned, draining, unreachable."""
+    return str(status) if health == Node.Health.READY else "unreachable"
+
+
+def squares(
+    gpus: Iterable[str], state: str, *, out: Collection[str], own: Collection[str], taken: Collection[str]
+) -> tuple[str, ...]:
+    """A word for each GPU of a node in this state: free, mine, busy, held (not offered) or out (of service). ``out``
+    are those in quarantine, ``own`` the viewer's, ``taken`` everybody's."""
+    if state == "unreachable":
+        return tuple("out" for _ in gpus)
+    idle = "free" if state == "active" else "held"
+    return tuple("out" if id in out else "mine" if id in own else "busy" if id in taken else idle for id in gpus)
 
 
 def _line(
-    view: NodeView, status: str, health: str, reason: str, docker_version: str, seen: datetime | None
+    view: NodeView, own: Own, status: str, health: str, reason: str, docker_version: str, seen: datetime | None
 ) -> NodeLine:
     types = ", ".join(sorted({kind for _, kind in view.gpus} - {""}))
-    state = str(status) if health == Node.Health.READY else "unreachable"
-    return NodeLine(view, state, reason, types, docker_version, seen, _squares(view, state))
-
-
-def _squares(view: NodeView, state: str) -> tuple[str, ...]:
-    if state == "unreachable":
-        return ("out",) * len(view.gpus)
-    idle, quarantined = "free" if state == "active" else "held", view.held[0]
-    return tuple("out" if id in quarantined else "busy" if id in view.used_gpus else idle for id, _ in view.gpus)
+    state = state_of(status, health)
+    mine = own.get(view.name, ())
+    shown = squares((id for id, _ in view.gpus), state, out=view.held[0], own=mine, taken=view.used_gpus)
+    return NodeLine(view, state, reason, types, docker_version, seen, shown)

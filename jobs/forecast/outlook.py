@@ -7,10 +7,8 @@ second with what is known by then, and where very many jobs wait a picture of th
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker
@@ -22,14 +20,11 @@ from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.forecast.lengths import stem
 from jobs.planning.forecast.play import Foreseen, start_of
 from jobs.planning.queue.awaited import Awaited
-from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Turn, Verdict
-from jobs.scheduling.queue import Queued, picture, turn_if_submitted
+from jobs.scheduling.queue import Picture, Queued, recent_picture, turn_if_submitted
 from portal.core.clock import deadline
 
 FORECAST, CHANGES = 0.3, 0.3  # seconds that each may take
-MANY = 1_000  # waiting jobs: of more, a picture is looked at for a while
-KEPT = 15.0  # seconds
 _LIKELY = 0.5  # part of all draws in which the same job's end lets it start: of less, no job is named
 
 
@@ -48,43 +43,17 @@ class Outlook:
     changes: Sequence[Change] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    waiting: Sequence[Queued]
-    scene: Scene[Queued]
-    answers: dict[object, Outlook] = field(default_factory=dict)
-
-
-_recent: tuple[float, _Picture] | None = None  # until when it is looked at
-_reading = threading.Lock()  # who comes while it is read waits for it
-
-
 def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Outlook:
     """Of a job that this user would submit now. ``awaited`` is what it would wait for."""
-    seen = _picture()
+    seen = recent_picture()
     question = _question(spec, awaited, username)
     if question not in seen.answers:
         is_over = deadline(FORECAST)
         turn = turn_if_submitted(seen.waiting, seen.scene, spec, awaited, username)
         foreseen = None if is_over() else _foreseen(turn, seen)  # where one turn takes so long, a forecast is hopeless
         seen.answers[question] = _outlook(turn, foreseen, username)
-    return seen.answers[question]
-
-
-def forget() -> None:
-    global _recent
-    _recent = None
-
-
-def _picture() -> _Picture:
-    """As the rows are now; where very many jobs wait, as they were a moment ago."""
-    global _recent
-    with _reading:
-        if _recent is not None and time.monotonic() < _recent[0]:
-            return _recent[1]
-        found = _Picture(*picture())
-        _recent = (time.monotonic() + KEPT, found) if len(found.waiting) > MANY else None
-        return found
+    found: Outlook = seen.answers[question]
+    return found
 
 
 def _question(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> object:
@@ -111,7 +80,7 @@ def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, username: st
     )
 
 
-def _foreseen(turn: Turn[Queued], seen: _Picture) -> Foreseen[Queued] | None:
+def _foreseen(turn: Turn[Queued], seen: Picture) -> Foreseen[Queued] | None:
     if turn.verdict is Verdict.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
         return None
     now = seen.scene.now.timestamp()

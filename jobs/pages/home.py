@@ -11,10 +11,10 @@ from django.db.models import Q, Sum
 from django.utils import timezone
 
 from clusters.models import Allocation, Node
+from clusters.nodes.pages import squares, state_of
 from jobs import queries
-from jobs.models import Job, Task
 from jobs.pages.rows import rows_of, with_gpu_type
-from jobs.planning.lifecycle import TASK_LIVE, JobState
+from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
 from portal.accounts.viewer import Viewer
 from portal.core import words
@@ -38,7 +38,7 @@ class Total:
 class NodeLine:
     name: str
     gpu_type: str
-    squares: tuple[str, ...]  # free, mine, busy, held, out
+    squares: tuple[str, ...]  # see clusters.nodes.pages.squares
     free: int
     state: str  # "" when nothing is wrong with it
     reason: str
@@ -78,7 +78,7 @@ def cluster(mine: str) -> dict[str, Any]:
     """{"totals": [Total], "nodes": [NodeLine], "more_nodes": n, "free_gpus": n, "all_gpus": n, "largest": n}"""
     nodes = list(Node.objects.order_by("name"))
     taken = _taken()
-    own = _own_gpus(mine)
+    own = queries.gpus_of(mine)
     lines = [node_line(node, taken.get(node.pk, set()), own.get(node.name, set())) for node in nodes]
     with_gpus = [line for line in lines if line.squares]
     return {
@@ -94,22 +94,12 @@ def cluster(mine: str) -> dict[str, Any]:
 
 
 def node_line(node: Node, taken: set[str], own: set[str]) -> NodeLine:
-    away = node.health != Node.Health.READY
-    state = "unreachable" if away else "" if node.status == Node.Status.ACTIVE else str(node.status)
-    held = {str(gpu) for gpu in node.held.get("gpus", ())}
-    squares = tuple(_square(str(gpu["id"]), taken, own, held, state) for gpu in node.gpus)
+    state = state_of(node.status, node.health)
+    out = {str(gpu) for gpu in node.held.get("gpus", ())}
+    shown = squares((str(gpu["id"]) for gpu in node.gpus), state, out=out, own=own, taken=taken)
     types = sorted({str(gpu.get("type", "")) for gpu in node.gpus} - {""})
-    return NodeLine(node.name, ", ".join(types), squares, squares.count("free"), state, node.health_reason)
-
-
-def _square(gpu: str, taken: set[str], own: set[str], held: set[str], state: str) -> str:
-    if state == "unreachable" or gpu in held:
-        return "out"
-    if gpu in own:
-        return "mine"
-    if gpu in taken:
-        return "busy"
-    return "held" if state else "free"
+    wrong = "" if state == Node.Status.ACTIVE else state
+    return NodeLine(node.name, ", ".join(types), shown, shown.count("free"), wrong, node.health_reason)
 
 
 def _taken() -> dict[int, set[str]]:
@@ -117,17 +107,6 @@ def _taken() -> dict[int, set[str]]:
     for node, gpus in Allocation.objects.exclude(gpu_ids=[]).values_list("node_id", "gpu_ids"):
         taken.setdefault(node, set()).update(map(str, gpus))
     return taken
-
-
-def _own_gpus(mine: str) -> dict[str, set[str]]:
-    if not mine:
-        return {}
-    running = Job.objects.filter(username=mine, state=JobState.RUNNING, deleted_at__isnull=True).values("id")
-    live = Task.objects.filter(job__in=running, state__in=TASK_LIVE).exclude(gpu_ids=[])
-    own: dict[str, set[str]] = {}
-    for node, gpus in live.values_list("node", "gpu_ids"):
-        own.setdefault(node, set()).update(map(str, gpus))
-    return own
 
 
 def _totals(nodes: list[Node], gpus: int) -> list[Total]:

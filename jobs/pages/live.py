@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from django.http import HttpRequest, QueryDict
 from django.template.loader import render_to_string
 
-from clusters.nodes.pages import nodes_page, nodes_version
 from jobs import access, queries, versions
 from jobs.pages.home import home
 from jobs.pages.listing import ListQuery, facets, newer_than, page_of, rows_by_id
 from jobs.pages.nodes import wall as walls
+from jobs.pages.nodes.all import nodes_page, nodes_version
 from jobs.pages.nodes.check import check_page, check_version
 from jobs.pages.nodes.drain import drain_page
 from jobs.pages.nodes.node import node_page
@@ -112,7 +112,7 @@ class Nodes:
         self.version = nodes_version
 
     def parts(self) -> dict[str, str]:
-        return {"nodes": render_to_string("clusters/_nodes.html", nodes_page(), self._request)}
+        return {"nodes": render_to_string("clusters/_nodes.html", nodes_page(viewer_of(self._request)), self._request)}
 
 
 class OneJob:

@@ -6,8 +6,10 @@ for, the specs are read.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import dropwhile, islice
 from typing import Any, NamedTuple
@@ -27,6 +29,7 @@ from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from jobs.planning.queue.awaited import Awaited
+from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import Scene, Waiting
 from jobs.planning.turns import Turn, in_order, turns
 from jobs.scheduling import columns
@@ -34,6 +37,9 @@ from jobs.scheduling.load import policy
 
 _LAST = "~"  # sorts after every moment
 _NO_ROW = 0  # no job has this id
+_RESERVED = "reserved"
+MANY = 1_000  # waiting jobs: of more, a picture is looked at for a while
+KEPT = 15.0  # seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +91,48 @@ def picture() -> tuple[list[Queued], Scene[Queued]]:
     """All that wait, and the cluster with what runs, as the rows are now: for those who play the queue forward, or ask
     what would happen to a job that is not submitted yet."""
     return _read(_Specs(()))
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All that wait, and the cluster, for those who ask again and again. ``answers`` are those that were given, by
+    question."""
+
+    waiting: Sequence[Queued]
+    scene: Scene[Queued]
+    answers: dict[object, Any] = field(default_factory=dict)
+
+
+_recent: tuple[float, Picture] | None = None  # until when it is looked at
+_reading = threading.Lock()  # who comes while it is read waits for it
+
+
+def recent_picture() -> Picture:
+    """As the rows are now; where very many jobs wait, as they were a moment ago."""
+    global _recent
+    with _reading:
+        if _recent is not None and time.monotonic() < _recent[0]:
+            return _recent[1]
+        found = Picture(*picture())
+        _recent = (time.monotonic() + KEPT, found) if len(found.waiting) > MANY else None
+        return found
+
+
+def forget() -> None:
+    global _recent
+    _recent = None
+
+
+def reservations() -> Sequence[Reservation[Queued]]:
+    """The room that is kept for jobs, as in ``recent_picture``. One query where nobody waits."""
+    if not Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).exists():
+        return ()
+    seen = recent_picture()
+    if _RESERVED not in seen.answers:
+        kept = [turn.reservation for turn in turns(seen.waiting, seen.scene, only_tried=True)]
+        seen.answers[_RESERVED] = tuple(one for one in kept if one is not None)
+    found: Sequence[Reservation[Queued]] = seen.answers[_RESERVED]
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Pages of one node, of draining it, and of the whole cluster on a wall."""
+"""Pages of all nodes, of one, of draining it, and of the whole cluster on a wall."""
 
 from __future__ import annotations
 
@@ -15,11 +15,19 @@ from jobs.pages.live import address
 from jobs.pages.nodes import drain as drains
 from jobs.pages.nodes import node as nodes
 from jobs.pages.nodes import wall as walls
+from jobs.pages.nodes.all import nodes_page, nodes_version
 from jobs.pages.nodes.check import check_page, check_version
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import reader, signed_in
 from portal.accounts.viewer import viewer_of
+
+
+@require_safe
+@login_required
+def all_nodes(request: HttpRequest) -> HttpResponse:
+    stream = address("nodes", v=nodes_version())  # before the reads
+    return render(request, "clusters/nodes.html", {"nav": "nodes", "stream": stream, **nodes_page(viewer_of(request))})
 
 
 @require_safe

@@ -31,6 +31,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/logs/search", logs.search, name="job-log-search"),
     path("check-cluster", nodes.check, name="check-cluster"),
     path("wall", nodes.wall, name="wall"),
+    path("nodes", nodes.all_nodes, name="nodes"),
     path("nodes/<str:name>", nodes.node, name="node"),
     path("nodes/<str:name>/drain", nodes.drain, name="node-drain"),
     path("stream/page", stream.page, name="stream"),

@@ -10,9 +10,9 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from clusters.models import Node, VirtualCluster
-from jobs.forecast import outlook
 from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job
+from jobs.scheduling import queue
 from portal.models import User
 from tests.builders import make_job, make_node
 from tests.history import HOUR, held
@@ -193,7 +193,7 @@ def test_it_costs_as_many_queries_however_many_wait(
 def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(
     api: Api, alice: User, busy: None, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
-    monkeypatch.setattr(outlook, "MANY", 1)
+    monkeypatch.setattr(queue, "MANY", 1)
     for name in ("first", "second"):
         make_job("bob", name, gpus=4)
     client = api(alice)

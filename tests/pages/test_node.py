@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import httpx
 import pytest
 from django.test import Client
+from django.utils import timezone
 from playwright.sync_api import expect
 
 from clusters.models import Allocation, Node
+from jobs.history.holdings import milliseconds
 from jobs.models import Event, Job
 from jobs.pages.nodes import drain
 from portal.models import User
 from portal.wakes import wake
 from tests import http
 from tests.builders import make_job, make_node
+from tests.history import HOUR
 from tests.pages.conftest import Tab, session_of
+from tests.pages.test_look import in_both_colours
 
 Browse = Callable[[User | None], Client]
 Count = Callable[[Callable[[], object]], int]
@@ -158,3 +163,75 @@ def test_the_drain_is_shown_as_it_goes(tab: Callable[..., Tab], admin: User) -> 
     node.allocations.all().delete()
     wake.notify("pages")
     expect(page.locator("#drain")).to_contain_text("gpu-01 is empty.")
+
+
+# --- what is kept for whom -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def kept(alice: User, bob: User) -> Job:
+    """Bob's job has all GPUs of gpu-01, alice's waits for them."""
+    make_job("bob", "small", state="RUNNING", gpus=4, node=make_node("gpu-01", gpus=4))
+    make_node("cpu-01")
+    waits = make_job("alice", "large", gpus=4)
+    now = milliseconds(timezone.now())
+    spread = {"p10": now + HOUR, "p50": now + 2 * HOUR, "p90": now + 3 * HOUR}
+    Job.objects.filter(pk=waits.pk).update(forecast=spread)
+    return waits
+
+
+@pytest.mark.parametrize("url", ["/nodes", "/nodes/gpu-01"])
+def test_it_says_for_whom_room_is_kept_and_about_from_when(browse: Browse, bob: User, kept: Job, url: str) -> None:
+    [one] = browse(bob).get(url).context["reserved"]
+    assert (one.job, one.url, one.vc, one.nodes) == (
+        "alice/large",
+        "/jobs/alice/large",
+        "default",
+        (("gpu-01", "4 GPUs"),),
+    )
+    assert re.fullmatch(r"Starts at about .+ \(.+ to .+\)\.", one.when)
+    assert "Kept for" in text(browse(bob), url)
+
+
+def test_only_the_nodes_that_are_kept_say_so(browse: Browse, bob: User, kept: Job) -> None:
+    assert browse(bob).get("/nodes/cpu-01").context["reserved"] == []
+    Job.objects.filter(pk=kept.pk).update(forecast=None)
+    assert "Nobody can tell yet when it starts." in text(browse(bob))
+    Job.objects.filter(pk=kept.pk).update(state="STOPPED")
+    assert "Kept for" not in text(browse(bob))
+
+
+@pytest.mark.parametrize("url", ["/nodes", "/nodes/gpu-01"])
+def test_it_does_not_name_a_job_whose_reasons_are_private(
+    browse: Browse, admin: User, alice: User, bob: User, kept: Job, settings: Any, url: str
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    shown = text(browse(bob), url)
+    assert "Kept for" in shown and "alice" not in shown
+    assert "alice/large" in text(browse(alice), url) and "alice/large" in text(browse(admin), url)
+
+
+@pytest.mark.parametrize("url", ["/nodes", "/nodes/gpu-01"])
+def test_what_is_kept_costs_few_queries_however_many_wait(
+    browse: Browse, alice: User, kept: Job, count_queries: Count, url: str
+) -> None:
+    client = browse(alice)
+    few = count_queries(lambda: client.get(url))
+    for number in range(20):
+        make_job("bob", f"waits-{number}", gpus=4)
+    assert count_queries(lambda: client.get(url)) == few <= 24
+
+
+def test_all_nodes_mark_the_gpus_that_are_yours(browse: Browse, bob: User, kept: Job) -> None:
+    squares = {line.view.name: line.squares for line in browse(bob).get("/nodes").context["nodes"]}
+    assert squares == {"gpu-01": ("mine",) * 4, "cpu-01": ()}
+    assert browse(None).get("/nodes").status_code == 302
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("url", ["/nodes", "/nodes/gpu-01"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_is_kept_is_fit_for_everybody(tab: Callable[..., Tab], bob: User, kept: Job, url: str, width: int) -> None:
+    shown = tab(bob, width=width)
+    in_both_colours(shown, url)
+    expect(shown.page.get_by_role("heading", name="Kept for")).to_be_visible()

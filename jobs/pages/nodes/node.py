@@ -16,6 +16,7 @@ from clusters.nodes.pages import NodeLine, line_of, nodes_version
 from jobs import access
 from jobs.models import Event, Task
 from jobs.pages.detail import EventLine
+from jobs.pages.nodes.reserved import reserved
 from jobs.pages.rows import Named, job_url
 from jobs.planning.lifecycle import TASK_LIVE
 from portal.accounts.viewer import Viewer
@@ -50,7 +51,7 @@ class RunningTask(Named):
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """One GPU. ``css``: free, mine, busy, held (not offered), out."""
+    """One GPU; ``css`` as in clusters.nodes.pages.squares."""
 
     id: str
     kind: str
@@ -70,11 +71,11 @@ class NodeEvent:
 
 
 def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/node.html; five queries, however much runs there. Raises NoNode."""
+    """The context of jobs/node.html; six queries, however much runs there, while nobody waits. Raises NoNode."""
     node = services.find_node(name)
-    line = line_of(node)
     tasks = running_on(name, viewer)
-    tiles = _tiles(line, tasks, viewer)
+    line = line_of(node, {name: {gpu for task in tasks if task.username == viewer.username for gpu in task.gpu_ids}})
+    tiles = _tiles(line, tasks)
     images = node.images if settings.JOB_PRIVACY == "open" or viewer.is_admin else []
     return {
         "nav": "nodes",
@@ -83,6 +84,7 @@ def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
         "tiles": tiles,
         "free": sum(tile.css == "free" for tile in tiles),
         "tasks": tasks,
+        "reserved": reserved(viewer, name),
         "cells": _cells(line),
         "images": images[:MOST_IMAGES],
         "more_images": max(0, len(images) - MOST_IMAGES),
@@ -120,14 +122,10 @@ def _running(task: Task, viewer: Viewer) -> RunningTask:
     )
 
 
-def _tiles(line: NodeLine, tasks: Sequence[RunningTask], viewer: Viewer) -> list[Tile]:
+def _tiles(line: NodeLine, tasks: Sequence[RunningTask]) -> list[Tile]:
     by_gpu = {gpu: task for task in tasks for gpu in task.gpu_ids}
-    tiles = []
-    for (id, kind), square in zip(line.view.gpus, line.squares, strict=True):
-        task = by_gpu.get(id)
-        is_mine = square == "busy" and task is not None and task.username == viewer.username
-        tiles.append(Tile(id, kind, "mine" if is_mine else square, task))
-    return tiles
+    squares = zip(line.view.gpus, line.squares, strict=True)
+    return [Tile(id, kind, square, by_gpu.get(id)) for (id, kind), square in squares]
 
 
 def _cells(line: NodeLine) -> list[dict[str, Any]]:

@@ -10,10 +10,16 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cache
 
+from clusters.placement.fit import Demand, NodeView
+from clusters.placement.shares import Right, quotas, wholes
+from jobs.planning.replay.cluster import Cluster, Run
+
+MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 86_400.0  # seconds
-GPUS_A_NODE = 8
+GPUS_A_NODE, CPUS, MEMORY_MB = 8, 128, 1_000_000
 # GPUs of a job, and how many of a thousand jobs ask for them.
 SIZES = {1: 620, 2: 90, 4: 100, 8: 120, 16: 35, 32: 20, 64: 10, 128: 4, 256: 1}
 MEDIAN = 600.0  # seconds that half of the jobs of one GPU stay below; larger jobs run longer
@@ -25,30 +31,14 @@ USERS, PROJECTS = 20, 4  # of each virtual cluster, and of each user
 PREEMPTIBLE, LIMITED = 0.1, 0.2  # part of the jobs that say so; the limit is some times what they run
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """One job. Times are seconds since the day began; a job of more than a node's GPUs is a gang of whole nodes."""
-
-    id: int
-    vc: int
-    user: str
-    project: str
-    submitted: float
-    duration: float
-    gpus: int
-    preemptible: bool
-    max_run: float | None
-
-    @property
-    def tasks(self) -> int:
-        return max(1, self.gpus // GPUS_A_NODE)
-
-    @property
-    def gpus_a_task(self) -> int:
-        return min(self.gpus, GPUS_A_NODE)
+def a_cluster(nodes: int) -> Cluster:
+    """Idle nodes, and virtual clusters with the same guarantee each, which may borrow everything."""
+    views = [_node(at) for at in range(nodes)]
+    rights = {f"vc{at}": Right(capacity=100 / len(DEMAND)) for at in range(len(DEMAND))}
+    return Cluster.of(views, quotas(rights, *wholes(views)), MIDNIGHT)
 
 
-def a_day(nodes: int, load: float, seed: int) -> Sequence[Wish]:
+def a_day(nodes: int, load: float, seed: int) -> Sequence[Run]:
     """The jobs of a day that together ask for ``load`` times the GPU-hours which the nodes have in it, by time."""
     rng = random.Random(seed)
     usual = {
@@ -57,31 +47,45 @@ def a_day(nodes: int, load: float, seed: int) -> Sequence[Wish]:
         for user in range(USERS)
         for project in range(PROJECTS)
     }
-    wanted, wishes = load * nodes * GPUS_A_NODE * DAY, list[Wish]()
+    wanted, runs = load * nodes * GPUS_A_NODE * DAY, list[Run]()
     while wanted > 0:
-        one = _wish(rng, len(wishes), usual)
-        wishes.append(one)
-        wanted -= one.gpus * one.duration
-    return sorted(wishes, key=lambda one: (one.submitted, one.id))
+        one = _run(rng, len(runs), usual)
+        runs.append(one)
+        wanted -= one.gpus * one.seconds
+    return sorted(runs, key=lambda one: (one.submitted, one.id))
 
 
-def _wish(rng: random.Random, id: int, usual: dict[tuple[int, int, int], float]) -> Wish:
+def _run(rng: random.Random, id: int, usual: dict[tuple[int, int, int], float]) -> Run:
     vc = rng.choices(range(len(DEMAND)), DEMAND)[0]
     user, project = rng.randrange(USERS), rng.randrange(PROJECTS)
     gpus = rng.choices(list(SIZES), list(SIZES.values()))[0]
     median = MEDIAN * (1 + math.log2(gpus))
     duration = min(LONGEST, median * math.exp(usual[vc, user, project] + rng.gauss(0.0, SIGMA_RUN)))
-    return Wish(
+    submitted = _moment(rng)
+    return Run(
         id=id,
-        vc=vc,
-        user=f"user-{vc}-{user}",
-        project=f"project-{'abcdefgh'[project]}",
-        submitted=_moment(rng),
-        duration=max(10.0, duration),
-        gpus=gpus,
+        vc=f"vc{vc}",
+        username=f"user-{vc}-{user}",
+        name=f"project-{'abcdefgh'[project]}",
+        since=f"{submitted:015.3f}",
+        shape=_shape(gpus),
+        submitted=submitted,
+        seconds=max(10.0, duration),
         preemptible=rng.random() < PREEMPTIBLE,
-        max_run=duration * rng.uniform(1.2, 4.0) if rng.random() < LIMITED else None,
+        limit=int(duration * rng.uniform(1.2, 4.0)) if rng.random() < LIMITED else None,
     )
+
+
+@cache
+def _shape(gpus: int) -> tuple[Demand, ...]:
+    """A job of more than a node's GPUs is a gang of whole nodes."""
+    tasks, each = max(1, gpus // GPUS_A_NODE), min(gpus, GPUS_A_NODE)
+    return tuple(Demand(f"worker-{at}", "worker", at, 4 * each, 8_000 * each, each, "") for at in range(tasks))
+
+
+def _node(at: int) -> NodeView:
+    gpus = tuple((str(id), "") for id in range(GPUS_A_NODE))
+    return NodeView(f"n{at:05}", "10.0.0.1", CPUS, MEMORY_MB, gpus, 30_000, 39_999)
 
 
 def _moment(rng: random.Random) -> float:

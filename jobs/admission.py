@@ -14,11 +14,11 @@ from portal.models import User
 PAI = VirtualCluster.Profile.PAI
 
 
-def require_may_submit(user: User, spec: JobSpec, username: str | None = None) -> None:
+def require_may_submit(user: User, spec: JobSpec, username: str | None = None, legacy: bool = False) -> None:
     """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
     Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma, NoProfile,
     BadDependency."""
-    require_free_name(username or user.username, spec.job_name)
+    require_free_name(username or user.username, spec.job_name, legacy)
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
@@ -31,8 +31,11 @@ def require_may_submit(user: User, spec: JobSpec, username: str | None = None) -
         raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
 
 
-def require_free_name(username: str, name: str) -> None:
-    if queries.visible_jobs().filter(username=username, name=name).exists():
+def require_free_name(username: str, name: str, legacy: bool = False) -> None:
+    """Raises ConflictJob when the user has a job of this name. A legacy job is addressed by its name alone, so no two
+    of them share one, whoever their owners are (v1 contract, 1.1)."""
+    jobs = queries.visible_jobs().filter(name=name)
+    if jobs.filter(username=username).exists() or (legacy and jobs.filter(is_legacy=True).exists()):
         raise ConflictJob(f"Job name {name} already exists")
 
 

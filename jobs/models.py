@@ -54,7 +54,10 @@ class Job(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=["username", "name"], condition=Q(deleted_at__isnull=True), name="one_job_per_name"
-            )
+            ),
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(is_legacy=True, deleted_at__isnull=True), name="one_legacy_job_per_name"
+            ),
         ]
         indexes = [
             # Both are wide so that counting by state and searching by keyword read no row: a row holds its config.

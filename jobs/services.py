@@ -45,7 +45,7 @@ def submit(
     """
     text, spec = read(config, name_from_url, user.username)
     text, spec, values = secrets.split(text, spec)
-    admission.require_may_submit(user, spec, username)
+    admission.require_may_submit(user, spec, username, legacy)
     return _insert(user, text, spec, values, legacy)
 
 
@@ -200,7 +200,7 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
             _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
             _wake()
     except IntegrityError:
-        admission.require_free_name(user.username, spec.job_name)  # somebody else was faster with this name
+        admission.require_free_name(user.username, spec.job_name, legacy)  # somebody else was faster with this name
         raise
     return job
 

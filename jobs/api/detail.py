@@ -45,11 +45,10 @@ class JobDetail(V1View):
 
     @extend_schema(summary="Submit a job by its name", request=CONFIG, responses={201: shapes.JobDetail, **errors(409)})
     def put(self, request: Request, job: str, username: str = "") -> Response:
-        owner = username or viewer_of(request).username
-        if owner and may_read_jobs(viewer_of(request)):
-            admission.require_free_name(owner, job)  # v1 answers 409 before it asks for a token
-        user = require_user(request)
         legacy = is_legacy(request, username)
+        if may_read_jobs(viewer_of(request)):  # v1 answers 409 before it asks for a token
+            admission.require_free_name(username or viewer_of(request).username, job, legacy)
+        user = require_user(request)
         row = services.submit(user, body(request), name_from_url=job, username=username or None, legacy=legacy)
         return created(request, row, quote(request.path_info, "/~"))
 

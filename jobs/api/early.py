@@ -17,7 +17,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from clusters.users import services as users
-from jobs import queries, services
+from jobs import admission, queries, services
 from jobs.api import exit_report, serializers
 from jobs.api.answers import job_answer
 from jobs.api.base import find_job
@@ -28,7 +28,7 @@ from portal.accounts.api import tokens as token_api
 from portal.accounts.auth import require_admin, require_user
 from portal.accounts.services import make_token
 from portal.accounts.viewer import may_read_jobs, viewer_of
-from portal.core.errors import IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
+from portal.core.errors import ConflictJob, IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
 from portal.web.api.answers import exception_handler
 from portal.web.api.v1 import V1View, body, fields, flag_of, text_of
 
@@ -115,12 +115,12 @@ class OneJob(EarlyView):
         return Response({**item, **{name: value for name, value in status.items() if name in _FROM_DETAIL}})
 
     def put(self, request: Request, job: str) -> Response:
-        name = viewer_of(request).username
-        if name and queries.visible_jobs().filter(username=name, name=job).exists():
-            raise EarlyError(500, "DuplicateJobSubmission", "duplicate job submission")
         user = require_user(request)
         try:
+            admission.require_free_name(user.username, job, True)
             services.submit(user, body(request), name_from_url=job, legacy=True)
+        except ConflictJob:
+            raise EarlyError(500, "DuplicateJobSubmission", "duplicate job submission") from None
         except InvalidConfig as error:
             raise EarlyError(500, "ParameterValidationError", error.message) from None
         return Response({"message": f"update job {job} successfully"})

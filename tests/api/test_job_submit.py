@@ -149,6 +149,19 @@ def test_put_takes_the_name_of_the_url(api: Api, alice: User, url: str) -> None:
     assert Job.objects.get().name == "mnist"
 
 
+def test_no_two_jobs_without_a_user_in_their_address_share_a_name(api: Api, alice: User, bob: User) -> None:
+    taken = {"code": "ConflictJobError", "message": "Job name one already exists"}
+    assert api(alice).post("/api/v1/jobs", config("one"), format="json").status_code == 201
+    for answer in (
+        api(bob).post("/api/v1/jobs", config("one"), format="json"),
+        api(bob).put("/api/v1/jobs/one", config("one"), format="json"),
+        api(None).put("/api/v1/jobs/one", {}, format="json"),
+    ):
+        assert (answer.status_code, answer.json()) == (409, taken)
+    assert api(bob).post("/api/v1/user/bob/jobs", config("one"), format="json").status_code == 201
+    assert api(None).get("/api/v1/jobs/one").json()["jobStatus"]["username"] == "alice"
+
+
 def test_put_answers_409_even_without_a_token(api: Api, alice: User) -> None:
     submitted(alice)
     assert api(None).put("/api/v1/user/alice/jobs/hello", "{", content_type=JSON).status_code == 409

@@ -28,7 +28,15 @@ from portal.accounts.api import tokens as token_api
 from portal.accounts.auth import require_admin, require_user
 from portal.accounts.services import make_token
 from portal.accounts.viewer import may_read_jobs, viewer_of
-from portal.core.errors import ConflictJob, IncorrectPassword, InvalidConfig, LongshoreError, NoJob, NoUser, Unauthorized
+from portal.core.errors import (
+    ConflictJob,
+    IncorrectPassword,
+    InvalidConfig,
+    LongshoreError,
+    NoJob,
+    NoUser,
+    Unauthorized,
+)
 from portal.web.api.answers import exception_handler
 from portal.web.api.v1 import V1View, body, fields, flag_of, text_of
 

@@ -125,6 +125,7 @@ def test_it_limits_cpu_memory_shm_and_processes(near: DockerLab) -> None:
     assert (host["CpuPeriod"], host["CpuQuota"]) == (100_000, 850_000)
     assert (host["Memory"], host["MemorySwap"], host["ShmSize"]) == (64 << 20, 64 << 20, 16 << 20)
     assert (host["PidsLimit"], host["Init"], host["AutoRemove"]) == (50, True, False)
+    assert host["OomScoreAdj"] == 1000
     assert host["RestartPolicy"]["Name"] in ("", "no")
     assert host["LogConfig"]["Type"] == "json-file" and host["LogConfig"]["Config"]["max-size"] == "128m"
     assert host["SecurityOpt"] == ["no-new-privileges"] and host["CapDrop"] == ["ALL"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from ipaddress import ip_network
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -110,6 +111,21 @@ def test_others_see_where_but_get_no_token_for_the_key(api: Api, bob: User, admi
     link = api(admin).get("/api/v1/user/alice/jobs/train/ssh").json()["keyPair"]["privateKeyDirectDownloadLink"]
     assert "delegation" in link
     assert api(None).get("/api/v1/user/alice/jobs/train/ssh").status_code == 401
+
+
+def test_guests_get_a_link_that_opens_where_the_gateway_believes_a_name(
+    api: Api, alice: User, job: Job, settings: Any
+) -> None:
+    settings.ANONYMOUS_READ = "all"
+    for network, is_admin, opens in (
+        ("10.0.0.0/8", False, False),
+        ("127.0.0.0/8", False, True),
+        ("127.0.0.1/32", True, False),
+    ):
+        settings.WEBHDFS_TRUST = [ip_network(network)]
+        User.objects.filter(username="alice").update(is_admin=is_admin)
+        keys = api(None).get("/api/v1/user/alice/jobs/train/ssh").json()["keyPair"]
+        assert ("delegation" in keys["privateKeyDirectDownloadLink"]) is opens, network
 
 
 def test_a_job_whose_containers_do_not_answer_has_no_ssh_info(api: Api, alice: User, job: Job) -> None:

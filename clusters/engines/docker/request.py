@@ -65,6 +65,7 @@ def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -
             mem_limit=request.memory_mb << 20,
             memswap_limit=request.memory_mb << 20,
             shm_size=request.shm_mb << 20,
+            oom_score_adj=1000,  # a node short of memory ends a job before its own services (v1 contract, 5.4)
             tmpfs={path.rpartition("/")[0]: "mode=1777,size=1m" for path in (*dict(handed), *secrets)},
             pids_limit=request.pids_limit,
             device_requests=_gpus(request),

@@ -81,13 +81,16 @@ def _session_user(cookies: str) -> User | None:
 
 def _by_name(request: Request) -> Delegation | None:
     """By ``user.name``, as HDFS does it: for nodes of a network that nobody else can reach."""
-    name = request.params.get("user.name")
-    if not name or not _is_trusted(request.address):
+    user = believed(request.address, request.params.get("user.name", ""))
+    return Delegation(user) if user else None
+
+
+def believed(address: str, name: str) -> User | None:
+    """The user that a client with this address may say it is, without any proof; None when it may not."""
+    if not name or not _is_trusted(address):
         return None
     user = User.objects.filter(username=name, is_active=True).first()
-    if user is None or (user.is_admin and not settings.WEBHDFS_TRUST_ADMINS):
-        return None
-    return Delegation(user)
+    return user if user and (not user.is_admin or settings.WEBHDFS_TRUST_ADMINS) else None
 
 
 def _is_trusted(address: str) -> bool:

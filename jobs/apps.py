@@ -8,8 +8,12 @@ class JobsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
+        from django_q.signals import post_spawn
+
         from jobs.answers import Answers, note
+        from jobs.containers import claims
         from portal.core.signals import answer_about_jobs, node_learnt
 
         answer_about_jobs(Answers())
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
+        post_spawn.connect(claims.drop_earlier, dispatch_uid="jobs.worker_begins")

@@ -1,10 +1,14 @@
 """Claims of tasks: who works on one, for how long, and what they write about it. The only writes of workers to a task.
 
-A claim is a short lease, which progress renews. What somebody writes who has lost the claim is dropped.
+A claim is a short lease, which progress renews. What somebody writes who has lost the claim is dropped. A claim begins
+with the mark of its portal on its machine, which has one process that works: when that starts, all earlier claims with
+the mark are those of a process that has ended.
 """
 
 from __future__ import annotations
 
+import hashlib
+import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -12,6 +16,7 @@ from typing import Any
 from uuid import uuid4
 
 import structlog
+from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
@@ -28,15 +33,34 @@ COLLECT_LEASE = timedelta(seconds=150)  # longer than an engine or a store may p
 RENEW_EVERY = 10.0  # seconds
 FACT_RETRIES = 60.0  # seconds for which a fact is tried again while the database is away
 FACT_PAUSE = 0.5  # seconds between two tries
+_MARK = 8  # characters
 
 
 def take(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
     """Claim the task if it is in the state ``wanted`` and nobody has claimed it. Returns the claim, or None. It is one
     conditional UPDATE: of two workers that try, one succeeds."""
-    now, claim = timezone.now(), uuid4().hex
+    now, claim = timezone.now(), mark() + uuid4().hex[_MARK:]
     free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
     rows = Task.objects.filter(wanted, free, id=id)
     return claim if rows.update(claim=claim, claimed_until=now + lease) else None
+
+
+def drop_earlier(**_: object) -> None:
+    """When the process that works begins: nobody waits for the claims of the one before, which may have been killed in
+    the middle of a start or of a log. Is also called where django-q2 replaces its process."""
+    try:
+        lost = list(Task.objects.filter(claim__startswith=mark()).values_list("id", flat=True))
+        Task.objects.filter(id__in=lost, claim__startswith=mark()).update(claim="", claimed_until=None)
+    except DatabaseError as error:
+        log.warning("the claims of an earlier worker lapse by themselves", reason=str(error))
+    else:
+        if lost:
+            wake.notify("scheduler")
+
+
+def mark() -> str:
+    """The portal on this machine."""
+    return hashlib.sha256(f"{socket.gethostname()} {settings.HOME}".encode()).hexdigest()[:_MARK]
 
 
 def renewing(id: int, claim: str) -> Callable[[], None]:

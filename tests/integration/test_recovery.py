@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+from pathlib import Path
+
 import pytest
 from django.conf import settings
+from django_q.signals import post_spawn
 
 from clusters.engines.fake.runtime import FakeLog
 from clusters.engines.runtime import (
@@ -84,6 +88,34 @@ def test_a_worker_is_killed_while_pulling(cluster: Cluster) -> None:
     cluster.settle()
     assert cluster.task(job).state == "RUNNING"
     assert len(cluster.containers()) == 1
+
+
+def test_when_workers_start_again_nobody_waits_for_the_claims_of_those_killed(cluster: Cluster) -> None:
+    cluster.add_node().images.clear()
+    job = cluster.submit()
+    cluster.tick()
+    kill_worker_at(cluster, "pull")
+    cluster.ahead(LAPSED)
+    assert timedelta(seconds=LAPSED) < claims.LEASE
+    cluster.tick()
+    assert cluster.orders() == []
+    post_spawn.send("django_q", proc_name="worker")
+    cluster.settle()
+    assert cluster.task(job).state == "RUNNING"
+    assert len(cluster.containers()) == 1
+
+
+def test_the_claims_of_another_portal_or_machine_are_left_alone(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    cluster.add_node().images.clear()
+    job = cluster.submit()
+    cluster.tick()
+    kill_worker_at(cluster, "pull")
+    claim = cluster.task(job).claim
+    monkeypatch.setattr(settings, "HOME", tmp_path)
+    post_spawn.send("django_q", proc_name="worker")
+    assert cluster.task(job).claim == claim != ""
 
 
 def test_a_worker_is_killed_between_create_and_start(cluster: Cluster) -> None:

@@ -121,6 +121,7 @@ class Ledger:
     def _refresh(self) -> None:
         """Ids only grow, so another set of rows has another count, sum or last id."""
         if not self._rows:  # all of them at once
+            self._holds, self._use = {}, {}
             self._learn(Allocation.objects.all())
             self._known = len(self._rows), max(self._rows, default=None), sum(self._rows) or None
             return
@@ -128,6 +129,8 @@ class Ledger:
         if (found := tuple(known.values())) == self._known:
             return
         self._known = found
+        # What was handed out stays as it is: it may be compared with what is handed out later.
+        self._holds, self._use = dict(self._holds), {vc: dict(use) for vc, use in self._use.items()}
         ids = set(Allocation.objects.values_list("id", flat=True))
         for id in self._rows.keys() - ids:
             self._forget(id)

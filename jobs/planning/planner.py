@@ -17,6 +17,7 @@ from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.live import end_state, just_runs, settle_job, to_look_at
 from jobs.planning.queue.evictions import evict
 from jobs.planning.queue.scene import Scene
+from jobs.planning.queue.still import Still, step, still
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
 from jobs.planning.turns import Verdict, ending, turns
@@ -27,15 +28,16 @@ MOST_PLACED = 512  # tasks placed in one pass, so that no event of an engine wai
 MOST_SETTLED = 512  # rows of live jobs changed in one pass, each job whole: no transaction is long when a rack dies
 
 
-def plan(world: World) -> Plan:
-    """What should change in this world. Raises nothing for a single bad job: that one is parked."""
+def plan(world: World, before: Still | None = None) -> Plan:
+    """What should change in this world. ``before`` is what the last plan says of its turns: they are not worked out
+    again while they hold. Raises nothing for a single bad job: that one is parked."""
     made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
     nodes = {node.name for node in world.nodes}
     busy = [(job, tasks) for job, tasks in world.live if not just_runs(world, nodes, job, tasks)]
     _settle_all(world, nodes, busy, made)
     made.look = to_look_at(world, busy)
     plan_leftovers(world, nodes, made)
-    _place_all(world, made)
+    _take_turns(world, made, before)
     limit_starts(world, busy, made)
     made.again_at = _again_at(world, busy)
     return made
@@ -52,12 +54,25 @@ def _settle_all(world: World, nodes: set[str], busy: Sequence[Live], made: Plan)
             settled += len(found.changes) + bool(found.retry or found.after or found.decision)
 
 
-def _place_all(world: World, made: Plan) -> None:
+def _take_turns(world: World, made: Plan, before: Still | None) -> None:
     """Ends those that will never start, and places those whose turn it is."""
+    seen = scene(world, made.quarantine)
+    basis = _basis(world, seen)
+    if before is not None and before.holds(basis, world.now):
+        made.still = before
+        return
+    planned = len(made.jobs)
     for job in ending(world.waiting):
         _guarded(world, made, job, partial(_end_waiting, job))
-    placed = 0
-    for turn in turns(world.waiting, scene(world, made.quarantine), only_tried=True):
+    if not _place_all(world, seen, made) and len(made.jobs) == planned:
+        made.still = still(basis, world.waiting, world.now)
+
+
+def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
+    """Carry out the turns, and return whether there was anything to do."""
+    placed, acts = 0, False
+    for turn in turns(world.waiting, seen, only_tried=True):
+        acts = acts or turn.error is not None or turn.verdict is Verdict.GO or bool(turn.victims)
         if turn.error is not None:
             made.jobs.append(JobPlan(turn.job, parked=turn.error))
         elif turn.victims:
@@ -68,6 +83,14 @@ def _place_all(world: World, made: Plan) -> None:
                 break
             made.jobs.append(JobPlan(turn.job, places=turn.places, is_guest=turn.is_guest))
             placed += len(turn.places)
+    return acts
+
+
+def _basis(world: World, seen: Scene[JobView]) -> tuple[object, ...]:
+    """All that the turns go by, but for the clock."""
+    running = [job for job, _ in world.live], [[task.id for task in tasks] for _, tasks in world.live]
+    rights = seen.quotas, seen.use, seen.policy
+    return world.waiting, seen.nodes, seen.unseen, running, seen.holds, *rights, world.lengths
 
 
 def _end_waiting(job: JobView) -> JobPlan:
@@ -91,6 +114,7 @@ def scene(world: World, quarantine: Mapping[str, Held]) -> Scene[JobView]:
         holds=world.holds,
         policy=world.policy,
         lengths=lambda: world.lengths,
+        step=step(world.now),
     )
 
 

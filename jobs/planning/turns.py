@@ -325,7 +325,7 @@ class _Round(Generic[W]):
         left = freed(left, [hold for one in going for hold in one.holds])
         if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
             turn.awaits = True
-            return tuple(place.node for place in found[1]), self.scene.now
+            return tuple(place.node for place in found[1]), self.scene.about
         candidates = reclaim.by_youth(guests)
         if reclaims:
             others = reclaim.borrowers(line.vc, holders, gone, self.scene)
@@ -334,16 +334,16 @@ class _Round(Generic[W]):
         if found is not None:
             turn.victims = found[0]
             self.queue.evict(found[0])
-            return tuple(place.node for place in found[1]), self.scene.now
+            return tuple(place.node for place in found[1]), self.scene.about
         left = freed(left, [hold for one in guests for hold in one.holds])
-        return reservations.nearest(job.demands, job.vc, left, self.kept, self.queue.ends, self.scene.now)
+        return reservations.nearest(job.demands, job.vc, left, self.kept, self.queue.ends, self.scene.about)
 
     def _end_of_guest(self, key: tuple[int, str], job: W) -> datetime | None:
         """When it leaves the room of others at the latest; None for one that cannot be a guest."""
         if job.guest_evictions >= self.scene.policy.guest_evictions:
             return None
         if job.is_preemptible:
-            return self.scene.now  # its owner agreed that it leaves at any moment
+            return self.scene.about  # its owner agreed that it leaves at any moment
         end = self.scene.likely_end(job)
         if end is None or (key in self.too_late and end >= self.too_late[key]):
             return None
@@ -355,7 +355,7 @@ class _Round(Generic[W]):
         not, it is evicted then. Where the room comes at this very moment, a guest would only hold that up."""
         nodes = {place.node for place in places}
         moments = [kept.moment for kept in self.kept if not nodes.isdisjoint(kept.nodes)]
-        if any(moment is not None and moment <= self.scene.now for moment in moments):
+        if any(moment is not None and moment <= self.scene.about for moment in moments):
             return False
         return job.is_preemptible or all(moment is not None and end <= moment for moment in moments)
 

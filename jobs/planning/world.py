@@ -20,6 +20,7 @@ from jobs.planning.exits import Exit, RetryDecision
 from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Waiting
+from jobs.planning.queue.still import Still
 
 PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
 Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
@@ -237,6 +238,7 @@ class Plan:
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
     again_at: datetime | None = None  # the next moment at which time alone changes something
     more: bool = False  # the pass was full, so the next one follows at once
+    still: Still | None = None  # of the waiting jobs none was to be started, ended or made room for
 
     @property
     def goes_on(self) -> bool:

@@ -25,6 +25,7 @@ from jobs.containers import discard, publish
 from jobs.history import holdings
 from jobs.models import Event
 from jobs.planning.planner import plan
+from jobs.planning.queue.still import Still
 from jobs.planning.world import Observation
 from jobs.scheduling import invariants, orders
 from jobs.scheduling.apply import apply
@@ -61,6 +62,7 @@ class Scheduler:
         self._nodes: list[Node] = []  # that are watched
         self._kept_at = 0.0  # monotonic
         self._observed: dict[str, tuple[Look, Observation]] = {}
+        self._still: Still | None = None
         self._stopped = False
         self.again_at: datetime | None = None  # on the steady clock
         self._sweep_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
@@ -75,7 +77,8 @@ class Scheduler:
         is_changed = self._write_health(nodes, looks, now)
         self._loader.writes(now, steady)
         world = self._loader.world(steady, self._observations(looks), self._strangers, again=is_changed)
-        made = plan(world)
+        made = plan(world, self._still)
+        self._still = made.still
         changed = apply(made, now, self.lease)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
@@ -138,7 +141,7 @@ class Scheduler:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
         self.watch.stop()
         self._loader, self._strangers, self._seen = Loader(), {}, {}
-        self._nodes, self._observed = [], {}
+        self._nodes, self._observed, self._still = [], {}, None
 
     def _give_back(self) -> None:
         try:

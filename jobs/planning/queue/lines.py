@@ -133,7 +133,7 @@ class Queue(Generic[W]):
         for job, tasks in self.scene.running() if self._looks else ():
             end = self.scene.likely_end(job)
             for hold in self.scene.held_by(tasks) if end is not None else ():
-                found.setdefault(hold.node, []).append((end or self.scene.now, hold))
+                found.setdefault(hold.node, []).append((end or self.scene.about, hold))
         return {name: sorted(each, key=itemgetter(0)) for name, each in found.items()}
 
     @property

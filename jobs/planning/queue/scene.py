@@ -120,16 +120,23 @@ class Scene(Generic[W]):
     policy: Policy = POLICY
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NOTHING_LEARNT
+    # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/still.py).
+    step: datetime | None = None
+
+    @property
+    def about(self) -> datetime:
+        """Now, as far as it is compared with ends, which are only likely."""
+        return self.step or self.now
 
     def likely_end(self, job: W) -> datetime | None:
         """When a running job ends, or a waiting one would if it started now: as it says itself, or as jobs of the like
         did; None where neither is known."""
-        known = job.would_end(self.now) if job.started_at is None else job.ends_by
+        known = job.would_end(self.about) if job.started_at is None else job.ends_by
         lengths = self.lengths()
         if not lengths:
             return known
-        began = job.started_at or self.now
-        ran = max(0.0, (self.now - began).total_seconds())
+        began = job.started_at or self.about
+        ran = max(0.0, (self.about - began).total_seconds())
         likely = began + timedelta(seconds=lengths.likely(job.like, ran))
         return likely if known is None else min(known, likely)
 

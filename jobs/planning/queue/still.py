@@ -1,0 +1,42 @@
+"""Knows when the turns need not be worked out again, because nothing has changed that they go by. Pure.
+
+Most passes come because a container has started or a row has changed that no turn depends on. The same scene gives the
+same turns, so where nothing was to be done, nothing is to be done as long as everything is equal, and until the clock
+alone changes something.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from jobs.planning.queue.scene import Waiting
+
+# Likely ends are worked out for moments that are so far apart: each second moves them all a little.
+STEP = timedelta(seconds=5)
+_FIRST = datetime.min
+
+
+@dataclass(frozen=True, slots=True)
+class Still:
+    """Turns that went by ``basis`` and in which nothing was to be done, at any moment before ``until``."""
+
+    basis: tuple[object, ...]
+    until: datetime
+
+    def holds(self, basis: tuple[object, ...], now: datetime) -> bool:
+        """Whether turns that go by ``basis`` now are the same. Values are compared, so what another process wrote
+        meanwhile counts; those that are the same objects as before cost nothing."""
+        return now < self.until and self.basis == basis
+
+
+def still(basis: tuple[object, ...], waiting: Iterable[Waiting], now: datetime) -> Still:
+    """Of turns in which nothing was to be done: they hold until a waiting job's pause is over, or the next step."""
+    pauses = [moment for job in waiting for moment in (job.not_before, job.parked_until) if moment is not None]
+    return Still(basis, min([step(now) + STEP, *(moment for moment in pauses if moment > now)]))
+
+
+def step(now: datetime) -> datetime:
+    """The beginning of the step in which the moment is."""
+    return now - (now - _FIRST.replace(tzinfo=now.tzinfo)) % STEP

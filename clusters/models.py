@@ -46,6 +46,8 @@ class Node(models.Model):
     images = models.JSONField(default=list)  # ["ubuntu:22.04", ...], see clusters/engines/image_names.py
     images_at = models.DateTimeField(null=True)  # when ``images`` last changed
     marks = models.JSONField(default=dict)  # see clusters/nodes/refusals.py
+    # What the engine's disk holds, as of ``at`` (ms since 1970): {"used": bytes, "total": bytes or null, "at"}
+    disk = models.JSONField(default=dict)
     surveyed_at = models.DateTimeField(null=True)  # when it was last asked for its images; null: as soon as possible
     tls_dir = models.CharField(max_length=255, blank=True)  # 0700 folder with ca.pem, cert.pem, key.pem (0600)
     created_at = models.DateTimeField(auto_now_add=True)

@@ -182,6 +182,15 @@ class EngineInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Bytes on an engine's disk: of all that holds its data, or of images and containers alone, where nobody knows how
+    large the disk is."""
+
+    used: int
+    total: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class LogChunk:
     """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first
     byte; lines with later stamps may follow in it, those with earlier stamps begin a chunk of their own. All parts of a
@@ -247,7 +256,7 @@ class ContainerRuntime(Protocol):
 
 
 class ImageHolder(Protocol):
-    """What an engine can do with images, beside the seven operations."""
+    """What an engine can do with images, and the room they take, beside the seven operations."""
 
     def has_image(self, image: str) -> bool: ...
 
@@ -255,6 +264,10 @@ class ImageHolder(Protocol):
 
     def image_names(self) -> frozenset[str]:
         """The names of all images, as in clusters.engines.image_names."""
+        ...
+
+    def disk_use(self) -> DiskUse:
+        """May take the engine long, as it adds up files."""
         ...
 
 

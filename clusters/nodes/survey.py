@@ -1,5 +1,5 @@
-"""Finds out more about a node than its watcher sees: which images it has, whether it has the sample image and, by a
-trial, whether it does what it promises.
+"""Finds out more about a node than its watcher sees: which images it has, how full its disk is, whether it has
+the sample image and, by a trial, whether it does what it promises.
 
 A node is surveyed when it is registered or back again, and every few minutes: by the process that registers it and by
 workers, never in a pass of the scheduler.
@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 
 import structlog
 from django.db.models import Q
+from django.utils import timezone
 from django_q.tasks import async_task
 
 from clusters.engines import schemes as engines
@@ -20,6 +21,7 @@ from clusters.models import Node
 from clusters.nodes import refusals, trial
 
 EVERY = timedelta(minutes=5)
+DISK_EVERY = timedelta(minutes=30)
 PATIENCE = 30.0  # seconds that a survey may take while somebody registers the node
 log = structlog.get_logger()
 
@@ -54,6 +56,7 @@ def survey(name: str, *, thorough: bool) -> None:
         log.info("a node was not surveyed", node=name, reason=fault.sentence)
         return
     keep(node, images, found)
+    _keep_disk(node)
 
 
 def keep(node: Node, images: frozenset[str], found: dict[str, str]) -> None:
@@ -74,6 +77,19 @@ def look_into(node: trial.Tried, engine: Engine, *, with_trial: bool) -> tuple[f
         has_sample = False
     found = trial.try_out(node, engine) if with_trial and has_sample else {}
     return engine.image_names(), found
+
+
+def _keep_disk(node: Node) -> None:
+    """Ask for the use of its disk now and then: an engine may have to add up many files."""
+    now = int(timezone.now().timestamp() * 1000)
+    if 0 <= now - int(node.disk.get("at", 0)) < DISK_EVERY / timedelta(milliseconds=1):
+        return
+    try:
+        disk = engines.runtime_for(node).disk_use()
+    except RuntimeFault as fault:
+        log.info("the use of a node's disk is not known", node=node.name, reason=fault.sentence)
+        return
+    Node.objects.filter(pk=node.pk).update(disk={"used": disk.used, "total": disk.total, "at": now})
 
 
 def _set(node: Node) -> list[dict[str, str]]:

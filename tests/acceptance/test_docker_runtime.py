@@ -18,6 +18,7 @@ import docker
 import pytest
 from docker.errors import APIError
 
+from clusters.engines.docker import runtime as docker_runtime
 from clusters.engines.docker import secrets as docker_secrets
 from clusters.engines.docker.runtime import DockerRuntime, connect
 from clusters.engines.runtime import FaultReason, File, Phase, Progress, RuntimeFault
@@ -160,6 +161,13 @@ def test_it_gives_the_profile_of_v1_what_mounts_need(near: DockerLab) -> None:
 def test_it_does_without_fuse_where_the_node_has_none(near: DockerLab, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clusters.engines.docker.request.FUSE", "/dev/fuse-that-is-not-there")
     assert near.shell("echo ran", security="pai") == "ran\n"
+
+
+def test_it_says_how_full_its_disk_is(lab: DockerLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = lab.runtime.disk_use()
+    assert 0 < found.used < (found.total or found.used + 1)
+    monkeypatch.setattr(docker_runtime.socket, "gethostname", lambda: "another-host")
+    assert lab.runtime.disk_use().used > 0
 
 
 def test_it_publishes_ports_with_equal_numbers(near: DockerLab) -> None:

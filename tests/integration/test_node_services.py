@@ -20,7 +20,7 @@ from django_q.signing import SignedPackage
 from clusters import first_start as node_start
 from clusters.engines import schemes as engines
 from clusters.engines.fake.runtime import Behaviour, FakeRuntime
-from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.engines.runtime import DiskUse, FaultReason, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
 from clusters.nodes import gpus, probe, refusals, services, survey, trial
@@ -371,6 +371,27 @@ def test_a_node_that_does_not_answer_is_surveyed_another_time(db: None, engine: 
     engine.cut()
     survey.survey("n1", thorough=False)
     assert Node.objects.get().images_at is None
+
+
+def test_the_use_of_a_disk_is_asked_for_now_and_then(db: None, engine: FakeRuntime) -> None:
+    make_node("n1")
+    engine.disk = DiskUse(5_000, 20_000)
+    survey.survey("n1", thorough=False)
+    first = Node.objects.get().disk
+    assert (first["used"], first["total"]) == (5_000, 20_000)
+    engine.disk = DiskUse(6_000)
+    survey.survey("n1", thorough=False)
+    assert Node.objects.get().disk == first, "it may cost the engine much"
+    Node.objects.update(disk={**first, "at": first["at"] - survey.DISK_EVERY // timedelta(milliseconds=1)})
+    survey.survey("n1", thorough=False)
+    assert {**Node.objects.get().disk, "at": 0} == {"used": 6_000, "total": None, "at": 0}
+
+
+def test_a_node_that_does_not_add_up_its_disk_keeps_what_was_known(db: None, engine: FakeRuntime) -> None:
+    make_node("n1", disk={"used": 1, "total": 2, "at": 3})
+    engine.fail_next("disk_use", RuntimeFault("It takes too long.", reason=FaultReason.UNREACHABLE))
+    survey.survey("n1", thorough=False)
+    assert Node.objects.get().disk == {"used": 1, "total": 2, "at": 3}
 
 
 def test_it_reads_what_a_container_with_all_gpus_sees() -> None:

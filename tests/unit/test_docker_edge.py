@@ -28,12 +28,13 @@ from clusters.engines.docker.pull import Layers
 from clusters.engines.docker.request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
 from clusters.engines.docker.runtime import DockerRuntime, connect
 from clusters.engines.docker.seen import DOUBTED, MOST, Seen, due
-from clusters.engines.docker.status import inspected, moment
+from clusters.engines.docker.status import disk_in, disk_of, inspected, moment
 from clusters.engines.runtime import (
     LABEL_HOLD,
     LOOK_CLOSER,
     ContainerRequest,
     ContainerStatus,
+    DiskUse,
     File,
     LogChunk,
     Phase,
@@ -204,6 +205,19 @@ NEVER, SOME_DAY = "0001-01-01T00:00:00Z", "2026-11-20T10:00:00Z"
 def answer(labels: dict[str, str] | None = None, **state: Any) -> dict[str, Any]:
     nothing = {"ExitCode": 0, "OOMKilled": False, "Error": "", "StartedAt": NEVER, "FinishedAt": NEVER}
     return {"Id": "x", "Name": "/x", "Config": {"Labels": labels}, "State": nothing | state}
+
+
+def test_it_reads_how_full_a_disk_is_where_the_storage_driver_says_so() -> None:
+    told = [["Pool Name", "docker-pool"], ["Data Space Used", "2.5 GB"], ["Data Space Total", "107.4 GB"]]
+    assert disk_in({"DriverStatus": told}) == DiskUse(2_500_000_000, 107_400_000_000)
+    assert disk_in({"DriverStatus": [["Backing Filesystem", "extfs"], ["odd"]]}) is None
+    assert disk_in({"DriverStatus": None}) is None
+
+
+def test_it_adds_up_images_and_containers_where_nobody_knows_how_large_the_disk_is() -> None:
+    answer = {"LayersSize": 1000, "Images": [{"Size": 900}], "Containers": [{"SizeRw": 20}, {"SizeRw": None}, {}]}
+    assert disk_of(answer) == DiskUse(1020)
+    assert disk_of({"LayersSize": 0, "Containers": None}) == DiskUse(0)
 
 
 @pytest.mark.parametrize("status", ["created", "removing", "dead"])

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import builtins
 import json
+import os
+import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -31,11 +33,12 @@ from clusters.engines.docker.pull import has_image, image_names, import_image, p
 from clusters.engines.docker.put import Sent
 from clusters.engines.docker.request import FUSE, LABEL_MARK, archive, archived_files, create_arguments
 from clusters.engines.docker.seen import Seen, due, has_news
-from clusters.engines.docker.status import created, engine_info, inspected, listed_phase, moment
+from clusters.engines.docker.status import created, disk_in, disk_of, engine_info, inspected, listed_phase, moment
 from clusters.engines.runtime import (
     LABEL_TASK,
     ContainerRequest,
     ContainerStatus,
+    DiskUse,
     EngineInfo,
     FaultReason,
     Phase,
@@ -49,6 +52,7 @@ from clusters.engines.runtime import (
 
 OURS = json.dumps({"label": [LABEL_TASK]})
 CLOSER = 2.0  # seconds one inspection of a running container may take
+ADDING_UP = 60.0  # seconds an engine may take to add up what its images and containers have on its disk
 CREATE = 10.0  # seconds another worker's create of the same container is waited for
 _NOT_AGAIN = (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN)  # it may be running, or be somebody else's by now
 KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
@@ -180,6 +184,22 @@ class DockerRuntime:
     def image_names(self) -> frozenset[str]:
         with self._quick() as api:
             return image_names(api)
+
+    def disk_use(self) -> DiskUse:
+        with self._quick() as api:
+            info = ask(api, "/info").json()
+            found = disk_in(info) or self._own_disk(info)
+            return found or disk_of(ask(api, "/system/df", timeout=ADDING_UP).json())
+
+    def _own_disk(self, info: Mapping[str, Any]) -> DiskUse | None:
+        """The disk that holds the engine's data, where that is a disk of this host."""
+        if not self.endpoint.startswith("unix://") or info.get("Name") != socket.gethostname():
+            return None
+        try:
+            disk = os.statvfs(str(info["DockerRootDir"]))
+        except (OSError, KeyError):
+            return None
+        return DiskUse((disk.f_blocks - disk.f_bfree) * disk.f_frsize, disk.f_blocks * disk.f_frsize)
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:
         """Make an image of one layer from a root file system; ``changes`` are Dockerfile lines."""

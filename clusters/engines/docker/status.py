@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, EngineInfo, Phase
+from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, DiskUse, EngineInfo, Phase
 
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTP]?)B")  # as Docker writes one, by thousands
 RUNNING = frozenset({"running", "paused", "restarting"})
 # Docker says 255 of a container that was lost with its host. The start script says OWN_255 for a command's own 255, and
 # KILLED_FOR_MEMORY because of a container that ends at once Docker often misses that (4 of 48, Docker 20.10).
@@ -26,6 +27,25 @@ def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
         swarm_worker=swarm in ("active", "locked"),
         kubelet=kubelet,
     )
+
+
+def disk_in(info: Mapping[str, Any]) -> DiskUse | None:
+    """What the storage driver says of its disk (devicemapper does); None where it says nothing."""
+    told = {str(line[0]): str(line[1]) for line in info.get("DriverStatus") or () if len(line) == 2}
+    used, total = (_bytes(told.get(f"Data Space {what}", "")) for what in ("Used", "Total"))
+    return DiskUse(used, total) if used is not None and total else None
+
+
+def disk_of(answer: Mapping[str, Any]) -> DiskUse:
+    """The sum of an answer of ``/system/df``: layers that images share are there once, and containers are what they
+    have written."""
+    containers = sum(int(one.get("SizeRw") or 0) for one in answer.get("Containers") or ())
+    return DiskUse(int(answer.get("LayersSize") or 0) + containers)
+
+
+def _bytes(text: str) -> int | None:
+    match = _SIZE.fullmatch(text.strip())
+    return round(float(match[1]) * 1000 ** " kMGTP".index(match[2] or " ")) if match else None
 
 
 def listed_phase(row: Mapping[str, Any]) -> Phase:

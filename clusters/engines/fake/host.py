@@ -17,6 +17,7 @@ from clusters.engines.runtime import (
     LOOK_CLOSER,
     ContainerRequest,
     ContainerStatus,
+    DiskUse,
     EngineInfo,
     FaultReason,
     LogChunk,
@@ -81,6 +82,7 @@ class FakeHost:
         self.engine = EngineInfo(f"fake:{hostname}", hostname, "20.10-fake", cpus, memory_mb)
         self.gpu_ids = gpu_ids  # None: whatever is asked for exists
         self.images = set(images)
+        self.disk = DiskUse(0)
         self.taken_ports: set[int] = set()  # by something outside Longshore
         self.disk_full = False  # then its list misses the ends of containers
         self.calls: Counter[str] = Counter()

@@ -20,6 +20,7 @@ from clusters.engines.runtime import (
     LABEL_TASK,
     ContainerRequest,
     ContainerStatus,
+    DiskUse,
     EngineInfo,
     FaultReason,
     LogChunk,
@@ -131,6 +132,11 @@ class FakeRuntime(FakeHost):
         with self._changed:
             self._enter("image_names")
             return frozenset(map(canonical, self.images))
+
+    def disk_use(self) -> DiskUse:
+        with self._changed:
+            self._enter("disk_use")
+            return self.disk
 
     def _pull(self, request: ContainerRequest, behaviour: Behaviour, on_progress: Callable[[Progress], None]) -> None:
         with self._changed:

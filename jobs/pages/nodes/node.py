@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Max
+from django.utils import timezone
 
 from clusters.models import Node
 from clusters.nodes import services
@@ -85,7 +86,7 @@ def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
         "free": sum(tile.css == "free" for tile in tiles),
         "tasks": tasks,
         "reserved": reserved(viewer, name),
-        "cells": _cells(line),
+        "cells": [*_cells(line), *_disk(node)],
         "images": images[:MOST_IMAGES],
         "more_images": max(0, len(images) - MOST_IMAGES),
         "events": _events(name, viewer),
@@ -146,6 +147,18 @@ def _cells(line: NodeLine) -> list[dict[str, Any]]:
             "small": f"{view.port_from}–{view.port_to}",
         },
     ]
+
+
+def _disk(node: Node) -> list[dict[str, Any]]:
+    """As of the last survey: nothing is asked of the node now."""
+    if not node.disk:
+        return []
+    used, total = int(node.disk["used"]), node.disk["total"]
+    at = datetime.fromtimestamp(node.disk["at"] / 1000, UTC)
+    ago = words.ago((timezone.now() - at).total_seconds())
+    if not total:
+        return [{"name": "Disk taken", "value": words.size(used), "small": f"by images and containers, {ago}"}]
+    return [{**_cell("Disk taken", used, total, words.size(used), f"of {words.size(total)}"), "small": ago}]
 
 
 def _cell(name: str, used: float, total: float, value: str, of: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import socket
+import struct
 import subprocess
 import threading
 import urllib.error
@@ -161,4 +162,35 @@ def look() -> dict[str, Any]:
     }  # fmt: skip
 
 
-print(json.dumps(look()))
+def opened_by_handle(handle: str) -> str:
+    """A file that is mounted nowhere in the container, from the disk on which its /etc/hosts lies."""
+    size, kind, name = int(handle.split()[0]), int(handle.split()[1]), bytes.fromhex(handle.split()[2])
+    wanted = ctypes.create_string_buffer(struct.pack("Ii", size, kind) + name)
+    disk = os.open("/etc/hosts", os.O_RDONLY)
+    file = libc.open_by_handle_at(disk, wanted, os.O_RDONLY)
+    called(file)
+    return os.read(file, 100).decode()
+
+
+def written_again(setting: str) -> None:
+    path = Path("/proc/sys", setting)
+    path.write_text(path.read_text())
+
+
+def look_with_more() -> dict[str, Any]:
+    """Under the profile pai."""
+    remount = 32
+    return {
+        "status": status(),
+        "raw": {name: told(lambda make=make: make().close()) for name, make in RAW.items()},  # type: ignore[misc]
+        "mknod": told(lambda: os.mknod("/disk", 0o600 | 0o60000, os.makedev(8, 0))),
+        "devices": sorted(str(path.relative_to("/dev")) for path in Path("/dev").iterdir()),
+        "mount": told(lambda: called(libc.mount(b"none", b"/tmp", b"tmpfs", 0, None))),
+        "remount": told(lambda: called(libc.mount(b"none", b"/proc/sys", b"", remount | 4096, None))),
+        "sysctl": told(lambda: written_again("vm/swappiness")),
+        "file_of_the_node": opened_by_handle(os.environ["HANDLE"]),
+        "user_namespace": told(lambda: called(libc.unshare(CLONE_NEWUSER))),
+    }
+
+
+print(json.dumps(look_with_more() if "HANDLE" in os.environ else look()))

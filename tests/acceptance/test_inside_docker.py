@@ -22,13 +22,12 @@ PROBE = Path(__file__).with_name("probe.py")
 PAGE = ROOT / "docs" / "security.md"
 PIDS = 150
 PORT = 28222  # of something that listens on its host's 127.0.0.1 alone
-COMMAND = f"""
-until ssh main-0 true; do sleep 0.2; done
+PROBING = f"""
 python3 - <<'PROBE'
 {PROBE.read_text()}
 PROBE
-sleep 600
 """
+COMMAND = f"until ssh main-0 true; do sleep 0.2; done\n{PROBING}\nsleep 600"
 # Of Linux's include/uapi/linux/capability.h.
 NUMBERS = {"CHOWN": 0, "DAC_OVERRIDE": 1, "DAC_READ_SEARCH": 2, "FOWNER": 3, "FSETID": 4, "KILL": 5, "SETGID": 6}
 NUMBERS |= {"SETUID": 7, "SETPCAP": 8, "NET_BIND_SERVICE": 10, "NET_RAW": 13, "SYS_CHROOT": 18, "SYS_PTRACE": 19}
@@ -86,9 +85,11 @@ def seen(portal: Portal, docker_engine: BedNode) -> Json:
     found["debug"] = _log_at_the_end(portal, "debug")
     answer = portal.http.put("/virtual-clusters/mounts", json={"vcCapacity": 50, "profile": "pai"})
     assert answer.status_code == 201, answer.text
-    mounts = "mount -t tmpfs none /tmp && echo mounted; cat /proc/self/status"
-    portal.submit(job("pai", mounts, virtualCluster="mounts"))
-    found["pai"] = _log_at_the_end(portal, "pai")
+    hidden = {"HANDLE": _handle_of(docker_engine, "only the node has this")}
+    portal.submit(job("pai", PROBING, virtualCluster="mounts", jobEnvs=hidden))
+    found["pai"] = json.loads(_log_at_the_end(portal, "pai"))
+    portal.submit(job("pai-debug", "cat /proc/self/status", virtualCluster="mounts", jobEnvs={"isDebug": True}))
+    found["pai_debug"] = _log_at_the_end(portal, "pai-debug")
     portal.change_node(node.name, network="bridge")
     portal.submit(job("bridge", f"ls /sys/class/net; nc -w 5 127.0.0.1 {PORT} </dev/null || echo unreached"))
     found["bridge"] = _log_at_the_end(portal, "bridge").split()
@@ -98,6 +99,20 @@ def seen(portal: Portal, docker_engine: BedNode) -> Json:
 
 def job(name: str, command: str, **more: Any) -> Json:
     return config(name, command, image=PYTHON_IMAGE, memoryMB=300, shmMB=32, **more)
+
+
+def _handle_of(node: BedNode, content: str) -> str:
+    """By which a new file in the data root of the node is opened: the size, the kind and the bytes of its handle."""
+    path = node.bed.folder / "nodes" / node.name / "data" / "hidden"
+    script = f"""
+import ctypes, struct
+open({str(path)!r}, "w").write({content!r})
+handle, mount = ctypes.create_string_buffer(struct.pack("Ii", 128, 0), 136), ctypes.c_int()
+assert ctypes.CDLL(None).name_to_handle_at(-100, {str(path).encode()!r}, handle, ctypes.byref(mount), 0) == 0
+size, kind = struct.unpack_from("Ii", handle.raw)
+print(size, kind, handle.raw[8 : 8 + size].hex())
+"""
+    return node.run("python3", "-c", script).strip()
 
 
 def _told(portal: Portal, name: str) -> str:
@@ -230,8 +245,19 @@ def _(seen: Json) -> None:
 
 @says("Profile `pai`")
 def _(seen: Json) -> None:
-    named = set(re.findall(r"`([A-Z_]+)`", lines_of_the_page()["Profile `pai`"]))
-    assert _capabilities_in(seen["pai"]) == {*CAPABILITIES, *named} and seen["pai"].startswith("mounted\n")
+    pai, named = seen["pai"], set(re.findall(r"`([A-Z_]+)`", lines_of_the_page()["Profile `pai`"]))
+    assert capabilities(pai["status"]["CapEff"]) == capabilities(pai["status"]["CapBnd"]) == {*CAPABILITIES, *named}
+    assert (pai["status"]["NoNewPrivs"], pai["status"]["Seccomp"]) == ("0", "2")
+    assert {pai[what] for what in ("mount", "remount", "sysctl", "user_namespace")} == {"done"}
+    assert pai["file_of_the_node"] == "only the node has this"
+    assert "fuse" in pai["devices"] or not Path("/dev/fuse").exists()
+    assert {pai["mknod"], *pai["raw"].values()} == {"PermissionError"}
+
+
+@says("`pai` and isDebug")
+def _(seen: Json) -> None:
+    assert re.findall(r"^Seccomp:\t(\d)$", seen["pai_debug"], re.M) == ["0"]
+    assert "SYS_PTRACE" in _capabilities_in(seen["pai_debug"])
 
 
 def _capabilities_in(status: str) -> set[str]:

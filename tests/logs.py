@@ -17,6 +17,7 @@ from jobs.logs.follow import hub
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Clock, Cluster
+from tests.helpers import patience
 
 
 @contextmanager
@@ -89,7 +90,7 @@ class Viewer:
         timeout: float = 20.0,
     ) -> None:
         """Until ``until`` says so after an event, or the end."""
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(timeout * patience()):
             events = log_live.events(task_id, stream, offset=self.place)
             try:
                 async for text in events:

@@ -197,7 +197,8 @@ def test_a_stop_ends_one_whose_registry_never_answers(portal: Portal, bed: Bed, 
     with socket.create_server((f"{bed.network}.1", 5001)) as silent:  # connections are taken and nothing is said
         silent.listen()
         name = portal.submit(config("pulling") | {"image": f"{bed.network}.1:5001/never:1"})
-        until(lambda: portal.rows("SELECT 1 FROM jobs_task WHERE claim != ''"), 20, what="a worker has it in hand")
+        mine = "SELECT 1 FROM jobs_task t JOIN jobs_job j ON j.id = t.job_id WHERE j.name = 'pulling' AND t.claim != ''"
+        until(lambda: portal.rows(mine), 20, what="a worker has it in hand")
         assert portal.state(name) == "RUNNING"
         portal.stop(name)
         status = portal.wait_state(name, timeout=60)

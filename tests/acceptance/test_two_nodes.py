@@ -62,6 +62,11 @@ def register(portal: Portal, way: str, node: BedNode) -> None:
     assert answer.status_code == 201, answer.text
 
 
+def has_run(portal: Portal, name: str) -> bool:
+    moves = [(event["from"], event["to"]) for event in portal.events(name) if event["kind"] == "task.state"]
+    return any("STARTING" in move[:1] for move in moves)
+
+
 def only(portal: Portal, *offered: str) -> None:
     """New tasks go to these nodes alone."""
     for way in ("unix", "tls", "ssh"):
@@ -145,7 +150,7 @@ def test_jobs_come_to_their_right_ends_when_their_host_does_not(
     good = [portal.submit(config(f"{fault}-{number}", command)) for number in range(4)]
     bad = portal.submit(config(f"{fault}-bad", command, taskNumber=2))
     for name in good:
-        portal.wait_running(name)
+        until(lambda name=name: has_run(portal, name), 40, 0.1, f"{name} runs, or has run")  # type: ignore[misc]
     node = nodes["tls"]
     node.fault(fault)
     node.fault(cure)

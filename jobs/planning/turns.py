@@ -179,6 +179,9 @@ class _Round(Generic[W]):
                     yield from (self._held(line, each) for each in line.jobs[line.at :])
                 continue
             turn = self._held(line, job) if self._is_delayed(job) else self._turn(line, job)
+            if turn is None:
+                heapreplace(heap, (self._rank(line), line.vc, line))
+                continue
             line.step(self.scene.policy.depth)
             if turn.verdict is not Verdict.PASS or turn.error is not None or not self.only_tried:
                 yield turn
@@ -206,21 +209,27 @@ class _Round(Generic[W]):
         except Exception:
             return False, 0.0  # its turn has the error
 
-    def _turn(self, line: Line[W], job: W) -> Turn[W]:
+    def _turn(self, line: Line[W], job: W) -> Turn[W] | None:
         try:
             return self._try(line, job)
         except Exception as error:
             return Turn(job, Verdict.PASS, self.queue, error=error)
 
-    def _try(self, line: Line[W], job: W) -> Turn[W]:
+    def _try(self, line: Line[W], job: W) -> Turn[W] | None:
+        """Its turn, or None where it turns out to borrow: those that do not borrow come first."""
         demands = job.demands
         if line.has_limits and (limited := self._limited(line, job)) is not None:
             return limited
+        if line.uses_up_what_comes_back(self._asked(job)):
+            return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
         key = id(demands), job.vc if job.vc in self.owners else ""
         if key not in self.no_room:
             places, above = self._place(line, job, self.room)
             if places is not None:
-                return self._go(line, job, places)
+                if not line.borrows_after_all(job, places):
+                    return self._go(line, job, places)
+                self.room.give_back(demands, places)
+                return None
             if above:
                 if self._could_be_below(line, job):
                     line.wait_for_ceiling(job, [*above, "gpu"])
@@ -272,7 +281,7 @@ class _Round(Generic[W]):
         """Places that keep the ceiling, also where the types of GPUs have ceilings of their own and the job leaves the
         type open; and, where there are none for that reason, the resources above it."""
         above: list[str] = []
-        for demands in (job.demands, *self.queue.typed(job.demands, line.quota)):
+        for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
             places = room.place(demands, job.id, job.avoid, job.vc)
             if places is None:
                 continue
@@ -286,7 +295,7 @@ class _Round(Generic[W]):
     def _could_be_below(self, line: Line[W], job: W) -> bool:
         """Whether its places could keep the ceiling if nothing ran."""
         room = Room(self.scene.nodes, empty=True)
-        for demands in (job.demands, *self.queue.typed(job.demands, line.quota)):
+        for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
             places = room.place(demands, vc=job.vc)
             if places is not None:
                 if not above_ceiling({}, self.queue.amount(job, places), line.quota):
@@ -308,6 +317,8 @@ class _Round(Generic[W]):
             line.closed = True
             return turn
         turn.reservation = Reservation(job, job.demands, *found)
+        if (turn.victims or turn.awaits) and is_within(line.use, self._asked(job), line.quota):
+            line.gets_back = self._asked(job)
         self.kept.append(turn.reservation)
         self.room.set_aside(job.demands, turn.reservation.nodes)
         return turn
@@ -326,11 +337,9 @@ class _Round(Generic[W]):
         if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
             turn.awaits = True
             return tuple(place.node for place in found[1]), self.scene.about
-        candidates = reclaim.by_youth(guests)
-        if reclaims:
-            others = reclaim.borrowers(line.vc, holders, gone, self.scene)
-            candidates += [one for one in others if not one.job.is_guest]
-        found = reclaim.choose_victims(job, job.demands, left, self.kept, candidates) if candidates else None
+        others = reclaim.borrowers(line.vc, holders, gone, self.scene) if reclaims else []
+        others = [one for one in others if not one.job.is_guest]
+        found = line.victims(job, left, reclaim.by_youth(guests), others)
         if found is not None:
             turn.victims = found[0]
             self.queue.evict(found[0])

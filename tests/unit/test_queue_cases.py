@@ -97,6 +97,38 @@ def test_who_has_to_go(case: str) -> None:
     assert sorted(victims(made, waiting)) == expected
 
 
+def evictions(made: Play, *waiting: Played, passes: int = 8) -> list[int]:
+    made.waiting = list(waiting)
+    return [one.job.id for _ in range(passes) for turn in made.step(1) for one in turn.victims]
+
+
+def two_types(first: str, *running: Played) -> Play:
+    """A node with GPUs of type A, and one with five of type B and a single core."""
+    nodes = [node("n0", first), node("n1", "BBBBB", cpus=1)]
+    made = Play(nodes, quotas(HALVES, *wholes(nodes)))
+    for each in running:
+        made.waiting = [replace(each, seconds=10_000)]
+        made.step(1)
+    return made
+
+
+def test_who_leaves_as_it_has_too_many_of_one_type_does_not_come_back_first() -> None:
+    made = two_types("AA", job(1, shape=shape(kind="B")), job(2, "b", 2))
+    assert evictions(made, job(9, shape=shape(kind="A"), seconds=10_000)) == [2], "it asked for any type, and has all A"
+    assert 9 in made.running
+
+
+def test_nobody_is_evicted_for_one_that_would_have_too_many_of_one_type_itself() -> None:
+    made = two_types("AAA", job(1, shape=shape(kind="B")), job(2, shape=shape(kind="A")), job(3, "b", 2))
+    assert evictions(made, job(9, seconds=10_000)) == []
+
+
+def test_the_one_that_others_leave_for_keeps_its_right_until_they_have_left() -> None:
+    made = play("AAA", "A", running=(job(1, "b", 3, seconds=10_000),))
+    assert evictions(made, job(8, gpus=2, seconds=10_000), job(9, seconds=10_000)) == [1]
+    assert {8, 9} <= set(made.running), "the second one fitted at once, but with it their virtual cluster borrows"
+
+
 def test_a_plan_that_evicts_already_waits_for_it() -> None:
     made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
     ended, places = made.running[2]

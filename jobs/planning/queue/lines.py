@@ -12,7 +12,7 @@ from typing import Generic
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, Hold, Quota, add, asked, over, taken
+from clusters.placement.shares import Amount, Hold, add, asked, is_within, over, plus, taken
 from jobs.planning.queue import reclaim, sentences
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
@@ -28,6 +28,7 @@ class Line(Generic[W]):
         self.quota = queue.scene.quota(vc)
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
         self.holder: W | None = None  # its first job without room
+        self.gets_back: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, W] = {}  # by resource: who waits there for the ceiling
@@ -57,6 +58,35 @@ class Line(Generic[W]):
         self.at += 1
         self._behind += self.holder is not None
         self.closed = self.closed or self._behind > depth
+
+    def borrows_after_all(self, job: W, places: Sequence[Placement]) -> bool:
+        """Whether a job that left the type of its GPUs open, and therefore counts as within, gets so many of one type
+        that the virtual cluster has more of that than its guarantee. If it went first it would take back the room from
+        which it was evicted for that reason, and be evicted again."""
+        rank = self.ranks.get(id(job.demands))
+        if rank is None or rank[0] or not self.queue.types_differ:
+            return False
+        if is_within(self.use, self.queue.amount(job, places), self.quota):
+            return False
+        self.ranks[id(job.demands)] = True, rank[1]
+        return True
+
+    def uses_up_what_comes_back(self, asked: Amount) -> bool:
+        """Whether a job that asks for this would be above the guarantee beside the one that others leave for. That one
+        would have no right to the room any more when it is free."""
+        return bool(self.gets_back) and not is_within(plus(self.use, self.gets_back), asked, self.quota)
+
+    def victims(
+        self, job: W, left: Sequence[NodeView], guests: Sequence[Holder[W]], borrowers: Sequence[Holder[W]]
+    ) -> tuple[list[Holder[W]], list[Placement]] | None:
+        """Who leaves for the job, and where it goes then. Borrowers leave only where it stays within the guarantee of
+        the types of GPUs that it gets; else it would wait behind those who left."""
+        kept, shapes = self.queue.kept, [job.demands, *self.queue.typed(job.demands, self.quota.guarantee)]
+        for demands in shapes if borrowers else ():
+            found = reclaim.choose_victims(job, demands, left, kept, [*guests, *borrowers])
+            if found is not None and is_within(self.use, self.queue.amount(job, found[1]), self.quota):
+                return found
+        return reclaim.choose_victims(job, job.demands, left, kept, guests) if guests else None
 
     def wait_for_ceiling(self, job: W, what: Iterable[str]) -> None:
         """The next jobs that need this wait behind it."""
@@ -162,10 +192,14 @@ class Queue(Generic[W]):
     def amount(self, job: W, places: Sequence[Placement]) -> Mapping[str, float]:
         return taken(job.demands, places, self.gpu_types)
 
-    def typed(self, demands: Sequence[Demand], quota: Quota) -> Iterator[tuple[Demand, ...]]:
-        """The same with GPUs of one type each, where the type is open and types have ceilings."""
+    @cached_property
+    def types_differ(self) -> bool:
+        return len({kind for node in self.scene.nodes for _, kind in node.gpus}) > 1
+
+    def typed(self, demands: Sequence[Demand], limits: Amount) -> Iterator[tuple[Demand, ...]]:
+        """The same with GPUs of one type each, where the type is open and types have limits."""
         is_open = any(each.gpus and not each.gpu_type for each in demands)
-        if is_open and any(what.startswith("gpu:") for what in quota.ceiling):
+        if is_open and any(what.startswith("gpu:") for what in limits):
             for kind in self.gpu_kinds:
                 yield tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
 

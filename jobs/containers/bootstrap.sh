@@ -146,6 +146,14 @@ echo '[INFO] USER COMMAND START' >&2
     exec "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
 )
 ls_code=$?
+# Codes of our own for what an exit code cannot say: an engine gives 137 and 143 to a container that was ended from
+# outside, and 255 to one that was lost with its host. Here the command itself ended so.
+ls_own=$ls_code
+case $ls_stopping$ls_code in
+137) ls_own=220 ;;
+143) ls_own=221 ;;
+*255) ls_own=223 ;;
+esac
 if [ "$ls_code" -eq 0 ]; then
     echo '[INFO] USER COMMAND END' >&2
 else
@@ -193,10 +201,8 @@ fi
 while [ "$ls_stopping" ] && group_lives; do
     sleep 0.1 || sleep 1
 done
-# The command's own code, for an engine that dies right now. Then two codes for what exit codes cannot say, read by
-# exits.py: 255 is what an engine says of a container that was lost with its host, and of a container that ends at once
-# it often misses that its command was killed for its memory.
+# The command's own code, for an engine that dies right now. Of a container that ends at once an engine often misses
+# that its command was killed for its memory.
 [ ! -f "$ls_exit" ] || echo "$ls_code" >"$ls_exit"
-[ "$ls_code" -ne 255 ] || ls_code=223
-[ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_code=222
-exit "$ls_code"
+[ "$ls_code" -ne 137 ] || ! was_short_of_memory || ls_own=222
+exit "$ls_own"

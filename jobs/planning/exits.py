@@ -50,6 +50,7 @@ class StartFault(StrEnum):
 
 
 KEPT_SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
+_ENDS_FROM_OUTSIDE = frozenset({137, 143})
 _UNLISTED_POSITIVE, _UNLISTED_NEGATIVE = 256, -8000
 _BLAMES: dict[str, Blame] = {
     "USER_FAILURE": "your job",
@@ -137,6 +138,8 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
         return replace(of(SUCCEEDED, f"{label} ended with exit code 0."), raw_code=0, oom=status.oom_killed)
     if status.oom_killed:
         return _out_of_memory(code, memory_mb, label)
+    if status.by_itself and code in _ENDS_FROM_OUTSIDE:
+        return _ended_itself(code, label)
     if code in KEPT_SIGNALS:
         return _signalled(code, label)
     remedy = _HINTS.get(code, "Read the end of its log.")
@@ -252,6 +255,14 @@ def _out_of_memory(code: int, memory_mb: int, label: str) -> Exit:
         sentence = f"{label} ended with exit code {code} after a part of it ran out of its {amount}."
     exit_ = of(OUT_OF_MEMORY, sentence, remedy="Ask for more memoryMB, or use less in each task.")
     return replace(exit_, raw_code=code, signal=_signal_name(code), oom=True, certainty=certainty)
+
+
+def _ended_itself(code: int, label: str) -> Exit:
+    """A command that ends with the code of a kill, although nobody outside ended its container, is out of memory to
+    clients of v1 (v1 contract, 5.11) and not tried again. It may have killed a part of itself just as well."""
+    sentence = f"{label} ended with exit code {code}: its command, or a part of it, was killed inside the container."
+    exit_ = of(OUT_OF_MEMORY, sentence, remedy="Read the end of its log. If it needs more memory, ask for it.")
+    return replace(exit_, raw_code=code, signal=_signal_name(code), certainty="unknown")
 
 
 def _signalled(code: int, label: str) -> Exit:

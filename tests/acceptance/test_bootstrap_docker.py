@@ -94,7 +94,14 @@ def test_a_command_writes_to_two_streams_and_ends_with_its_own_code(task: Task) 
     assert task.log("stderr") == "err\n"
 
 
-@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255, 255])
+@pytest.mark.parametrize("code", [137, 143])
+def test_a_command_that_ends_with_the_code_of_a_kill_is_not_tried_again(task: Task, code: int) -> None:
+    task.start(f"exit {code}")
+    exit_ = exits.classify(task.end(), 100)
+    assert (exit_.code, exit_.raw_code, exit_.blame) == (196, code, "your job")
+
+
+@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, *runtime.OWN_CODES, 255])
 def test_no_code_of_a_command_is_taken_for_ours(task: Task, code: int) -> None:
     task.start(f"exit {code}")
     exit_ = exits.classify(task.end(), 100)

@@ -92,16 +92,20 @@ def test_it_keeps_stdout_and_stderr_apart_and_adds_nothing(container: Container)
     assert container.run("echo out; echo err >&2") == (0, "out\n", "err\n")
 
 
-@pytest.mark.parametrize("code", [0, 3, 143, 254])
+@pytest.mark.parametrize("code", [0, 3, 130, 254])
 def test_it_ends_with_the_code_of_the_command(container: Container, code: int) -> None:
     assert container.run(f"exit {code}")[0] == code
 
 
-def test_a_255_of_the_command_is_told_from_that_of_an_engine_that_lost_it(container: Container) -> None:
-    assert container.run("exit 255")[0] == runtime.OWN_255
+@pytest.mark.parametrize(("ours", "code"), runtime.OWN_CODES.items())
+def test_what_the_command_does_itself_is_told_from_what_others_do_to_it(
+    container: Container, ours: int, code: int
+) -> None:
+    assert container.run(f"exit {code}")[0] == ours
+    assert container.run(f"exit {code}", LONGSHORE_DEBUG_HOLD="1")[0] == ours
 
 
-@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255, 255, 1, 0])
+@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, *runtime.OWN_CODES, 255, 143, 1, 0])
 def test_it_writes_down_the_code_of_the_command_at_the_end(container: Container, code: int) -> None:
     file = container.root / "pai/log/exit-code"
     _, seen, _ = container.run(f"[ -f {file} ] && [ ! -s {file} ] && echo empty; exit {code}")
@@ -109,7 +113,7 @@ def test_it_writes_down_the_code_of_the_command_at_the_end(container: Container,
 
 
 @pytest.mark.parametrize("file", ["memory/memory.oom_control", "memory.events"])
-@pytest.mark.parametrize(("kills", "code"), [(0, 137), (2, runtime.KILLED_FOR_MEMORY)])
+@pytest.mark.parametrize(("kills", "code"), [(0, 220), (2, runtime.KILLED_FOR_MEMORY)])
 def test_it_tells_a_kill_for_memory_from_another(container: Container, file: str, kills: int, code: int) -> None:
     counts = container.root / "cgroup" / file
     counts.parent.mkdir(parents=True)
@@ -144,7 +148,7 @@ def test_it_says_127_and_the_line_for_a_missing_program(container: Container) ->
 
 def test_it_tells_the_signal_that_killed_the_command(container: Container) -> None:
     assert container.run("kill -SEGV $$")[::2] == (139, "")
-    assert container.run("kill -KILL $$")[::2] == (137, "")
+    assert container.run("kill -KILL $$")[::2] == (220, "")
 
 
 def test_it_starts_in_the_work_dir_and_names_it(container: Container) -> None:
@@ -325,7 +329,7 @@ def test_a_hold_that_cannot_be_told_changes_no_exit_code(container: Container) -
 def test_no_variable_of_the_job_is_changed_for_its_command(container: Container) -> None:
     text = Path(bootstrap.__file__).with_name("bootstrap.sh").read_text()
     set_there = {name for name in re.findall(r"\b([a-z]\w*)=", text) if not name.startswith("ls_")}
-    once = {"code", "environment", "hold", "home", "key", "log", "pai", "shell", "stopping"}
+    once = {"code", "environment", "hold", "home", "key", "log", "own", "pai", "shell", "stopping"}
     mine = dict.fromkeys(sorted(set_there | once), "mine")
     code, out, _ = container.run("env", **mine)
     assert code == 0

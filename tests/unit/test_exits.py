@@ -121,11 +121,19 @@ def test_out_of_memory_is_certain_when_only_the_start_script_noticed() -> None:
     assert read_script(ended(runtime.KILLED_FOR_MEMORY), None) == ended(137, oom=True)
 
 
-def test_a_255_of_the_command_is_read_from_the_start_script() -> None:
-    assert read_script(ended(runtime.OWN_255), None) == ended(255)
+@pytest.mark.parametrize(("ours", "code"), runtime.OWN_CODES.items())
+def test_a_code_of_the_command_itself_is_read_from_the_start_script(ours: int, code: int) -> None:
+    assert read_script(ended(ours), None) == replace(ended(code), by_itself=True)
 
 
-@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, runtime.OWN_255])
+@pytest.mark.parametrize(("code", "signal"), [(137, "SIGKILL"), (143, "SIGTERM")])
+def test_a_kill_inside_the_container_is_the_jobs_own_failure_and_not_tried_again(code: int, signal: str) -> None:
+    exit_ = exits.classify(replace(ended(code), by_itself=True), 100)
+    assert (exit_.code, exit_.raw_code, exit_.signal, exit_.oom) == (196, code, signal, False)
+    assert (exit_.blame, exit_.spec.reaction) == ("your job", Reaction.NEVER_RETRY)
+
+
+@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, *runtime.OWN_CODES])
 def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
     exit_ = exits.classify(read_script(ended(code), str(code)), 100)
     assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)

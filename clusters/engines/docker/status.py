@@ -11,8 +11,9 @@ from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, DiskUse, Engin
 
 _SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([kMGTP]?)B")  # as Docker writes one, by thousands
 RUNNING = frozenset({"running", "paused", "restarting"})
-# Docker says 255 of a container that was lost with its host. The start script says OWN_255 for a command's own 255, and
-# KILLED_FOR_MEMORY because of a container that ends at once Docker often misses that (4 of 48, Docker 20.10).
+# Docker says 255 of a container that was lost with its host; the start script has a code of its own (OWN_CODES) for a
+# command's own 255. It says KILLED_FOR_MEMORY because Docker often misses that of a container that ends at once (4 of
+# 48, Docker 20.10).
 LOST_WITH_HOST = 255
 
 

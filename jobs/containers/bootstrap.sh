@@ -13,6 +13,7 @@ ls_environment=/etc/environment
 ls_shell=/bin/bash
 ls_cgroup=/sys/fs/cgroup
 ls_home=/root
+ls_init=/proc/1/environ
 
 ls_hold=$LONGSHORE_DEBUG_HOLD
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
@@ -133,6 +134,13 @@ was_short_of_memory() {
     return 1
 }
 
+# Variables whose names no shell can hold, as of a role "my.role": sh drops them, and only the container's init still has
+# them. bash hands them on to programs. One line each; a value of several lines is left out.
+odd_variables() {
+    [ -r "$ls_init" ] && command -v env >/dev/null || return 0
+    tr '\n\000' '\r\n' <"$ls_init" | sed -nE -e '/\r/d' -e '/^[A-Za-z_][A-Za-z0-9_]*=/d' -e '/^[A-Za-z_][^=]*=/p'
+}
+
 # Commands are written for bash.
 [ -x "$ls_shell" ] || ls_shell=$(command -v bash) || ls_shell=/bin/sh
 
@@ -143,6 +151,11 @@ echo '[INFO] USER COMMAND START' >&2
 (
     # The secrets of the job are variables of its command alone, not of this script.
     [ ! -r "$ls_pai/secrets/job.sh" ] || . "$ls_pai/secrets/job.sh"
+    IFS='
+'
+    set -f
+    set -- $(odd_variables)
+    [ $# -eq 0 ] || exec env "$@" "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
     exec "$ls_shell" "$ls_pai/bootstrap/command.sh" 2>&3 3>&-
 )
 ls_code=$?

@@ -65,6 +65,7 @@ class Container:
             ("shell=/bin/bash\n", f"shell={self.root}/bin/bash\n"),
             ("cgroup=/sys/fs/cgroup\n", f"cgroup={self.root}/cgroup\n"),
             ("home=/root\n", f"home={self.root}/root\n"),
+            ("init=/proc/1/environ\n", f"init={self.root}/init\n"),
             ("sshd=/usr/sbin/sshd\n", f"sshd={self.root}/usr/sbin/sshd\n"),
             ("shell=/bin/sh\n", f"shell={self.root}/bin/sh\n"),
         ):
@@ -192,6 +193,15 @@ def test_it_gives_logins_the_variables_they_expect(container: Container) -> None
 def test_names_a_shell_cannot_hold_stay_out_of_the_login_environment(container: Container) -> None:
     container.run("true", **{"PAI_HOST_IP_my.role_0": "10.0.0.1"})
     assert "my.role" not in container.read("etc/environment")
+
+
+def test_programs_find_variables_whose_names_a_shell_cannot_hold(container: Container) -> None:
+    if container.shell.name != "bash":
+        (container.root / "bin/bash").symlink_to(shutil.which("bash") or "/none")
+    odd = {"PAI_HOST_IP_my.role_0": "10.0.0.1", "learning-rate": "a  * $B", "a~b": ""}
+    (container.root / "init").write_text("".join(f"{name}={value}\0" for name, value in {"A": "init's", **odd}.items()))
+    _, out, _ = container.run("env", A="mine")
+    assert {"A=mine", *(f"{name}={value}" for name, value in odd.items())} <= set(out.splitlines())
 
 
 def test_it_runs_when_the_image_is_read_only(container: Container) -> None:
@@ -329,7 +339,7 @@ def test_a_hold_that_cannot_be_told_changes_no_exit_code(container: Container) -
 def test_no_variable_of_the_job_is_changed_for_its_command(container: Container) -> None:
     text = Path(bootstrap.__file__).with_name("bootstrap.sh").read_text()
     set_there = {name for name in re.findall(r"\b([a-z]\w*)=", text) if not name.startswith("ls_")}
-    once = {"code", "environment", "hold", "home", "key", "log", "own", "pai", "shell", "stopping"}
+    once = {"code", "environment", "hold", "home", "init", "key", "log", "own", "pai", "shell", "stopping"}
     mine = dict.fromkeys(sorted(set_there | once), "mine")
     code, out, _ = container.run("env", **mine)
     assert code == 0

@@ -151,6 +151,12 @@ def is_within(use: Amount, more: Amount, quota: Quota) -> bool:
     return not over(use, more, quota.guarantee, named_only=False)
 
 
+def rank(use: Amount, more: Amount, quota: Quota) -> tuple[bool, float]:
+    """Sorts virtual clusters with this use by whose turn it is, where the next job of each takes ``more``: those within
+    their guarantee first, then by share."""
+    return not is_within(use, more, quota), share(use, quota)
+
+
 def above_ceiling(use: Amount, more: Amount, quota: Quota) -> list[str]:
     """The resources in which the use with ``more`` would be above the ceiling."""
     return over(use, more, quota.ceiling) if quota.ceiling else []

@@ -20,7 +20,7 @@ from typing import Generic
 
 from clusters.placement.fit import Blocker, Demand, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, above_ceiling, freed, is_within, share
+from clusters.placement.shares import Amount, above_ceiling, freed, is_within, rank
 from jobs.planning.queue import reclaim, reservations, sentences
 from jobs.planning.queue.lines import Line, Queue
 from jobs.planning.queue.reclaim import Holder
@@ -133,11 +133,6 @@ def in_order(waiting: Sequence[W]) -> list[W]:
 _AGE = attrgetter("since", "id")
 
 
-def _leads(one: W, other: W) -> bool:
-    """Whether it comes before the other in the queue of their virtual cluster: evicted for it, it would start again."""
-    return one.vc == other.vc and (-one.priority, one.since, one.id) < (-other.priority, other.since, other.id)
-
-
 def _is_future(moment: datetime | None, now: datetime) -> bool:
     return moment is not None and moment > now
 
@@ -196,18 +191,27 @@ class _Round(Generic[W]):
         return job.awaits > 0 or _is_future(job.not_before, now) or _is_future(job.parked_until, now)
 
     def _rank(self, line: Line[W]) -> tuple[bool, float]:
-        """Those whose next job stays within the guarantee first, then by share."""
+        """Those whose next job stays within the guarantee first, then by share. A job that cannot start whatever comes
+        free is passed at once: it would hide from its virtual cluster's right those behind it."""
         job = line.next
         if len(self.lines) == 1 or job is None or line.closed or self._is_delayed(job):
             return False, 0.0
         try:
             demands = job.demands
             if id(demands) not in line.ranks:
-                within = is_within(line.use, self._asked(job), line.quota)
-                line.ranks[id(demands)] = not within, share(line.use, line.quota)
-            return line.ranks[id(demands)]
+                line.ranks[id(demands)] = rank(line.use, self._asked(job), line.quota)
+            found = line.ranks[id(demands)]
+            return (False, 0.0) if found[0] and self._passes(line, job) else found
         except Exception:
             return False, 0.0  # its turn has the error
+
+    def _passes(self, line: Line[W], job: W) -> bool:
+        """Whether a ceiling, a cap or the size of the offered nodes keeps it from starting."""
+        return (line.has_limits and self._limited(line, job) is not None) or not self._could_hold(self._shape(job), job)
+
+    def _shape(self, job: W) -> tuple[int, str]:
+        """The same for jobs that fit on the same nodes."""
+        return id(job.demands), job.vc if job.vc in self.owners else ""
 
     def _turn(self, line: Line[W], job: W) -> Turn[W] | None:
         try:
@@ -222,7 +226,7 @@ class _Round(Generic[W]):
             return limited
         if line.uses_up_what_comes_back(self._asked(job)):
             return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
-        key = id(demands), job.vc if job.vc in self.owners else ""
+        key = self._shape(job)
         if key not in self.no_room:
             places, above = self._place(line, job, self.room)
             if places is not None:
@@ -332,13 +336,14 @@ class _Round(Generic[W]):
         holders = self.queue.holders if reclaims or self.queue.somebody_moves else []
         going = [one for one in holders if one.job.is_ending or one.job.id in self.queue.evicted]
         gone = {one.job.id for one in going}
-        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone and not _leads(one.job, job)]
+        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
+        guests = [one for one in guests if not self.queue.returns_before(one, job)]
         left = freed(left, [hold for one in going for hold in one.holds])
         if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
             turn.awaits = True
             return tuple(place.node for place in found[1]), self.scene.about
         others = reclaim.borrowers(line.vc, holders, gone, self.scene) if reclaims else []
-        others = [one for one in others if not one.job.is_guest]
+        others = [one for one in others if one not in guests]
         found = line.victims(job, left, reclaim.by_youth(guests), others)
         if found is not None:
             turn.victims = found[0]

@@ -200,6 +200,28 @@ def test_a_guest_that_is_ahead_is_not_evicted_for_one_behind() -> None:
     assert victims(made, job(9, gpus=4)) == []
 
 
+def test_a_guest_within_its_guarantee_is_not_evicted_for_a_job_that_borrows() -> None:
+    """It would have its turn before that one again."""
+    made = play("AAAA", running=(job(1, "a", 2), job(2, "b", 1)))
+    made.running = {id: (replace(one, is_guest=id == 2), places) for id, (one, places) in made.running.items()}
+    assert victims(made, job(9, "a", 2)) == []
+    assert victims(made, job(9, "b", 2)) == [], "it is ahead there too"
+
+
+def test_a_job_that_cannot_start_does_not_hide_the_right_of_those_behind_it() -> None:
+    made = play("AAAA", rights={"b": Right(25), "c": Right(75)}, running=(job(1, "b", 4),))
+    made.waiting = [job(2, "c", 8), job(3, "c", 2)]
+    assert [[one.job.id for one in turn.victims] for turn in made.step()] == [[], [1]]
+    assert [turn.job.id for turn in made.step() if turn.verdict is Verdict.GO] == [3]
+    assert not any(turn.victims for turn in made.step())
+
+
+def test_nobody_is_evicted_for_places_above_a_ceiling() -> None:
+    rights = {"a": Right(50, 50), "b": Right(0)}
+    made = play("AA", "AA", "BBBB", rights=rights, running=(job(1, "b", 4),))
+    assert victims(made, job(9, "a", 4)) == []
+
+
 def test_only_so_many_get_a_reservation_and_the_others_hold_their_virtual_cluster() -> None:
     rights = {name: Right(20) for name in "abcde"}
     made = play("AAAA", "AAAA", "AAAA", "AAAA", "AAAA", rights=rights)

@@ -156,6 +156,20 @@ def borrows(before: Play, job: Played) -> bool:
 
 
 @worlds
+@given(plays(), st.lists(jobs(1), min_size=2, max_size=4))
+def test_evictions_come_to_rest_where_nothing_comes_or_ends(play: Play, groups: list[list[Played]]) -> None:
+    """Who was evicted does not start again before the one for whom they were."""
+    for at, group in enumerate(groups):
+        play.waiting += [
+            replace(job, id=100 * at + job.id, since=f"{100 * at + job.id:04}", seconds=10**6) for job in group
+        ]
+        play.step(10)
+    for _ in range(20):
+        play.step(10)
+    assert not any(turn.victims for _ in range(4) for turn in play.step(10))
+
+
+@worlds
 @given(stories(), st.randoms())
 def test_the_same_world_has_the_same_turns(story: list[tuple[Play, list[Turn[Played]]]], chance: object) -> None:
     for before, made in story:

@@ -12,11 +12,11 @@ from typing import Generic
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, Hold, add, asked, is_within, over, plus, taken
+from clusters.placement.shares import Amount, Hold, add, asked, is_within, over, plus, rank, taken
 from jobs.planning.queue import reclaim, sentences
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import Scene, W
+from jobs.planning.queue.scene import Scene, W, Waiting
 
 
 class Line(Generic[W]):
@@ -206,6 +206,19 @@ class Queue(Generic[W]):
     def held(self, one: Holder[W]) -> Mapping[str, float]:
         return reclaim.amount(one.holds, self.gpu_types)
 
+    def returns_before(self, guest: Holder[W], job: W) -> bool:
+        """Whether a guest, evicted for this job, would have its turn before it: the eviction would be in vain."""
+        vc, held = guest.job.vc, self.held(guest)
+        if vc == job.vc:
+            return _key(guest.job) < _key(job)
+        use = dict(self.lines[vc].use if vc in self.lines else self.scene.use.get(vc, {}))
+        add(use, held, -1)
+        mine = self.lines[job.vc]
+        return (rank(use, held, self.scene.quota(vc)), vc) < (
+            rank(mine.use, self.asked(job.demands), mine.quota),
+            job.vc,
+        )
+
     def evict(self, victims: Iterable[Holder[W]]) -> None:
         self.evicted.update(one.job.id for one in victims)
 
@@ -248,3 +261,8 @@ class Queue(Generic[W]):
                     used_ports=node.used_ports.union(*place.ports.values()),
                 )
         return list(left.values())
+
+
+def _key(job: Waiting) -> tuple[int, str, int]:
+    """By what the jobs of one virtual cluster are sorted."""
+    return -job.priority, job.since, job.id

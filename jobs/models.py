@@ -286,6 +286,9 @@ class Holding(models.Model):
     ended = models.BigIntegerField(null=True)
     outcome = models.CharField(max_length=9, choices=Outcome.choices, blank=True)  # of the task's part of the attempt
     exit_code = models.IntegerField(null=True)
+    # What the job asked for beside this, as JSON, in the row of its first task; empty where it asked for nothing else.
+    # {"priority", "gpuType", "preemptible", "maxRunSeconds", "nodeLabels"}, each only where it is given.
+    asked = models.TextField(blank=True, default="")
 
     class Meta:
         # For the rows of a span of time: the second column is compared without reading the row.
@@ -316,3 +319,18 @@ class Prediction(models.Model):
 
     def __str__(self) -> str:
         return f"job {self.job_id}, attempt {self.attempt}"
+
+
+class Replay(models.Model):
+    """A past day that a worker plays again for an admin (jobs/replay). Times are milliseconds since 1970."""
+
+    username = models.CharField(max_length=64)
+    asked = models.JSONField()  # {"from", "to", "policy", "nodes", "changes"}
+    made = models.BigIntegerField()
+    beat = models.BigIntegerField(null=True)  # when the worker that plays it last wrote its progress
+    progress = models.PositiveSmallIntegerField(default=0)  # percent
+    result = models.JSONField(null=True)  # jobs.replay.result
+    error = models.TextField(blank=True)  # a sentence: why there is none
+
+    def __str__(self) -> str:
+        return f"{self.asked} for {self.username}"

@@ -5,6 +5,7 @@ All functions are called inside the transaction that writes the Allocation.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -23,7 +24,7 @@ from portal.core.bulk import Row, insert_values, update_rows
 _PURGED_AT_ONCE = 5_000
 _COLUMNS = (
     *("id", "job_id", "username", "job_name", "vc", "attempt", "role", "index", "node", "gpu_ids", "gpus", "gpu_type"),
-    *("cpus", "memory_mb", "guest", "waited", "began", "ended", "outcome", "exit_code"),
+    *("cpus", "memory_mb", "guest", "waited", "began", "ended", "outcome", "exit_code", "asked"),
 )
 
 
@@ -39,13 +40,29 @@ def new_rows(
     job, at = plan.job, milliseconds(now)
     owner = (job.id, job.name.partition("/")[0], job.spec.job_name, job.vc, job.attempt_number)
     waited: int | None = max(0, at - milliseconds(attempt.created_at))
+    asked = asked_beside(plan)
     rows: list[Row] = []
     for place, task, known in zip(plan.places, tasks, types, strict=True):
         role, gpus = job.spec.role(place.role), place.gpu_ids
         where = (place.role, place.index, place.node, ",".join(gpus), len(gpus), type_of(gpus, known) if gpus else "")
-        rows.append((task, *owner, *where, role.cpu_number, role.memory_mb, plan.is_guest, waited, at, None, "", None))
-        waited = None
+        size = role.cpu_number, role.memory_mb
+        rows.append((task, *owner, *where, *size, plan.is_guest, waited, at, None, "", None, asked))
+        waited, asked = None, ""
     return rows
+
+
+def asked_beside(plan: JobPlan) -> str:
+    """The text of ``Holding.asked``."""
+    spec, extras = plan.job.spec, plan.job.spec.asked
+    values = {
+        "priority": plan.job.priority,
+        "gpuType": spec.gpu_type,
+        "preemptible": extras.preemptible,
+        "maxRunSeconds": extras.max_run_seconds,
+        "nodeLabels": dict(extras.node_labels),
+    }
+    given = {name: value for name, value in values.items() if value}
+    return json.dumps(given) if given else ""
 
 
 def record(task: Task, now: datetime) -> None:

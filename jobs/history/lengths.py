@@ -24,13 +24,20 @@ def learnt() -> Lengths:
 
 def learn() -> Lengths:
     """From the newest attempts that ended, now."""
+    return Lengths(ended())
+
+
+def ended(before: int | None = None) -> list[tuple[Like, float]]:
+    """The newest attempts that ended, or those that had before this moment (in milliseconds), with their seconds."""
     rows = Holding.objects.filter(waited__isnull=False, outcome__in=_ENDS, ended__isnull=False).order_by("-id")
+    if before is not None:
+        rows = rows.filter(ended__lt=before)
     found = rows.values_list("username", "job_name", "gpus", "vc", "began", "ended")[:_LEARNT]
-    return Lengths(
-        (Like(user, name, gpus, vc), (ended - began) / 1000)
-        for user, name, gpus, vc, began, ended in found
-        if ended is not None
-    )
+    return [
+        (Like(user, name, gpus, vc), (last - began) / 1000)
+        for user, name, gpus, vc, began, last in found
+        if last is not None
+    ]
 
 
 def forget() -> None:

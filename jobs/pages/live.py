@@ -59,7 +59,7 @@ def open_page(request: HttpRequest) -> LivePage:
 
 class Home:
     def __init__(self, request: HttpRequest) -> None:
-        self._request = _as_page(request)
+        self._request = as_page(request)
         self.version = versions.of_pages
 
     def parts(self) -> dict[str, str]:
@@ -74,7 +74,7 @@ class Jobs:
     """The job list. Its lines stay where they are; how many newer jobs there are is said above them."""
 
     def __init__(self, request: HttpRequest) -> None:
-        self._request = _as_page(request)
+        self._request = as_page(request)
         self._query = ListQuery.read(self._request.GET.dict())
         rows, newer, _ = page_of(self._query, viewer_of(request))
         self._top = _number(request.GET.get("top"))
@@ -108,7 +108,7 @@ class Nodes:
     def __init__(self, request: HttpRequest) -> None:
         if not request.user.is_authenticated:
             raise Unauthorized
-        self._request = _as_page(request)
+        self._request = as_page(request)
         self.version = nodes_version
 
     def parts(self) -> dict[str, str]:
@@ -119,7 +119,7 @@ class OneJob:
     def __init__(self, request: HttpRequest) -> None:
         self._username, self._name = request.GET.get("user", ""), request.GET.get("name", "")
         self._tab = request.GET.get("tab", "")
-        self._request = _as_page(request)
+        self._request = as_page(request)
         job = queries.get_job(self._username, self._name)
         if self._tab != "tasks":
             access.require_story(viewer_of(request), job)
@@ -150,7 +150,7 @@ class OneNode:
     """The page of one node, or of draining it. It is for users who are signed in."""
 
     def __init__(self, request: HttpRequest) -> None:
-        self._request, self._name = _as_page(request), request.GET.get("name", "")
+        self._request, self._name = as_page(request), request.GET.get("name", "")
         self._is_drain = request.GET.get("page") == "drain"
         viewer = viewer_of(request)
         require_admin(viewer) if self._is_drain else require_user(viewer)
@@ -172,7 +172,7 @@ class Check:
 
     def __init__(self, request: HttpRequest) -> None:
         require_admin(viewer_of(request))
-        self._request = _as_page(request)
+        self._request = as_page(request)
         self.version = check_version
 
     def parts(self) -> dict[str, str]:
@@ -183,7 +183,7 @@ class Wall:
     """The whole cluster on one screen."""
 
     def __init__(self, request: HttpRequest) -> None:
-        self._request = _as_page(request)
+        self._request = as_page(request)
         self.version = walls.version
 
     def parts(self) -> dict[str, str]:
@@ -210,7 +210,12 @@ _KINDS: dict[str, Callable[[HttpRequest], LivePage]] = {
 }
 
 
-def _as_page(request: HttpRequest) -> HttpRequest:
+def register(kind: str, page: Callable[[HttpRequest], LivePage]) -> None:
+    """Add a page of a room above this one. It says itself who may open it."""
+    _KINDS[kind] = page
+
+
+def as_page(request: HttpRequest) -> HttpRequest:
     """The request with the query of the page itself, for templates that build links from it."""
     own = copy.copy(request)
     query = QueryDict(mutable=True)

@@ -1,4 +1,4 @@
-"""Pages of what-if."""
+"""Pages of what-if and replay."""
 
 from __future__ import annotations
 
@@ -8,4 +8,6 @@ from jobs.policy import views
 
 urlpatterns: list[URLPattern] = [
     path("policy", views.policy, name="policy"),
+    path("replay", views.replays, name="replays"),
+    path("replay/<int:id>", views.replay, name="replay"),
 ]

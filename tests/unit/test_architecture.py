@@ -52,6 +52,7 @@ FLOORS = """
     jobs.scheduling
     jobs.order
     jobs.forecast
+    jobs.replay
     jobs.services
     jobs.checking
     jobs.versions

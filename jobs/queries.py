@@ -183,6 +183,24 @@ def _named(username: str, name: str) -> Job | None:
     return first_where(Job, "deleted_at IS NULL AND username = %s AND name = %s", username, name)
 
 
+def free_name(username: str, name: str) -> str:
+    """The user's next free job name after ``name``, which counts on where it ends with a number: ``train-3`` of
+    ``train-2``."""
+    taken = set(
+        visible_jobs()
+        .filter(username=username, name__startswith=name.rstrip("0123456789").rstrip("-"))
+        .values_list("name", flat=True)[:2000]
+    )
+    stem, number, free = name, 2, name
+    head, dash, tail = name.rpartition("-")
+    if dash and tail.isascii() and tail.isdigit() and len(tail) < 6 and not tail.startswith("0"):
+        stem, number = head, int(tail) + 1
+    while free in taken:
+        free = f"{stem}-{number}"
+        number += 1
+    return free
+
+
 def current_attempt(job: Job) -> Attempt:
     return get_attempt(job, job.attempt_number)
 

@@ -23,13 +23,22 @@ from clusters.vcs.rules import DEFAULT
 from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
+from jobs.config import edit
 from jobs.config.demands import demands
 from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
 from jobs.forecast.outlook import Outlook, outlook
 from jobs.models import Event, Job, Task
-from jobs.planning.lifecycle import TaskState
+from jobs.planning.lifecycle import JobState, TaskState
 from portal.accounts import audit
-from portal.core.errors import InvalidConfig, NoVirtualCluster, Problem, Unauthorized
+from portal.core.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InvalidConfig,
+    NoVirtualCluster,
+    Problem,
+    Unauthorized,
+)
 from portal.models import User
 from portal.wakes import wake
 
@@ -109,6 +118,44 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
     return CheckResult((problem,) if problem else (), spec, found, never)
 
 
+def change(actor: User, job: Job, asked: edit.Change) -> Job:
+    """Submit the job anew with this change of its config, under its owner's next free name, and ask for the end of the
+    old one, which goes on waiting when the new one is refused. The new one has the priority of the old one and, in the
+    same virtual cluster, its place in the queue. Raises Unauthorized, Forbidden (only the owner may), Conflict when it
+    does not wait any more, BadRequest, and what ``submit`` raises."""
+    known = {f"/extras/secrets/{name}": value for name, value in secrets.of(job.pk).items()}
+    text, spec = read(_edited(changed_config(actor, job, asked), known), username=actor.username)
+    text, spec, values = secrets.split(text, spec)
+    admission.require_may_submit(actor, spec)
+    with transaction.atomic():
+        live = queries.visible_jobs().filter(pk=job.pk, state=JobState.WAITING, execution=Job.Execution.START)
+        if not live.select_for_update(no_key=True).exists():
+            raise Conflict(f"{job.name} does not wait any more, so nothing was changed.")
+        new = _insert(actor, text, spec, values, job.is_legacy, job)
+        _ask_stop(actor, [job.pk], f"{actor.username} submitted {new.name} in its place.")
+    return new
+
+
+def changed_config(actor: User, job: Job, asked: edit.Change) -> str:
+    """The config that ``change`` submits. Raises Unauthorized, Forbidden, BadRequest."""
+    if not actor.is_authenticated:
+        raise Unauthorized
+    if actor.username != job.username:
+        raise Forbidden(f"Only {job.username} may submit job {job.name} again.")
+    values = {
+        **edit.changes_of(JobSpec.from_json(job.spec), asked),
+        "/jobName": queries.free_name(job.username, job.name),
+    }
+    return _edited(job.config, values)
+
+
+def _edited(text: str, values: Mapping[str, str | int]) -> str:
+    try:
+        return edit.with_values(text, values)
+    except edit.NotEditable as error:
+        raise BadRequest(f"The config cannot be changed here: {error} Clone and edit it instead.") from error
+
+
 def stop(actor: User, job: Job) -> bool:
     """Ask for the job's end. False when it has ended or somebody has asked before. Raises Unauthorized, Forbidden."""
     require_write(actor, job, "execute")
@@ -168,13 +215,16 @@ def delete(actor: User, job: Job) -> bool:
     return True
 
 
-def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool) -> Job:
-    now = timezone.now()
+def _insert(
+    user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool, instead_of: Job | None = None
+) -> Job:
+    now, vc = timezone.now(), spec.effective_virtual_cluster
+    stays = instead_of is not None and instead_of.vc == vc
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
     job = Job(
         username=user.username,
         name=spec.job_name,
-        vc=spec.effective_virtual_cluster,
+        vc=vc,
         config=text,
         spec=spec.to_json(),
         is_legacy=legacy,
@@ -182,7 +232,8 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
         never=never.sentence if never else "",
-        priority=spec.asked.priority,
+        priority=instead_of.priority if instead_of else spec.asked.priority,
+        queue_time=(instead_of.queue_time or instead_of.created_at) if instead_of and stays else None,
         created_at=now,
         queued_at=now,
         changed_at=now,
@@ -197,7 +248,8 @@ def _insert(user: User, text: str, spec: JobSpec, values: Mapping[str, str], leg
             _lock_user(user)
             _lock_vc(job.vc)
             open_attempt(job, 1, now)
-            _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}.")
+            why = f" in place of {instead_of.name}" if instead_of else ""
+            _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}{why}.")
             _wake()
     except IntegrityError:
         admission.require_free_name(user.username, spec.job_name, legacy)  # somebody else was faster with this name
@@ -221,7 +273,7 @@ def _lock_vc(vc: str) -> None:
         raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")
 
 
-def _ask_stop(actor: User, ids: list[int]) -> list[int]:
+def _ask_stop(actor: User, ids: list[int], why: str = "") -> list[int]:
     """Ask for the end of those jobs that are live and not stopping yet; returns their ids."""
     now = timezone.now()
     with transaction.atomic():
@@ -230,7 +282,8 @@ def _ask_stop(actor: User, ids: list[int]) -> list[int]:
         if changed:
             stopped = {"execution": Job.Execution.STOP, "stopped_by": actor.username, "changed_at": now}
             Job.objects.filter(pk__in=changed).update(**stopped)
-            _record(changed, now, "job.stop_asked", actor.username, f"{actor.username} asked for it to stop.")
+            why = why or f"{actor.username} asked for it to stop."
+            _record(changed, now, "job.stop_asked", actor.username, why)
             _wake()
     return changed
 

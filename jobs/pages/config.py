@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import unified_diff
 from typing import Any
 
 from jobs.config import jsonc
@@ -58,6 +59,20 @@ def laid_out(text: str) -> str:
             is_new = sign in ("{", "[", ",") or sign.startswith("//")
             depth += sign in ("{", "[")
     return "".join(output) + "\n"
+
+
+def difference(old: str, new: str) -> list[tuple[str, list[Piece]]]:
+    """The lines that differ, with three of those around them: (sign: -, + or space, the line as pieces); of what is
+    left out between them one line of the sign …."""
+    found: list[tuple[str, list[Piece]]] = []
+    for line in unified_diff(old.splitlines(), new.splitlines(), n=3, lineterm=""):
+        if line.startswith(("---", "+++")) and not found:
+            continue
+        if line.startswith("@@"):
+            found.append(("…", []))
+        else:
+            found.append((line[0], coloured(line[1:])[0]))
+    return found[1:]
 
 
 def added(text: str, spec: Mapping[str, Any]) -> list[tuple[str, str]]:

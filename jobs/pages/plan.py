@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,7 +35,7 @@ class WhatIf:
     asks: tuple[tuple[str, str], ...] = ()
     refuses: str = ""
     use: VcUse | None = None
-    instead: tuple[str, ...] = ()  # smallest changes, each of which starts it now
+    instead: tuple[tuple[str, str], ...] = ()  # smallest changes that start it now; of those of the config the JSON too
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,8 @@ def _when(found: Outlook) -> tuple[str, ...]:
     return tuple(says)
 
 
-def _instead(found: Outlook) -> tuple[str, ...]:
-    return tuple(change.sentence for change in found.changes)
+def _instead(found: Outlook) -> tuple[tuple[str, str], ...]:
+    return tuple((one.sentence, json.dumps(one.change) if one.is_of_config else "") for one in found.changes)
 
 
 def _use(turn: Turn[Queued]) -> VcUse:

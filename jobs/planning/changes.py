@@ -16,7 +16,7 @@ from clusters.placement.room import Room
 from clusters.placement.shares import add, freed
 from jobs.planning.queue.awaited import Awaited
 from jobs.planning.queue.reclaim import Holder
-from jobs.planning.queue.scene import Scene, W, Waiting
+from jobs.planning.queue.scene import LAST, Scene, W, Waiting
 from jobs.planning.turns import Turn, Verdict, turns
 from portal.core import words
 
@@ -108,6 +108,7 @@ class _Trial(Generic[W]):
             yield from self._if_it_starts(f"Use {kind} GPUs instead of {asked}.", {"gpuType": kind}, shape)
 
     def _in(self, vcs: Iterable[str]) -> Iterator[Change]:
+        """In another virtual cluster it is the last of its priority."""
         for vc in vcs:
             yield from self._if_it_starts(f"Use VC {vc}.", {"virtualCluster": vc}, self.demands, vc=vc)
 
@@ -147,7 +148,8 @@ class _Trial(Generic[W]):
         scene: Scene[Waiting] | None = None,
     ) -> Iterator[Change]:
         values = {field.name: getattr(self.job, field.name) for field in fields(Waiting)}
-        variant = _Variant(**{**values, "vc": vc or self.job.vc}, of=self.job, shape=shape)
+        values |= {"vc": vc, "since": LAST} if vc else {}
+        variant = _Variant(**values, of=self.job, shape=shape)
         scene = scene or self.scene
         if self.is_over() or not _has_room(scene, variant):
             return

@@ -30,12 +30,11 @@ from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from jobs.planning.queue.awaited import Awaited
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import Scene, Waiting
+from jobs.planning.queue.scene import LAST, Scene, Waiting
 from jobs.planning.turns import Turn, in_order, turns
 from jobs.scheduling import columns
 from jobs.scheduling.load import policy
 
-_LAST = "~"  # sorts after every moment
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
 MANY = 1_000  # waiting jobs: of more, a picture is looked at for a while
@@ -172,7 +171,7 @@ def turn_if_submitted(
         spec.job_name,
         awaits=len(awaited),
         priority=spec.asked.priority,
-        since=_LAST,
+        since=LAST,
         specs=_Specs(()),
         spec=spec,
         shape=demands(spec),

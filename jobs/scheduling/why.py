@@ -68,10 +68,20 @@ def why(job: Job) -> Why | None:
     turn = turn_of(job)
     if turn is None:
         return None
+    return of_turn(turn, waiting_reason(job, turn), _changes(job, turn))
+
+
+def offered(job: Job) -> Sequence[Change]:
+    """The changes that ``why`` shows."""
+    turn = turn_of(job)
+    return _changes(job, turn) if turn is not None else ()
+
+
+def _changes(job: Job, turn: Turn[Queued]) -> Sequence[Change]:
+    if turn.error is not None:  # what the job asks for cannot be read
+        return ()
     owner = load_user(job.username)
-    can_be_read = turn.error is None  # what the job asks for
-    changes = smallest_changes(turn, owner.vcs if owner else (), deadline(SECONDS)) if can_be_read else []
-    return of_turn(turn, waiting_reason(job, turn), changes)
+    return smallest_changes(turn, owner.vcs if owner else (), deadline(SECONDS))
 
 
 def of_turn(turn: Turn[Queued], reason: Mapping[str, Any], changes: Sequence[Change]) -> Why:

@@ -132,18 +132,18 @@ def _stop_effect(jobs: Sequence[Job]) -> str:
     live = Task.objects.filter(job__in=jobs, state__in=TASK_LIVE)
     held = live.aggregate(tasks=Count("id"), nodes=Count("node", distinct=True))
     gpus = sum(job.total_gpus for job in jobs if job.state == JobState.RUNNING)
-    waiters = _waiters(jobs)
+    fail = waiters(jobs)
     if not held["tasks"]:
-        return f"Nothing of it runs yet. A stopped job cannot go on, but it can be cloned.{waiters}"
+        return f"Nothing of it runs yet. A stopped job cannot go on, but it can be cloned.{fail}"
     ends = f"{words.count(held['tasks'], 'task')} on {words.count(held['nodes'], 'node')} end"
     if held["tasks"] == 1:
         ends += "s"
     free = f"; {words.count(gpus, 'GPU becomes', 'GPUs become')} free" if gpus else ""
     lost = "Work since the last checkpoint is lost. A stopped job cannot go on, but it can be cloned."
-    return f"{ends}{free}. {lost}{waiters}"
+    return f"{ends}{free}. {lost}{fail}"
 
 
-def _waiters(jobs: Sequence[Job]) -> str:
+def waiters(jobs: Sequence[Job]) -> str:
     """Which jobs fail because they wait for the success of these."""
     waits = Dependency.objects.filter(on__in=jobs, ended="", condition="success", job__state=JobState.WAITING)
     names = list(waits.order_by("id").values_list("job__username", "job__name").distinct()[:4])
@@ -161,7 +161,7 @@ def _delete_question(job: Job) -> dict[str, Any]:
         "verb_icon": "trash",
         "keep": "Keep it",
         "effect": f"{runs}The job, its attempts, events and logs are gone for good, and its name is free again."
-        f"{_waiters([job])}",
+        f"{waiters([job])}",
     }
 
 

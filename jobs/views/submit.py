@@ -13,7 +13,8 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST
 
 from jobs import access, queries, services
-from jobs.config import yaml_text
+from jobs.config import edit, yaml_text
+from jobs.config.edit import CHANGE
 from jobs.config.samples import SAMPLES
 from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.pages.config import coloured, is_packed, laid_out
@@ -33,12 +34,15 @@ _RECENT = 3
 @require_http_methods(["GET", "POST"])
 def submit(request: HttpRequest) -> HttpResponseBase:
     """GET ?template=<sample> or ?from=<user>/<job>. POST fields: config, file, action (load: show the file, check,
-    layout: put the config on many lines)."""
+    layout: put the config on many lines), use (a change of the config, as JSON)."""
     if request.method == "GET":
         text, source = _start(request)
         text = laid_out(text) if is_packed(text) else text
         return _page(request, text, _plan(request, text) if text else None, source=source)
     text = _sent(request)
+    if request.POST.get("use"):
+        text = _with_change(request, text)
+        return _page(request, text, _plan(request, text))
     if request.POST.get("action") == "layout":
         text = laid_out(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
     if request.POST.get("action") in ("load", "check", "layout"):
@@ -112,19 +116,17 @@ def _start(request: HttpRequest) -> tuple[str, str]:
 def _renamed(request: HttpRequest, text: str, name: str) -> str:
     """The text with the user's next free job name in place of the old one, as each user has a name only once. The rest
     is unchanged."""
-    taken = set(
-        queries.list_jobs(queries.JobFilter(username=request.user.get_username()))
-        .filter(name__startswith=name.rstrip("0123456789").rstrip("-"))
-        .values_list("name", flat=True)[:2000]
-    )
-    stem, number, free = name, 2, name
-    head, dash, tail = name.rpartition("-")
-    if dash and tail.isascii() and tail.isdigit() and len(tail) < 6 and not tail.startswith("0"):
-        stem, number = head, int(tail) + 1
-    while free in taken:
-        free = f"{stem}-{number}"
-        number += 1
+    free = queries.free_name(request.user.get_username(), name)
     return text.replace(f'"{name}"', f'"{free}"', 1)
+
+
+def _with_change(request: HttpRequest, text: str) -> str:
+    """The text with the change whose Use was pressed. Raises BadRequest."""
+    try:
+        change = CHANGE.validate_json(request.POST["use"])
+        return edit.with_values(text, edit.changes_of(services.read(text)[1], change))
+    except (ValueError, LongshoreError) as error:  # it was edited meanwhile, or the field is not ours
+        raise BadRequest("This change does not fit the config that was sent.") from error
 
 
 def _sent(request: HttpRequest) -> str:

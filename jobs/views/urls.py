@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.views import actions, detail, lists, logs, nodes, order, stream, submit, why
+from jobs.views import actions, change, detail, lists, logs, nodes, order, stream, submit, why
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -24,6 +24,7 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),
     path(f"{_JOB}/release", actions.release, name="job-release"),
     path(f"{_JOB}/why", why.page, name="job-why"),
+    path(f"{_JOB}/change", change.change, name="job-change"),
     path(f"{_JOB}/place", order.place, name="job-place"),
     path(f"{_JOB}/delete", actions.delete, name="job-delete"),
     path(f"{_JOB}/logs", logs.page, name="job-logs"),

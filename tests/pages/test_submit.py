@@ -99,8 +99,30 @@ def test_it_says_when_it_would_start_after_whom_and_what_would_start_now(browse:
     plan = browse(alice).post("/submit/check", {"config": json.dumps(make_config("mine", gpus=2))}).context["plan"]
     assert re.fullmatch(r"It starts at about .+; 8 of 10 such starts are between .+ and .+\.", plan.sentences[0])
     assert plan.sentences[1] == "Most likely bob/train-9 ends right before."
-    assert plan.instead == ("Ask for 1 GPU a task instead of 2.", "bob/train-9 ends.")
+    assert plan.instead == (("Ask for 1 GPU a task instead of 2.", '{"gpuNumber": 1}'), ("bob/train-9 ends.", ""))
     assert (plan.use.vc, plan.use.text) == ("default", "4 used + 2 GPUs; 5 guaranteed")
+
+
+def test_a_change_that_starts_it_now_is_put_into_the_text(browse: Browse, alice: User) -> None:
+    make_node(gpus=4)
+    text = json.dumps(make_config("mine", gpus=8), indent=2).replace("{", "{ // mine", 1)
+    page = browse(alice).post("/submit", {"config": text, "use": '{"gpuNumber": 4}'})
+    assert page.context["text"] == text.replace('"gpuNumber": 8', '"gpuNumber": 4')
+    assert page.context["plan"].title == "Starts now"
+    for use in ("{", '{"more": 1}', '{"taskNumber": {"worker": 0}}'):
+        assert browse(alice).post("/submit", {"config": text, "use": use}).status_code == 400
+    assert browse(alice).post("/submit", {"config": "{,", "use": '{"gpuNumber": 4}'}).status_code == 400
+    assert not Job.objects.exists()
+
+
+@pytest.mark.browser
+def test_use_puts_the_change_into_the_editor(tab: Callable[..., Tab], alice: User) -> None:
+    make_node(gpus=4)
+    page = tab(alice).open("/submit")
+    page.fill("#config", json.dumps(make_config("mine", gpus=8), indent=2))
+    page.get_by_role("button", name="Use: Ask for 4 GPUs a task instead of 8.").click()
+    expect(page.locator("#plan")).to_contain_text("Starts now")
+    assert '"gpuNumber": 4' in page.input_value("#config")
 
 
 @pytest.mark.browser

@@ -12,6 +12,8 @@ from clusters.placement.shares import Amount, Hold, Quota
 from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.awaited import Awaited
 
+LAST = "~"  # ``Waiting.since`` of a job that is behind all others: it sorts after every moment
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:

@@ -1,0 +1,81 @@
+"""Changes single values in the text of a config and leaves all else as its user wrote it: comments, order, layout.
+Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from typing_extensions import TypedDict
+
+from jobs.config import jsonc
+from jobs.config.spec import JobSpec
+
+_SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
+
+
+@with_config(ConfigDict(extra="forbid", strict=True))
+class Change(TypedDict, total=False):
+    """One change of a config, as jobs.planning.changes offers it."""
+
+    gpuNumber: Annotated[int, Field(ge=0)]
+    gpuType: str
+    taskNumber: dict[str, Annotated[int, Field(ge=1)]]
+    virtualCluster: str
+
+
+CHANGE = TypeAdapter(Change)  # of changes that somebody sends back
+
+
+class NotEditable(ValueError):
+    """The text is written in such a way that the value cannot be put into it: parts of it are texts with JSON in them,
+    or it is no JSON."""
+
+
+def with_values(text: str, values: Mapping[str, str | int]) -> str:
+    """The text with these values by JSON pointer, in place of numbers or texts or, where there is none, at the
+    beginning of the object around it. Raises NotEditable."""
+    for path, value in values.items():
+        text = _with_value(text.removeprefix("\ufeff"), path, json.dumps(value, ensure_ascii=False))
+    return text
+
+
+def changes_of(spec: JobSpec, change: Change) -> dict[str, str | int]:
+    """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks, the config
+    has another type of GPU or virtual cluster."""
+    found: dict[str, str | int] = {}
+    if "gpuType" in change:
+        found["/gpuType"] = change["gpuType"]
+    if "virtualCluster" in change:
+        found["/virtualCluster"] = change["virtualCluster"]
+    for at, role in enumerate(spec.task_roles):
+        if role.gpu_number > (most := change.get("gpuNumber", role.gpu_number)):
+            found[f"/taskRoles/{at}/gpuNumber"] = most
+        if number := change.get("taskNumber", {}).get(role.name):
+            found[f"/taskRoles/{at}/taskNumber"] = number
+    return found
+
+
+def _with_value(text: str, path: str, value: str) -> str:
+    try:
+        document = jsonc.parse(text)
+    except jsonc.NotJson as error:
+        raise NotEditable(error.message) from error
+    if path in document.places:
+        at = document.places[path].value
+        old = _SCALAR.match(text, at)
+        if old is None:
+            raise NotEditable(f"{path} is neither a number nor a text.")
+        return f"{text[:at]}{value}{text[old.end() :]}"
+    parent, _, key = path.rpartition("/")
+    around = document.places.get(parent)
+    if around is None or text[around.value] != "{":
+        raise NotEditable(f"There is no {parent} as an object.")
+    at = around.value + 1
+    indent = re.match(r"\s*", text[at:])
+    space = indent[0] if indent and "\n" in indent[0] else " "
+    comma = "" if text[at:].lstrip().startswith("}") else ","
+    return f"{text[:at]}{space}{json.dumps(key)}: {value}{comma}{text[at:]}"

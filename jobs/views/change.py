@@ -1,0 +1,72 @@
+"""The page on which the owner of a waiting job changes its config so that it starts now."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils.html import format_html
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from jobs import queries, services
+from jobs.config.edit import CHANGE, Change
+from jobs.models import Job
+from jobs.pages.config import difference, is_packed, laid_out
+from jobs.pages.rows import job_url
+from jobs.planning.lifecycle import JobState
+from jobs.scheduling.why import offered
+from jobs.views.actions import waiters
+from portal.accounts.auth import require_user
+from portal.accounts.guard import signed_in
+from portal.core.errors import BadRequest, LongshoreError
+from portal.models import User
+
+
+@never_cache
+@signed_in
+@require_http_methods(["GET", "HEAD", "POST"])
+def change(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    """Field: change, as JSON. GET shows what would be submitted, POST does it and then stops the old job."""
+    job, user = queries.get_job(username, name), require_user(request)
+    asked = _asked(request)
+    if request.method != "POST":
+        return _page(request, user, job, asked)
+    try:
+        new = services.change(user, job, asked)
+    except LongshoreError as error:
+        return _page(request, user, job, asked, error)
+    messages.success(request, format_html("Job <b>{}</b> was submitted, and {} was stopped.", new.name, job.name))
+    return redirect(job_url(new.username, new.name))
+
+
+def _asked(request: HttpRequest) -> Change:
+    text = (request.POST if request.method == "POST" else request.GET).get("change", "")
+    try:
+        return CHANGE.validate_json(text)
+    except ValueError as error:
+        raise BadRequest("There is no such change.") from error
+
+
+def _page(
+    request: HttpRequest, user: User, job: Job, asked: Change, error: LongshoreError | None = None
+) -> HttpResponse:
+    """Raises Forbidden for everybody but the owner."""
+    text = services.changed_config(user, job, asked)
+    old, new = (laid_out(each) if is_packed(each) else each for each in (job.config, text))
+    waits = job.state == JobState.WAITING and job.execution == Job.Execution.START
+    found = next((one for one in offered(job) if one.change == asked), None) if waits and error is None else None
+    page = {
+        "nav": "jobs",
+        "job": job,
+        "url": job_url(job.username, job.name),
+        "asked": request.POST.get("change") or request.GET.get("change"),
+        "name": queries.free_name(job.username, job.name),
+        "lines": difference(old, new),
+        "found": found,
+        "waits": waits,
+        "moves": "virtualCluster" in asked,
+        "waiters": waiters([job]),
+        "error": error.message if error else "",
+    }
+    return render(request, "jobs/change.html", page, status=error.status if error else 200)

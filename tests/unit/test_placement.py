@@ -70,9 +70,9 @@ CASES = {
     ),
     "all labels are needed": ([node("n1", labels=SSD)], gang(labels=SSD | {("rack", "7")}), None),
     "a packing that best fit alone misses": (
-        [node("n1", cpus=4, memory_mb=4000), node("n2", cpus=3, memory_mb=9000)],
-        [*gang(1, cpus=3, memory_mb=3000, role="a"), *gang(1, cpus=3, memory_mb=9000, role="b")],
-        ["n1", "n2"],
+        [node("n1", cpus=8, gpus="AA"), node("n2", cpus=2, gpus="AAA")],
+        [*gang(gpus=2, role="a"), *gang(cpus=4, gpus=1, role="b")],
+        ["n2", "n1"],
     ),
 }
 

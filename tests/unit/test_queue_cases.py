@@ -241,6 +241,7 @@ NEAREST = {
     "a gang apart where that is nearer": ((2, 2), shape(2, 2), ("n0", "n1")),
     "by name where they are alike": ((2, 2), shape(gpus=4), ("n0",)),
     "no node is large enough": ((0, 0), shape(gpus=5), None),
+    "for each role anew": ([0, 2, 1], (*shape(1, 4), *shape(1, 1)), ("n0", "n1")),
 }
 
 

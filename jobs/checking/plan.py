@@ -15,6 +15,7 @@ from clusters.placement.fit import OWN_LABEL, NodeView
 
 PREFIX = "check-cluster-"
 PARTS = ("start", "ports", "peers", "ssh", "gpu", "log", "retry")
+CPUS, MEMORY_MB = 1, 100  # of each job
 PEERS = 5  # other nodes that each node is asked to reach
 ON_PURPOSE = 7  # the exit code of the second job
 # Not `wget -T`: with it a statically linked busybox crashes.
@@ -93,6 +94,16 @@ class Row:
         if self.skipped:
             return [self.skipped]
         return [f"{part}: {said} {_ADVICE[part]}" for part, said in self.failed.items()]
+
+
+def why_not(node: NodeView) -> str:
+    """Why a node is not checked now; empty when it is. Both jobs run at once, and nothing that runs is evicted for
+    them: they only go where room for both is free."""
+    if not node.offered:
+        return f"Not checked: {node.why_not}."
+    if node.cpus - node.used_cpus < 2 * CPUS or node.memory_mb - node.used_memory_mb < 2 * MEMORY_MB:
+        return f"Not checked: {2 * CPUS} free cores and {2 * MEMORY_MB} MB are needed. Try again when it has them."
+    return ""
 
 
 def serving(node: NodeView, stamp: str, image: str, seconds: int) -> dict[str, Any]:
@@ -180,7 +191,7 @@ def _untried_ports(served: Sequence[Served]) -> dict[str, str]:
 
 def _config(node: NodeView, name: str, command: str, image: str, seconds: int) -> dict[str, Any]:
     ports = [{"label": "web", "beginAt": 0, "portNumber": 1}]
-    role = {"name": "check", "taskNumber": 1, "cpuNumber": 1, "memoryMB": 100, "gpuNumber": 0}
+    role = {"name": "check", "taskNumber": 1, "cpuNumber": CPUS, "memoryMB": MEMORY_MB, "gpuNumber": 0}
     return {
         "jobName": f"{PREFIX}{name}-{re.sub(r'[^A-Za-z0-9._-]', '-', node.name)}",
         "image": image,

@@ -90,10 +90,11 @@ class _Check:
         self._half = time.monotonic() + seconds / 2
 
     def rows(self) -> list[Row]:
-        offered = [node for node in self._nodes.values() if node.offered]
-        self._say(f"{len(offered)} of {len(self._nodes)} nodes are offered. Starting a job on each of them.")
+        skipped = {name: reason for name, node in self._nodes.items() if (reason := plan.why_not(node))}
+        able = [node for name, node in self._nodes.items() if name not in skipped]
+        self._say(f"{len(able)} of {len(self._nodes)} nodes can be checked now. Starting a job on each of them.")
         first, refused = self._submit(
-            {node.name: plan.serving(node, self._stamp, self._image, LEFT_OVER) for node in offered}
+            {node.name: plan.serving(node, self._stamp, self._image, LEFT_OVER) for node in able}
         )
         served = self._served(first)
         self._say(f"{len(served)} run. Each now looks at up to {plan.PEERS} others.")
@@ -108,9 +109,9 @@ class _Check:
         why = self._why_not(first, {one.node for one in served}) | refused
         return [
             plan.judge(name, why.get(name, ""), asked.get(name, ()), seen, served)
-            if node.offered
-            else Row(name, skipped=f"Not checked: {node.why_not}.")
-            for name, node in self._nodes.items()
+            if name not in skipped
+            else Row(name, skipped=skipped[name])
+            for name in self._nodes
         ]
 
     def _submit(self, configs: dict[str, dict[str, object]]) -> tuple[dict[str, int], dict[str, str]]:

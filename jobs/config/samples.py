@@ -148,5 +148,10 @@ SAMPLES = (
         "Asks for 100 MB, takes more and is ended for it.",
         _TOO_MUCH_MEMORY,
     ),
-    Sample("out-of-time", "A job that lets others go first", "Yields to other jobs and ends in time.", _OUT_OF_TIME),
+    Sample(
+        "out-of-time",
+        "A job that runs out of time",
+        "Lets other jobs go first, and is ended after its 10 s.",
+        _OUT_OF_TIME,
+    ),
 )

@@ -168,7 +168,7 @@ def _gpu_hours(job: Job, attempts: Sequence[Attempt]) -> Cell:
     now = timezone.now()
     spans = [(one.completed_at or now) - one.launched_at for one in attempts if one.launched_at]
     hours = sum(span.total_seconds() for span in spans) * job.total_gpus / 3600
-    return Cell("Used so far" if job.state in queries.LIVE else "Used", f"{hours:,.1f}", "GPU-hours")
+    return Cell("Used so far" if job.state in queries.LIVE else "Used", words.hours(hours), "GPU-hours")
 
 
 def _retries(job: Job, spec: JobSpec) -> Cell:

@@ -192,7 +192,7 @@ def _happening(
         return "", f"Stopped{by}"
     if state == JobState.FAILED:
         return "", str(attempt[1].get("reason") or attempt[1].get("exit", {}).get("sentence") or "")
-    why = f"{'Failing again and again' if before.is_warned else 'Failed'}: {before.exit.sentence}" if before else ""
+    why = _said_of(before) if before else ""
     if state == JobState.WAITING and _next_try(job):
         return "", why
     if state == JobState.WAITING:
@@ -200,6 +200,12 @@ def _happening(
         return place, " ".join(part for part in (why, _likely(job["forecast"]), reason) if part)
     doing = progress.get(attempt[0], "")
     return "", why if before and before.is_warned and not doing else doing
+
+
+def _said_of(before: Streak) -> str:
+    if before.is_eviction:
+        return f"Evicted: {before.exit.sentence}"
+    return f"{'Failing again and again' if before.is_warned else 'Failed'}: {before.exit.sentence}"
 
 
 def _likely(forecast: Mapping[str, int] | None) -> str:

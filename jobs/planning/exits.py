@@ -194,7 +194,12 @@ def task_stopped() -> Exit:
 
 def never_fits(sentence: str) -> Exit:
     """No registered node could ever run it; ``sentence`` names the nearest one."""
-    return of(NEVER_FITS, sentence, remedy="Ask for less, or ask the cluster admin for a larger node.", permanent=True)
+    return of(
+        NEVER_FITS,
+        sentence,
+        remedy="Ask for what one of the nodes has, or ask the cluster admin for such a node.",
+        permanent=True,
+    )
 
 
 _HINTS = {
@@ -362,4 +367,4 @@ def _why_not(exit: Exit) -> str:
 def _used_up(retry_count: int) -> str:
     if retry_count == 0:
         return "Not tried again: retryCount is 0."
-    return f"Not tried again: all {retry_count} retries are used up."
+    return f"Not tried again: {'its only retry is' if retry_count == 1 else f'all {retry_count} retries are'} used up."

@@ -17,7 +17,6 @@ from jobs.history.window import Window
 from jobs.pages.rows import job_url
 from jobs.reports import lanes
 from jobs.reports.lanes import Drawn, Held
-from jobs.reports.usage_page import hours_of
 from portal.accounts.viewer import Viewer
 from portal.core import words
 
@@ -171,7 +170,7 @@ def _card(id: int, span: Window, viewer: Viewer, query: dict[str, str]) -> dict[
         "span": one,
         **_facts(one, span),
         "what": f"{len(one.gpus)} {one.gpu_type or 'GPU'}" if one.gpus else f"{one.cpus} CPU",
-        "gpu_hours": hours_of(hours) if one.gpus else "",
+        "gpu_hours": words.hours(hours) if one.gpus else "",
         "why_began": found.began,
         "why_ended": found.ended,
         "after": found.after,

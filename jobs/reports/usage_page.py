@@ -111,11 +111,11 @@ def _chart(which: Filter, by: str, viewer: Viewer) -> dict[str, Any]:
     number = len(_COLOURS)
     named, rest = (order, []) if len(order) <= number else (order[: number - 1], order[number - 1 :])
     stacks = {css: series[name] for css, name in zip(_COLOURS, named, strict=False)}
-    key = [(css, _name(name, by), hours_of(sum(series[name]))) for css, name in zip(_COLOURS, named, strict=False)]
+    key = [(css, _name(name, by), words.hours(sum(series[name]))) for css, name in zip(_COLOURS, named, strict=False)]
     if rest:
         added = [sum(day) for day in zip(*(series[name] for name in rest), strict=True)]
         stacks[_REST] = added
-        key.append((_REST, "others" if OTHERS in rest else f"{len(rest)} others", hours_of(sum(added))))
+        key.append((_REST, "others" if OTHERS in rest else f"{len(rest)} others", words.hours(sum(added))))
     highest = max((sum(day) for day in zip(*stacks.values(), strict=True)), default=0.0)
     top = plot.nice_top(highest)
     days = which.window.days()[:-1]
@@ -180,11 +180,4 @@ def _wait(milliseconds: float | None) -> str:
 
 
 def hours(time: int) -> str:
-    return hours_of(time / HOUR)
-
-
-def hours_of(value: float) -> str:
-    """``0``, ``0.04``, ``3.2``, ``1,284``."""
-    if value == 0:
-        return "0"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+    return words.hours(time / HOUR)

@@ -51,6 +51,13 @@ def duration(seconds: float | None) -> str:
     return _two(whole, _DAY, "d", _HOUR, "h")
 
 
+def hours(value: float) -> str:
+    """``0``, ``0.04``, ``3.2``, ``1,284``."""
+    if value == 0:
+        return "0"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 1 else f"{value:.2g}"
+
+
 def ago(seconds: float) -> str:
     """``just now``, ``3 min ago``, ``5 h ago``, ``2 d ago``: one unit, for up to 7 days."""
     whole = max(0, int(seconds))

@@ -161,6 +161,9 @@
   const off = one("[data-keys-off]");
   if (off) off.checked = localStorage.getItem("keys") === "off";
 
+  // ---- the timeline begins at its end: what runs now is there ----
+  for (const line of all(".ls-tl")) line.scrollLeft = line.scrollWidth;
+
   // ---- keys ----
   let before = "";
   const rows = () => all("tr[data-href]");

@@ -156,4 +156,7 @@ def test_a_forecast_is_a_time_with_its_spread_until_it_is_overtaken() -> None:
     assert briefly(spread, now) == "Starts at about 12:30 (12:05 to 13:30)."
     assert current(spread, now) == spread
     assert current(spread, now + timedelta(hours=2)) is None
+    narrow = dict.fromkeys(spread, spread["p50"])
+    assert likely(narrow, now) == ("about 12:30", "8 of 10 such starts are within that minute")
+    assert briefly(narrow, now) == "Starts at about 12:30 (within that minute)."
     assert current(None, now) is None

@@ -52,6 +52,11 @@ class TestLooking:
         assert browse(None).get("/files").status_code == 302
         assert browse(None).post(f"{HOME}?do=delete").status_code == 302
 
+    @pytest.mark.parametrize("url", ["/files/users/alice", "/files/users", "/files/Container", "/files/shared"])
+    def test_no_way_leads_to_an_error_while_nothing_is_there_yet(self, browse: Browse, alice: User, url: str) -> None:
+        assert browse(alice).get(url).status_code == 200
+        assert browse(alice).get("/files/nothing").status_code == 404
+
     def test_folders_come_first_and_hidden_files_are_asked_for(self, browse: Browse, alice: User) -> None:
         for name in ("b.txt", "A.txt", ".hidden", "z/file"):
             put(f"/user/alice/{name}")

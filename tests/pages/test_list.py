@@ -9,8 +9,9 @@ from django.test import Client
 from playwright.sync_api import expect
 
 from clusters.models import VirtualCluster
+from jobs.planning import exits
 from portal.models import User
-from tests.builders import make_job, make_node
+from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
@@ -47,6 +48,13 @@ def test_every_waiting_job_says_why(browse: Browse, alice: User) -> None:
     assert rows["large"][1].startswith("Each task of ")
     assert rows["behind"] == ("2nd in default", "The room that it would fit into is reserved for alice/large.")
     assert rows["elsewhere"] == ("1st in nlp", "VC nlp is stopped, so nothing new starts in it.")
+
+
+def test_a_job_that_made_room_for_another_one_is_not_called_failed(browse: Browse, alice: User) -> None:
+    fail_again(make_job("alice", "train"), exits.evicted("VC a gives back 1 GPU."), 1)
+    shown = browse(alice).get("/jobs").content.decode()
+    assert "Evicted: VC a gives back 1 GPU." in shown
+    assert "Failed: VC a" not in shown
 
 
 def test_it_pages_by_cursor_while_new_jobs_come_in(browse: Browse) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from clusters.placement.fit import NodeView
-from jobs.checking.plan import ON_PURPOSE, Row, Seen, Served, judge, looking, peers_of, serving
+from jobs.checking.plan import ON_PURPOSE, Row, Seen, Served, judge, looking, peers_of, serving, why_not
 from jobs.config.spec import read_value
 
 SERVED = [Served(f"n{number}", f"10.0.0.{number}", 30000 + number) for number in (1, 2, 3)]
@@ -26,6 +29,21 @@ def seen(text: str | None, *, attempts: int = 2, code: int | None = ON_PURPOSE, 
 
 def rows(found: dict[str, Seen]) -> dict[str, Row]:
     return {one.node: judge(one.node, "", peers_of(one.node, SERVED), found, SERVED) for one in SERVED}
+
+
+@pytest.mark.parametrize(
+    ("used", "said"),
+    [
+        ({}, ""),
+        ({"used_cpus": 6}, ""),
+        ({"used_cpus": 7}, "2 free cores and 200 MB"),
+        ({"used_memory_mb": 7900}, "2 free cores"),
+        ({"offered": False, "why_not": "cordoned"}, "cordoned"),
+    ],
+)
+def test_a_node_without_room_for_both_jobs_is_not_checked(used: dict[str, Any], said: str) -> None:
+    why = why_not(replace(node(), **used))
+    assert (said in why) if said else why == ""
 
 
 def test_all_is_well() -> None:

@@ -217,7 +217,9 @@ def _reached(form: NodeForm) -> Step:
     try:
         where = within(CONNECT, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4][0]
         with socket.create_connection((host, port), CONNECT):
-            return Step("Reached", "passed", f"{host} is {where}, and port {port} answers.")
+            return Step(
+                "Reached", "passed", f"{host}{'' if where == host else f' is {where} and'} answers on port {port}."
+            )
     except socket.gaierror:
         return _failed("Reached", f"{host}: its name is not known.")
     except ConnectionRefusedError:

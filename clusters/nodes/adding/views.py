@@ -94,9 +94,8 @@ def remove(request: HttpRequest, name: str) -> HttpResponseBase:
             keep="Back",
             sure=False,
         )
-    effect = (
-        f"{words.count(node.cpus, 'core')} and {_gpus(node)} fewer. Docker there goes on; nothing is removed from it."
-    )
+    lost = f"{words.count(node.cpus, 'core')} and {_gpus(node)}"
+    effect = f"The cluster loses its {lost}. Docker there goes on; nothing is removed from it."
     return ask(
         request,
         _url(name),

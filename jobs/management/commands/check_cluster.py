@@ -58,7 +58,9 @@ def _table(rows: list[Row]) -> list[str]:
         lines.append("".join([f"{row.node:<{wide}}", *(f"  {cell:<6}" for cell in row.cells)]).rstrip())
     said = [f"{row.node}: {sentence}" for row in rows for sentence in row.says]
     works = sum(row.works for row in rows)
-    return [*lines, "", *said, f"{works} of {len(rows)} nodes work."]
+    skipped = sum(bool(row.skipped) for row in rows)
+    unknown = f", {skipped} not checked" if skipped else ""
+    return [*lines, "", *said, f"{works} of {len(rows)} nodes work{unknown}."]
 
 
 def _json(rows: list[Row]) -> str:

@@ -12,12 +12,14 @@ def check_page() -> dict[str, Any]:
     """The context of jobs/check.html; two queries."""
     ended, runs = run.last()
     data = ended.data if ended else {}
+    rows = [Row(**row) for row in data.get("rows", ())]
     return {
         "nav": "nodes",
         "parts": PARTS,
         "runs": runs,
         "ended": ended,
-        "rows": [Row(**row) for row in data.get("rows", ())],
+        "rows": rows,
+        "skipped": sum(bool(row.skipped) for row in rows),
         "nodes": data.get("nodes", 0),
         "works": data.get("works", 0),
         "limit": run.LIMIT,

@@ -16,13 +16,14 @@ def current(forecast: Mapping[str, int] | None, now: datetime) -> Mapping[str, i
 def likely(forecast: Mapping[str, int], now: datetime) -> tuple[str, str]:
     """("about 15:40", "8 of 10 such starts are between 15:05 and 16:30"), in the zone of ``now``."""
     p10, p50, p90 = _clocks(forecast, now)
-    return f"about {p50}", f"8 of 10 such starts are between {p10} and {p90}"
+    spread = f"between {p10} and {p90}" if p10 != p90 else "within that minute"
+    return f"about {p50}", f"8 of 10 such starts are {spread}"
 
 
 def briefly(forecast: Mapping[str, int], now: datetime) -> str:
     """ "Starts at about 15:40 (15:05 to 16:30)."."""
     p10, p50, p90 = _clocks(forecast, now)
-    return f"Starts at about {p50} ({p10} to {p90})."
+    return f"Starts at about {p50} ({f'{p10} to {p90}' if p10 != p90 else 'within that minute'})."
 
 
 def clock(moment: datetime, now: datetime) -> str:

@@ -73,12 +73,13 @@ class Who:
         return [(says, path) for path, says in (*mine, ("/shared", "Shared with everyone"))]
 
     def stat(self, path: str) -> Entry | None:
-        """The entry. None for the user's own and the open places while nobody has made them. PathNotFound for
-        everything else that is missing."""
+        """The entry. None for the user's own and the open places, and those above them, while nobody has made them.
+        PathNotFound for everything else that is missing."""
         try:
             return self.store.stat(path)
         except PathNotFound:
-            if rules.is_place(path, self.name) or path == f"/{self.name}":
+            tops = [f"/{top}" for top, _ in _MINE]
+            if rules.is_place(path, self.name) or path in (f"/{self.name}", *tops):
                 return None
             raise PathNotFound(f"There is no {path}.") from None
 

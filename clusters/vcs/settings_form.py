@@ -76,7 +76,11 @@ class SettingsForm:
         quota = {"store_quota": words.quota_in(self.store_quota) if self.store_quota else None}
         if of_default:
             return caps | quota
-        own = {"profile": self.profile, "rdma": self.rdma, "dedicated_nodes": sorted(set(self.nodes))}
+        own = {
+            "profile": self.profile or VirtualCluster.Profile.DEFAULT,
+            "rdma": self.rdma,
+            "dedicated_nodes": sorted(set(self.nodes)),
+        }
         return numbers | quota | own
 
     def choices(self, own: str) -> list[Choice]:
@@ -88,7 +92,8 @@ class SettingsForm:
         errors = {}
         for name, least in _NUMBERS.items():
             text = getattr(self, name)
-            if text and not (text.isascii() and text.isdecimal() and least <= int(text[:20]) <= _MOST):
+            is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(_MOST))
+            if text and not (is_number and least <= int(text) <= _MOST):
                 errors[name] = f"Give a whole number from {least}, or nothing."
         try:
             words.quota_in(self.store_quota or "none")

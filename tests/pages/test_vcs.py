@@ -274,6 +274,8 @@ def test_admins_change_its_settings_and_see_them(browse: Browse, admin: User, al
         ({"gpu_guarantee": "5", "gpu_ceiling": "4"}, "", "It may not be less than the 5 GPUs that are guaranteed."),
         ({"user_jobs": "0"}, "user_jobs", "Give a whole number from 1, or nothing."),
         ({"user_gpus": "9" * 30}, "user_gpus", "Give a whole number from 0, or nothing."),
+        ({"gpu_ceiling": "0" * 20 + "9" * 20}, "gpu_ceiling", "Give a whole number from 0, or nothing."),
+        ({"gpu_guarantee": "0" * 5000 + "1"}, "gpu_guarantee", "Give a whole number from 0, or nothing."),
         ({"store_quota": "a lot"}, "store_quota", "Give a size such as 100g, none for no limit, or nothing."),
         ({"profile": "root"}, "profile", "Choose default or pai."),
         ({"node": ["n9"]}, "", "There is no node n9."),
@@ -292,6 +294,12 @@ def test_a_wrong_setting_is_said_at_its_field_and_changes_nothing(
     assert says in answer.content.decode()
     vc = VirtualCluster.objects.get(name="nlp")
     assert (vc.gpu_guarantee, vc.user_jobs, vc.store_quota, vc.dedicated_nodes.count()) == (None, None, None, 0)
+
+
+def test_a_form_without_a_profile_gives_none(browse: Browse, admin: User) -> None:
+    make_vc()
+    browse(admin).post("/vcs/nlp/settings", {"profile": ""})
+    assert VirtualCluster.objects.get(name="nlp").profile == "default"
 
 
 def test_default_has_a_quota_and_caps_only(browse: Browse, admin: User) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
@@ -54,7 +55,7 @@ def refused(node: str, fault: RuntimeFault, *, image: str, attempt: str) -> None
         row = _locked(node)
         if row is None:
             return
-        sentence = _SAYS[kind].format(node=node, what=registry_of(image), why=fault.sentence)
+        sentence = _SAYS[kind].format(node=node, what=registry_of(image), why=_why(kind, fault))
         before = row.marks.get(key, {})
         is_sure = fault.reason is not FaultReason.REFUSED
         entry = counted(before, attempt, canonical(image), sentence, timezone.now(), is_sure=is_sure)
@@ -146,6 +147,13 @@ def marks_now(marks: Marks, now: datetime) -> tuple[Mark, ...]:
 def _key(kind: str, image: str) -> str:
     """``gpus``, ``start``, ``pull <registry>``, ``portal``."""
     return f"pull {registry_of(image)}" if kind == "pull" else kind
+
+
+def _why(kind: str, fault: RuntimeFault) -> str:
+    """Everybody reads marks. Where jobs are their owners' affair, the engine's words may name their images."""
+    if settings.JOB_PRIVACY == "open" or kind == "gpus":
+        return fault.sentence
+    return "the events of the jobs that it refused say why."
 
 
 def _locked(node: str) -> Node | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from clusters.engines.docker.errors import fault_of_text
@@ -106,6 +108,16 @@ def test_one_more_refusal_after_the_mark_lapsed_sets_it_again(cluster: Cluster) 
     assert marks() == []
     refused(IMAGE, FaultReason.GPU_MISSING, "No driver.", attempt="d")
     assert len(marks()) == 1
+
+
+def test_where_jobs_are_private_a_mark_does_not_name_their_images(cluster: Cluster, settings: Any) -> None:
+    """Guests see marks on the wall."""
+    settings.JOB_PRIVACY = "owner"
+    cluster.add_node("n1")
+    for attempt in "abc":
+        refused("hub/secret:1", FaultReason.PULL_FAILED, "Image hub/secret:1 could not be pulled.", attempt=attempt)
+    assert marks() == ["Node n1 cannot pull from docker.io: the events of the jobs that it refused say why."]
+    assert "secret" not in str(events("node.marked"))
 
 
 def test_a_registry_that_does_not_exist_marks_the_node_for_that_registry_alone(cluster: Cluster) -> None:

@@ -7,10 +7,12 @@ import json
 import shutil
 import subprocess
 import threading
+from contextlib import nullcontext
 from datetime import UTC, datetime
 from functools import partial
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import docker
@@ -21,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paramiko import BadHostKeyException, PKey, SSHException
 
+from clusters.engines.docker import runtime
 from clusters.engines.docker.connect import open_client, wanted_version
 from clusters.engines.docker.errors import Step, fault_of, fault_of_text
 from clusters.engines.docker.logs import CHUNK, Frames, unix_stamp
@@ -404,6 +407,23 @@ def test_it_says_what_else_answers(said: dict[str, str], words: str) -> None:
         with pytest.raises(RuntimeFault, match=words):
             connect(f"tcp://127.0.0.1:{server.server_port}").info()
         thread.join(10)
+
+
+IDEAL = {"ID": "x", "Name": "n1", "ServerVersion": "20.10", "NCPU": 8, "MemTotal": 2**30}
+
+
+@pytest.mark.parametrize(
+    "said",
+    [{}, {"NCPU": float("inf")}, {"NCPU": 10**300}, {"MemTotal": -1}, {"Swarm": [1]}, {"ID": "a\0"}, {"NCPU": {}}],
+)
+def test_an_engine_that_makes_no_sense_is_none(said: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {**IDEAL, **said} if said else [[]]
+    engine = connect("tcp://127.0.0.1:1")
+    asked = SimpleNamespace(info=lambda: answer)
+    monkeypatch.setattr(engine, "_quick", lambda: nullcontext(asked))
+    monkeypatch.setattr(runtime, "ask", lambda *_: SimpleNamespace(json=lambda: []))
+    with pytest.raises(RuntimeFault, match="no Docker engine"):
+        engine.info()
 
 
 @pytest.mark.parametrize(

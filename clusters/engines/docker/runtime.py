@@ -55,6 +55,8 @@ CLOSER = 2.0  # seconds one inspection of a running container may take
 ADDING_UP = 60.0  # seconds an engine may take to add up what its images and containers have on its disk
 CREATE = 10.0  # seconds another worker's create of the same container is waited for
 _NOT_AGAIN = (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN)  # it may be running, or be somebody else's by now
+# What an answer raises that is no engine's: of another shape, nested without end, with numbers beyond all bounds.
+MALFORMED = (TypeError, ValueError, LookupError, AttributeError, OverflowError, RecursionError)
 KUBERNETES = json.dumps({"label": ["io.kubernetes.pod.name"]})
 
 
@@ -81,9 +83,13 @@ class DockerRuntime:
         self._unbroken_since: datetime | None = None  # by the engine's clock; None after it did not answer or hung up
 
     def info(self) -> EngineInfo:
-        with self._quick() as api:
-            pods = ask(api, "/containers/json", {"limit": 1, "filters": KUBERNETES}).json()
-            return engine_info(api.info(), kubelet=bool(pods))
+        try:
+            with self._quick() as api:
+                pods = ask(api, "/containers/json", {"limit": 1, "filters": KUBERNETES}).json()
+                return engine_info(api.info(), kubelet=bool(pods))
+        except MALFORMED as error:
+            says = "What answers there is no Docker engine: what it says of itself makes no sense."
+            raise RuntimeFault(says, reason=FaultReason.REFUSED, permanent=True) from error
 
     def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
         try:

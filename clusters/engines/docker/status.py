@@ -15,19 +15,32 @@ RUNNING = frozenset({"running", "paused", "restarting"})
 # command's own 255. It says KILLED_FOR_MEMORY because Docker often misses that of a container that ends at once (4 of
 # 48, Docker 20.10).
 LOST_WITH_HOST = 255
+MOST_CPUS, MOST_MEMORY_MB = 65_536, 2**31 - 1  # as many as a node may be declared to have
+LONGEST_NAME, LONGEST_VERSION = 100, 40  # letters
 
 
 def engine_info(answer: Mapping[str, Any], *, kubelet: bool) -> EngineInfo:
+    """Raises what an answer of another shape raises, and ValueError for sizes and names that no machine has."""
     swarm = (answer.get("Swarm") or {}).get("LocalNodeState", "inactive")
+    cpus, memory_mb = int(answer["NCPU"]), int(answer["MemTotal"]) >> 20
+    if not (0 < cpus <= MOST_CPUS and 0 < memory_mb <= MOST_MEMORY_MB):
+        raise ValueError(f"{cpus} cores, {memory_mb} MB")
     return EngineInfo(
-        engine_id=str(answer["ID"]),
-        hostname=str(answer["Name"]),
-        version=str(answer["ServerVersion"]),
-        cpus=int(answer["NCPU"]),
-        memory_mb=int(answer["MemTotal"]) >> 20,
+        engine_id=_name(answer["ID"]),
+        hostname=_name(answer["Name"]),
+        version=_name(answer["ServerVersion"])[:LONGEST_VERSION],
+        cpus=cpus,
+        memory_mb=memory_mb,
         swarm_worker=swarm in ("active", "locked"),
         kubelet=kubelet,
     )
+
+
+def _name(value: Any) -> str:
+    text = str(value)
+    if not text.isprintable() or len(text) > LONGEST_NAME:
+        raise ValueError("it has a name that is none")
+    return text
 
 
 def disk_in(info: Mapping[str, Any]) -> DiskUse | None:

@@ -69,7 +69,9 @@ class ExecutionType(V1View):
         user = require_user(request)
         access.require_write(user, row, "execute")
         if value not in Job.Execution.values:
-            raise BadRequest('child "value" fails because ["value" must be one of [START, STOP]]')
+            refused = BadRequest('child "value" fails because ["value" must be one of [START, STOP]]')
+            refused.code = "UnknownError"  # in v1 not the schema refused it but the launcher (v1 contract, 3.8)
+            raise refused
         (services.stop if value == Job.Execution.STOP else services.start)(user, row)
         return Response({"message": f"execute job {job} successfully"}, status=202)
 

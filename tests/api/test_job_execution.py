@@ -64,7 +64,8 @@ def test_it_answers_broken_json_without_a_code(api: Api, alice: User, job: Job) 
 
 
 def test_it_refuses_another_word_guests_and_strangers(api: Api, alice: User, bob: User, admin: User, job: Job) -> None:
-    assert api(alice).put(URL, {"value": "PAUSE"}, format="json").status_code == 400
+    unknown = api(alice).put(URL, {"value": "PAUSE"}, format="json")
+    assert (unknown.status_code, unknown.json()["code"]) == (400, "UnknownError")
     assert api(None).put(URL, {"value": "STOP"}, format="json").status_code == 401
     refused = api(bob).put(URL, {"value": "STOP"}, format="json")
     assert refused.status_code == 403

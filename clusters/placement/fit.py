@@ -77,6 +77,11 @@ class NodeView:
     images: frozenset[str] = frozenset()  # that it has, in canonical names
     marks: tuple[Mark, ...] = ()
     labels: Labels = frozenset()
+    free_gpus: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        free = tuple(gpu for gpu in self.gpus if gpu[0] not in self.used_gpus) if self.used_gpus else self.gpus
+        object.__setattr__(self, "free_gpus", free)  # once for the many who ask
 
     def serves(self, vc: str) -> bool:
         return self.dedicated_to in ("", vc)
@@ -128,12 +133,19 @@ class Free:
         """``empty``: as if nothing ran on the node."""
         self.node = node
         if empty:
-            self.cpus, self.memory_mb, self.gpus, self.ports = node.cpus, node.memory_mb, list(node.gpus), set[int]()
+            self.cpus, self.memory_mb, self.gpus, self.ports = node.cpus, node.memory_mb, node.gpus, frozenset[int]()
             return
         self.cpus = node.cpus - node.used_cpus
         self.memory_mb = node.memory_mb - node.used_memory_mb
-        self.gpus = [gpu for gpu in node.gpus if gpu[0] not in node.used_gpus]
-        self.ports = set(node.used_ports)  # the taken ones
+        self.gpus = node.free_gpus
+        self.ports = node.used_ports  # the taken ones
+
+    def copy(self) -> Free:
+        """As much free on the same node, changed apart from this one."""
+        made = Free.__new__(Free)
+        made.node, made.cpus, made.memory_mb = self.node, self.cpus, self.memory_mb
+        made.gpus, made.ports = self.gpus, self.ports
+        return made
 
     def free_gpus(self, gpu_type: str) -> int:
         return len(self.gpus) if not gpu_type else sum(kind == gpu_type for _, kind in self.gpus)
@@ -165,26 +177,29 @@ class Free:
         return self.node.port_to - self.node.port_from + 1 - len(self.ports)  # at worst: all taken ones are in range
 
     def put(self, demand: Demand, salt: int) -> Placement:
-        chosen = sorted((gpu for gpu in self.gpus if demand.gpu_type in ("", gpu[1])), key=_gpu_order)[: demand.gpus]
+        kind = demand.gpu_type
+        mine = sorted((gpu for gpu in self.gpus if kind in ("", gpu[1])), key=_gpu_order) if demand.gpus else []
+        chosen = mine[: demand.gpus]
         place = Placement(
             role=demand.role,
             index=demand.index,
             node=self.node.name,
             address=self.node.address,
             gpu_ids=tuple(id for id, _ in chosen),
-            ports=self._take_ports(demand.ports, salt),
+            ports=self._take_ports(demand.ports, salt) if demand.ports else {},
         )
         self.cpus -= demand.cpus
         self.memory_mb -= demand.memory_mb
-        self.gpus = [gpu for gpu in self.gpus if gpu not in chosen]
+        if chosen:
+            self.gpus = tuple(gpu for gpu in self.gpus if gpu not in chosen)
         return place
 
     def take(self, demand: Demand, place: Placement) -> None:
         """Take exactly this place, which was given out by another picture of the node."""
         self.cpus -= demand.cpus
         self.memory_mb -= demand.memory_mb
-        self.gpus = [gpu for gpu in self.gpus if gpu[0] not in place.gpu_ids]
-        self.ports.update(number for ports in place.ports.values() for number in ports)
+        self.gpus = tuple(gpu for gpu in self.gpus if gpu[0] not in place.gpu_ids)
+        self.ports = self.ports.union(*place.ports.values())
 
     def set_aside(self, demand: Demand) -> None:
         """Keep as much of what this task needs as is free, for the day on which the rest is free too."""
@@ -194,9 +209,8 @@ class Free:
         self.cpus += demand.cpus
         self.memory_mb += demand.memory_mb
         back = {gpu[0] for gpu in self.gpus} | set(place.gpu_ids)
-        self.gpus = [gpu for gpu in self.node.gpus if gpu[0] in back]
-        for ports in place.ports.values():
-            self.ports.difference_update(ports)
+        self.gpus = tuple(gpu for gpu in self.node.gpus if gpu[0] in back)
+        self.ports = self.ports.difference(*place.ports.values())
 
     def _take_ports(self, demands: Iterable[PortDemand], salt: int) -> dict[str, list[int]]:
         """Take fixed ports first, so that no free choice takes them. Free ones are looked for from a place of the job's
@@ -204,7 +218,7 @@ class Free:
         taken: dict[str, list[int]] = {}
         for demand in sorted(demands, key=lambda port: not port.begin_at):
             taken[demand.label] = list(ports_of(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
-            self.ports.update(taken[demand.label])
+            self.ports = self.ports.union(taken[demand.label])
         return taken
 
     def _free_ports(self, number: int, salt: int) -> list[int]:

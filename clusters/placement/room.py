@@ -32,9 +32,33 @@ class Room:
         self._owners = {node.dedicated_to for node in self._nodes}
         self._having: dict[str, frozenset[str]] = {}  # image -> names of nodes
         self._lacking: dict[Labels, frozenset[str]] = {frozenset(): frozenset()}  # labels -> names of nodes
+        self._tried: dict[tuple[object, ...], list[Callable[[str], bool]]] = {}  # where tasks of a kind may go
         self._frees = {node.name: Free(node, empty=empty) for node in self._nodes}
         for free in self._frees.values():
-            self._join(free)
+            self._shelves.setdefault(len(free.gpus), {}).setdefault(free.likeness(), []).append(free)
+        for shelf in self._shelves.values():
+            for group in shelf.values():
+                group.sort(key=_name)
+
+    def copy(self, nodes: Iterable[NodeView] = ()) -> Room:
+        """As much room, taken and given back apart from this one; a fraction of the work of a new one. Of ``nodes``,
+        which differ in nothing but what is taken on them, it has these in place of its own."""
+        made = Room.__new__(Room)
+        made._shelves = {
+            gpus: {likeness: group[:] for likeness, group in shelf.items()} for gpus, shelf in self._shelves.items()
+        }
+        made._frees, made._effort, made._serving = dict(self._frees), 0, [""]
+        made._nodes, made._marked, made._owners = self._nodes, self._marked, self._owners
+        made._having, made._lacking, made._tried = self._having, self._lacking, self._tried
+        for node in nodes:
+            if (free := made._frees.get(node.name)) is not None and free.node is not node:
+                made._leave(free)
+                made._join(Free(node))
+        return made
+
+    def free(self, node: str) -> Free | None:
+        """What is free on an offered node; to be copied before it is changed."""
+        return self._frees.get(node)
 
     def place(
         self, demands: Sequence[Demand], salt: int = 0, avoid: frozenset[str] = frozenset(), vc: str = ""
@@ -55,26 +79,26 @@ class Room:
         if found is None:
             return None
         by_order = dict(zip(order, found, strict=True))
-        return [by_order[at][1] for at in range(len(demands))]
+        return [by_order[at] for at in range(len(demands))]
 
     def give_back(self, demands: Sequence[Demand], places: Sequence[Placement]) -> None:
         """Take back what ``place`` has given out."""
         for demand, place in zip(demands, places, strict=True):
-            self._take_back(self._frees[place.node], place, demand)
+            self._take_back(place, demand)
 
     def take(self, demands: Sequence[Demand], places: Sequence[Placement]) -> None:
         """Take what another Room of the same nodes has given out."""
         for demand, place in zip(demands, places, strict=True):
-            if free := self._frees.get(place.node):
-                self._leave(free)
+            if place.node in self._frees:
+                free = self._taken_out(place.node)
                 free.take(demand, place)
                 self._join(free)
 
     def set_aside(self, demands: Sequence[Demand], nodes: Sequence[str]) -> None:
         """Keep for each demand as much of what it needs on its node as is free there."""
         for demand, name in zip(demands, nodes, strict=True):
-            if free := self._frees.get(name):
-                self._leave(free)
+            if name in self._frees:
+                free = self._taken_out(name)
                 free.set_aside(demand)
                 self._join(free)
 
@@ -125,10 +149,10 @@ class Room:
 
     def _search(
         self, demands: Sequence[Demand], salt: int, avoid: frozenset[str], near: frozenset[str] | None
-    ) -> list[tuple[Free, Placement]] | None:
+    ) -> list[Placement] | None:
         """Depth first, tightest node first. The first path is the usual best fit; going back finds packings that it
         misses, within EFFORT. ``near`` are the only nodes looked at."""
-        done: list[tuple[Free, Placement]] = []
+        done: list[Placement] = []
         choices: list[Iterator[Free]] = []
         self._effort = self.EFFORT + 10 * len(demands)
         while len(done) < len(demands):
@@ -136,12 +160,12 @@ class Room:
                 choices.append(self._candidates(demands[len(done)], avoid, near))
             best = next(choices[-1], None)
             if best is not None:
-                done.append(self._put(best, demands[len(done)], salt))
+                done.append(self._put(best.node.name, demands[len(done)], salt))
                 continue
             choices.pop()
             if not done:
                 return None
-            self._take_back(*done.pop(), demands[len(done)])
+            self._take_back(done.pop(), demands[len(done)])
             if self._effort <= 0:
                 choices[-1] = iter(())
         return done
@@ -169,8 +193,18 @@ class Room:
 
     def _tiers(
         self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None
-    ) -> Iterator[Callable[[str], bool]]:
+    ) -> Iterable[Callable[[str], bool]]:
         """Which nodes to look at, one tier after the other: those that have the image, others, those to avoid."""
+        key = demand.image, demand.labels, avoid, demand.gpus > 0
+        if near is not None:
+            return self._ways(demand, avoid, near)
+        if key not in self._tried:
+            self._tried[key] = list(self._ways(demand, avoid, None))
+        return self._tried[key]
+
+    def _ways(
+        self, demand: Demand, avoid: frozenset[str], near: frozenset[str] | None
+    ) -> Iterator[Callable[[str], bool]]:
         barred = self._without(demand.labels).union(node.name for node in self._marked if bars(node, demand))
         last = avoid - barred
         best = self._with_image(demand.image) - last - barred
@@ -194,18 +228,25 @@ class Room:
             self._lacking[labels] = frozenset(node.name for node in self._nodes if not labels <= node.labels)
         return self._lacking[labels]
 
-    def _put(self, free: Free, demand: Demand, salt: int) -> tuple[Free, Placement]:
-        self._leave(free)
+    def _put(self, node: str, demand: Demand, salt: int) -> Placement:
+        free = self._taken_out(node)
         place = free.put(demand, salt)
         self._join(free)
-        return free, place
+        return place
 
-    def _take_back(self, free: Free, place: Placement, demand: Demand) -> None:
-        self._leave(free)
+    def _take_back(self, place: Placement, demand: Demand) -> None:
+        free = self._taken_out(place.node)
         free.take_back(demand, place)
         self._join(free)
 
+    def _taken_out(self, node: str) -> Free:
+        """What is free on the node, to be changed and joined again; copies of this room keep theirs."""
+        free = self._frees[node]
+        self._leave(free)
+        return free.copy()
+
     def _join(self, free: Free) -> None:
+        self._frees[free.node.name] = free
         shelf = self._shelves.setdefault(len(free.gpus), {})
         insort(shelf.setdefault(free.likeness(), []), free, key=_name)
 

@@ -156,11 +156,21 @@ class _Round(Generic[W]):
         self.no_room_at_all: dict[tuple[int, str], Sequence[Demand]] = {}  # not even as a guest
         self.too_late: dict[tuple[int, str], datetime] = {}  # the first end with which a guest would stay too long
         self.idle: dict[tuple[int, str], tuple[Sequence[Demand], bool]] = {}
-        self.empty: Room | None = None
+
+    @cached_property
+    def untouched(self) -> Room:
+        """As the nodes are before anybody's turn."""
+        return Room(self.seen)
 
     @cached_property
     def room(self) -> Room:
-        return Room(self.seen)
+        """What is left for those whose turn comes, beside what is kept for others."""
+        return self.untouched.copy()
+
+    @cached_property
+    def empty(self) -> Room:
+        """As if nothing ran, also on nodes that nobody has seen."""
+        return Room(self.scene.nodes, empty=True)
 
     def turns(self) -> Iterator[Turn[W]]:
         heap = [(self._rank(line), line.vc, line) for line in self.lines.values()]
@@ -298,13 +308,13 @@ class _Round(Generic[W]):
 
     def _could_be_below(self, line: Line[W], job: W) -> bool:
         """Whether its places could keep the ceiling if nothing ran."""
-        room = Room(self.scene.nodes, empty=True)
+        room = self.empty
         for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
             places = room.place(demands, vc=job.vc)
             if places is not None:
+                room.give_back(demands, places)
                 if not above_ceiling({}, self.queue.amount(job, places), line.quota):
                     return True
-                room.give_back(demands, places)
         return False
 
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
@@ -339,18 +349,20 @@ class _Round(Generic[W]):
         guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
         guests = [one for one in guests if not self.queue.returns_before(one, job)]
         left = freed(left, [hold for one in going for hold in one.holds])
-        if going and (found := reclaim.choose_victims(job, job.demands, left, self.kept, ())) is not None:
+        fit = reclaim.Fit(job, self.untouched.copy(left), left, self.kept)
+        if going and (found := reclaim.choose_victims(fit, job.demands, ())) is not None:
             turn.awaits = True
             return tuple(place.node for place in found[1]), self.scene.about
         others = reclaim.borrowers(line.vc, holders, gone, self.scene) if reclaims else []
         others = [one for one in others if one not in guests]
-        found = line.victims(job, left, reclaim.by_youth(guests), others)
+        found = line.victims(fit, reclaim.by_youth(guests), others)
         if found is not None:
             turn.victims = found[0]
             self.queue.evict(found[0])
             return tuple(place.node for place in found[1]), self.scene.about
         left = freed(left, [hold for one in guests for hold in one.holds])
-        return reservations.nearest(job.demands, job.vc, left, self.kept, self.queue.ends, self.scene.about)
+        room = self.untouched.copy(left)
+        return reservations.nearest(job.demands, job.vc, room, left, self.kept, self.queue.ends, self.scene.about)
 
     def _end_of_guest(self, key: tuple[int, str], job: W) -> datetime | None:
         """When it leaves the room of others at the latest; None for one that cannot be a guest."""
@@ -376,7 +388,7 @@ class _Round(Generic[W]):
     def _whole(self) -> Room:
         """The room with what is kept for others in it."""
         if self.whole is None:
-            self.whole = Room(self.seen)
+            self.whole = self.untouched.copy()
             for job, places in self.queue.taken:
                 self.whole.take(job.demands, places)
         return self.whole
@@ -384,8 +396,6 @@ class _Round(Generic[W]):
     def _could_hold(self, key: tuple[int, str], job: W) -> bool:
         """Could the offered nodes, if nothing ran on them, hold the job?"""
         if key not in self.idle:
-            if self.empty is None:
-                self.empty = Room(self.scene.nodes, empty=True)
             places = self.empty.place(job.demands, vc=job.vc)
             if places is not None:
                 self.empty.give_back(job.demands, places)

@@ -25,7 +25,7 @@ def node(name: str = "n1", cpus: int = 8, memory_mb: int = 16000, gpus: str = ""
     """``gpus="AAV"``: two of type A, one of type V."""
     listed = tuple((str(at), kind) for at, kind in enumerate(gpus))
     base = NodeView(name, f"10.0.0.{name[1:]}", cpus, memory_mb, listed, 30000, 30099, fixed_ports=((6000, 6100),))
-    return NodeView(**{**{field: getattr(base, field) for field in NodeView.__slots__}, **values})  # type: ignore[arg-type]
+    return replace(base, **values)  # type: ignore[arg-type]
 
 
 def gang(count: int = 1, cpus: int = 1, memory_mb: int = 100, gpus: int = 0, kind: str = "", role: str = "w",
@@ -407,6 +407,22 @@ def test_a_refused_gang_leaves_the_room_as_it_was(nodes: list[NodeView], demands
     room, fresh = Room(nodes), Room(nodes)
     if room.place(demands * 3) is None:
         assert where(room.place(demands)) == where(fresh.place(demands))
+
+
+@given(SOME_NODES, st.lists(SOME_GANG, max_size=4), st.integers(0, 2))
+def test_a_copy_with_other_use_is_like_a_new_room_and_leaves_the_first_as_it_was(
+    nodes: list[NodeView], gangs: list[list[Demand]], busy: int
+) -> None:
+    others = [
+        replace(one, used_cpus=one.cpus // 2, used_gpus=frozenset(id for id, _ in one.gpus[:1])) if at < busy else one
+        for at, one in enumerate(nodes)
+    ]
+    room, made, fresh = Room(nodes), Room(nodes), Room(others)
+    copy = made.copy(others)
+    assert [copy.place(gang, 3) for gang in gangs] == [fresh.place(gang, 3) for gang in gangs]
+    for gang in gangs:
+        made.copy().place(gang)
+    assert [room.place(gang, 3) for gang in gangs] == [made.place(gang, 3) for gang in gangs]
 
 
 @given(SOME_NODES, SOME_GANG)

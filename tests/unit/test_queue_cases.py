@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import pytest
 
+from clusters.placement.room import Room
 from clusters.placement.shares import Right, quotas, wholes
 from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.reservations import nearest
@@ -249,7 +250,7 @@ NEAREST = {
 def test_where_the_least_is_still_to_wait_for(case: str) -> None:
     used, demands, expected = NEAREST[case]
     nodes = [node(f"n{at}", used_gpus=frozenset(str(gpu) for gpu in range(taken))) for at, taken in enumerate(used)]
-    found = nearest(demands, "a", nodes, [], {}, NOW)
+    found = nearest(demands, "a", Room(nodes), nodes, [], {}, NOW)
     assert (found and found[0]) == expected
 
 

@@ -33,7 +33,7 @@ class Line(Generic[W]):
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, W] = {}  # by resource: who waits there for the ceiling
         self._behind = 0
-        self._of_user: dict[str, dict[str, float]] = {}
+        self._of_user: dict[str, dict[str, float]] | None = None
         self._waits_for_cap: dict[str, set[str]] = {}
 
     @property
@@ -77,16 +77,17 @@ class Line(Generic[W]):
         return bool(self.gets_back) and not is_within(plus(self.use, self.gets_back), asked, self.quota)
 
     def victims(
-        self, job: W, left: Sequence[NodeView], guests: Sequence[Holder[W]], borrowers: Sequence[Holder[W]]
+        self, fit: reclaim.Fit[W], guests: Sequence[Holder[W]], borrowers: Sequence[Holder[W]]
     ) -> tuple[list[Holder[W]], list[Placement]] | None:
         """Who leaves for the job, and where it goes then. Borrowers leave only where it stays within the guarantee of
         the types of GPUs that it gets; else it would wait behind those who left."""
-        kept, shapes = self.queue.kept, [job.demands, *self.queue.typed(job.demands, self.quota.guarantee)]
+        job = fit.job
+        shapes = [job.demands, *self.queue.typed(job.demands, self.quota.guarantee)]
         for demands in shapes if borrowers else ():
-            found = reclaim.choose_victims(job, demands, left, kept, [*guests, *borrowers])
+            found = reclaim.choose_victims(fit, demands, [*guests, *borrowers])
             if found is not None and is_within(self.use, self.queue.amount(job, found[1]), self.quota):
                 return found
-        return reclaim.choose_victims(job, job.demands, left, kept, guests) if guests else None
+        return reclaim.choose_victims(fit, job.demands, guests) if guests else None
 
     def wait_for_ceiling(self, job: W, what: Iterable[str]) -> None:
         """The next jobs that need this wait behind it."""
@@ -111,13 +112,13 @@ class Line(Generic[W]):
         return above or [what for what in sorted(waits) if mine[what]]
 
     def _user(self, username: str) -> dict[str, float]:
-        if username not in self._of_user:
-            found: dict[str, float] = {}
+        if self._of_user is None:
+            self._of_user = {}
             for one in self.queue.holders:
-                if one.job.vc == self.vc and one.job.username == username:
-                    add(found, {"gpu": sum(len(hold.gpu_ids) for hold in one.holds), "jobs": 1})
-            self._of_user[username] = found
-        return self._of_user[username]
+                if one.job.vc == self.vc:
+                    mine = {"gpu": sum(len(hold.gpu_ids) for hold in one.holds), "jobs": 1}
+                    add(self._of_user.setdefault(one.job.username, {}), mine)
+        return self._of_user.setdefault(username, {})
 
 
 class Queue(Generic[W]):

@@ -10,6 +10,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
@@ -91,53 +92,48 @@ def by_youth(found: Sequence[Holder[W]]) -> list[Holder[W]]:
 
 
 def choose_victims(
-    job: W,
-    demands: Sequence[Demand],
-    nodes: Sequence[NodeView],
-    kept: Sequence[Reservation[W]],
-    candidates: Sequence[Holder[W]],
+    fit: Fit[W], demands: Sequence[Demand], candidates: Sequence[Holder[W]]
 ) -> tuple[list[Holder[W]], list[Placement]] | None:
     """The candidates, the first ones preferred, without which the job surely fits, and its places then; none of them is
     there in vain. None where it would not fit without all of them."""
-    fit = _Fit(job, demands, nodes, kept)
-    if fit.places(candidates) is None:
+    places = partial(fit.places, demands)
+    if places(candidates) is None:
         return None
-    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(fit.places(candidates[:n]) is not None))
+    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(places(candidates[:n]) is not None))
     chosen = list(candidates[:count])
-    places = fit.places(chosen)
-    assert places is not None
-    where = {place.node for place in places}
+    found = places(chosen)
+    assert found is not None
+    where = {place.node for place in found}
     chosen = [one for one in chosen if any(hold.node in where for hold in one.holds)]
-    near = _Fit(job, demands, [node for node in nodes if node.name in where], kept)
-    for one in chosen[::-1]:
-        fewer = [other for other in chosen if other is not one]
-        if near.places(fewer) is not None:
-            chosen = fewer
-    return _needed(chosen, fit.places)
-
-
-def _needed(
-    chosen: list[Holder[W]], places: Callable[[Sequence[Holder[W]]], list[Placement] | None]
-) -> tuple[list[Holder[W]], list[Placement]] | None:
-    """A last look at all nodes: none of the chosen is there in vain."""
-    for one in chosen[::-1]:
-        fewer = [other for other in chosen if other is not one]
-        if places(fewer) is not None:
-            chosen = fewer
+    near = [node for node in fit.nodes if node.name in where]
+    chosen = _needed(chosen, partial(Fit(fit.job, Room(near), near, fit.kept).places, demands))
+    chosen = _needed(chosen, places)  # a last look at all nodes
     found = places(chosen)
     return None if found is None else (chosen, found)
 
 
-class _Fit(Generic[W]):
-    """Where a job fits once others are gone, beside what is kept for other jobs."""
+def _needed(
+    chosen: list[Holder[W]], places: Callable[[Sequence[Holder[W]]], list[Placement] | None]
+) -> list[Holder[W]]:
+    """Those of the chosen that are not there in vain."""
+    for one in chosen[::-1]:
+        fewer = [other for other in chosen if other is not one]
+        if places(fewer) is not None:
+            chosen = fewer
+    return chosen
 
-    def __init__(
-        self, job: W, demands: Sequence[Demand], nodes: Sequence[NodeView], kept: Sequence[Reservation[W]]
-    ) -> None:
-        self.job, self.demands, self.nodes, self.kept = job, demands, nodes, kept
 
-    def places(self, gone: Sequence[Holder[W]]) -> list[Placement] | None:
-        room = Room(without(self.nodes, [hold for one in gone for hold in one.holds]))
+@dataclass(frozen=True, slots=True)
+class Fit(Generic[W]):
+    """Where a job fits once others are gone, beside what is ``kept`` for other jobs. ``room`` is that of ``nodes``."""
+
+    job: W
+    room: Room
+    nodes: Sequence[NodeView]
+    kept: Sequence[Reservation[W]]
+
+    def places(self, demands: Sequence[Demand], gone: Sequence[Holder[W]]) -> list[Placement] | None:
+        room = self.room.copy(without(self.nodes, [hold for one in gone for hold in one.holds]))
         for reservation in self.kept:
             room.set_aside(reservation.demands, reservation.nodes)
-        return room.place(self.demands, self.job.id, self.job.avoid, self.job.vc)
+        return room.place(demands, self.job.id, self.job.avoid, self.job.vc)

@@ -41,15 +41,20 @@ class Reservation(Generic[W]):
 def nearest(
     demands: Sequence[Demand],
     vc: str,
-    nodes: Iterable[NodeView],
+    room: Room,
+    nodes: Sequence[NodeView],
     kept: Sequence[Reservation[W]],
     ends: Ends,
     now: datetime,
 ) -> tuple[tuple[str, ...], datetime | None] | None:
     """The node of each task where the room comes first by the known ``ends`` of what runs there or, where they do not
     tell, where the least is still to wait for; and the moment, if it is known. None where even idle nodes could not
-    hold them all beside what is ``kept`` for others."""
-    spots = {node.name: _Spot(node, ends.get(node.name, ()), now) for node in nodes if node.offered and node.serves(vc)}
+    hold them all beside what is ``kept`` for others. ``room`` is that of ``nodes``."""
+    spots = {
+        node.name: _Spot(free, ends.get(node.name, ()), now)
+        for node in nodes
+        if node.serves(vc) and (free := room.free(node.name)) is not None
+    }
     for reservation in kept:
         for demand, name in zip(reservation.demands, reservation.nodes, strict=True):
             if name in spots:
@@ -79,9 +84,9 @@ class _Spot:
 
     __slots__ = ("_whole", "debt", "ends", "free", "node", "now")
 
-    def __init__(self, node: NodeView, ends: Sequence[tuple[datetime, Hold]], now: datetime) -> None:
-        self.node, self.ends, self.now = node, ends, now
-        self.free = Free(node)
+    def __init__(self, free: Free, ends: Sequence[tuple[datetime, Hold]], now: datetime) -> None:
+        self.node, self.ends, self.now = free.node, ends, now
+        self.free = free
         self._whole: Free | None = None
         self.debt: Lack = (0, 0, 0)  # that those put here still lack
 
@@ -105,14 +110,14 @@ class _Spot:
         )
 
     def _moment(self, demand: Demand, lack: Lack) -> datetime:
-        gpus, cpus, memory_mb = (mine + before for mine, before in zip(lack, self.debt, strict=True))
         if not any(lack):
             return self.now
-        kinds = dict(self.node.gpus)
+        gpus, cpus, memory_mb = lack[0] + self.debt[0], lack[1] + self.debt[1], lack[2] + self.debt[2]
+        kinds = dict(self.node.gpus) if demand.gpu_type else {}
         for end, hold in self.ends:
-            gpus -= sum(demand.gpu_type in ("", kinds.get(id)) for id in hold.gpu_ids)
+            gpus -= sum(kinds.get(id) == demand.gpu_type for id in hold.gpu_ids) if kinds else len(hold.gpu_ids)
             cpus, memory_mb = cpus - hold.cpus, memory_mb - hold.memory_mb
-            if max(gpus, cpus, memory_mb) <= 0:
+            if gpus <= 0 and cpus <= 0 and memory_mb <= 0:
                 return max(end, self.now)
         return UNKNOWN
 
@@ -120,6 +125,7 @@ class _Spot:
         lack = self._lacks(demand)
         self.debt = (self.debt[0] + lack[0], self.debt[1] + lack[1], self.debt[2] + lack[2])
         self.whole.put(demand, 0)
+        self.free = self.free.copy()
         self.free.set_aside(demand)
         self.free.cpus, self.free.memory_mb = max(0, self.free.cpus), max(0, self.free.memory_mb)
 

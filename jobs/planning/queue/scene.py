@@ -139,7 +139,7 @@ class Scene(Generic[W]):
             return known
         began = job.started_at or self.about
         ran = max(0.0, (self.about - began).total_seconds())
-        likely = began + timedelta(seconds=lengths.likely(job.like, ran))
+        likely = began + timedelta(seconds=lengths.likely_of(job, ran))
         return likely if known is None else min(known, likely)
 
     def quota(self, vc: str) -> Quota:

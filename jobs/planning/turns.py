@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from functools import cached_property
 from heapq import heapify, heappop, heapreplace
 from operator import attrgetter
 from typing import Generic
@@ -25,6 +24,7 @@ from jobs.planning.queue import reclaim, reservations, sentences
 from jobs.planning.queue.lines import Line, Queue
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.rooms import Rooms
 from jobs.planning.queue.scene import Scene, W
 
 
@@ -146,8 +146,7 @@ class _Round(Generic[W]):
         self.lines = self.queue.lines
         for line in self.lines.values():
             line.closed = line.quota.stopped
-        self.seen = [node for node in scene.nodes if node.name not in scene.unseen]
-        self.whole: Room | None = None  # with what is reserved; made for the first guest
+        self.rooms = Rooms(scene)
         self.kept = self.queue.kept
         self.owners = frozenset(node.dedicated_to for node in scene.nodes)
         self.no_room: dict[
@@ -156,21 +155,6 @@ class _Round(Generic[W]):
         self.no_room_at_all: dict[tuple[int, str], Sequence[Demand]] = {}  # not even as a guest
         self.too_late: dict[tuple[int, str], datetime] = {}  # the first end with which a guest would stay too long
         self.idle: dict[tuple[int, str], tuple[Sequence[Demand], bool]] = {}
-
-    @cached_property
-    def untouched(self) -> Room:
-        """As the nodes are before anybody's turn."""
-        return Room(self.seen)
-
-    @cached_property
-    def room(self) -> Room:
-        """What is left for those whose turn comes, beside what is kept for others."""
-        return self.untouched.copy()
-
-    @cached_property
-    def empty(self) -> Room:
-        """As if nothing ran, also on nodes that nobody has seen."""
-        return Room(self.scene.nodes, empty=True)
 
     def turns(self) -> Iterator[Turn[W]]:
         heap = [(self._rank(line), line.vc, line) for line in self.lines.values()]
@@ -238,11 +222,11 @@ class _Round(Generic[W]):
             return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
         key = self._shape(job)
         if key not in self.no_room:
-            places, above = self._place(line, job, self.room)
+            places, above = self._place(line, job, self.rooms.left)
             if places is not None:
                 if not line.borrows_after_all(job, places):
                     return self._go(line, job, places)
-                self.room.give_back(demands, places)
+                self.rooms.left.give_back(demands, places)
                 return None
             if above:
                 if self._could_be_below(line, job):
@@ -250,13 +234,13 @@ class _Round(Generic[W]):
                 return Turn(job, Verdict.PASS, self.queue, ceiling=above)
             self.no_room[key] = demands
         if self.kept and key not in self.no_room_at_all and (end := self._end_of_guest(key, job)) is not None:
-            places = self._place(line, job, self._whole())[0]
+            places = self._place(line, job, self.rooms.whole)[0]
             if places is None:
                 self.no_room_at_all[key] = demands
             elif self._leaves_in_time(job, places, end):
                 return self._go(line, job, places, is_guest=True)
             else:
-                self._whole().give_back(demands, places)
+                self.rooms.whole.give_back(demands, places)
                 self.too_late[key] = min(end, self.too_late.get(key, end))
         if line.holder is not None:
             return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
@@ -264,9 +248,7 @@ class _Round(Generic[W]):
 
     def _go(self, line: Line[W], job: W, places: Sequence[Placement], *, is_guest: bool = False) -> Turn[W]:
         self.queue.taken.append((job, places))
-        other = self.room if is_guest else self.whole
-        if other is not None:
-            other.take(job.demands, places)
+        self.rooms.take(job.demands, places, is_guest=is_guest)
         if line.counts:
             line.take(job, self.queue.amount(job, places))
         return Turn(job, Verdict.GO, self.queue, places, is_guest=is_guest)
@@ -308,7 +290,7 @@ class _Round(Generic[W]):
 
     def _could_be_below(self, line: Line[W], job: W) -> bool:
         """Whether its places could keep the ceiling if nothing ran."""
-        room = self.empty
+        room = self.rooms.empty
         for demands in (job.demands, *self.queue.typed(job.demands, line.quota.ceiling)):
             places = room.place(demands, vc=job.vc)
             if places is not None:
@@ -334,7 +316,7 @@ class _Round(Generic[W]):
         if (turn.victims or turn.awaits) and is_within(line.use, self._asked(job), line.quota):
             line.gets_back = self._asked(job)
         self.kept.append(turn.reservation)
-        self.room.set_aside(job.demands, turn.reservation.nodes)
+        self.rooms.left.set_aside(job.demands, turn.reservation.nodes)
         return turn
 
     def _room_to_come(self, line: Line[W], turn: Turn[W]) -> tuple[tuple[str, ...], datetime | None] | None:
@@ -349,7 +331,7 @@ class _Round(Generic[W]):
         guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
         guests = [one for one in guests if not self.queue.returns_before(one, job)]
         left = freed(left, [hold for one in going for hold in one.holds])
-        fit = reclaim.Fit(job, self.untouched.copy(left), left, self.kept)
+        fit = reclaim.Fit(job, self.rooms.untouched.copy(left), left, self.kept)
         if going and (found := reclaim.choose_victims(fit, job.demands, ())) is not None:
             turn.awaits = True
             return tuple(place.node for place in found[1]), self.scene.about
@@ -361,7 +343,7 @@ class _Round(Generic[W]):
             self.queue.evict(found[0])
             return tuple(place.node for place in found[1]), self.scene.about
         left = freed(left, [hold for one in guests for hold in one.holds])
-        room = self.untouched.copy(left)
+        room = self.rooms.untouched.copy(left)
         return reservations.nearest(job.demands, job.vc, room, left, self.kept, self.queue.ends, self.scene.about)
 
     def _end_of_guest(self, key: tuple[int, str], job: W) -> datetime | None:
@@ -385,19 +367,11 @@ class _Round(Generic[W]):
             return False
         return job.is_preemptible or all(moment is not None and end <= moment for moment in moments)
 
-    def _whole(self) -> Room:
-        """The room with what is kept for others in it."""
-        if self.whole is None:
-            self.whole = self.untouched.copy()
-            for job, places in self.queue.taken:
-                self.whole.take(job.demands, places)
-        return self.whole
-
     def _could_hold(self, key: tuple[int, str], job: W) -> bool:
         """Could the offered nodes, if nothing ran on them, hold the job?"""
         if key not in self.idle:
-            places = self.empty.place(job.demands, vc=job.vc)
+            places = self.rooms.empty.place(job.demands, vc=job.vc)
             if places is not None:
-                self.empty.give_back(job.demands, places)
+                self.rooms.empty.give_back(job.demands, places)
             self.idle[key] = job.demands, places is not None
         return self.idle[key][1]

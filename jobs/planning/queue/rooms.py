@@ -1,0 +1,49 @@
+"""The room of one round of turns, as each of its questions sees it; made when it is first asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Generic
+
+from clusters.placement.fit import Demand, Placement
+from clusters.placement.room import Room
+from jobs.planning.queue.scene import Scene, W
+
+
+class Rooms(Generic[W]):
+    def __init__(self, scene: Scene[W]) -> None:
+        self._scene = scene
+        self._taken: list[tuple[Sequence[Demand], Sequence[Placement]]] = []
+        self._whole: Room | None = None
+
+    @cached_property
+    def untouched(self) -> Room:
+        """As the nodes were before anybody's turn. It is copied, and stays as it is."""
+        return Room(node for node in self._scene.nodes if node.name not in self._scene.unseen)
+
+    @cached_property
+    def left(self) -> Room:
+        """What is left for those whose turn comes, beside what is kept for others."""
+        return self.untouched.copy()
+
+    @property
+    def whole(self) -> Room:
+        """What is left with what is kept for others in it, for guests."""
+        if self._whole is None:
+            self._whole = self.untouched.copy()
+            for demands, places in self._taken:
+                self._whole.take(demands, places)
+        return self._whole
+
+    @cached_property
+    def empty(self) -> Room:
+        """As if nothing ran, also on nodes that nobody has seen."""
+        return Room(self._scene.nodes, empty=True)
+
+    def take(self, demands: Sequence[Demand], places: Sequence[Placement], *, is_guest: bool) -> None:
+        """Note that a job goes where ``whole``, for a guest, or ``left`` has placed it."""
+        self._taken.append((demands, places))
+        other = self.left if is_guest else self._whole
+        if other is not None:
+            other.take(demands, places)

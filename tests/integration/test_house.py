@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.urls import get_resolver
 from rest_framework.test import APIClient
 
 from clusters.engines import schemes as engines
@@ -36,6 +37,7 @@ def test_a_job_goes_through_as_many_rooms_as_the_page_says(
     cluster: Cluster, alice: User, api: Callable[[User | None], APIClient]
 ) -> None:
     client = api(alice)
+    assert get_resolver().url_patterns  # all views are there: what runs from now on runs for the job
     there = house.entered(
         lambda: (client.post("/api/v1/jobs", config("hello"), content_type="application/json"), cluster.settle())
     )

@@ -6,6 +6,7 @@ It takes a bounded time: of a long queue the first jobs alone are played forward
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -26,8 +27,10 @@ from portal.accounts.viewer import Viewer, require_admin
 from portal.core import words
 from portal.core.errors import BadRequest
 
-BUDGET = 1.5  # seconds to play all cases, and then, where that was too short, fewer jobs of the two that matter
+BUDGET = 1.5  # seconds to play the queues: first a few jobs, and where that is quick enough, more
+PATIENCE = 3.0  # times the budget is what a play is likely to take that is tried: a third of its draws is enough
 FEW = MOST // 8
+MANY = 2_000  # waiting jobs: of more, no change is tried alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +39,8 @@ class Line:
 
     what: str
     starts_now: int  # that would not start without it
-    earlier: int
-    later: int
+    earlier: int | None  # None: nobody can tell
+    later: int | None
     evicted: int
     wait: float | None  # the median of the likely waits, in seconds
 
@@ -106,11 +109,13 @@ def what_if(admin: Viewer, changes: Sequence[Asked], budget: float = BUDGET) -> 
     waiting, scene = picture()
     before = Picture(waiting, scene, load_rights())
     whole = after(before, changes)
-    alone = _each_alone(before, changes) if len(changes) > 1 else []
+    alone = _each_alone(before, changes) if len(changes) > 1 and len(waiting) <= MANY else []
     pictures = [before, whole, *(one for _, one in alone)]
     spreads, left_out = _played(pictures, budget) if changes else ([{}, {}], [])
     cases = [Case(one, decide(one), found) for one, found in zip(pictures, spreads, strict=True)]
     pairs = [(change, case) for (change, _), case in zip(alone, cases[2:], strict=True)]
+    if len(changes) > 1 and len(waiting) > MANY:
+        left_out.append(f"No change was tried alone: more than {MANY:,} jobs wait.")
     return WhatIf(changes, cases[0], pairs, cases[1], left_out)
 
 
@@ -134,14 +139,21 @@ def _played(pictures: Sequence[Picture[Queued]], budget: float) -> tuple[list[di
     if not lengths:
         return [{} for _ in pictures], ["No job has ended yet, so nobody can tell when others start."]
     number = len(pictures[0].waiting)
-    for some, most in ((pictures, MOST), (pictures[:2], MOST), (pictures[:2], FEW)):
-        found = _side_by_side(some, lengths, budget, most)
-        if found is not None:
-            left = [f"Of {number:,} waiting jobs the first {most} were played forward."] if number > most else []
-            if len(some) < len(pictures):
-                left.append("The changes alone were not played forward: that would take too long.")
-            return [*found, *({} for _ in pictures[len(some) :])], left
-    return [{} for _ in pictures], [f"{words.count(number, 'waiting job')} could not be played forward in time."]
+    began = time.monotonic()
+    found, most, some = _side_by_side(pictures[:2], lengths, budget / 2, FEW), FEW, pictures[:2]
+    took = max(0.01, time.monotonic() - began)  # so long take the first jobs of two queues
+    if found is None:
+        return [{} for _ in pictures], [f"{words.count(number, 'waiting job')} could not be played forward in time."]
+    for wider in (pictures, pictures[:2]):
+        if took * (MOST / FEW) * len(wider) / 2 <= PATIENCE * budget or number <= FEW:
+            more = _side_by_side(wider, lengths, budget, MOST)
+            if more is not None:
+                found, most, some = more, MOST, wider
+                break
+    left = [f"Of {number:,} waiting jobs the first {most} were played forward."] if number > most else []
+    if len(some) < len(pictures):
+        left.append("The changes alone were not played forward: that would take too long.")
+    return [*found, *({} for _ in pictures[len(some) :])], left
 
 
 def _side_by_side(
@@ -163,9 +175,9 @@ def _line(what: str, seen: Sequence[Felt[Queued]], case: Case[Queued]) -> Line:
     def number(*effects: Effect) -> int:
         return sum(one.effect in effects for one in seen)
 
-    return Line(
-        what, number(Effect.NOW), number(Effect.EARLIER), number(Effect.LATER), len(case.now.evicted), case.wait()
-    )
+    is_known = bool(case.spreads) or not case.picture.waiting
+    earlier, later = (number(effect) if is_known else None for effect in (Effect.EARLIER, Effect.LATER))
+    return Line(what, number(Effect.NOW), earlier, later, len(case.now.evicted), case.wait())
 
 
 def _vcs(before: Picture[Queued], then: Picture[Queued]) -> list[VcThen]:

@@ -41,12 +41,13 @@ class ChangeShown(TypedDict):
 
 
 class LineShown(TypedDict):
-    """What one change does alone, or all together. ``medianWait`` is milliseconds from now."""
+    """What one change does alone, or all together. ``earlier`` and ``later`` are null where nobody can tell;
+    ``medianWait`` is milliseconds from now."""
 
     what: str
     startNow: int
-    earlier: int
-    later: int
+    earlier: int | None
+    later: int | None
     evicted: int
     medianWait: int | None
 

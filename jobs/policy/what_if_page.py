@@ -158,7 +158,7 @@ def _choices(found: WhatIf) -> dict[str, Any]:
 
 def _line(one: Line, found: WhatIf) -> dict[str, Any]:
     wait = words.NOTHING if one.wait is None else words.duration(one.wait)
-    return {"line": one, "sooner": one.starts_now + one.earlier, "wait": wait}
+    return {"line": one, "sooner": None if one.earlier is None else one.starts_now + one.earlier, "wait": wait}
 
 
 def _rows(found: WhatIf) -> list[FeltRow]:

@@ -31,7 +31,6 @@ from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 from portal.accounts import audit
 from portal.core.errors import (
-    BadRequest,
     Conflict,
     Forbidden,
     InvalidConfig,
@@ -122,9 +121,9 @@ def change(actor: User, job: Job, asked: edit.Change) -> Job:
     """Submit the job anew with this change of its config, under its owner's next free name, and ask for the end of the
     old one, which goes on waiting when the new one is refused. The new one has the priority of the old one and, in the
     same virtual cluster, its place in the queue. Raises Unauthorized, Forbidden (only the owner may), Conflict when it
-    does not wait any more, BadRequest, and what ``submit`` raises."""
+    does not wait any more, NotEditable, and what ``submit`` raises."""
     known = {f"/extras/secrets/{name}": value for name, value in secrets.of(job.pk).items()}
-    text, spec = read(_edited(changed_config(actor, job, asked), known), username=actor.username)
+    text, spec = read(edit.with_values(changed_config(actor, job, asked), known), username=actor.username)
     text, spec, values = secrets.split(text, spec)
     admission.require_may_submit(actor, spec)
     with transaction.atomic():
@@ -137,7 +136,7 @@ def change(actor: User, job: Job, asked: edit.Change) -> Job:
 
 
 def changed_config(actor: User, job: Job, asked: edit.Change) -> str:
-    """The config that ``change`` submits. Raises Unauthorized, Forbidden, BadRequest."""
+    """The config that ``change`` submits. Raises Unauthorized, Forbidden, NotEditable."""
     if not actor.is_authenticated:
         raise Unauthorized
     if actor.username != job.username:
@@ -146,14 +145,7 @@ def changed_config(actor: User, job: Job, asked: edit.Change) -> str:
         **edit.changes_of(JobSpec.from_json(job.spec), asked),
         "/jobName": queries.free_name(job.username, job.name),
     }
-    return _edited(job.config, values)
-
-
-def _edited(text: str, values: Mapping[str, str | int]) -> str:
-    try:
-        return edit.with_values(text, values)
-    except edit.NotEditable as error:
-        raise BadRequest(f"The config cannot be changed here: {error} Clone and edit it instead.") from error
+    return edit.with_values(job.config, values)
 
 
 def stop(actor: User, job: Job) -> bool:
@@ -218,13 +210,12 @@ def delete(actor: User, job: Job) -> bool:
 def _insert(
     user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool, instead_of: Job | None = None
 ) -> Job:
-    now, vc = timezone.now(), spec.effective_virtual_cluster
-    stays = instead_of is not None and instead_of.vc == vc
+    now = timezone.now()
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
     job = Job(
         username=user.username,
         name=spec.job_name,
-        vc=vc,
+        vc=spec.effective_virtual_cluster,
         config=text,
         spec=spec.to_json(),
         is_legacy=legacy,
@@ -232,12 +223,13 @@ def _insert(
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
         never=never.sentence if never else "",
-        priority=instead_of.priority if instead_of else spec.asked.priority,
-        queue_time=(instead_of.queue_time or instead_of.created_at) if instead_of and stays else None,
+        priority=spec.asked.priority,
         created_at=now,
         queued_at=now,
         changed_at=now,
     )
+    if instead_of is not None:
+        _take_over_place(job, instead_of)
     try:
         with transaction.atomic():
             awaited = dependencies.find(user.username, spec, lock=True)
@@ -255,6 +247,12 @@ def _insert(
         admission.require_free_name(user.username, spec.job_name, legacy)  # somebody else was faster with this name
         raise
     return job
+
+
+def _take_over_place(job: Job, other: Job) -> None:
+    job.priority = other.priority
+    if job.vc == other.vc:
+        job.queue_time = other.queue_time or other.created_at
 
 
 def _lock_user(user: User) -> None:

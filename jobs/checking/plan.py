@@ -1,4 +1,4 @@
-"""Decides what a check of the cluster asks of each node, and reads from what became of it what works there. Pure.
+"""Writes the jobs by which the cluster is checked, and judges by their logs and ends what works on each node. Pure.
 
 Two jobs go through each node. The first serves a small file on its port. When all of them run, the second fetches
 those of some other nodes, counts its GPUs, prints what it saw, and fails: on purpose and twice, so that it is retried.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from clusters.placement.fit import OWN_LABEL, NodeView
 
@@ -93,7 +93,17 @@ class Row:
         """A sentence for each thing that failed, with what to do."""
         if self.skipped:
             return [self.skipped]
-        return [f"{part}: {said} {_ADVICE[part]}" for part, said in self.failed.items()]
+        return [f"{part}: {why} {_ADVICE[part]}" for part, why in self.failed.items()]
+
+
+class Verdict(NamedTuple):
+    """On one part: why it failed, or why nobody tried it. Both are empty where it works."""
+
+    failed: str = ""
+    untried: str = ""
+
+
+WORKS = Verdict()
 
 
 def why_not(node: NodeView) -> str:
@@ -134,59 +144,76 @@ def peers_of(node: str, served: Sequence[Served]) -> list[Served]:
 
 
 def judge(node: str, why_not: str, asked: Sequence[Served], seen: Mapping[str, Seen], served: Sequence[Served]) -> Row:
-    """The row of one node. ``why_not``: why its first job does not run, or empty. ``asked``: whom it was to reach."""
+    """The row of one node. ``why_not``: why its first job does not run, or empty. ``asked``: whom its second job was to
+    reach. ``seen`` and ``served`` are of all nodes."""
     if why_not:
         return Row(node, {"start": why_not}, dict.fromkeys(PARTS[1:], "It did not start."))
     mine = seen.get(node)
-    failed, untried = _reached_by_others(node, seen, served), {}
+    verdicts = {"ports": _ports(node, seen, served)}
     if mine is None or mine.log is None:
-        why = "Nothing was seen of its second job."
-        failed["log"] = "The log of its job could not be read in time."
-        return Row(node, failed, {"peers": why, "gpu": why, "ssh": why, "retry": why} | _untried_ports(served))
-    if f"seen by {node}" not in mine.log:
-        failed["log"] = "The log of its job is not complete."
-    reached = {name for one in seen.values() for name in re.findall(r"^peer (\S+) ok$", one.log or "", re.MULTILINE)}
-    silent = [peer.node for peer in asked if f"peer {peer.node} ok" not in mine.log]
-    is_cut_off = bool(reached.intersection(silent)) or (not reached and len(served) > 2)  # else the other is to blame
-    if asked and len(silent) == len(asked) and is_cut_off:
-        failed["peers"] = f"It reaches none of {', '.join(silent)}."
-    if not asked:
-        untried["peers"] = "There is no other node."
-    if not any(_reached_by_ssh(one.log) for one in seen.values()):
-        untried["ssh"] = "No sshd answers anywhere: the image has none."
-    elif asked and not _reached_by_ssh(mine.log):
-        failed["ssh"] = "The sshd of no other node answers."
-    if not mine.gpus:
-        untried["gpu"] = "It has no GPU that is free."
-    elif f"gpus {mine.gpus}\n" not in mine.log:
-        failed["gpu"] = f"Its container was to have {mine.gpus} GPU and did not."
-    if (mine.attempts, mine.exit_code) != (2, ON_PURPOSE):
-        failed["retry"] = (
-            f"Its job was to fail twice with {ON_PURPOSE}: attempt {mine.attempts}, exit {mine.exit_code}."
-        )
-    return Row(node, failed, untried | _untried_ports(served))
+        verdicts["log"] = Verdict("The log of its job could not be read in time.")
+        nothing = Verdict(untried="Nothing was seen of its second job.")
+        verdicts |= dict.fromkeys(("peers", "ssh", "gpu", "retry"), nothing)
+    else:
+        whole = f"seen by {node}" in mine.log
+        verdicts["log"] = Verdict("" if whole else "The log of its job is not complete.")
+        verdicts["peers"] = _peers(mine.log, asked, seen, served)
+        verdicts["ssh"] = _ssh(mine.log, asked, seen)
+        verdicts["gpu"], verdicts["retry"] = _gpu(mine.log, mine.gpus), _retry(mine)
+    return Row(
+        node,
+        {part: one.failed for part, one in verdicts.items() if one.failed},
+        {part: one.untried for part, one in verdicts.items() if one.untried},
+    )
 
 
-def _reached_by_others(node: str, seen: Mapping[str, Seen], served: Sequence[Served]) -> dict[str, str]:
-    """Its ports fail where others tried and nobody got through, and somebody of them got through to another node or
-    there was no other to try."""
-    told = {name: one.log for name, one in seen.items() if name != node and one.log and f"peer {node} " in one.log}
-    silent = sorted(name for name, log in told.items() if f"peer {node} failed" in log)
-    if not told or len(silent) < len(told):
-        return {}
-    cut_off = [name for name in silent if len(served) > 2 and " ok" not in told[name]]
+def _ports(node: str, seen: Mapping[str, Seen], served: Sequence[Served]) -> Verdict:
+    """They fail where others tried and nobody got through, and one of them reached another node or had no other to
+    try."""
+    if len(served) <= 1:
+        return Verdict(untried="There is no other node.")
+    logs = {name: one.log for name, one in seen.items() if name != node and one.log and f"peer {node} " in one.log}
+    silent = sorted(name for name, log in logs.items() if f"peer {node} failed" in log)
+    if not logs or len(silent) < len(logs):
+        return WORKS
+    cut_off = [name for name in silent if len(served) > 2 and " ok" not in logs[name]]
     if len(cut_off) == len(silent):
-        return {}  # these reach nobody at all: it is their own fault
+        return WORKS  # these reach nobody at all: it is their own fault
     where = next(one for one in served if one.node == node)
-    return {"ports": f"Its port at {where.address}:{where.port} is not reached from {', '.join(silent)}."}
+    return Verdict(f"Its port at {where.address}:{where.port} is not reached from {', '.join(silent)}.")
+
+
+def _peers(log: str, asked: Sequence[Served], seen: Mapping[str, Seen], served: Sequence[Served]) -> Verdict:
+    """It fails where none of those that it was to reach answers, and they are not to blame: others reach one of them,
+    or nobody reaches anybody."""
+    if not asked:
+        return Verdict(untried="There is no other node.")
+    silent = [peer.node for peer in asked if f"peer {peer.node} ok" not in log]
+    reached = {name for one in seen.values() for name in re.findall(r"^peer (\S+) ok$", one.log or "", re.MULTILINE)}
+    is_cut_off = bool(reached.intersection(silent)) or (not reached and len(served) > 2)
+    return Verdict(f"It reaches none of {', '.join(silent)}.") if len(silent) == len(asked) and is_cut_off else WORKS
+
+
+def _ssh(log: str, asked: Sequence[Served], seen: Mapping[str, Seen]) -> Verdict:
+    if not any(_reached_by_ssh(one.log) for one in seen.values()):
+        return Verdict(untried="No sshd answers anywhere: the image has none.")
+    return Verdict("The sshd of no other node answers.") if asked and not _reached_by_ssh(log) else WORKS
+
+
+def _gpu(log: str, gpus: int) -> Verdict:
+    if not gpus:
+        return Verdict(untried="It has no GPU that is free.")
+    return WORKS if f"gpus {gpus}\n" in log else Verdict(f"Its container was to have {gpus} GPU and did not.")
+
+
+def _retry(mine: Seen) -> Verdict:
+    if (mine.attempts, mine.exit_code) == (2, ON_PURPOSE):
+        return WORKS
+    return Verdict(f"Its job was to fail twice with {ON_PURPOSE}: attempt {mine.attempts}, exit {mine.exit_code}.")
 
 
 def _reached_by_ssh(log: str | None) -> list[str]:
     return re.findall(r"^ssh (\S+) ok$", log or "", re.MULTILINE)
-
-
-def _untried_ports(served: Sequence[Served]) -> dict[str, str]:
-    return {} if len(served) > 1 else {"ports": "There is no other node."}
 
 
 def _config(node: NodeView, name: str, command: str, image: str, seconds: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Checks every node with real jobs, and cleans up: also what an earlier check left that was killed."""
+"""Checks every node with real jobs, and deletes them afterwards, with those of an earlier check that was killed."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing_extensions import TypedDict
 
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
+from portal.core.errors import BadRequest
 
 _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 
@@ -30,9 +31,12 @@ class Change(TypedDict, total=False):
 CHANGE = TypeAdapter(Change)  # of changes that somebody sends back
 
 
-class NotEditable(ValueError):
+class NotEditable(BadRequest):
     """The text is written in such a way that the value cannot be put into it: parts of it are texts with JSON in them,
     or it is no JSON."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"The config cannot be changed here: {reason} Clone and edit it instead.")
 
 
 def with_values(text: str, values: Mapping[str, str | int]) -> str:

@@ -1,7 +1,7 @@
-"""Tests the way to an engine before it becomes a node, step by step, and says of what fails what to do about it.
+"""Tests a node before it is added, step by step, and gives advice on each step that fails.
 
-Nothing is saved but a host key that the admin has accepted. Stages follow each other while they pass; each has a limit
-of its own, so that a browser can ask for one after the other and show how far the test is.
+Nothing is saved but an SSH host key that the admin has accepted. Stages follow each other while they pass; each has a
+time limit of its own, so that a browser can ask for one after the other and show how far the test is.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from portal.core.errors import BadRequest, LongshoreError
 
 CONNECT = 4.0  # seconds for a name and a connection
 STAGES = ("way", "engine", "trial")
-# A word of what failed, and what to do then. The first that fits holds.
+# A pattern in the sentence of what failed, and the advice. The first pattern that matches counts.
 _ADVICE = (
     (r"permission denied while trying", "On that host, once: sudo usermod -aG docker <the account>."),
     (r"SSH key for that user", "Put the portal's public key into ~/.ssh/authorized_keys of that account."),
@@ -121,13 +121,12 @@ def accept_host_key(form: NodeForm) -> None:
 
 def _way(form: NodeForm) -> Tested:
     """The name is free, the host is there and, over SSH, its key is the one that is expected."""
-    steps = []
     if form.is_new and Node.objects.filter(name=form.name).exists():
         return Tested((_failed("Name", f"A node with the name {form.name} exists already."),))
-    steps.append(_timed("Reached", lambda: _reached(form)))
-    if form.kind != "ssh" or steps[-1].state == "failed":
-        return Tested(tuple(steps))
-    return Tested((*steps, _timed("Host key", lambda: _host(form))))
+    reached = _timed("Reached", lambda: _reached(form))
+    if form.kind != "ssh" or reached.state == "failed":
+        return Tested((reached,))
+    return Tested((reached, _timed("Host key", lambda: _host(form))))
 
 
 def _host(form: NodeForm) -> Step:
@@ -140,8 +139,8 @@ def _host(form: NodeForm) -> Step:
         advice = f"A new machine? Then run ssh-keygen -R {host}, also with -f {own}. Else find out who answers."
         return Step("Host key", "failed", f"{found.fingerprint} is not the key that this host had.", advice=advice)
     advice = "Compare it with what ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub prints there, and accept it."
-    said = f"{found.fingerprint} is not known here yet."
-    return Step("Host key", "failed", said, advice=advice, fingerprint=found.fingerprint)
+    new = f"{found.fingerprint} is not known here yet."
+    return Step("Host key", "failed", new, advice=advice, fingerprint=found.fingerprint)
 
 
 def _engine(form: NodeForm) -> Tested:
@@ -159,14 +158,17 @@ def _engine(form: NodeForm) -> Tested:
 
 
 def _trial(form: NodeForm) -> Tested:
-    """A container of the sample image starts there, gets the GPUs, and reaches the portal."""
+    """A container of the sample image starts there, has the GPUs, and reaches the portal."""
     with _keys(form) as tls_dir:
         try:
             engine = schemes.connect(form.endpoint, tls_dir or None)
         except RuntimeFault as fault:
             return Tested((_failed("Containers", fault.sentence),))
         gpus = [{"id": str(number)} for number in range(int(form.gpus))] if form.gpus else []
-        steps = [] if form.gpus else [_timed("GPUs", lambda: _inventory(form, engine, gpus))]
+        steps = []
+        if not form.gpus:
+            gpus, step = _inventory(form, engine)
+            steps.append(step)
         node = Node(name=form.name, network=form.network, gpus=gpus)
         began = time.monotonic()
         try:
@@ -187,24 +189,27 @@ _STAGES: dict[str, Callable[[NodeForm], Tested]] = {"way": _way, "engine": _engi
 _NAMES = {"way": "Way", "engine": "Docker", "trial": "Containers, GPUs, portal"}
 
 
-def _inventory(form: NodeForm, engine: Engine, gpus: list[dict[str, str]]) -> Step:
-    """Fills ``gpus`` with what the engine tells of."""
+def _inventory(form: NodeForm, engine: Engine) -> tuple[list[dict[str, str]], Step]:
+    """The GPUs that the host has, or that its engine hands out."""
+    began, gpus = time.monotonic(), find_gpus() if form.kind == "unix" else []
     try:
-        here = find_gpus() if form.kind == "unix" else []
-        gpus += here or within(survey.PATIENCE, lambda: handed_out(form.name, engine))
+        gpus = gpus or within(survey.PATIENCE, lambda: handed_out(form.name, engine))
     except (RuntimeFault, TimeoutError):
-        pass
+        gpus = []
+    took = round(time.monotonic() - began, 1)
     if not gpus:
-        return Step("GPUs", "hint", "The engine tells of none. If the host has some, declare how many.")
-    kinds = sorted({gpu["type"] for gpu in gpus} - {""})
-    return Step("GPUs", "passed", f"{words.count(len(gpus), 'GPU')} {', '.join(kinds)}".strip() + " found.")
+        return [], Step("GPUs", "hint", "The engine tells of none. If the host has some, declare how many.", took)
+    kinds = ", ".join(sorted({gpu["type"] for gpu in gpus} - {""}))
+    text = " ".join(filter(None, (words.count(len(gpus), "GPU"), kinds, "found.")))
+    return gpus, Step("GPUs", "passed", text, took)
 
 
-def _promised(name: str, said: str | None, good: str) -> Step:
-    """A promise that is broken marks a node, and does not refuse it."""
-    if said:
-        return Step(name, "hint", said, advice=_advice(said))
-    return Step(name, "passed", good) if said == "" else Step(name, "open", "Not tried.")
+def _promised(name: str, fault: str | None, good: str) -> Step:
+    """The step of something that a trial tries: ``fault`` is empty where it works, None where it was not tried. A fault
+    marks a node, and does not refuse it."""
+    if fault:
+        return Step(name, "hint", fault, advice=_advice(fault))
+    return Step(name, "passed", good) if fault == "" else Step(name, "open", "Not tried.")
 
 
 def _reached(form: NodeForm) -> Step:
@@ -217,9 +222,8 @@ def _reached(form: NodeForm) -> Step:
     try:
         where = within(CONNECT, lambda: socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))[0][4][0]
         with socket.create_connection((host, port), CONNECT):
-            return Step(
-                "Reached", "passed", f"{host}{'' if where == host else f' is {where} and'} answers on port {port}."
-            )
+            found = host if where == host else f"{host} is {where} and"
+            return Step("Reached", "passed", f"{found} answers on port {port}.")
     except socket.gaierror:
         return _failed("Reached", f"{host}: its name is not known.")
     except ConnectionRefusedError:
@@ -262,12 +266,12 @@ def _timed(name: str, do: Callable[[], Step]) -> Step:
     return replace(step, seconds=round(time.monotonic() - began, 1))
 
 
-def _failed(name: str, said: str) -> Step:
-    return Step(name, "failed", said, advice=_advice(said))
+def _failed(name: str, sentence: str) -> Step:
+    return Step(name, "failed", sentence, advice=_advice(sentence))
 
 
-def _advice(said: str) -> str:
-    return next((advice for pattern, advice in _ADVICE if re.search(pattern, said, re.IGNORECASE)), "")
+def _advice(sentence: str) -> str:
+    return next((advice for pattern, advice in _ADVICE if re.search(pattern, sentence, re.IGNORECASE)), "")
 
 
 def _not_tried(failed: str) -> tuple[Step, ...]:

@@ -1,4 +1,4 @@
-"""Reads the form of a node: what somebody typed, which body of the API it means, and what is wrong at which field."""
+"""Reads the form of a node: what was typed, the body of the API that it stands for, and the problem of each field."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ _FIELD_OF = {
 
 @dataclass(frozen=True, slots=True)
 class NodeForm:
-    """Texts as they were typed. ``errors`` is {field: message}; ``gpus`` "" means those that the engine tells of."""
+    """Texts as they were typed. ``errors`` is {field: message}; an empty ``gpus`` means those that the engine hands
+    out."""
 
     name: str = ""
     kind: str = "ssh"
@@ -69,17 +70,17 @@ class NodeForm:
 
     def body(self) -> dict[str, Any]:
         """What the API would be sent. A number that is none is sent as the text it is, and refused there."""
-        said: dict[str, Any] = {"name": self.name, "endpoint": self.endpoint, "network": self.network}
-        said |= {"portRange": [_number(self.port_from), _number(self.port_to)], "labels": self._labels()}
+        body: dict[str, Any] = {"name": self.name, "endpoint": self.endpoint, "network": self.network}
+        body |= {"portRange": [_number(self.port_from), _number(self.port_to)], "labels": self._labels()}
         numbers = {"gpuNumber": self.gpus, "cpuNumber": self.cpus, "memoryMB": self.memory}
-        said |= {name: _number(text) for name, text in numbers.items() if text}
-        said |= {name: text for name, text in (("address", self.address), ("gpuType", self.gpu_type)) if text}
+        body |= {name: _number(text) for name, text in numbers.items() if text}
+        body |= {name: text for name, text in (("address", self.address), ("gpuType", self.gpu_type)) if text}
         if self.kind == "tcp" and self.has_keys:
-            said["tls"] = {name: getattr(self, name) for name in PEM_FILES}
-        return said
+            body["tls"] = {name: getattr(self, name) for name in PEM_FILES}
+        return body
 
     def checked(self) -> NodeForm:
-        """With what is wrong with it, by field."""
+        """The same form with ``errors``: those of the API's own checks, each at the field that it is about."""
         found: dict[str, str] = {}
         for path, words in problems(NewNode if self.is_new else NodeChange, self.body()):
             top = path if path in _FIELD_OF else path.partition(".")[0]
@@ -141,7 +142,7 @@ def of_node(node: Node) -> NodeForm:
 
 
 def changes(form: NodeForm, before: NodeForm) -> dict[str, Any]:
-    """Of the body what differs, so that nothing else is written. Another number of GPUs needs their type too."""
+    """The part of the body that differs, so that nothing else is written. A new number of GPUs has its type with it."""
     then, now = before.body(), form.body()
     found = {name: value for name, value in now.items() if then.get(name) != value}
     return found | {"gpuType": now["gpuType"]} if "gpuNumber" in found and "gpuType" in now else found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 from urllib.parse import quote
 
@@ -34,20 +35,14 @@ def add(request: HttpRequest) -> HttpResponseBase:
     admin = require_admin(request)
     if request.method != "POST":
         return _page(request, NodeForm())
-    form = forms.read(request, admin.username).checked()
-    if request.POST.get("action") == "test":
-        return _tested(request, form)
-    if form.errors:
-        return _page(request, form, status=400)
-    try:
-        checks.accept_host_key(form)
+
+    def register(form: NodeForm) -> str:
         node = services.register_node(admin, form.body(), ip_of(request))
         if request.POST.get("action") == "cordoned":
             services.set_node_status(admin, node.name, {"nodeStatus": "cordoned"}, ip_of(request))
-    except LongshoreError as error:
-        return _page(request, form.refused(error.message), status=error.status)
-    messages.success(request, f"{node.name} is a node: {words.count(node.cpus, 'core')}, {_gpus(node)}.")
-    return redirect(_url(node.name))
+        return f"{node.name} is a node: {words.count(node.cpus, 'core')}, {_gpus(node)}."
+
+    return _sent(request, forms.read(request, admin.username), register)
 
 
 @never_cache
@@ -59,19 +54,15 @@ def edit(request: HttpRequest, name: str) -> HttpResponseBase:
     before = forms.of_node(services.find_node(name))
     if request.method != "POST":
         return _page(request, before)
-    form = forms.read(request, admin.username, name=name).checked()
-    if request.POST.get("action") == "test":
-        return _tested(request, form)
-    if form.errors:
-        return _page(request, form, status=400)
-    try:
-        checks.accept_host_key(form)
-        if changes := forms.changes(form, before):
-            services.change_node(admin, name, changes, ip_of(request))
-    except LongshoreError as error:
-        return _page(request, form.refused(error.message), status=error.status)
-    messages.success(request, f"{name} was changed." if changes else f"Nothing was changed of {name}.")
-    return redirect(_url(name))
+
+    def save(form: NodeForm) -> str:
+        changes = forms.changes(form, before)
+        if not changes:
+            return f"Nothing was changed of {name}."
+        services.change_node(admin, name, changes, ip_of(request))
+        return f"{name} was changed."
+
+    return _sent(request, forms.read(request, admin.username, name=name), save)
 
 
 @never_cache
@@ -84,28 +75,7 @@ def remove(request: HttpRequest, name: str) -> HttpResponseBase:
         services.remove_node(admin, name, ip_of(request))
         messages.success(request, f"{name} was removed.")
         return redirect("/nodes")
-    if running := node.allocations.count():
-        return ask(
-            request,
-            _url(name),
-            nav="nodes",
-            title=f"{name} is in use",
-            effect=f"{words.count(running, 'task holds', 'tasks hold')} something on it. Drain it first.",
-            keep="Back",
-            sure=False,
-        )
-    lost = f"{words.count(node.cpus, 'core')} and {_gpus(node)}"
-    effect = f"The cluster loses its {lost}. Docker there goes on; nothing is removed from it."
-    return ask(
-        request,
-        _url(name),
-        nav="nodes",
-        title=f"Remove {name}?",
-        effect=effect,
-        verb=f"Remove {name}",
-        verb_icon="trash",
-        keep="Keep it",
-    )
+    return ask(request, _url(name), nav="nodes", **_removal_question(node))
 
 
 @never_cache
@@ -122,6 +92,24 @@ def status(request: HttpRequest, name: str) -> HttpResponseBase:
         messages.success(request, f"{name} {'is offered again' if is_offered else 'gets nothing new'}.")
         return redirect(back(request, _url(name)))
     return ask(request, _url(name), nav="nodes", **_status_question(node))
+
+
+def _removal_question(node: Node) -> dict[str, Any]:
+    if running := node.allocations.count():
+        return {
+            "title": f"{node.name} is in use",
+            "effect": f"{words.count(running, 'task holds', 'tasks hold')} something on it. Drain it first.",
+            "keep": "Back",
+            "sure": False,
+        }
+    lost = f"{words.count(node.cpus, 'core')} and {_gpus(node)}"
+    return {
+        "title": f"Remove {node.name}?",
+        "effect": f"The cluster loses its {lost}. Docker there goes on; nothing is removed from it.",
+        "verb": f"Remove {node.name}",
+        "verb_icon": "trash",
+        "keep": "Keep it",
+    }
 
 
 def _status_question(node: Node) -> dict[str, Any]:
@@ -146,20 +134,33 @@ def _status_question(node: Node) -> dict[str, Any]:
     }
 
 
+def _sent(request: HttpRequest, sent: NodeForm, save: Callable[[NodeForm], str]) -> HttpResponseBase:
+    """Test the form, or ``save`` it, which returns the sentence that says what was done."""
+    form = sent.checked()
+    if request.POST.get("action") == "test":
+        return _tested(request, form)
+    if form.errors:
+        return _page(request, form, status=400)
+    try:
+        checks.accept_host_key(form)
+        done = save(form)
+    except LongshoreError as error:
+        return _page(request, form.refused(error.message), status=error.status)
+    messages.success(request, done)
+    return redirect(_url(form.name))
+
+
 def _tested(request: HttpRequest, form: NodeForm) -> HttpResponse:
     """200 also when the test fails: nothing was refused, and htmx would not show a refusal. A script gets the steps of
     one stage, others all of them in the page."""
     stage = request.POST.get("stage", "")
     is_script = request.headers.get("HX-Request") == "true"
-    if not form.errors:
-        found = checks.test(form, stage if is_script else "")
+    tested = None if form.errors else checks.test(form, stage if is_script else "")
     if not is_script:
-        return _page(request, form, {} if form.errors else {"tested": found})
-    if form.errors:
-        return render(request, "clusters/_node_test.html", {"form": form, "url": request.path, "script": True})
-    before = {"tested": found, "form": form, "url": request.path, "script": True}
-    template = "clusters/_node_test.html" if stage == checks.STAGES[0] else "clusters/_node_steps.html"
-    return render(request, template, before)
+        return _page(request, form, {"tested": tested})
+    goes_on = tested is not None and stage != checks.STAGES[0]
+    template = "clusters/_node_steps.html" if goes_on else "clusters/_node_test.html"
+    return render(request, template, {"tested": tested, "form": form, "url": request.path, "script": True})
 
 
 def _page(request: HttpRequest, form: NodeForm, more: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from django_q.tasks import async_task
 
-from jobs.models import Job, Task
+from jobs.models import Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Order
 
@@ -16,8 +16,10 @@ _AT_ONCE = 16  # orders in one queue row: few rows for a large gang, and still s
 
 
 def ask_for_forecasts() -> None:
-    """Order a worker to forecast the starts of waiting jobs (jobs/forecast), where there are any."""
-    if Job.objects.filter(state=JobState.WAITING, deleted_at=None).exists():
+    """Order a worker to forecast the starts of waiting jobs (jobs/forecast), where there are any, or where what came of
+    an earlier forecast is still to be noted."""
+    waiting = Job.objects.filter(state=JobState.WAITING, deleted_at=None)
+    if waiting.exists() or Prediction.objects.filter(started=None).exists():
         async_task("jobs.forecast.refresh.order", time.time())
 
 

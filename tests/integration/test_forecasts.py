@@ -130,6 +130,21 @@ def test_a_worker_is_asked_only_while_a_job_waits(cluster: Cluster) -> None:
     assert import_string(order["func"]) is refresh.order
 
 
+def test_a_worker_is_asked_once_more_when_the_last_one_that_waited_has_started(cluster: Cluster) -> None:
+    a_past()
+    runs, waits = a_queue(cluster)
+    refresh.refresh(BUDGET)
+    cluster.finish(runs)
+    cluster.settle()
+    assert cluster.job(waits).state == "RUNNING"
+    OrmQ.objects.all().delete()
+    orders.ask_for_forecasts()
+    assert OrmQ.objects.count() == 1
+    refresh.refresh(BUDGET)
+    orders.ask_for_forecasts()
+    assert OrmQ.objects.count() == 1, "nothing is left to note"
+
+
 def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:
     for started, guess in ((50, 500), (150, 150), (160, 260), (250, None)):
         Prediction.objects.create(

@@ -6,7 +6,6 @@ import os
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from tests.bed.docker_bed import BedNode
 
@@ -25,10 +24,6 @@ class OfNode:
     heal: Callable[[BedNode], None]
     says_goodbye: bool = False
 
-    @property
-    def slug(self) -> str:
-        return _slug(self.name)
-
 
 @dataclass(frozen=True)
 class OfPortal:
@@ -37,10 +32,6 @@ class OfPortal:
     name: str
     who: str
     sends: signal.Signals = signal.SIGKILL
-
-    @property
-    def slug(self) -> str:
-        return _slug(self.name)
 
     @property
     def is_stop(self) -> bool:
@@ -52,11 +43,10 @@ def of_bed(what: str) -> Callable[[BedNode], None]:
 
 
 def inside(command: str) -> Callable[[BedNode], None]:
-    return lambda node: _run(node, command)
+    def run(node: BedNode) -> None:
+        node.run("sh", "-c", command)
 
-
-def _run(node: BedNode, command: str) -> None:
-    node.run("sh", "-c", command)
+    return run
 
 
 def _lose_power(node: BedNode) -> None:
@@ -65,14 +55,12 @@ def _lose_power(node: BedNode) -> None:
     node.fault("crash")
 
 
-_stop_sshd, _wake_sshd = (partial(_run, command=_SSHD.format(which)) for which in ("STOP", "CONT"))
-
 NODES = (
     OfNode("node cut off", "tls", of_bed("cut"), of_bed("heal")),
     OfNode("node lost its power, booted", "tls", _lose_power, of_bed("boot")),
     OfNode("node frozen", "tls", of_bed("freeze"), of_bed("thaw")),
     OfNode("endpoint silent, tcp", "tls", inside(_DOCKERD.format("STOP")), inside(_DOCKERD.format("CONT"))),
-    OfNode("endpoint silent, ssh", "ssh", _stop_sshd, _wake_sshd),
+    OfNode("endpoint silent, ssh", "ssh", inside(_SSHD.format("STOP")), inside(_SSHD.format("CONT"))),
     OfNode("dockerd killed", "tls", of_bed("kill-dockerd"), of_bed("start-dockerd")),
     OfNode("dockerd stopped cleanly", "tls", of_bed("stop-dockerd"), of_bed("start-dockerd"), says_goodbye=True),
 )
@@ -96,5 +84,6 @@ def wake(deed: OfPortal, pids: list[int]) -> None:
         os.kill(pid, signal.SIGCONT)
 
 
-def _slug(name: str) -> str:
-    return name.replace(",", "").replace(" ", "-")
+def job_of(deed: OfNode | OfPortal) -> str:
+    """The name of the job that meets it."""
+    return deed.name.replace(",", "").replace(" ", "-")

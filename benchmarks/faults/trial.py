@@ -6,14 +6,14 @@ import math
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 
 import httpx
 
-from benchmarks.faults.deeds import FULL, OfNode, OfPortal, send, wake
+from benchmarks.faults.deeds import FULL, OfNode, OfPortal, job_of, send, wake
 from benchmarks.faults.stage import EVERY, GPUS, LEASE, LOST_AFTER, PATIENCE, Stage
 from benchmarks.report import wait_for
 from tests.acceptance.portal import ROOT
@@ -48,17 +48,17 @@ class Row:
 def strike_node(stage: Stage, deed: OfNode) -> Row:
     """A job works on the node that breaks, and begins anew elsewhere."""
     row = Row(deed.name, "node", "" if deed.says_goodbye else f"{LOST_AFTER} s lost")
-    node, job = stage.nodes[deed.way], deed.slug
+    node, job = stage.nodes[deed.way], job_of(deed)
     _occupy(stage, deed, job)
     stage.only(*(way for way in stage.nodes if way != deed.way))
-    since = _stopwatch()
+    struck = time.monotonic()
     deed.strike(node)
     try:
         wait_for(
             lambda: stage.health(node) == "unreachable", PATIENCE, EVERY, f"the portal says that {node.name} is away"
         )
-        row.told = since()
-        row.elsewhere = since() - time.monotonic() + stage.wait_run(job, not_on=node.name).began
+        row.told = time.monotonic() - struck
+        row.elsewhere = stage.wait_run(job, not_on=node.name).began - struck
     finally:
         deed.heal(node)
     return _settled(stage, node, row, [job])
@@ -68,17 +68,17 @@ def fill_node(stage: Stage) -> Row:
     """A job that works on the node goes on; those that are to start there start elsewhere, and after three refusals
     the node is marked: it is offered to nobody until a start succeeds or five minutes are over."""
     row = Row(FULL.name, "mark")
-    node, works, starts = stage.nodes[FULL.way], f"{FULL.slug}-works", [f"{FULL.slug}-{at}" for at in range(3)]
+    node, works, starts = stage.nodes[FULL.way], f"{job_of(FULL)}-works", [f"{job_of(FULL)}-{at}" for at in range(3)]
     _occupy(stage, FULL, works, gpus=1)
     stage.only(*stage.nodes)  # jobs go where others run already, so that nodes stay whole
     FULL.strike(node)
-    since = _stopwatch()
+    struck = time.monotonic()
     try:
         for name in starts:
             stage.submit(name, node, 1, gpus=1)
         wait_for(lambda: stage.has_mark(node), PATIENCE, EVERY, f"{node.name} is marked")
-        row.told = since()
-        row.elsewhere = since() - time.monotonic() + max(stage.wait_run(name).began for name in starts)
+        row.told = time.monotonic() - struck
+        row.elsewhere = max(stage.wait_run(name).began for name in starts) - struck
         stage.wait_end(works)
     finally:
         FULL.heal(node)
@@ -89,24 +89,24 @@ def fill_node(stage: Stage) -> Row:
 def strike_portal(stage: Stage, deed: OfPortal) -> Row:
     """A job that works goes on and ends; a new one starts as soon as somebody acts."""
     row = Row(deed.name, "/healthz" if deed.is_stop else "its log", f"{LEASE} s lease" if deed.is_stop else "")
-    node, works, starts = stage.nodes["tls"], f"{deed.slug}-works", f"{deed.slug}-starts"
+    node, works, starts = stage.nodes["tls"], f"{job_of(deed)}-works", f"{job_of(deed)}-starts"
     stage.only(*stage.nodes)
     stage.submit(works, node, 4)
     stage.wait_run(works)
     pids, before = stage.portal.running(deed.who), len(stage.portal.text())
     with _standby(stage, deed):
-        since = _stopwatch()
+        struck = time.monotonic()
         send(deed, pids)
         try:
             if not deed.is_stop:
                 wait_for(lambda: f"{deed.who} was ended" in stage.portal.text()[before:], PATIENCE, EVERY, "it is told")
-                row.told = since()
+                row.told = time.monotonic() - struck
             wait_for(lambda: _is_taken(stage, starts, node), PATIENCE, EVERY, f"{starts} is taken")
             while not stage.runs(starts):
                 if deed.is_stop and math.isnan(row.told) and not stage.is_ok():
-                    row.told = since()
+                    row.told = time.monotonic() - struck
                 time.sleep(EVERY)
-            row.elsewhere = since() - time.monotonic() + stage.wait_run(starts).began
+            row.elsewhere = stage.wait_run(starts).began - struck
         finally:
             wake(deed, pids)
         stage.wait_end(works)
@@ -119,11 +119,6 @@ def _occupy(stage: Stage, deed: OfNode, job: str, gpus: int = GPUS) -> None:
     stage.submit(job, stage.nodes[deed.way], SECONDS, gpus)
     stage.wait_run(job)
     wait_for(lambda: stage.portal.task(job)["taskState"] == "RUNNING", PATIENCE, EVERY, f"{job} is seen")
-
-
-def _stopwatch() -> Callable[[], float]:
-    began = time.monotonic()
-    return lambda: time.monotonic() - began
 
 
 @contextmanager
@@ -153,10 +148,10 @@ def _is_taken(stage: Stage, name: str, node: BedNode) -> bool:
 
 def _settled(stage: Stage, node: BedNode, row: Row, jobs: list[str]) -> Row:
     """The row with its counts. It begins with the return of what broke."""
-    since = _stopwatch()
+    healed = time.monotonic()
     try:
         wait_for(lambda: stage.health(node) == "ready" and not stage.left_on(node), SETTLED, EVERY, "the node is clean")
-        row.clean = since()
+        row.clean = time.monotonic() - healed
     except TimeoutError:
         row.stale = len(stage.left_on(node))
     for job in jobs:

@@ -19,7 +19,7 @@ EVICTED = -7120
 @pytest.fixture(scope="module")
 def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     home = tmp_path_factory.mktemp("portal")
-    with portal_beside(*docker_nodes, home=home, LONGSHORE_EVICTION_GRACE="5") as one:
+    with portal_beside(*docker_nodes, home=home, LONGSHORE_EVICTION_GRACE="15") as one:
         for at, node in enumerate(docker_nodes):
             body = {"name": f"n{at}", "endpoint": node.unix, "address": node.address, "gpuNumber": GPUS, "cpuNumber": 8}
             answer = one.http.post("/nodes", json=body, timeout=20)

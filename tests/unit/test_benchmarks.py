@@ -7,9 +7,15 @@ from importlib import import_module
 
 import pytest
 
+from benchmarks.faults import stage
 from benchmarks.probes import PROBES
+from portal.wakes.lease import PATIENCE
 
 
 @pytest.mark.parametrize(("module", "path"), [probe[:2] for probe in PROBES])
 def test_every_step_that_is_traced_exists(module: str, path: str) -> None:
     assert callable(functools.reduce(getattr, path.split("."), import_module(module)))
+
+
+def test_the_table_of_faults_names_the_lease_that_there_is() -> None:
+    assert PATIENCE.total_seconds() == stage.LEASE

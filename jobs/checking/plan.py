@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from clusters.placement.fit import OWN_LABEL, NodeView
+from clusters.vcs.rules import DEFAULT
 
 PREFIX = "check-cluster-"
+NAMES = rf"^{PREFIX}[0-9]{{6}}-(serve|look)-"  # an admin may have other jobs whose names begin like that
 PARTS = ("start", "ports", "peers", "ssh", "gpu", "log", "retry")
 CPUS, MEMORY_MB = 1, 100  # of each job
 PEERS = 5  # other nodes that each node is asked to reach
@@ -220,6 +222,7 @@ def _config(node: NodeView, name: str, command: str, image: str, seconds: int) -
     ports = [{"label": "web", "beginAt": 0, "portNumber": 1}]
     role = {"name": "check", "taskNumber": 1, "cpuNumber": CPUS, "memoryMB": MEMORY_MB, "gpuNumber": 0}
     return {
+        "virtualCluster": node.dedicated_to or DEFAULT,  # no other one's jobs start on a node of its own
         "jobName": f"{PREFIX}{name}-{re.sub(r'[^A-Za-z0-9._-]', '-', node.name)}",
         "image": image,
         "taskRoles": [{**role, "portList": ports, "command": command}],

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 
 import structlog
@@ -23,6 +23,7 @@ from jobs.checking.plan import PREFIX, Row, Seen, Served
 from jobs.logs import read as logs
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
+from jobs.scheduling.explain import turn_of, waiting_reason
 from portal.accounts import audit
 from portal.accounts.viewer import Viewer, require_admin
 from portal.core.errors import LongshoreError
@@ -49,10 +50,16 @@ def check(
     """A row for each node, or for those in ``only``. It takes ``seconds`` and a little at most. Raises Forbidden for
     others than admins."""
     user = require_admin(admin)
+    is_alone = not last()[1]
     audit.record(user.username, BEGUN, data={"seconds": seconds})
     wake.notify("pages")
-    with _cleaned(user):
-        rows = _Check(user, _nodes(only), seconds, image, say).rows()
+    if is_alone:
+        _delete(user, plan.NAMES)
+    made = _Check(user, _nodes(only), seconds, image, say)
+    try:
+        rows = made.rows()
+    finally:
+        _delete(user, f"^{PREFIX}{made.stamp}-")
     shown = [asdict(row) for row in rows if not row.works][:MOST_ROWS]
     audit.record(user.username, ENDED, data={"rows": shown, "nodes": len(rows), "works": sum(map(_works, rows))})
     wake.notify("pages")
@@ -85,7 +92,7 @@ class _Check:
     ) -> None:
         self._user, self._image, self._say = user, image, say
         self._nodes = {node.name: node for node in nodes}
-        self._stamp = f"{timezone.now():%H%M%S}"
+        self.stamp = f"{timezone.now():%H%M%S}"
         self._ends = time.monotonic() + seconds
         self._half = time.monotonic() + seconds / 2
 
@@ -94,14 +101,14 @@ class _Check:
         able = [node for name, node in self._nodes.items() if name not in skipped]
         self._say(f"{len(able)} of {len(self._nodes)} nodes can be checked now. Starting a job on each of them.")
         first, refused = self._submit(
-            {node.name: plan.serving(node, self._stamp, self._image, LEFT_OVER) for node in able}
+            {node.name: plan.serving(node, self.stamp, self._image, LEFT_OVER) for node in able}
         )
         served = self._served(first)
         self._say(f"{len(served)} run. Each now looks at up to {plan.PEERS} others.")
         asked = {one.node: plan.peers_of(one.node, served) for one in served}
         second, _ = self._submit(
             {
-                name: plan.looking(self._nodes[name], self._stamp, self._image, LEFT_OVER, peers)
+                name: plan.looking(self._nodes[name], self.stamp, self._image, LEFT_OVER, peers)
                 for name, peers in asked.items()
             }
         )
@@ -160,25 +167,15 @@ class _Check:
                 found[left[job.pk]] = f"Its container did not run in time: {doing}."
             elif job.state == JobState.WAITING:
                 fault = (task.fault or {}).get("sentence", "") if task else ""
-                found[left[job.pk]] = fault or f"Its job still waits. {job.never}".strip()
+                found[left[job.pk]] = fault or f"Its job still waits: {_waits_for(job)}"
             else:
                 found[left[job.pk]] = str((attempt.exit if attempt else {}).get("reason") or "Its job has ended.")
         return found
 
 
-@contextmanager
-def _cleaned(user: User) -> Iterator[None]:
-    """No job of a check is there, neither before nor after the block."""
-    _delete(user)
-    try:
-        yield
-    finally:
-        _delete(user)
-
-
-def _delete(user: User) -> None:
-    """Deletes the user's jobs of checks; what runs of them is stopped."""
-    for job in queries.visible_jobs().filter(username=user.username, name__startswith=PREFIX):
+def _delete(user: User, names: str) -> None:
+    """Deletes the user's jobs of checks with such names; what runs of them is stopped."""
+    for job in queries.visible_jobs().filter(username=user.username, name__startswith=PREFIX, name__regex=names):
         with suppress(LongshoreError):
             services.delete(user, job)
 
@@ -205,6 +202,11 @@ def _log(job: Job) -> str | None:
 def _wait(until: Callable[[], bool], deadline: float) -> None:
     while not until() and time.monotonic() < deadline:
         _pause(_EVERY)
+
+
+def _waits_for(job: Job) -> str:
+    reason: str = waiting_reason(job, turn_of(job))["summary"]
+    return job.never or reason
 
 
 def _works(row: Row) -> bool:

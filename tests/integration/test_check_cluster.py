@@ -13,14 +13,14 @@ from django_q.models import OrmQ
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import LABEL_JOB, Phase
-from clusters.models import Node
+from clusters.models import Node, VirtualCluster
 from jobs import queries
 from jobs.checking import run
 from jobs.checking.plan import ON_PURPOSE, PREFIX
 from jobs.models import Job
 from portal.core.errors import Forbidden
 from portal.models import AuditEvent, User
-from tests.cluster import Clock, Cluster
+from tests.cluster import Clock, Cluster, config
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Browse = Callable[[User | None], Client]
@@ -73,6 +73,34 @@ def test_it_is_cleaned_up_when_it_is_interrupted(cluster: Checked, admin: User, 
         run.check(admin, seconds=20)
     assert Job.objects.filter(name__startswith=PREFIX, deleted_at__isnull=False).count() == 2
     assert not queries.visible_jobs().filter(name__startswith=PREFIX).exists()
+
+
+def test_a_node_of_a_virtual_cluster_is_checked_by_its_jobs(cluster: Checked, admin: User) -> None:
+    Node.objects.filter(name="n2").update(dedicated_to=VirtualCluster.objects.create(name="vision", capacity=0))
+    rows = {row.node: row for row in run.check(admin, seconds=20)}
+    assert "start" not in rows["n2"].failed
+
+
+def test_a_job_that_waits_says_what_for(cluster: Checked, admin: User) -> None:
+    VirtualCluster.objects.filter(name="default").update(user_jobs=1)
+    said = [sentence for row in run.check(admin, seconds=2) for sentence in row.says]
+    assert any("Its job still waits: A user may run 1 job at once in VC default." in sentence for sentence in said)
+
+
+@pytest.mark.parametrize("name,stays", [("mine", True), ("101112-serve-n1", False)])
+def test_what_an_earlier_check_has_left_goes_and_other_jobs_stay(
+    cluster: Checked, admin: User, name: str, stays: bool
+) -> None:
+    cluster.submit(config(f"{PREFIX}{name}"))
+    run.check(admin, seconds=20)
+    assert queries.visible_jobs().filter(name=f"{PREFIX}{name}").exists() is stays
+
+
+def test_a_second_check_leaves_the_jobs_of_the_first_one_alone(cluster: Checked, admin: User) -> None:
+    cluster.submit(config(f"{PREFIX}101112-serve-n1"))
+    AuditEvent.objects.create(actor="admin", action=run.BEGUN, data={"seconds": 120})
+    run.check(admin, seconds=20)
+    assert queries.visible_jobs().filter(name=f"{PREFIX}101112-serve-n1").exists()
 
 
 def test_the_command_tells_a_script_by_its_exit_code(cluster: Checked, admin: User, capsys: Any) -> None:

@@ -101,7 +101,8 @@ class Turn(Generic[W]):
         if self.cap:
             found.append(sentences.cap(job, self.cap, queue))
         if self.held_by is not None and not self.ceiling:
-            found.append(sentences.queue(len(self.ahead), vc))
+            is_kept = any(one.job.id == self.held_by.id for one in queue.kept)
+            found.append(sentences.queue(len(self.ahead), vc, "" if is_kept else self.held_by.title))
         return found
 
 

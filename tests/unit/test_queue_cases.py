@@ -236,6 +236,20 @@ def test_only_so_many_get_a_reservation_and_the_others_hold_their_virtual_cluste
     assert sum(turn.reservation is not None for turn in found) == 2
 
 
+def test_who_waits_for_a_reservation_of_their_virtual_cluster_is_told_so() -> None:
+    """Nothing of the room into which the last one would fit is reserved."""
+    rights = {name: Right(33) for name in "abc"}
+    running = tuple(job(at, each, 3) for at, each in enumerate(rights, 1))
+    made = play("AAAA", "AAAA", "AAAA", "AA", rights=rights, running=running)
+    made.policy = replace(made.policy, reservations=2)
+    made.waiting = [*(job(10 + at, each, 4) for at, each in enumerate(rights)), job(20, "c", 1)]
+    [blocker] = made.turns()[-1].blockers
+    assert blocker.sentence == (
+        "One job is ahead of it in VC c; no room can be kept for u/j12 yet, since room is kept for others, and nothing"
+        " starts before it."
+    )
+
+
 NEAREST = {
     "the node that lacks least": ((3, 1), shape(gpus=4), ("n1",)),
     "a gang together where it fits": ((0, 4), shape(2, 2), ("n0", "n0")),

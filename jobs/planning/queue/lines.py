@@ -244,9 +244,14 @@ class Queue(Generic[W]):
         return [*found, *(sentences.dedicated(name, foreign[name]) for name in used[:3])]
 
     def _kept_from(self, job: W) -> list[Blocker]:
-        """It would fit on what is kept for others."""
-        others = [one.job.title for one in self.kept if one.job.id != job.id]
-        return [sentences.reserved(others)] if others else []
+        """It would fit on what is kept for others, and does not beside that."""
+        others = [one for one in self.kept if one.job.id != job.id]
+        room = Room(node for node in self.left() if node.name not in self.scene.unseen)
+        for one in others:
+            room.set_aside(one.demands, one.nodes)
+        if not others or room.place(job.demands, job.id, job.avoid, job.vc) is not None:
+            return []
+        return [sentences.reserved([one.job.title for one in others])]
 
     def left(self) -> list[NodeView]:
         """The nodes after the turns so far have taken their places."""

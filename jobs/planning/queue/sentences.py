@@ -30,13 +30,13 @@ def stopped(vc: str) -> Blocker:
     return Blocker("vc_stopped", f"VC {vc} is stopped, so nothing new starts in it.")
 
 
-def queue(ahead: int, vc: str) -> Blocker:
+def queue(ahead: int, vc: str, waits: str = "") -> Blocker:
+    """``waits`` is the one of them for which no room is kept yet, if there is one."""
     jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
-    return Blocker(
-        "queue",
-        f"{jobs} ahead of it in VC {vc}; it starts before them only on room that they do not need.",
-        have=str(ahead),
-    )
+    but = "it starts before them only on room that they do not need."
+    if waits:
+        but = f"no room can be kept for {waits} yet, since room is kept for others, and nothing starts before it."
+    return Blocker("queue", f"{jobs} ahead of it in VC {vc}; {but}", have=str(ahead))
 
 
 def evicting(victims: Sequence[Holder[W]]) -> Blocker:

@@ -26,6 +26,7 @@ LINKS = 1_500  # bars of one page that are links
 LINES = 200  # of the table
 _SPANS = (("1h", "1 h"), ("12h", "12 h"), ("1d", "Day"), ("7d", "Week"))
 _OUTCOMES = {"SUCCEEDED": "succeeded", "FAILED": "failed", "STOPPED": "was stopped", "EVICTED": "was evicted"}
+_EDGE = 4  # percent of the width
 _STEPS = (60, 300, 600, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800)
 
 
@@ -125,21 +126,20 @@ def _moves(span: Window, query: dict[str, str]) -> list[tuple[str, str, str]]:
 
 
 def _ticks(span: Window) -> list[tuple[str, str, str]]:
-    """(x, label, class) of at most nine full hours or days, every other of which a narrow page leaves out."""
+    """(x, label, class) of at most nine full hours or days, every other of which a narrow page leaves out. One at the
+    left edge has no label: the names of the nodes would hide half of it."""
     step = next((each for each in _STEPS if (span.end - span.begin) / 1000 / each <= 9), _STEPS[-1])
     begin = window.at(span.begin, span.zone)
     midnight = begin.replace(hour=0, minute=0, second=0, microsecond=0)
     first = window.moment(midnight) + -(-(span.begin - window.moment(midnight)) // (step * 1000)) * step * 1000
     moments = [window.at(each, span.zone) for each in range(first, span.end, step * 1000)]
     long = span.end - span.begin
-    return [
-        (
-            f"{100 * (window.moment(each) - span.begin) / long:.2f}%",
-            f"{each:%H:%M}" if step < 86400 and (each.hour or each.minute) else f"{each.day} {each:%b}",
-            "ls-md" if number % 2 else "",
-        )
-        for number, each in enumerate(moments)
-    ]
+    found = []
+    for number, each in enumerate(moments):
+        percent = 100 * (window.moment(each) - span.begin) / long
+        says = f"{each:%H:%M}" if step < 86400 and (each.hour or each.minute) else f"{each.day} {each:%b}"
+        found.append((f"{percent:.2f}%", says if percent >= _EDGE else "", "ls-md" if number % 2 else ""))
+    return found
 
 
 def _lines(held: list[Span], span: Window, query: dict[str, str]) -> list[dict[str, Any]]:

@@ -92,6 +92,14 @@ def test_a_deleted_job_keeps_its_bar() -> None:
 
 
 @pytest.mark.django_db
+def test_no_time_is_cut_off_at_the_left_edge() -> None:
+    begin = 1_700_006_400_000 - 60_000  # a minute before midnight
+    ticks = get(f"/timeline?from={begin}&to={begin + 43_200_000}").context["ticks"]
+    assert next(says for _, says, _ in ticks) == ""
+    assert all(says for _, says, _ in ticks[1:])
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize("query", ["from=x", "from=2020-01-01", "from=2026-02-01&to=2026-01-01"])
 def test_a_wrong_range_is_refused_with_a_sentence(query: str) -> None:
     assert get(f"/timeline?{query}").status_code == 400

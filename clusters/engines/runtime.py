@@ -29,11 +29,12 @@ LABEL_HOLD = "longshore.hold"  # "1": its health check reports a hold, see Conta
 
 
 # Exit codes by which the start script of jobs says what engines get wrong: that the kernel killed the command for its
-# memory, and that the command itself ended with a code that else means an end from outside. What the command ended with
-# is in EXIT_FILE, which is empty until then and is missing where the image's user cannot write. Edges read both
-# (``read_script``), so nobody else sees them.
-KILLED_FOR_MEMORY = 222
+# memory, that a port of the task was taken before the command could run, and that the command itself ended with a code
+# that else means an end from outside. What the command ended with is in EXIT_FILE, which is empty until then and is
+# missing where the image's user cannot write. Edges read both (``read_script``), so nobody else sees them.
+KILLED_FOR_MEMORY, FOUND_PORT_TAKEN = 222, 224
 OWN_CODES = {220: 137, 221: 143, 223: 255}
+OUR_CODES = (KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, *OWN_CODES)
 EXIT_FILE = "/pai/log/exit-code"
 LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
 
@@ -151,6 +152,7 @@ class ContainerStatus:
     error: str = ""
     started_at: datetime | None = None
     finished_at: datetime | None = None
+    port_taken: bool = False  # its command did not run, as something else listens on a port of the task
     by_itself: bool = False  # its command ended with this code; nobody outside has ended the container
     held: bool = False  # its command has failed, and it goes on for somebody to look at it
     held_code: int | None = None  # with this code, if that is known
@@ -162,6 +164,8 @@ def read_script(status: ContainerStatus, written: str | None) -> ContainerStatus
     own = int(written) if written and written.isdigit() else None
     if status.exit_code == KILLED_FOR_MEMORY and own != KILLED_FOR_MEMORY:
         return replace(status, exit_code=137, oom_killed=True)
+    if status.exit_code == FOUND_PORT_TAKEN and own != FOUND_PORT_TAKEN:
+        return replace(status, port_taken=True)
     if status.exit_code in OWN_CODES and own != status.exit_code:
         return replace(status, exit_code=OWN_CODES[status.exit_code], by_itself=True)
     if own is not None and (status.lost or status.exit_code == 0):

@@ -14,6 +14,7 @@ ls_shell=/bin/bash
 ls_cgroup=/sys/fs/cgroup
 ls_home=/root
 ls_init=/proc/1/environ
+ls_net=/proc/net
 
 ls_hold=$LONGSHORE_DEBUG_HOLD
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
@@ -25,6 +26,21 @@ exec 3>&2 2>>"$ls_log"
 
 PAI_WORK_DIR=${PAI_WORK_DIR:-$(pwd)}
 export PAI_WORK_DIR
+
+# True when something that is not ours listens on a port of this task: on the node's own network nobody else would see
+# that before the command fails (v1 contract, 5.5). The kernel lists ports in hexadecimal, those that listen as 0A.
+port_is_taken() {
+    ls_listen='s/^ *[0-9]+: [0-9A-F]+:([0-9A-F]+) [0-9A-F:]+ 0A .*/\1/p'
+    ls_taken=" $(sed -nE "$ls_listen" "$ls_net/tcp" "$ls_net/tcp6" | tr '\n' ' ')"
+    for ls_port in $(printf '%s' "$PAI_CONTAINER_HOST_PORT_LIST" | tr ',;' '\n\n' | sed 's/.*://'); do
+        case $ls_taken in *" $(printf %04X "$ls_port") "*) return 0 ;; esac
+    done
+    return 1
+}
+if port_is_taken 2>/dev/null; then
+    echo "Port $ls_port was given to this task, but something else listens on it on this node." >&3
+    exit 224
+fi
 
 # For logins by ssh, which start from an empty environment. Read by pam_env and by `.`: one quoted line a variable.
 # A value of several lines cannot be written there (tr marks its line ends with \r) and is left out.

@@ -138,6 +138,8 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
         return replace(of(SUCCEEDED, f"{label} ended with exit code 0."), raw_code=0, oom=status.oom_killed)
     if status.oom_killed:
         return _out_of_memory(code, memory_mb, label)
+    if status.port_taken:
+        return _port_taken(label)
     if status.by_itself and code in _ENDS_FROM_OUTSIDE:
         return _ended_itself(code, label)
     if code in KEPT_SIGNALS:
@@ -260,6 +262,11 @@ def _out_of_memory(code: int, memory_mb: int, label: str) -> Exit:
         sentence = f"{label} ended with exit code {code} after a part of it ran out of its {amount}."
     exit_ = of(OUT_OF_MEMORY, sentence, remedy="Ask for more memoryMB, or use less in each task.")
     return replace(exit_, raw_code=code, signal=_signal_name(code), oom=True, certainty=certainty)
+
+
+def _port_taken(label: str) -> Exit:
+    sentence = f"A port that was given to {label} is in use on its node by something outside Longshore."
+    return replace(of(PORT_CONFLICT, sentence), fault=str(FaultReason.PORT_TAKEN))
 
 
 def _ended_itself(code: int, label: str) -> Exit:

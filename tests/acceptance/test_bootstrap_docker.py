@@ -101,11 +101,25 @@ def test_a_command_that_ends_with_the_code_of_a_kill_is_not_tried_again(task: Ta
     assert (exit_.code, exit_.raw_code, exit_.blame) == (196, code, "your job")
 
 
-@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, *runtime.OWN_CODES, 255])
+@pytest.mark.parametrize("code", [*runtime.OUR_CODES, 255])
 def test_no_code_of_a_command_is_taken_for_ours(task: Task, code: int) -> None:
     task.start(f"exit {code}")
     exit_ = exits.classify(task.end(), 100)
     assert (exit_.raw_code, exit_.blame, exit_.oom) == (code, "your job", False)
+
+
+def test_a_port_on_which_something_else_listens_is_no_fault_of_the_job(task: Task, docker_engine: BedNode) -> None:
+    docker = ["docker", "-H", docker_engine.unix]
+    listen = ["run", "-d", "--network=host", "--entrypoint=/bin/busybox", IMAGE, "nc", "-l", "-p", "41000"]
+    found = subprocess.run([*docker, *listen], check=True, capture_output=True, text=True).stdout.strip()
+    try:
+        until(lambda: ":41000 " in docker_engine.run("ss", "-ltn"), what="it listens")
+        task.start("echo ran")
+        exit_ = exits.classify(task.end(), 100)
+        assert (exit_.code, exit_.blame, task.log()) == (-7103, "the cluster", "")
+        assert "Port 41000" in task.log("stderr")
+    finally:
+        subprocess.run([*docker, "rm", "-f", found], check=True, capture_output=True)
 
 
 def test_logins_find_the_variables_in_the_containers_environment_file(task: Task) -> None:

@@ -66,6 +66,7 @@ class Container:
             ("cgroup=/sys/fs/cgroup\n", f"cgroup={self.root}/cgroup\n"),
             ("home=/root\n", f"home={self.root}/root\n"),
             ("init=/proc/1/environ\n", f"init={self.root}/init\n"),
+            ("net=/proc/net\n", f"net={self.root}/net\n"),
             ("sshd=/usr/sbin/sshd\n", f"sshd={self.root}/usr/sbin/sshd\n"),
             ("shell=/bin/sh\n", f"shell={self.root}/bin/sh\n"),
         ):
@@ -106,7 +107,7 @@ def test_what_the_command_does_itself_is_told_from_what_others_do_to_it(
     assert container.run(f"exit {code}", LONGSHORE_DEBUG_HOLD="1")[0] == ours
 
 
-@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, *runtime.OWN_CODES, 255, 143, 1, 0])
+@pytest.mark.parametrize("code", [*runtime.OUR_CODES, 255, 143, 1, 0])
 def test_it_writes_down_the_code_of_the_command_at_the_end(container: Container, code: int) -> None:
     file = container.root / "pai/log/exit-code"
     _, seen, _ = container.run(f"[ -f {file} ] && [ ! -s {file} ] && echo empty; exit {code}")
@@ -121,6 +122,21 @@ def test_it_tells_a_kill_for_memory_from_another(container: Container, file: str
     counts.write_text(f"oom_kill_disable 0\nunder_oom 0\noom 7\noom_kill {kills}\n")
     assert container.run("kill -KILL $$")[0] == code
     assert container.run("exit 1")[0] == 1
+
+
+@pytest.mark.parametrize("file", ["tcp", "tcp6"])
+@pytest.mark.parametrize(("state", "code"), [("0A", runtime.FOUND_PORT_TAKEN), ("01", 0)])
+def test_it_runs_no_command_whose_port_something_else_listens_on(
+    container: Container, file: str, state: str, code: int
+) -> None:
+    (container.root / "net").mkdir()
+    head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode"
+    local, far = ("00000000", "0100007F") if file == "tcp" else ("0" * 32, "0" * 32)
+    lines = [head, f"  12: {local}:5DBF {far}:0000 {state} 00000000:00000000 00:00000000 00000000     0        0 1 1 0"]
+    (container.root / "net" / file).write_text("\n".join([*lines, ""]))
+    ended = container.run("echo ran", PAI_CONTAINER_HOST_PORT_LIST="x1:23998,23999;http:30001;ssh:30002;")
+    assert (ended[0], "ran" in ended[1], "Port 23999" in ended[2]) == (code, code == 0, code != 0)
+    assert container.run("echo ran", PAI_CONTAINER_HOST_PORT_LIST="x:3999;http:2399;ssh:5;")[0] == 0
 
 
 def test_it_ends_with_the_code_of_the_last_of_many_lines(container: Container) -> None:
@@ -339,7 +355,21 @@ def test_a_hold_that_cannot_be_told_changes_no_exit_code(container: Container) -
 def test_no_variable_of_the_job_is_changed_for_its_command(container: Container) -> None:
     text = Path(bootstrap.__file__).with_name("bootstrap.sh").read_text()
     set_there = {name for name in re.findall(r"\b([a-z]\w*)=", text) if not name.startswith("ls_")}
-    once = {"code", "environment", "hold", "home", "init", "key", "log", "own", "pai", "shell", "stopping"}
+    once = {
+        "code",
+        "environment",
+        "hold",
+        "home",
+        "init",
+        "key",
+        "log",
+        "net",
+        "own",
+        "pai",
+        "port",
+        "shell",
+        "stopping",
+    }
     mine = dict.fromkeys(sorted(set_there | once), "mine")
     code, out, _ = container.run("env", **mine)
     assert code == 0

@@ -133,7 +133,13 @@ def test_a_kill_inside_the_container_is_the_jobs_own_failure_and_not_tried_again
     assert (exit_.blame, exit_.spec.reaction) == ("your job", Reaction.NEVER_RETRY)
 
 
-@pytest.mark.parametrize("code", [runtime.KILLED_FOR_MEMORY, *runtime.OWN_CODES])
+def test_a_port_that_was_taken_is_the_clusters_fault() -> None:
+    exit_ = exits.classify(read_script(ended(runtime.FOUND_PORT_TAKEN), ""), 100)
+    assert (exit_.code, exit_.blame, exit_.fault, exit_.raw_code) == (-7103, "the cluster", "port_taken", None)
+    assert exit_.spec.reaction is Reaction.ALWAYS_RETRY
+
+
+@pytest.mark.parametrize("code", runtime.OUR_CODES)
 def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
     exit_ = exits.classify(read_script(ended(code), str(code)), 100)
     assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)

@@ -17,7 +17,7 @@ import requests
 from docker import APIClient
 
 from clusters.engines.docker.connect import CONNECT, checked, url
-from clusters.engines.runtime import EXIT_FILE, KILLED_FOR_MEMORY, OWN_CODES, ContainerStatus, read_script
+from clusters.engines.runtime import EXIT_FILE, OUR_CODES, ContainerStatus, read_script
 
 _HEAD = 4096  # bytes of a tar: its headers and a number
 
@@ -27,8 +27,7 @@ def with_own_exit(api: APIClient, status: ContainerStatus, unbroken_since: datet
     when this process last began to hear from the engine without a gap, by the engine's clock; an end with 0 is believed
     of what started later."""
     believed = unbroken_since is not None and status.started_at is not None and status.started_at >= unbroken_since
-    ours = status.exit_code in (KILLED_FOR_MEMORY, *OWN_CODES)
-    if status.lost or ours or (status.exit_code == 0 and not believed):
+    if status.lost or status.exit_code in OUR_CODES or (status.exit_code == 0 and not believed):
         return read_script(status, _written(api, status.id))
     return status
 

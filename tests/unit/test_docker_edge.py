@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from paramiko import BadHostKeyException, PKey, SSHException
 
+from clusters.engines.docker import connect as ways
 from clusters.engines.docker import runtime
 from clusters.engines.docker.connect import open_client, wanted_version
 from clusters.engines.docker.errors import Step, fault_of, fault_of_text
@@ -405,6 +406,16 @@ def test_it_says_what_else_answers(said: dict[str, str], words: str) -> None:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(RuntimeFault, match=words):
+            connect(f"tcp://127.0.0.1:{server.server_port}").info()
+        thread.join(10)
+
+
+def test_an_answer_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ways, "MOST_OF_AN_ANSWER", 1 << 20)
+    with HTTPServer(("127.0.0.1", 0), type("Said", (_Answers,), {"said": {"ApiVersion": "1" * (2 << 20)}})) as server:
+        thread = threading.Thread(target=server.handle_request)
+        thread.start()
+        with pytest.raises(RuntimeFault, match="more than 1 MB"):
             connect(f"tcp://127.0.0.1:{server.server_port}").info()
         thread.join(10)
 

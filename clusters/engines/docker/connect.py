@@ -36,6 +36,7 @@ CONNECT = 5.0  # seconds
 QUICK = 15.0
 SLOW = 120.0  # create and start take seconds on a busy host
 POOL = 64
+MOST_OF_AN_ANSWER = 256 << 20  # bytes; a list of 10,000 containers has a tenth of that
 SSH_SESSIONS = 6  # below the 10 of a stock sshd
 DIAL = "docker system dial-stdio"
 _LOGINS = threading.BoundedSemaphore(4)
@@ -217,7 +218,22 @@ def open_client(endpoint: str, folder: Path | None, version: str, timeout: float
     else:
         raise _bad_endpoint(f"An engine's endpoint begins with unix://, tcp:// or ssh://, not as in {endpoint}.")
     client.trust_env = False
+    client.hooks["response"].append(_bounded)
     return client
+
+
+def _bounded(response: requests.Response, *_: Any, stream: bool = False, **__: Any) -> None:
+    """Read an answer that is no stream. One host that sends without end must not fill the portal's memory."""
+    read, size = [], 0
+    for part in () if stream else response.iter_content(1 << 16):
+        read.append(part)
+        size += len(part)
+        if size > MOST_OF_AN_ANSWER:
+            response.close()
+            says = f"The engine's answer has more than {MOST_OF_AN_ANSWER >> 20} MB."
+            raise RuntimeFault(says, reason=FaultReason.UNREACHABLE)
+    if not stream:
+        response._content = b"".join(read)
 
 
 def _tcp_client(endpoint: str, folder: Path | None, version: str, timeout: float) -> APIClient:

@@ -1,6 +1,6 @@
 """How long a pass of the scheduler takes: the real load, plan and apply on a real SQLite file, the engines simulated.
 
-Run as a process of its own with a LONGSHORE_HOME of its own (``python -m benchmarks.passes``); prints one JSON object.
+Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.passes teams 1000``); prints one JSON object.
 """
 
 from __future__ import annotations
@@ -16,8 +16,13 @@ from typing import Any
 
 import django
 
+from benchmarks.report import percentile
+
 NODES, GPUS, CPUS, MEMORY_MB, WAITING = 1_000, 8, 64, 512_000, 10_000
-EXTRA = {"alike": 8_000, "different": 2_000}  # about as many jobs as find room
+TEAMS = 8
+# About as many jobs as find room on NODES; the queue of "teams" has virtual clusters with ceilings and caps, gangs that
+# wait for room that is kept for them, jobs that may be guests, and lengths from which ends are forecast.
+EXTRA = {"alike": 8_000, "different": 2_000, "gangs": 2_000, "teams": 3_100}
 IDLE_PASSES = 10
 LOSING_PASSES = 3  # of the many that it takes to tell every job
 
@@ -28,7 +33,8 @@ class Pass:
 
     seconds: float
     cpu: float
-    placed: int
+    placed: int  # tasks
+    jobs: int
 
 
 class Simulation:
@@ -45,19 +51,22 @@ class Simulation:
         self.running: dict[str, dict[str, Any]] = {name: {} for name in Node.objects.values_list("name", flat=True)}
         self._seen = 0
 
-    def one_pass(self) -> Pass:
+    def one_pass(self, *, anew: bool = False) -> Pass:
+        """``anew``: the turns are worked out, whether anything has changed or not."""
         from clusters.engines.watch import Look
         from jobs.models import Task
         from portal.core import clock
 
         now = clock.steady()
+        if anew:
+            self.scheduler._still = None
         looks = {name: Look(name, now, True, containers) for name, containers in self.running.items()}
         before = Task.objects.exclude(state="WAITING").count()
         began, used = time.perf_counter(), time.process_time()
-        self.scheduler.tick(looks)
+        jobs = self.scheduler.tick(looks)
         seconds, cpu = time.perf_counter() - began, time.process_time() - used
         self._start_containers()
-        return Pass(seconds, cpu, Task.objects.exclude(state="WAITING").count() - before)
+        return Pass(seconds, cpu, Task.objects.exclude(state="WAITING").count() - before, jobs)
 
     def lose_everything(self) -> None:
         """Each engine has started anew and has nothing."""
@@ -83,25 +92,38 @@ def main() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
-    print(json.dumps({"alike": _measure("alike"), "different": _measure("different")}))
+    which, nodes = (sys.argv[1], int(sys.argv[2])) if len(sys.argv) > 2 else ("teams", NODES)
+    print(json.dumps(_measure(which, nodes)))
 
 
-def _measure(which: str) -> dict[str, Any]:
+def _configs(which: str, number: int) -> list[dict[str, Any]]:
+    from benchmarks import rows
+
+    if which == "teams":
+        names = rows.add_teams(TEAMS)
+        rows.add_lengths(names)
+        return rows.shapes_of_teams(number, names)
+    if which == "gangs":
+        return rows.shapes_alike(number, tasks=4)
+    return {"alike": rows.shapes_alike, "different": rows.shapes_different}[which](number)
+
+
+def _measure(which: str, nodes: int) -> dict[str, Any]:
     """Waiting jobs are placed until no GPU is free; then nothing changes any more, and those are the idle passes."""
     from django_q.models import OrmQ
 
     from benchmarks import rows
-    from clusters.models import Allocation, Node
+    from clusters.models import Allocation, Node, VirtualCluster
     from jobs.models import Attempt, Event, Holding, Job, Task
 
-    for model in (Allocation, OrmQ, Holding, Event, Task, Attempt, Job, Node):
+    for model in (Allocation, OrmQ, Holding, Event, Task, Attempt, Job, Node, VirtualCluster):
         model.objects.all()._raw_delete("default")  # type: ignore[attr-defined]  # no cascade: its own models only
-    rows.add_nodes(NODES, gpus=GPUS, cpus=CPUS, memory_mb=MEMORY_MB)
-    make = {"alike": rows.shapes_alike, "different": rows.shapes_different}[which]
-    rows.add_waiting(make(WAITING + EXTRA[which]))
+    rows.add_nodes(nodes, gpus=GPUS, cpus=CPUS, memory_mb=MEMORY_MB)
+    rows.add_waiting(_configs(which, (WAITING + EXTRA[which]) * nodes // NODES))
     with_no_free_gpu = Simulation()
     placing = _until_nothing_is_placed(with_no_free_gpu)
     idle = [with_no_free_gpu.one_pass() for _ in range(IDLE_PASSES + 2)][2:]  # the last starts have settled
+    anew = [with_no_free_gpu.one_pass(anew=True) for _ in range(IDLE_PASSES)]
     placed = sum(one.placed for one in placing)
     placed_later = placed - placing[0].placed  # the first pass of a process reads every job
     running = Task.objects.filter(state="RUNNING").count()
@@ -126,6 +148,10 @@ def _measure(which: str) -> dict[str, Any]:
         "idle_p50_ms": 1000 * statistics.median(one.seconds for one in idle),
         "idle_p95_ms": 1000 * statistics.quantiles([one.seconds for one in idle], n=20)[-1],
         "idle_cpu_ms": 1000 * statistics.median(one.cpu for one in idle),
+        "anew_cpu_ms": 1000 * statistics.median(one.cpu for one in anew),
+        "nodes": nodes,
+        "jobs_per_cpu_s": sum(one.jobs for one in placing[1:]) / sum(one.cpu for one in placing[1:]),
+        "placing_p99_cpu_ms": 1000 * percentile([one.cpu for one in placing[1:]], 99),
     }
 
 

@@ -152,8 +152,8 @@ def add_wide_job(tasks: int, name: str = "wide") -> Job:
     return job
 
 
-def shapes_alike(number: int, gpus: int = 1) -> list[dict[str, Any]]:
-    return [make_config(f"alike-{at}", gpus=gpus) for at in range(number)]
+def shapes_alike(number: int, gpus: int = 1, tasks: int = 1) -> list[dict[str, Any]]:
+    return [make_config(f"alike-{at}", gpus=gpus, tasks=tasks) for at in range(number)]
 
 
 def shapes_different(number: int) -> list[dict[str, Any]]:

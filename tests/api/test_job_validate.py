@@ -10,6 +10,7 @@ from django.utils import timezone
 from rest_framework.test import APIClient
 
 from clusters.models import Node, VirtualCluster
+from jobs.forecast import outlook
 from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job
 from jobs.scheduling import queue
@@ -130,8 +131,10 @@ def test_a_job_may_be_named_validate(api: Api, alice: User) -> None:
 
 
 @pytest.fixture
-def busy() -> None:
-    """All four GPUs are taken by a job like those that ran for about an hour."""
+def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All four GPUs are taken by a job like those that ran for about an hour. A busy machine takes longer."""
+    monkeypatch.setattr(outlook, "FORECAST", 600.0)
+    monkeypatch.setattr(outlook, "CHANGES", 600.0)
     runs = make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node("gpu-01", gpus=4))
     now = milliseconds(timezone.now())
     Job.objects.filter(pk=runs.pk).update(started_at=timezone.now())
@@ -188,6 +191,16 @@ def test_it_costs_as_many_queries_however_many_wait(
         make_job("bob", f"waits-{number}", gpus=1 + number % 4)
     with django_assert_max_num_queries(21):
         client.post(URL, config_text(gpus=2), content_type=JSON)
+
+
+def test_without_time_it_names_no_time_but_says_all_else(
+    api: Api, alice: User, busy: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outlook, "FORECAST", 0.0)
+    monkeypatch.setattr(outlook, "CHANGES", 0.0)
+    extras = extras_of(api, alice, gpus=2)
+    assert (extras["starts"], extras["changes"], "forecast" in extras) == ("later", [], False)
+    assert extras["vc"]["withJob"]["gpu"] == 6
 
 
 def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(

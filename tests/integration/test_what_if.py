@@ -11,9 +11,9 @@ from django.test.utils import CaptureQueriesContext
 
 from clusters.models import Node, VirtualCluster
 from jobs import order, services
-from jobs.forecast.what_if import FEW, WhatIf, what_if
+from jobs.forecast import what_if as asking
+from jobs.forecast.what_if import WhatIf, what_if
 from jobs.models import Event, Job, Prediction
-from jobs.planning.forecast.play import MOST
 from jobs.planning.what_if.asked import read_all
 from portal.accounts.viewer import Guest
 from portal.core.errors import Forbidden, Unauthorized
@@ -119,22 +119,50 @@ def test_each_change_is_played_alone_and_all_together(cluster: Cluster, admin: U
     assert [line.starts_now for line in found.lines()] == [0, 1, 0]
 
 
-def test_of_a_long_queue_the_first_are_played_and_the_rest_is_told(cluster: Cluster, admin: User) -> None:
+def test_of_a_long_queue_the_first_are_played_and_the_rest_is_told(
+    cluster: Cluster, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(asking, "MOST", 4)
+    monkeypatch.setattr(asking, "FEW", 2)
     a_past()
     cluster.add_node("n1", gpus=1)
     one = cluster.submit(name="j", roles=gpus(1))
-    Job.objects.bulk_create([_copy(one, at) for at in range(MOST)])
+    Job.objects.bulk_create([_copy(one, at) for at in range(5)])
     found = asked(admin, "node:n1:drain")
-    assert found.left_out == [f"Of {MOST + 1} waiting jobs the first {MOST} were played forward."]
+    assert found.left_out == ["Of 6 waiting jobs the first 4 were played forward."]
     short = what_if(admin, read_all(["node:n1:drain"]), budget=0.0)
-    assert short.left_out == [f"{MOST + 1} waiting jobs could not be played forward in time."]
-    assert FEW < MOST and starting(short) == set()
+    assert short.left_out == ["6 waiting jobs could not be played forward in time."]
+    monkeypatch.setattr(asking, "MANY", 5)
+    many = asked(admin, "node:n1:drain", "node:n1:return")
+    assert many.alone == [] and "No change was tried alone: more than 5 jobs wait." in many.left_out
 
 
 def _copy(job: Job, at: int) -> Job:
     made = Job.objects.get(pk=job.pk)
     made.pk, made.name = None, f"copy-{at}"  # type: ignore[assignment]
     return made
+
+
+@pytest.mark.parametrize(("slow", "says"), [(0, []), (1, ["alone"]), (2, ["first 2", "alone"])])
+def test_what_takes_too_long_is_left_out_and_told(
+    cluster: Cluster, admin: User, monkeypatch: pytest.MonkeyPatch, slow: int, says: list[str]
+) -> None:
+    a_past()
+    cluster.add_node("n1", gpus=1)
+    one = cluster.submit(name="j", roles=gpus(1))
+    Job.objects.bulk_create([_copy(one, at) for at in range(5)])
+    monkeypatch.setattr(asking, "FEW", 2)
+    play, plays = asking._side_by_side, list[int]()
+
+    def slowly(*args: Any) -> Any:
+        """The play of a few is quick; of those after it the first ones are not done in time."""
+        plays.append(args[3])
+        return None if 1 < len(plays) <= 1 + slow else play(*args)
+
+    monkeypatch.setattr(asking, "_side_by_side", slowly)
+    found = asked(admin, "node:n1:cordon", "node:n2:add:4")
+    assert len(found.left_out) == len(says) and all(part in " ".join(found.left_out) for part in says)
+    assert found.lines()[0].earlier == 0 and (found.lines()[1].earlier is None) == bool(slow)
 
 
 def test_nothing_is_written(cluster: Cluster, admin: User) -> None:
@@ -151,7 +179,9 @@ def test_nothing_is_written(cluster: Cluster, admin: User) -> None:
     assert not Prediction.objects.exists()
 
 
-def test_its_queries_do_not_grow_with_the_queue(cluster: Cluster, admin: User) -> None:
+def test_its_queries_do_not_grow_with_the_queue(cluster: Cluster, admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "MOST", 4)
+    monkeypatch.setattr(asking, "FEW", 2)
     a_past()
     cluster.add_node("n1", gpus=2)
     one = cluster.submit(name="j", roles=gpus(1))

@@ -66,6 +66,13 @@ def test_with_foresight_a_long_job_passes_on_room_that_the_first_one_will_not_ne
     assert starts(day("easy", queue, cluster(4, 2)))[3] == pytest.approx(0, abs=0.01)
 
 
+def test_with_foresight_a_long_job_gets_no_room_that_a_short_one_has_just_got() -> None:
+    queue = [run(1, 4), run(2, 4, at=1), run(3, 2, at=2, seconds=600), run(4, 2, at=2, seconds=5 * HOUR)]
+    played = day("easy", queue, cluster(4, 2))
+    assert played.refused == 0
+    assert starts(played) == pytest.approx({1: 0, 2: 1, 3: 0, 4: 0.17}, abs=0.02)
+
+
 def test_a_guest_that_says_when_it_ends_passes_under_longshore() -> None:
     limited = run(3, 1, at=2, seconds=600, limit=900)
     runs = [run(1, 2, limit=int(HOUR)), run(2, 4, at=1), limited]

@@ -7,6 +7,7 @@ second with what is known by then, and where very many jobs wait a picture of th
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -48,10 +49,11 @@ def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") 
     seen = recent_picture()
     question = _question(spec, awaited, username)
     if question not in seen.answers:
-        is_over = deadline(FORECAST)
+        began, is_over = time.monotonic(), deadline(FORECAST)
         turn = turn_if_submitted(seen.waiting, seen.scene, spec, awaited, username)
         foreseen = None if is_over() else _foreseen(turn, seen)  # where one turn takes so long, a forecast is hopeless
         seen.answers[question] = _outlook(turn, foreseen, username)
+        seen.took = max(seen.took, time.monotonic() - began)
     found: Outlook = seen.answers[question]
     return found
 

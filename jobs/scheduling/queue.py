@@ -38,7 +38,7 @@ from jobs.scheduling.load import policy
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
 MANY = 1_000  # waiting jobs: of more, a picture is looked at for a while
-KEPT = 15.0  # seconds
+KEPT, LONGEST = 15.0, 120.0  # seconds; between them, ten times as long as an answer took on a busy machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,17 +92,18 @@ def picture() -> tuple[list[Queued], Scene[Queued]]:
     return _read(_Specs(()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Picture:
     """All that wait, and the cluster, for those who ask again and again. ``answers`` are those that were given, by
-    question."""
+    question, and ``took`` is how many seconds the longest of them took."""
 
     waiting: Sequence[Queued]
     scene: Scene[Queued]
     answers: dict[object, Any] = field(default_factory=dict)
+    took: float = 0.0
 
 
-_recent: tuple[float, Picture] | None = None  # until when it is looked at
+_recent: tuple[float, Picture] | None = None  # with when it was read
 _reading = threading.Lock()  # who comes while it is read waits for it
 
 
@@ -110,10 +111,10 @@ def recent_picture() -> Picture:
     """As the rows are now; where very many jobs wait, as they were a moment ago."""
     global _recent
     with _reading:
-        if _recent is not None and time.monotonic() < _recent[0]:
+        if _recent is not None and time.monotonic() - _recent[0] < min(LONGEST, max(KEPT, 10 * _recent[1].took)):
             return _recent[1]
         found = Picture(*picture())
-        _recent = (time.monotonic() + KEPT, found) if len(found.waiting) > MANY else None
+        _recent = (time.monotonic(), found) if len(found.waiting) > MANY else None
         return found
 
 

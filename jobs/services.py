@@ -117,7 +117,7 @@ def check(config: Any, user: User | None = None, *, name_from_url: str | None = 
     return CheckResult((problem,) if problem else (), spec, found, never)
 
 
-def change(actor: User, job: Job, asked: edit.Change) -> Job:
+def change(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
     """Submit the job anew with this change of its config, under its owner's next free name, and ask for the end of the
     old one, which goes on waiting when the new one is refused. The new one has the priority of the old one and, in the
     same virtual cluster, its place in the queue. Raises Unauthorized, Forbidden (only the owner may), Conflict when it
@@ -135,7 +135,7 @@ def change(actor: User, job: Job, asked: edit.Change) -> Job:
     return new
 
 
-def changed_config(actor: User, job: Job, asked: edit.Change) -> str:
+def changed_config(actor: User, job: Job, asked: edit.ChangeAsked) -> str:
     """The config that ``change`` submits. Raises Unauthorized, Forbidden, NotEditable."""
     if not actor.is_authenticated:
         raise Unauthorized

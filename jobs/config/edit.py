@@ -19,7 +19,7 @@ _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 
 
 @with_config(ConfigDict(extra="forbid", strict=True))
-class Change(TypedDict, total=False):
+class ChangeAsked(TypedDict, total=False):
     """One change of a config, as jobs.planning.changes offers it."""
 
     gpuNumber: Annotated[int, Field(ge=0)]
@@ -28,7 +28,7 @@ class Change(TypedDict, total=False):
     virtualCluster: str
 
 
-CHANGE = TypeAdapter(Change)  # of changes that somebody sends back
+CHANGE = TypeAdapter(ChangeAsked)  # of changes that somebody sends back
 
 
 class NotEditable(BadRequest):
@@ -47,7 +47,7 @@ def with_values(text: str, values: Mapping[str, str | int]) -> str:
     return text
 
 
-def changes_of(spec: JobSpec, change: Change) -> dict[str, str | int]:
+def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, str | int]:
     """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks, the config
     has another type of GPU or virtual cluster."""
     found: dict[str, str | int] = {}

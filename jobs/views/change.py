@@ -10,7 +10,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods
 
 from jobs import queries, services
-from jobs.config.edit import CHANGE, Change
+from jobs.config.edit import CHANGE, ChangeAsked
 from jobs.models import Job
 from jobs.pages.config import difference, is_packed, laid_out
 from jobs.pages.rows import job_url
@@ -40,7 +40,7 @@ def change(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     return redirect(job_url(new.username, new.name))
 
 
-def _asked(request: HttpRequest) -> Change:
+def _asked(request: HttpRequest) -> ChangeAsked:
     text = (request.POST if request.method == "POST" else request.GET).get("change", "")
     try:
         return CHANGE.validate_json(text)
@@ -49,7 +49,7 @@ def _asked(request: HttpRequest) -> Change:
 
 
 def _page(
-    request: HttpRequest, user: User, job: Job, asked: Change, error: LongshoreError | None = None
+    request: HttpRequest, user: User, job: Job, asked: ChangeAsked, error: LongshoreError | None = None
 ) -> HttpResponse:
     """Raises Forbidden for everybody but the owner."""
     text = services.changed_config(user, job, asked)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.config.edit import CHANGE, Change, NotEditable, changes_of, with_values
+from jobs.config.edit import CHANGE, ChangeAsked, NotEditable, changes_of, with_values
 from jobs.config.spec import JobSpec
 from tests.builders import make_config
 
@@ -44,7 +44,7 @@ def test_what_cannot_be_changed_in_the_text_is_said(text: str) -> None:
         ({"virtualCluster": "nlp"}, {"/virtualCluster": "nlp"}),
     ],
 )
-def test_a_change_is_made_by_these_values(change: Change, values: dict[str, object]) -> None:
+def test_a_change_is_made_by_these_values(change: ChangeAsked, values: dict[str, object]) -> None:
     assert changes_of(JobSpec.from_json(make_config(roles=2, tasks=3, gpus=4)), change) == values
 
 

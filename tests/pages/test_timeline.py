@@ -48,7 +48,7 @@ def a_day(nodes: int, jobs: int = 10_000) -> None:
         where = {"node": f"gpu-{gpu // 8 % nodes:03}", "gpu_ids": str(gpu % 8), "gpus": 1, "gpu_type": "A100"}
         who = {"job_id": at + 1, "username": f"user{at % 50}", "job_name": f"train-{at}", "vc": "default"}
         what = {"attempt": 1, "role": "worker", "index": 0, "cpus": 2, "memory_mb": 1024, "guest": False, "waited": 0}
-        end = {"began": began, "ended": began + long - 1000, "outcome": "SUCCEEDED", "exit_code": 0}
+        end = {"began": began, "ended": began + long - 1000, "outcome": "SUCCEEDED", "exit_code": 0, "asked": ""}
         row: dict[str, Any] = {"id": at + 1, **who, **what, **where, **end}
         rows.append([row[name] for name in NAMES])
     insert_values(Holding, NAMES, rows)

@@ -36,7 +36,7 @@ NOT_RUN = {
     "curl -X PUT http://127.0.0.1:9186/api/v1/jobs/mira~evaluate": "the same; tests/api/test_job_place.py sends both",
     "curl -X PUT http://127.0.0.1:9186/api/v1/virtual-clusters/vision": "GPUs, which the node of the test has not;"
     " tests/api/test_vc_settings.py sends such bodies",
-    "curl -X POST http://127.0.0.1:9186/api/v1/cluster/replay": "a day in the past; tests/api/test_replay.py sends such",
+    "curl -X POST http://127.0.0.1:9186/api/v1/cluster/replay": "a day that was; tests/api/test_replay.py sends such",
 }
 
 

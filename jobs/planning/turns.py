@@ -228,7 +228,8 @@ class _Round(Generic[W]):
                 if not line.borrows_after_all(job, places):
                     return self._go(line, job, places)
                 self.rooms.left.give_back(demands, places)
-                return None
+                within = self._place_within(line, job)
+                return self._go(line, job, within) if within is not None else None
             if above:
                 if self._could_be_below(line, job):
                     line.wait_for_ceiling(job, [*above, "gpu"])
@@ -288,6 +289,16 @@ class _Round(Generic[W]):
             above = above or over
             room.give_back(demands, places)
         return None, above
+
+    def _place_within(self, line: Line[W], job: W) -> Sequence[Placement] | None:
+        """Places with GPUs of a type of which it stays within the guarantee, for a job that leaves the type open."""
+        for demands in self.queue.typed(job.demands, line.quota.guarantee):
+            places = self.rooms.left.place(demands, job.id, job.avoid, job.vc)
+            if places is not None:
+                if line.keeps(job, places):
+                    return places
+                self.rooms.left.give_back(demands, places)
+        return None
 
     def _could_be_below(self, line: Line[W], job: W) -> bool:
         """Whether its places could keep the ceiling if nothing ran."""

@@ -274,3 +274,11 @@ def test_where_the_room_comes_first_as_far_as_jobs_say_when_they_end() -> None:
     [turn] = made.turns()
     assert turn.reservation is not None
     assert (turn.reservation.names, turn.reservation.moment) == (["n1"], made.now + timedelta(seconds=30))
+
+
+def test_a_job_that_leaves_the_type_open_takes_the_one_of_which_its_virtual_cluster_has_not_enough_yet() -> None:
+    """On the type that the tightest node has it would borrow, and come behind the job that was evicted for it."""
+    two = job(1, gpus=2, shape=shape(kind="B", gpus=2))
+    made = play("BBB", "AAAA", rights=HALVES, running=(two,))
+    made.waiting = [job(2, "b", 4), job(3, "a", 1)]
+    assert [(turn.job.id, [place.node for place in turn.places]) for turn in made.turns() if turn.places] == [(3, ["n1"])]

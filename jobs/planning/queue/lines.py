@@ -12,7 +12,7 @@ from typing import Generic
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Blocker, Demand, NodeView, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, Hold, add, asked, is_within, over, plus, rank, taken
+from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, is_within, over, plus, rank, taken
 from jobs.planning.queue import reclaim, sentences
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
@@ -70,6 +70,11 @@ class Line(Generic[W]):
             return False
         self.ranks[id(job.demands)] = True, rank[1]
         return True
+
+    def keeps(self, job: W, places: Sequence[Placement]) -> bool:
+        """Whether it stays within the guarantee and below the ceiling at these places."""
+        amount = self.queue.amount(job, places)
+        return is_within(self.use, amount, self.quota) and not above_ceiling(self.use, amount, self.quota)
 
     def uses_up_what_comes_back(self, asked: Amount) -> bool:
         """Whether a job that asks for this would be above the guarantee beside the one that others leave for. That one

@@ -281,4 +281,6 @@ def test_a_job_that_leaves_the_type_open_takes_the_one_of_which_its_virtual_clus
     two = job(1, gpus=2, shape=shape(kind="B", gpus=2))
     made = play("BBB", "AAAA", rights=HALVES, running=(two,))
     made.waiting = [job(2, "b", 4), job(3, "a", 1)]
-    assert [(turn.job.id, [place.node for place in turn.places]) for turn in made.turns() if turn.places] == [(3, ["n1"])]
+    assert [(turn.job.id, [place.node for place in turn.places]) for turn in made.turns() if turn.places] == [
+        (3, ["n1"])
+    ]

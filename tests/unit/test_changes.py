@@ -10,15 +10,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from clusters.placement.fit import NodeView
+from jobs.config.spec import JobSpec
 from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.planner import plan
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import turns
 from jobs.planning.world import JobView, Observation
-from tests.unit.test_planner import NOW, RECENTLY, node, spec, world
+from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 from tests.unit.test_turns import LATER, queues, stopping, waiting
 
 VCS = ("default", "other")
+TASKS = {"name": "w", "command": "x", "gpuNumber": 1}
 BUSY = node(used_gpus=frozenset("01"))  # two of its four GPUs are free
 AWAY = node("n2", offered=False, why_not="cordoned")
 
@@ -51,6 +53,14 @@ CASES: dict[str, tuple[Sequence[JobView], Sequence[NodeView], dict[str, Any], li
 def test_the_smallest_change_of_each_kind_is_found(case: str) -> None:
     jobs, nodes, more, expected = CASES[case]
     assert [one.change for one in changes(jobs, nodes, **more)] == expected
+
+
+def test_fewer_tasks_are_those_of_the_role_with_the_most() -> None:
+    roles = [{"name": "ps", "command": "x", "taskNumber": 2, "gpuNumber": 1}, TASKS | {"taskNumber": 3}]
+    asked = JobSpec.from_json({"jobName": "j", "image": "i", "taskRoles": roles})
+    [found] = changes([job(1, "WAITING", spec=asked)], [node(used_gpus=frozenset("0"))])
+    assert found.change == {"taskNumber": {"w": 1}}
+    assert len(found.places) == 3
 
 
 def test_a_change_is_a_sentence_and_says_where_the_job_would_start() -> None:

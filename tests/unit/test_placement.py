@@ -145,6 +145,13 @@ def test_it_prefers(case: str) -> None:
     assert where(Room(nodes[::-1]).place(demands, avoid=frozenset(avoid.split()))) == expected
 
 
+@pytest.mark.parametrize(("vc", "expected"), [("c", "n2"), ("a", "n1"), ("", "n1")])
+def test_a_dedicated_node_is_the_first_choice_of_its_virtual_cluster_and_serves_no_other(vc: str, expected: str) -> None:
+    nodes = [node("n1", cpus=4), node("n2", dedicated_to="c")]
+    assert where(Room(nodes).place(gang(), vc=vc)) == [expected]
+    assert Room(nodes[1:]).place(gang(), vc="a") is None
+
+
 def test_marks_lapse() -> None:
     now = datetime(2026, 11, 20, 12, tzinfo=UTC)
     lapsed, lasting, of_a_clock_set_back = (

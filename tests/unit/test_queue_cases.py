@@ -79,6 +79,12 @@ def test_who_passes(case: str) -> None:
     assert starts(play("AAAA", rights=rights), *waiting) == expected
 
 
+def test_a_cap_counts_the_jobs_of_its_own_virtual_cluster_alone() -> None:
+    rights = {"a": Right(50, user_jobs=1), "b": Right(50)}
+    assert starts(play("AAAA", rights=rights, running=(job(1, "b"),)), job(2)) == [2]
+    assert starts(play("AAAA", rights=rights, running=(job(1, "a"),)), job(2)) == []
+
+
 RECLAIMED = {
     "the youngest borrower": ((job(1, "b", 2), job(2, "b", 1), job(3, "b", 1)), job(9, gpus=1), [3]),
     "as few as are needed": ((job(1, "b", 1), job(2, "b", 2), job(3, "b", 1)), job(9, gpus=2), [2]),

@@ -54,6 +54,7 @@ SHARES = {
     "more than is promised": ({"gpu": 6}, {"gpu": 2}, 3),
     "what nobody promised": ({"cpu": 1}, {"cpu": 0}, inf),
     "a promise of nothing that is not used": ({"cpu": 1, "gpu": 0}, {"cpu": 4, "gpu": 0}, 0.25),
+    "a scarce type counts where types are promised": ({"gpu": 2, "gpu:A": 2}, {"gpu": 8, "gpu:A": 2}, 1),
     "types of GPUs do not count where the number does": ({"gpu": 1, "gpu:A": 1}, {"gpu": 2}, 0.5),
 }
 

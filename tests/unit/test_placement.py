@@ -146,7 +146,9 @@ def test_it_prefers(case: str) -> None:
 
 
 @pytest.mark.parametrize(("vc", "expected"), [("c", "n2"), ("a", "n1"), ("", "n1")])
-def test_a_dedicated_node_is_the_first_choice_of_its_virtual_cluster_and_serves_no_other(vc: str, expected: str) -> None:
+def test_a_dedicated_node_is_the_first_choice_of_its_virtual_cluster_and_serves_no_other(
+    vc: str, expected: str
+) -> None:
     nodes = [node("n1", cpus=4), node("n2", dedicated_to="c")]
     assert where(Room(nodes).place(gang(), vc=vc)) == [expected]
     assert Room(nodes[1:]).place(gang(), vc="a") is None

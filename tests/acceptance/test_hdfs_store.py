@@ -115,17 +115,21 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
 ) -> None:
     store.sweep(0)  # of the tests before
     monkeypatch.setattr("portal.files.store.hdfs.writing.TOUCH_EVERY", 0.0)
+    client = store.namenode.client
     killed, late = store.begin("/killed"), store.begin("/late")
     for writing in (killed, late):
         writing.add(b"half")
-        until(partial(store.namenode.client.status, writing._written, strict=False), what="made by the DataNode")  # type: ignore[attr-defined]
-        store.namenode.client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
+        until(partial(client.status, writing._written, strict=False), what="made by the DataNode")  # type: ignore[attr-defined]
     killed._sending.close()  # type: ignore[attr-defined]
+    # The DataNode closes the file of a writer that is gone, and dates it anew.
+    until(lambda: client.status(killed._written)["length"] == 4, what="closed by the DataNode")  # type: ignore[attr-defined]
+    for writing in (killed, late):
+        client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
     late.add(b" and half")
     assert store.sweep() == 1
     assert (late.keep(), content(store, "/late")) == (13, b"half and half")
     assert [entry.name for entry in store.list("/")] == ["late"]
-    assert killed._written.rpartition("/")[2] not in store.namenode.client.list(PARTS)  # type: ignore[attr-defined]
+    assert killed._written.rpartition("/")[2] not in client.list(PARTS)  # type: ignore[attr-defined]
 
 
 def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:

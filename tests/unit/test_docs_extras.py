@@ -13,8 +13,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def keys_of(page: str) -> set[str]:
-    """The names in the first column of its table."""
-    lines = re.findall(r"^\| (`[^|]+?) \|", (DOCS / page).read_text(), re.MULTILINE)
+    """The names in the first column of its first table."""
+    table = re.search(r"^\|.*?\n\n", (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
+    lines = re.findall(r"^\| (`[^|]+?) \|", table[0] if table else "", re.MULTILINE)
     return {name for line in lines for name in re.findall(r"`(\w+)`", line)}
 
 

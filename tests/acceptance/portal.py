@@ -50,20 +50,37 @@ class Portal:
     def __init__(self, home: Path, docker_host: str, address: str = "127.0.0.1", **settings: str) -> None:
         self.home = home
         self.settings = {"LONGSHORE_HOME": str(home), "DOCKER_HOST": docker_host, **_own_database(), **settings}
-        self.settings["LONGSHORE_BIND"] = f"{address}:{free_port()}"
-        self.url = f"http://{self.settings['LONGSHORE_BIND']}"
+        self.address = address
         self.output = home / "output.txt"
         self.process: subprocess.Popen[bytes] | None = None
-        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=30)
+        self.http = httpx.Client(timeout=30)
+        self._take_port()
 
     # --- processes ---------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Returns when it is ready and this client has a token."""
-        told = len(self.text())
+        first = self.process is None
         self._prepare()
+        said = self._launched()
+        while first and "Address already in use" in said:  # somebody else took the port since it was seen free
+            self._take_port()
+            said = self._launched()
+        assert "is ready: http" in said, self.text()
+        password = (self.home / "secrets" / "admin-password").read_text().strip()
+        answer = self.http.post("/token", json={"username": "admin", "password": password})
+        self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+
+    def _take_port(self) -> None:
+        self.settings["LONGSHORE_BIND"] = f"{self.address}:{free_port()}"
+        self.url = f"http://{self.settings['LONGSHORE_BIND']}"
+        self.http.base_url = f"{self.url}/api/v1"
+
+    def _launched(self) -> str:
+        """What it printed until it was ready or had ended."""
+        told = len(self.text())
         with self.output.open("ab") as output:
-            self.process = subprocess.Popen(
+            process = self.process = subprocess.Popen(
                 [sys.executable, str(ROOT / "manage.py"), "up"],
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -71,12 +88,8 @@ class Portal:
                 env=self.environment(),
                 start_new_session=True,
             )
-        process = self.process
         until(lambda: "is ready: http" in self.text()[told:] or process.poll() is not None, 60, what="the portal is up")
-        assert process.poll() is None, self.text()
-        password = (self.home / "secrets" / "admin-password").read_text().strip()
-        answer = self.http.post("/token", json={"username": "admin", "password": password})
-        self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
+        return self.text()[told:]
 
     def _prepare(self) -> None:
         """A first start finds empty tables and the static files: to make them takes longer than all the rest of it, and

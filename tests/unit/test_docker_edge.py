@@ -230,6 +230,14 @@ def test_a_start_that_was_refused_is_no_end_while_its_container_goes(status: str
     assert (found.phase, found.exit_code, found.finished_at) == (Phase.CREATED, None, None)
 
 
+def test_a_program_that_ended_before_its_engine_had_stamped_the_start_has_not_ended_before_it_began() -> None:
+    earlier, later = "2026-01-05T10:00:00.143924Z", "2026-01-05T10:00:00.144883Z"
+    found = inspected(answer(Status="exited", StartedAt=later, FinishedAt=earlier))
+    assert found.finished_at == found.started_at == moment(later)
+    found = inspected(answer(Status="exited", StartedAt=earlier, FinishedAt=later))
+    assert found.finished_at == moment(later)
+
+
 @pytest.mark.parametrize("status", ["exited", "removing", "dead"])
 def test_what_ran_has_ended_also_while_it_is_removed(status: str) -> None:
     found = inspected(answer(Status=status, ExitCode=3, StartedAt=SOME_DAY, FinishedAt=SOME_DAY))

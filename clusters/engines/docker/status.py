@@ -93,6 +93,7 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
     code = int(state["ExitCode"]) if ended else None
     lost = code == LOST_WITH_HOST
     labels = dict(answer["Config"]["Labels"] or {})
+    began = moment(str(state["StartedAt"]))
     held = bool(labels.get(LABEL_HOLD)) and not ended and (state.get("Health") or {}).get("Status") == "unhealthy"
     return ContainerStatus(
         id=str(answer["Id"]),
@@ -103,11 +104,17 @@ def inspected(answer: Mapping[str, Any]) -> ContainerStatus:
         lost=lost,
         oom_killed=bool(state["OOMKilled"]),
         error=str(state["Error"]),
-        started_at=moment(str(state["StartedAt"])),
-        finished_at=moment(str(state["FinishedAt"])) if ended else None,
+        started_at=began,
+        finished_at=_finished(state, began) if ended else None,
         held=held,
         held_code=_held_code(state["Health"]) if held else None,
     )
+
+
+def _finished(state: Mapping[str, Any], began: datetime | None) -> datetime | None:
+    """An engine stamps the start once its runtime has returned: a program that ended before has ended then."""
+    at = moment(str(state["FinishedAt"]))
+    return max(at, began) if at and began else at
 
 
 def _phase(state: Mapping[str, Any]) -> Phase:

@@ -81,7 +81,7 @@ def python_files() -> Iterator[tuple[PurePosixPath, Path]]:
 
 
 def _packages(requirements: Path) -> Iterator[tuple[PurePosixPath, Path]]:
-    folder = PREFIX / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / _site_folder()
+    folder = PREFIX / "lib" / f"python{sys.version_info.major}.{sys.version_info.minor}" / site_folder()
     for name in ["pip", *re.findall(r"^([A-Za-z0-9_.-]+)[^ =]*==", requirements.read_text(), re.M)]:
         try:
             files = importlib.metadata.distribution(name).files or []
@@ -95,7 +95,7 @@ def _packages(requirements: Path) -> Iterator[tuple[PurePosixPath, Path]]:
                     yield folder / PurePosixPath(file).parent / "__pycache__" / compiled.name, compiled
 
 
-def _site_folder() -> str:
+def site_folder() -> str:
     """Debian's own Python looks for packages under another name."""
     base = Path(sys.executable).resolve()
     asked = [str(base), "-I", "-c", "import site; print(*site.getsitepackages())"]

@@ -1,0 +1,210 @@
+"""Files between a task and the file store, with the token that every task gets. Needs Python 3.8 and nothing else.
+
+    python store.py get  $PAI_DATA_DIR data          a file, or a folder with all that is in it
+    python store.py put  model.pt $PAI_OUTPUT_DIR/model.pt
+    python store.py keep notebooks $PAI_OUTPUT_DIR/notebooks     get, then put what changes, until it is ended
+    python store.py follow $PAI_OUTPUT_DIR/logs logs             get what changes, until it is ended
+
+A place in the store is a path, or an address such as those in PAI_DATA_DIR and PAI_OUTPUT_DIR: its host does not count.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import quote, urlencode, urlsplit
+
+PATIENCE = 60  # seconds for which a store that is down is tried again
+PAUSE = 5  # seconds between two looks at what has changed
+
+
+class StoreError(Exception):
+    """What the portal said."""
+
+
+class NotThere(StoreError):
+    """There is no such file or folder."""
+
+
+def get(remote: str, local: str | Path) -> None:
+    """Copy a file or a folder from the store to ``local``. Raises NotThere and StoreError."""
+    for name, _ in _files(remote):
+        _fetch(_join(remote, name), Path(local, name) if name else Path(local))
+
+
+def put(local: str | Path, remote: str) -> None:
+    """Copy a file or a folder to ``remote`` in the store. Readers see the old file or the new one. Raises StoreError."""
+    if not Path(local).exists():
+        raise StoreError(f"{local}: there is no such file or folder here")
+    for name, _ in _local_files(Path(local)):
+        with (Path(local, name) if name else Path(local)).open("rb") as content:
+            _ask("PUT", _join(remote, name), "CREATE", content, overwrite="true", data="true").read()
+
+
+def keep(local: str | Path, remote: str) -> None:
+    """Get the folder, then put every file that changes, until SIGTERM; what changed last is put then."""
+    Path(local).mkdir(parents=True, exist_ok=True)
+    try:
+        get(remote, local)
+    except NotThere:
+        pass
+    seen, ending = dict(_local_files(Path(local))), _ending()
+    while True:
+        is_last = _pause(ending)
+        now = dict(_local_files(Path(local)))
+        for name in [name for name, version in now.items() if seen.get(name) != version]:
+            put(Path(local, name), _join(remote, name))
+        seen = now
+        if is_last:
+            return
+
+
+def follow(remote: str, local: str | Path) -> None:
+    """Get every file of the folder that changes, until SIGTERM. It need not be there yet."""
+    Path(local).mkdir(parents=True, exist_ok=True)
+    seen: dict[str, str] = {}
+    ending = _ending()
+    while True:
+        try:
+            now = dict(_files(remote))
+        except NotThere:
+            now = {}
+        for name in [name for name, version in now.items() if seen.get(name) != version]:
+            _fetch(_join(remote, name), Path(local, name))
+        seen = now
+        if _pause(ending):
+            return
+
+
+# --- what is there ---------------------------------------------------------------------------------------------------
+
+
+def _files(remote: str) -> list[tuple[str, str]]:
+    """The files below a place with something that differs when they do: names relative to it, "" for a file itself."""
+    found = []
+    for status in _list(remote):
+        name = status["pathSuffix"]
+        if status["type"] == "DIRECTORY":
+            found += [(f"{name}/{below}", version) for below, version in _files(_join(remote, name))]
+        else:
+            found.append((name, f"{status['length']} {status['modificationTime']}"))
+    return found
+
+
+def _list(remote: str) -> list[dict[str, str]]:
+    answer = json.load(_ask("GET", remote, "LISTSTATUS"))
+    statuses: list[dict[str, str]] = answer["FileStatuses"]["FileStatus"]
+    return statuses
+
+
+def _local_files(local: Path) -> list[tuple[str, str]]:
+    paths = [local] if local.is_file() else [path for path in sorted(local.rglob("*")) if path.is_file()]
+    names = [("" if path == local else path.relative_to(local).as_posix(), path.stat()) for path in paths]
+    return [(name, f"{about.st_size} {about.st_mtime_ns}") for name, about in names]
+
+
+def _join(remote: str, name: str) -> str:
+    return f"{remote.rstrip('/')}/{name}" if name else remote
+
+
+# --- one request -----------------------------------------------------------------------------------------------------
+
+
+def _fetch(remote: str, local: Path) -> None:
+    """Whoever reads the file meanwhile sees the old one or the new one."""
+    local.parent.mkdir(parents=True, exist_ok=True)
+    part = local.with_name(f".{local.name}.part")
+    with part.open("wb") as file:
+        shutil.copyfileobj(_ask("GET", remote, "OPEN"), file, 1 << 20)
+    part.replace(local)
+
+
+def _ask(method: str, remote: str, operation: str, body: BinaryIO | None = None, **more: str) -> http.client.HTTPResponse:
+    """The answer, once the portal has one. Raises NotThere and StoreError."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            answer = _send(method, remote, {"op": operation, **more}, body)
+        except OSError as error:  # nobody listens, or the connection broke
+            reason: Exception = error
+        else:
+            if answer.status < 400:
+                return answer
+            reason = _refusal(remote, answer)
+            if answer.status != 503:
+                raise reason
+        if time.monotonic() > deadline:
+            raise StoreError(f"{remote}: {reason}") from reason
+        time.sleep(1)
+
+
+def _send(method: str, remote: str, query: dict[str, str], body: BinaryIO | None) -> http.client.HTTPResponse:
+    gateway = urlsplit(os.environ["LONGSHORE_WEBHDFS_URL"])
+    token = Path(os.environ["LONGSHORE_WEBHDFS_TOKEN_FILE"]).read_text().strip()
+    kind = http.client.HTTPSConnection if gateway.scheme == "https" else http.client.HTTPConnection
+    connection = kind(gateway.hostname or "", gateway.port, timeout=60)
+    headers = {"Content-Type": "application/octet-stream"}
+    if body is not None:
+        body.seek(0)
+        headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
+    path = gateway.path + quote(_path(remote))
+    connection.request(method, f"{path}?{urlencode({**query, 'delegation': token})}", body, headers)
+    return connection.getresponse()
+
+
+def _path(remote: str) -> str:
+    """``webhdfs://host:port/a/b`` and ``/a/b`` are the same place."""
+    path = remote.partition("://")[2].partition("/")[2] if "://" in remote else remote
+    return "/" + path.strip("/")
+
+
+def _refusal(remote: str, answer: http.client.HTTPResponse) -> StoreError:
+    body = answer.read().decode(errors="replace")
+    try:
+        body = json.loads(body)["RemoteException"]["message"]
+    except (ValueError, KeyError, TypeError):
+        pass
+    return (NotThere if answer.status == 404 else StoreError)(f"{remote}: {body.strip() or answer.reason}")
+
+
+# --- until it is ended -----------------------------------------------------------------------------------------------
+
+
+def _ending() -> list[int]:
+    """A list that gets a member with SIGTERM or SIGINT."""
+    ending: list[int] = []
+    for which in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(which, lambda number, _: ending.append(number))
+    return ending
+
+
+def _pause(ending: list[int]) -> bool:
+    """Waits a little; whether it is time to end."""
+    until = time.monotonic() + PAUSE
+    while not ending and time.monotonic() < until:
+        time.sleep(0.2)
+    return bool(ending)
+
+
+VERBS = {"get": get, "put": put, "keep": keep, "follow": follow}
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) != 3 or arguments[0] not in VERBS:
+        sys.exit(f"{__doc__}")
+    try:
+        VERBS[arguments[0]](arguments[1], arguments[2])
+    except StoreError as error:
+        sys.exit(f"store.py: {error}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,77 @@
+"""Stands for parameter_server.py without TensorFlow: each server holds one of two weights, and the workers fetch them
+and send gradients, over the ports that Longshore gave to them."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import socketserver
+import threading
+from pathlib import Path
+from typing import Any
+
+import peers
+import store
+
+
+def serve(port: int) -> None:
+    """One weight: {"take": gradient} changes it and its number of steps, {} asks for both."""
+    held, lock = {"weight": 0.0, "steps": 0}, threading.Lock()
+
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            while (line := self.rfile.readline()):
+                asked = json.loads(line)
+                with lock:
+                    held["weight"] -= 0.1 * asked.get("take", 0.0)
+                    held["steps"] += "take" in asked
+                    peers.send(self.request, held)
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("", port), Handler) as server:
+        server.serve_forever()
+
+
+def work(servers: list[str], task: int, steps: int, train_dir: str) -> None:
+    """Until the servers have done ``steps``, those of all workers together."""
+    connections = [peers.connect(host, int(port)) for host, _, port in (each.partition(":") for each in servers)]
+    answers = [each.makefile() for each in connections]
+
+    def ask(values: list[dict[str, float]]) -> list[dict[str, Any]]:
+        for connection, value in zip(connections, values):  # noqa: B905
+            peers.send(connection, value)
+        return [peers.receive(each) for each in answers]
+
+    done, loss, held, numbers = 0, 0.0, ask([{}, {}]), random.Random(task)
+    while held[0]["steps"] < steps:
+        gradients, loss = peers.gradients([each["weight"] for each in held], numbers)
+        held = ask([{"take": gradient} for gradient in gradients])
+        done += 1
+    if task == 0:
+        Path("weights.npz").write_text(json.dumps([each["weight"] for each in held]))
+        store.put("weights.npz", f"{train_dir}/weights.npz")
+        print(f"saved {train_dir}/weights.npz", flush=True)
+    print(f"worker {task} did {done} of {steps} steps; loss {loss:.4f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--ps_hosts", required=True)
+    parser.add_argument("--worker_hosts", required=True)
+    parser.add_argument("--job_name", choices=("ps", "worker"), required=True)
+    parser.add_argument("--task_index", type=int, required=True)
+    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--batch_size", type=int, default=32)
+    parser.add_argument("--train_dir", default="")
+    asked = parser.parse_args()
+    servers = asked.ps_hosts.split(",")
+    if asked.job_name == "ps":
+        serve(int(servers[asked.task_index].partition(":")[2]))
+    work(servers, asked.task_index, asked.steps, asked.train_dir)
+
+
+if __name__ == "__main__":
+    main()

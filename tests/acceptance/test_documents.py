@@ -23,7 +23,7 @@ from tests.acceptance.portal import ROOT, Portal
 from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import CACHE, SCRIPT, HdfsBed
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 COMMANDS = {"", "sh", "bash", "shell", "console", "python"}
 SECRET = "a long secret"
 NOT_RUN = {
@@ -36,6 +36,8 @@ NOT_RUN = {
     "curl -X PUT http://127.0.0.1:9186/api/v1/jobs/mira~evaluate": "the same; tests/api/test_job_place.py sends both",
     "curl -X PUT http://127.0.0.1:9186/api/v1/virtual-clusters/vision": "GPUs, which the node of the test has not;"
     " tests/api/test_vc_settings.py sends such bodies",
+    "docker build -t longshore/build.base:1": "it fetches packages; tests/acceptance/test_dockerfiles.py builds it",
+    "python code/store.py get": "of a task; tests/acceptance/test_examples.py",
     "curl -X POST http://127.0.0.1:9186/api/v1/cluster/replay": "a day that was; tests/api/test_replay.py sends such",
 }
 
@@ -100,6 +102,8 @@ def desk(portal: Portal, hdfs: HdfsBed, tmp_path: Path) -> dict[str, str]:
     ):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(content)
+    for folder in ("docs", "jobs"):
+        (tmp_path / folder).symlink_to(ROOT / folder)
     programs = tmp_path / ".bin"
     programs.mkdir()
     (programs / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')

@@ -34,9 +34,7 @@ def train(steps: int, device: torch.device) -> tuple[nn.Module, float]:
     """The trained network, and the mean loss of the last step over all processes."""
     rank, size = dist.get_rank(), dist.get_world_size()
     torch.manual_seed(0)
-    model = DistributedDataParallel(
-        network().to(device), device_ids=[device.index] if device.type == "cuda" else None
-    )
+    model = DistributedDataParallel(network().to(device), device_ids=[device.index] if device.type == "cuda" else None)
     optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
     generator = torch.Generator().manual_seed(rank + 1)  # other data in each process
     mean = 0.0
@@ -86,6 +84,9 @@ def main() -> None:
     if name := interface(os.environ.get("PAI_CURRENT_CONTAINER_IP", "")):
         os.environ.setdefault("GLOO_SOCKET_IFNAME", name)
         os.environ.setdefault("NCCL_SOCKET_IFNAME", name)
+    # A library sees all cores of the node; more threads than the task has cores only hinder each other.
+    processes = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    torch.set_num_threads(max(1, int(os.environ.get("PAI_TASK_CPU_NUM", "1")) // processes))
     device = torch.device("cpu")
     if torch.cuda.is_available():
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))

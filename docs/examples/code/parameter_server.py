@@ -8,14 +8,13 @@ sends these to the servers without waiting for the other workers. Worker 0 saves
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from typing import Any
 
 import numpy as np
 import store
-import tensorflow as tf
-
-tf1 = tf.compat.v1
+import tensorflow.compat.v1 as tf1
 
 
 def model(batch_size: int, seed: int) -> tuple[Any, Any]:
@@ -33,7 +32,7 @@ def model(batch_size: int, seed: int) -> tuple[Any, Any]:
     return loss, step
 
 
-class Saves(tf1.train.SessionRunHook):  # type: ignore[misc]
+class Saves(tf1.train.SessionRunHook):
     """Puts the weights into the store when the training has ended."""
 
     def __init__(self, train_dir: str) -> None:
@@ -41,7 +40,10 @@ class Saves(tf1.train.SessionRunHook):  # type: ignore[misc]
 
     def end(self, session: Any) -> None:
         variables = tf1.trainable_variables()
-        np.savez("weights.npz", **{each.op.name: value for each, value in zip(variables, session.run(variables))})
+        np.savez(
+            "weights.npz",
+            **{each.op.name: value for each, value in zip(variables, session.run(variables), strict=True)},
+        )
         store.put("weights.npz", f"{self.train_dir}/weights.npz")
         print(f"saved {self.train_dir}/weights.npz", flush=True)
 
@@ -74,7 +76,11 @@ def main() -> None:
     asked = parser.parse_args()
     tf1.disable_eager_execution()
     cluster = tf1.train.ClusterSpec({"ps": asked.ps_hosts.split(","), "worker": asked.worker_hosts.split(",")})
-    config = tf1.ConfigProto(allow_soft_placement=True)
+    # TensorFlow sees all cores of the node; more threads than the task has cores only hinder each other.
+    cores = int(os.environ.get("PAI_TASK_CPU_NUM", "1"))
+    config = tf1.ConfigProto(
+        allow_soft_placement=True, intra_op_parallelism_threads=cores, inter_op_parallelism_threads=cores
+    )
     if asked.job_name == "ps":
         config.device_count["GPU"] = 0  # the GPUs are the workers'
     server = tf1.train.Server(cluster, job_name=asked.job_name, task_index=asked.task_index, config=config)

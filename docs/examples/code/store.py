@@ -40,7 +40,8 @@ def get(remote: str, local: str | Path) -> None:
 
 
 def put(local: str | Path, remote: str) -> None:
-    """Copy a file or a folder to ``remote`` in the store. Readers see the old file or the new one. Raises StoreError."""
+    """Copy a file or a folder to ``remote`` in the store. Readers see the old file or the new one.
+    Raises StoreError."""
     if not Path(local).exists():
         raise StoreError(f"{local}: there is no such file or folder here")
     for name, _ in _local_files(Path(local)):
@@ -126,7 +127,9 @@ def _fetch(remote: str, local: Path) -> None:
     part.replace(local)
 
 
-def _ask(method: str, remote: str, operation: str, body: BinaryIO | None = None, **more: str) -> http.client.HTTPResponse:
+def _ask(
+    method: str, remote: str, operation: str, body: BinaryIO | None = None, **more: str
+) -> http.client.HTTPResponse:
     """The answer, once the portal has one. Raises NotThere and StoreError."""
     deadline = time.monotonic() + PATIENCE
     while True:

@@ -36,7 +36,7 @@ def meet() -> Mean:
 
     def answered(values: list[float]) -> list[float]:
         all_values = [values, *(peers.receive(each) for each in lines)]
-        mean = [sum(each) / SIZE for each in zip(*all_values)]  # noqa: B905
+        mean = [sum(each) / SIZE for each in zip(*all_values, strict=True)]
         for other in others:
             peers.send(other, mean)
         return mean
@@ -53,7 +53,7 @@ def main() -> None:
     for step in range(1, asked.steps + 1):
         own, loss = peers.gradients(weights, numbers)
         *gradients, loss = mean([*own, loss])
-        weights = [weight - 0.1 * gradient for weight, gradient in zip(weights, gradients)]  # noqa: B905
+        weights = [weight - 0.1 * gradient for weight, gradient in zip(weights, gradients, strict=True)]
         if step % 100 == 0 and RANK == 0:
             print(f"step {step}: loss {loss:.4f}", flush=True)
     assert mean(weights) == weights, "the processes have different weights"

@@ -21,7 +21,7 @@ def serve(port: int) -> None:
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
-            while (line := self.rfile.readline()):
+            while line := self.rfile.readline():
                 asked = json.loads(line)
                 with lock:
                     held["weight"] -= 0.1 * asked.get("take", 0.0)
@@ -41,7 +41,7 @@ def work(servers: list[str], task: int, steps: int, train_dir: str) -> None:
     answers = [each.makefile() for each in connections]
 
     def ask(values: list[dict[str, float]]) -> list[dict[str, Any]]:
-        for connection, value in zip(connections, values):  # noqa: B905
+        for connection, value in zip(connections, values, strict=True):
             peers.send(connection, value)
         return [peers.receive(each) for each in answers]
 

@@ -36,4 +36,4 @@ def gradients(weights: list[float], numbers: random.Random, size: int = 32) -> t
     points = [numbers.uniform(-1, 1) for _ in range(size)]
     errors = [weights[0] * x + weights[1] - (SLOPE * x + SHIFT) for x in points]
     loss = sum(error * error for error in errors) / size
-    return [2 * sum(e * x for e, x in zip(errors, points)) / size, 2 * sum(errors) / size], loss  # noqa: B905
+    return [2 * sum(e * x for e, x in zip(errors, points, strict=True)) / size, 2 * sum(errors) / size], loss

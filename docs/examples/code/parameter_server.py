@@ -84,7 +84,7 @@ def main() -> None:
     if asked.job_name == "ps":
         config.device_count["GPU"] = 0  # the GPUs are the workers'
     server = tf1.train.Server(cluster, job_name=asked.job_name, task_index=asked.task_index, config=config)
-    print(f"{asked.job_name} {asked.task_index} serves at {server.target.decode()}", flush=True)
+    print(f"{asked.job_name} {asked.task_index} serves at {server.target}", flush=True)
     if asked.job_name == "ps":
         server.join()  # until the job's end
     work(server, cluster, asked.task_index, asked.steps, asked.batch_size, asked.train_dir)

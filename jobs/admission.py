@@ -8,7 +8,7 @@ from jobs import dependencies, queries
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
 from jobs.dependencies import BadDependency
-from portal.core.errors import ConflictJob, Forbidden, NoVirtualCluster, Problem
+from portal.core.errors import ConflictJob, Forbidden, Mend, NoVirtualCluster, Problem
 from portal.models import User
 
 PAI = VirtualCluster.Profile.PAI
@@ -48,7 +48,9 @@ def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     except (NoVirtualCluster, Forbidden) as error:
         return _problem_at(text, "/virtualCluster", error.message)
     except ConflictJob as error:
-        return _problem_at(text, "/jobName", error.message)
+        free = queries.free_name(user.username, spec.job_name)
+        mend = Mend(f'Rename to "{free}"', "set", "/jobName", free)
+        return _problem_at(text, "/jobName", error.message, mend)
     return None
 
 
@@ -76,9 +78,9 @@ class NoProfile(Forbidden):
         )
 
 
-def _problem_at(text: str, path: str, message: str) -> Problem:
+def _problem_at(text: str, path: str, message: str, mend: Mend | None = None) -> Problem:
     document = jsonc.parse(text)
-    return Problem(*document.line_column(document.offset(path)), path, message)
+    return Problem(*document.line_column(document.offset(path)), path, message, mend)
 
 
 def _require_grant(user: User, vc: str) -> None:

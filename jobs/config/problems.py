@@ -12,6 +12,7 @@ from typing import Any
 
 from jobs.config import coerce as spec_coerce
 from jobs.config import extras, jsonc
+from jobs.config.editing.mends import mend_of
 from jobs.config.v1_words import Error, Loc, location
 from jobs.config.v1_words import error as _error
 from portal.core.errors import Problem
@@ -44,7 +45,9 @@ def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[P
             found.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
     found.sort(key=lambda item: item[0])
     shown = [
-        Problem(*document.line_column(at), path, what if isinstance(what, str) else sentence(what))
+        Problem(*document.line_column(at), path, what)
+        if isinstance(what, str)
+        else Problem(*document.line_column(at), path, sentence(what), mend_of(what, document.value))
         for at, path, what in found[:MOST_SHOWN]
     ]
     if len(found) > MOST_SHOWN:

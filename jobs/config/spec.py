@@ -31,6 +31,7 @@ from clusters.vcs.rules import DEFAULT
 from jobs.config import coerce, jsonc, v1_words
 from jobs.config import extras as known_extras
 from jobs.config import problems as spec_problems
+from jobs.config.editing import mends
 from portal.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
 
 MAX_CONFIG_BYTES = 100 * 1024
@@ -194,7 +195,7 @@ def read_config(
     try:
         document = jsonc.parse(text)
     except jsonc.NotJson as fault:
-        problem = Problem(fault.line, fault.column, "", fault.message)
+        problem = Problem(fault.line, fault.column, "", fault.message, mends.comma(text) if fault.is_syntax else None)
         raise InvalidConfig(fault.v1, [problem], code=None if fault.is_syntax else BadRequest.code) from None
     return _read(document, name_from_url, username, is_given)
 
@@ -211,7 +212,7 @@ def read_value(
     try:
         return read_config(text, name_from_url=name_from_url, username=username, is_given=is_given)
     except InvalidConfig as invalid:
-        placeless = [Problem(0, 0, problem.path, problem.message) for problem in invalid.problems]
+        placeless = [Problem(0, 0, each.path, each.message, each.mend) for each in invalid.problems]
         raise InvalidConfig(invalid.message, placeless) from None
 
 

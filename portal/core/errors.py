@@ -30,17 +30,36 @@ portal.web.middleware).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Mend:
+    """A change of a config that certainly mends a problem; ``says`` stands on its button.
+
+    set: the value at ``path`` becomes ``value`` · rename: its key becomes ``value`` · remove: the value goes with its
+    key · insert: the text ``value`` is put at ``line`` and ``column`` of a text that cannot be read.
+    """
+
+    says: str
+    kind: Literal["set", "rename", "remove", "insert"]
+    path: str = ""
+    value: Any = None
+    line: int = 0
+    column: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong with a job config. ``line`` and ``column`` count from 1; ``path`` is a JSON pointer."""
+    """One thing wrong with a job config. ``line`` and ``column`` count from 1; ``path`` is a JSON pointer; ``mend`` is
+    there where a mend is certain."""
 
     line: int
     column: int
     path: str
     message: str
+    mend: Mend | None = field(default=None, compare=False)
 
 
 class LongshoreError(Exception):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 
 from jobs.config import jsonc
+from jobs.config.coerce import container
 from jobs.config.extras import HIDDEN
 from jobs.config.spec import JobSpec
 from jobs.models import Job, JobSecrets
@@ -19,6 +20,7 @@ from portal.core.sealed import opened, seal
 
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PURPOSE = "jobs.secrets"
+_NO_TEXTS = "secrets must be an object of names and texts."
 _AS_TEXT = "Write extras as an object, not as a text with JSON in it, when it has secrets."
 
 
@@ -46,12 +48,29 @@ def of(job_id: int) -> dict[str, str]:
     return values
 
 
+def hidden_in(text: str) -> str:
+    """The text of a config that may be wrong, without the values of its secrets. Raises jsonc.NotJson, and
+    InvalidConfig when they cannot be taken out."""
+    document = jsonc.parse(text)
+    if document.faults:  # a key twice: the value of the first one would stay
+        raise InvalidConfig(document.faults[0].v1, [Problem(1, 1, "", document.faults[0].message)])
+    value = container(document.value)
+    extras = container(value.get("extras")) if isinstance(value, dict) else None
+    given = container(extras.get("secrets")) if isinstance(extras, dict) else None
+    if not given:
+        return text
+    if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
+        raise InvalidConfig(f'child "extras" fails because [{_NO_TEXTS}]', [Problem(1, 1, "/extras", _NO_TEXTS)])
+    return _without(text, given)
+
+
 def _without(text: str, values: Mapping[str, str]) -> str:
     text = text.removeprefix("\ufeff")
     places = jsonc.parse(text).places
-    if not all(f"/extras/secrets/{name}" in places for name in values):
+    paths = {f"/extras/secrets/{jsonc.escape(name)}" for name in values}
+    if not paths <= places.keys():
         raise InvalidConfig(f'child "extras" fails because [{_AS_TEXT}]', [Problem(1, 1, "/extras", _AS_TEXT)])
-    for at in sorted((places[f"/extras/secrets/{name}"].value for name in values), reverse=True):
+    for at in sorted((places[path].value for path in paths), reverse=True):
         value = _STRING.match(text, at)
         assert value is not None, "the spec lets nothing but texts pass"
         text = f"{text[:at]}{json.dumps(HIDDEN)}{text[value.end() :]}"

@@ -243,11 +243,24 @@ class EventItems(TypedDict):
     next: int | None
 
 
+class Mend(TypedDict):
+    """A change that certainly mends the problem. ``insert`` puts a text at a line and column, where the config cannot
+    be read; the others are about the value at ``path``."""
+
+    says: str
+    kind: Literal["set", "rename", "remove", "insert"]
+    path: str
+    value: Any
+    line: int
+    column: int
+
+
 class ConfigProblem(TypedDict):
     line: int
     column: int
     path: str
     message: str
+    mend: NotRequired[Mend]
 
 
 class Outlook(Why):

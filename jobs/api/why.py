@@ -3,6 +3,8 @@ neither."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import asdict
 from typing import cast
 
 from drf_spectacular.utils import extend_schema
@@ -20,7 +22,7 @@ from jobs.scheduling.explain import reason_if_submitted
 from jobs.scheduling.why import Why, of_turn, why
 from jobs.services import CheckResult
 from portal.accounts.viewer import viewer_of
-from portal.core.errors import NotFound
+from portal.core.errors import NotFound, Problem
 from portal.web.api.v1 import V1View
 from portal.web.api.values import milliseconds
 
@@ -73,15 +75,29 @@ def checked(result: CheckResult) -> shapes.CheckResult:
     """The answer of ``/jobs/validate``."""
     return {
         "valid": result.is_valid,
-        "errors": [
-            {"line": each.line, "column": each.column, "path": each.path, "message": each.message}
-            for each in result.problems
-        ],
+        "errors": problem_items(result.problems),
         "neverFits": None if result.never is None else blocker_item(result.never),
         "blockers": [blocker_item(each) for each in result.blockers],
         "pull": result.pull,
         "extras": _outlook(result, result.outlook) if result.outlook else None,
     }
+
+
+def problem_items(problems: Iterable[Problem]) -> list[shapes.ConfigProblem]:
+    """Problems with line, column and path, and the mend of those that have one."""
+    return [
+        cast(
+            shapes.ConfigProblem,
+            {
+                "line": each.line,
+                "column": each.column,
+                "path": each.path,
+                "message": each.message,
+                **({"mend": asdict(each.mend)} if each.mend else {}),
+            },
+        )
+        for each in problems
+    ]
 
 
 def _outlook(result: CheckResult, found: Outlook) -> shapes.Outlook:

@@ -3,30 +3,46 @@ submission."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+from secrets import token_urlsafe
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import condition, require_http_methods, require_POST, require_safe
 
 from jobs import access, queries, services
 from jobs.config import edit, yaml_text
 from jobs.config.edit import CHANGE
+from jobs.config.editing.schema import schema as config_schema
 from jobs.config.samples import SAMPLES
 from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.pages.config import coloured, is_packed, laid_out
 from jobs.pages.plan import WhatIf, plan_for, refused
 from jobs.pages.rows import job_url
 from jobs.planning.lifecycle import JobState
+from jobs.submitting import choices, drafts, templates
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, InvalidConfig, LongshoreError
+from portal.web.middleware import allow_styles
 
 _RECENT = 3
+_ROLE_NUMBERS = (  # fields of the form: name, words, default
+    ("taskNumber", "Tasks", 1),
+    ("gpuNumber", "GPUs each", 0),
+    ("cpuNumber", "Cores each", 1),
+    ("memoryMB", "Memory MB", 100),
+    ("shmMB", "shm MB", 64),
+)
+
+_SCHEMA: str = json.dumps(config_schema(), separators=(",", ":"))
+_SCHEMA_ETAG: str = f'"{hashlib.sha256(_SCHEMA.encode()).hexdigest()[:16]}"'
 
 
 @never_cache
@@ -36,9 +52,11 @@ def submit(request: HttpRequest) -> HttpResponseBase:
     """GET ?template=<sample> or ?from=<user>/<job>. POST fields: config, file, action (load: show the file, check,
     layout: put the config on many lines), use (a change of the config, as JSON)."""
     if request.method == "GET":
-        text, source = _start(request)
+        text, source, draft = _start(request)
         text = laid_out(text) if is_packed(text) else text
-        return _page(request, text, _plan(request, text) if text else None, source=source)
+        if request.headers.get("Accept") == "application/json":
+            return JsonResponse({"text": text, "from": source})
+        return _page(request, text, _plan(request, text) if text else None, source=source, draft=draft)
     text = _sent(request)
     if request.POST.get("use"):
         text = _with_change(request, text)
@@ -58,6 +76,22 @@ def check(request: HttpRequest) -> HttpResponseBase:
     return render(request, "jobs/_plan.html", {"plan": _plan(request, _sent(request))})
 
 
+@signed_in
+@require_safe
+@condition(etag_func=lambda request: _SCHEMA_ETAG)
+def schema(request: HttpRequest) -> HttpResponseBase:
+    """The schema of a config, from which the editor completes and explains."""
+    return HttpResponse(_SCHEMA, content_type="application/schema+json")
+
+
+@never_cache
+@signed_in
+@require_safe
+def images(request: HttpRequest) -> HttpResponseBase:
+    """{"images": [{"name", "nodes"}]}: those that nodes have already."""
+    return JsonResponse({"images": choices.images_of(require_user(request))})
+
+
 def _submit(request: HttpRequest, text: str) -> HttpResponse:
     try:
         plan = _plan(request, text)
@@ -71,14 +105,27 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         refusal = WhatIf(JobState.FAILED, "It was refused", (error.message,), refuses=error.message)
         return _page(request, text, plan if plan.refuses else refusal, status=error.status)
     url = job_url(job.username, job.name)
-    message = 'Job <b data-sent="draft:{}">{}</b> was submitted.'
-    messages.success(request, format_html(message, request.user.get_username(), job.name))
+    messages.success(request, format_html("Job <b>{}</b> was submitted.", job.name))
+    _forget_draft(request)
     return redirect(url)
 
 
+def _forget_draft(request: HttpRequest) -> None:
+    if draft := _id(request.POST.get("draft")):
+        drafts.delete(require_user(request), draft)
+
+
 def _page(
-    request: HttpRequest, text: str, plan: WhatIf | None, *, source: str = "", status: int = 200, anyway: bool = False
+    request: HttpRequest,
+    text: str,
+    plan: WhatIf | None,
+    *,
+    source: str = "",
+    draft: int = 0,
+    status: int = 200,
+    anyway: bool = False,
 ) -> HttpResponse:
+    user = require_user(request)
     by_line: dict[int, list[str]] = {}
     for problem in plan.problems if plan else ():
         by_line.setdefault(problem.line, []).append(problem.message)
@@ -89,34 +136,55 @@ def _page(
         "plan": plan,
         "lines": [(line, by_line.get(at, [])) for at, line in enumerate(coloured(text), 1)] if by_line else [],
         "source": source,
-        "is_fresh": request.method == "GET" and not text,
+        "draft": draft or _id(request.POST.get("draft")),
+        "is_back": bool(draft) and not request.GET,
+        "drafts": drafts.of(user),
+        "templates": templates.visible_to(user),
         "samples": SAMPLES,
         "recent": _recent(request),
         "anyway": anyway,
+        "role_numbers": _ROLE_NUMBERS,
+        "known": {
+            "vcs": choices.vcs_of(user),
+            "gpuTypes": choices.gpu_types(),
+            "nonce": (nonce := token_urlsafe(16)),
+        },
     }
-    return render(request, "jobs/submit.html", page, status=status)
+    response = render(request, "jobs/submit.html", page, status=status)
+    allow_styles(response, nonce)
+    return response
 
 
 def _plan(request: HttpRequest, text: str) -> WhatIf:
     return plan_for(text, require_user(request))
 
 
-def _start(request: HttpRequest) -> tuple[str, str]:
-    """The text with which the editor opens, and the full name of the job that it is from."""
+def _start(request: HttpRequest) -> tuple[str, str, int]:
+    """The text with which the editor opens, the full name of the job that it is from, and the draft that it is. Without
+    a wish it is the newest draft."""
+    user = require_user(request)
     if full_name := request.GET.get("from", ""):
         username, _, name = full_name.partition("/")
         job = queries.get_job(username, name)
         access.require_config(viewer_of(request), job)
-        return _renamed(request, job.config, job.name), full_name
+        return _renamed(request, job.config, job.name), full_name, 0
+    if saved := _id(request.GET.get("saved")):
+        config = templates.open_one(user, saved).config
+        return _renamed(request, config, drafts.title_of(config)), "", 0
+    if draft := _id(request.GET.get("draft")):
+        return drafts.text_of(user, draft), "", draft
     wanted = request.GET.get("template", "")
     sample = next((sample for sample in SAMPLES if sample.key == wanted), None)
-    return (_renamed(request, sample.config, sample.key), "") if sample else ("", "")
+    if sample:
+        return _renamed(request, sample.config, sample.key), "", 0
+    newest = drafts.of(user)[:1] if not request.GET else []
+    return (drafts.text_of(user, newest[0].id), "", newest[0].id) if newest else ("", "", 0)
 
 
 def _renamed(request: HttpRequest, text: str, name: str) -> str:
     """The text with the user's next free job name in place of the old one, as each user has a name only once. The rest
     is unchanged."""
-    free = queries.free_name(request.user.get_username(), name)
+    free = queries.free_name(request.user.get_username(), name) if name else name
     return text.replace(f'"{name}"', f'"{free}"', 1)
 
 
@@ -144,3 +212,8 @@ def _sent(request: HttpRequest) -> str:
 def _recent(request: HttpRequest) -> list[dict[str, Any]]:
     mine = queries.list_jobs(queries.JobFilter(username=request.user.get_username()))
     return list(mine[:_RECENT])
+
+
+def _id(text: str | None) -> int:
+    """The number of a row; 0 without one."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
+from jobs.submitting import views as keeping
 from jobs.views import actions, change, detail, lists, logs, nodes, order, stream, submit, why
 
 _JOB = "jobs/<str:username>/<str:name>"
@@ -15,6 +16,12 @@ urlpatterns: list[URLPattern] = [
     path("jump", lists.jump, name="jump"),
     path("submit", submit.submit, name="submit"),
     path("submit/check", submit.check, name="submit-check"),
+    path("submit/schema", submit.schema, name="submit-schema"),
+    path("submit/drafts", keeping.keep, name="draft-keep"),
+    path("submit/drafts/<int:id>/delete", keeping.discard, name="draft-discard"),
+    path("submit/templates", keeping.save_template, name="template-save"),
+    path("submit/templates/<int:id>/delete", keeping.delete_template, name="template-delete"),
+    path("submit/images", submit.images, name="submit-images"),
     path(_JOB, detail.show, {"tab": "tasks"}, name="job"),
     path(f"{_JOB}/events", detail.show, {"tab": "events"}, name="job-events"),
     path(f"{_JOB}/attempts", detail.show, {"tab": "attempts"}, name="job-attempts"),

@@ -29,8 +29,9 @@ portal.web.middleware).
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 
@@ -48,6 +49,10 @@ class Mend:
     value: Any = None
     line: int = 0
     column: int = 0
+
+    @property
+    def json(self) -> str:
+        return json.dumps(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -138,9 +138,6 @@
   document.addEventListener("reset", ({ target }) => setTimeout(() => target.matches("[data-bulk]") && count(target)));
   document.addEventListener("ls:swapped", () => { const form = one("[data-bulk]"); if (form) count(form); });
 
-  const sent = one("[data-sent]");
-  if (sent) localStorage.removeItem(sent.dataset.sent);
-
   // In a row that scrolls on a narrow screen, where one is must be in sight.
   const inSight = () => {
     for (const node of all("[data-in-sight] [aria-current]")) {

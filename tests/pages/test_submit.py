@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from clusters.models import VirtualCluster
+from clusters.models import VcGrant, VirtualCluster
 from jobs.config.samples import SAMPLES
 from jobs.forecast import outlook
 from jobs.history.holdings import milliseconds
-from jobs.models import Job
+from jobs.models import Draft, Job, Template
+from jobs.submitting import drafts
 from portal.models import User
 from tests.builders import make_config, make_job, make_node
 from tests.history import HOUR, held
@@ -35,28 +37,107 @@ BAD = """{
 """
 
 
+def typed(page: Page, text: str) -> None:
+    """What a user who pastes does; a phone shows the form first."""
+    if page.viewport_size and page.viewport_size["width"] < 700:
+        page.click("[data-view=json]")
+    page.locator(".cm-content").fill(text)
+
+
+def sent(page: Page) -> str:
+    """What the form would send now."""
+    return str(page.evaluate("document.querySelector('#config').value"))
+
+
 @pytest.mark.browser
-def test_it_tells_of_every_problem_beside_its_line_while_typing(tab: Callable[..., Tab], alice: User) -> None:
+def test_it_tells_of_every_problem_under_its_line_and_mends_it(tab: Callable[..., Tab], alice: User) -> None:
     make_node()
     shown = tab(alice)
     page = shown.open("/submit")
-    page.fill("#config", BAD)
+    typed(page, BAD)
     expect(page.locator("#plan")).to_contain_text("Line 6")
-    expect(page.locator(".ls-under .bad")).to_have_count(page.locator(".ls-gutter .bad").count())
-    expect(page.locator(".ls-under > div").nth(6)).to_contain_text("comand")
-    expect(page.locator(".ls-under > div").nth(6).locator(".why")).to_be_visible()
+    why = page.locator(".cm-content .why")
+    expect(why.first).to_contain_text("command is missing")
+    expect(page.locator(".cm-line.bad")).to_contain_text(["{", "cpuNumber", "comand"])
     expect(page.locator("#submit")).to_be_disabled()
     expect(page.locator("#refuses")).to_contain_text("first.")
     shown.check("a config with problems")
     page.click("[data-goto='6']")
-    assert (
-        page.evaluate("document.querySelector('#config').value.slice(0, config.selectionStart).split('\\n').length")
-        == 6
-    )
-    page.fill("#config", BAD.replace('"many"', "1").replace("comand", "command"))
+    page.keyboard.press("Home")
+    page.keyboard.press("Shift+End")
+    page.keyboard.type('"cpuNumber": 1, // enough')
+    page.get_by_role("button", name='Rename to "command", line 7').first.click()
+    assert sent(page) == BAD.replace('"many",', "1, // enough").replace("comand", "command")
     expect(page.locator("#plan")).to_contain_text("Starts once its image is pulled")
     expect(page.locator("#plan")).to_contain_text("Its image x:latest is not known to be on node node-1")
     expect(page.locator("#submit")).to_be_enabled()
+
+
+@pytest.mark.browser
+def test_form_and_json_change_each_other_and_comments_stay(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    shown = tab(alice)
+    page = shown.open("/submit?template=two-roles")
+    expect(page.locator("#role-name")).to_have_value("server")
+    before = sent(page)
+    page.fill("#role-memoryMB", "2048")
+    page.get_by_role("button", name="worker 1").click()
+    page.fill("#role-taskNumber", "3")
+    page.fill("#role-name", "client")
+    first = before.replace('"memoryMB": 100', '"memoryMB": 2048', 1)
+    head, worker = first.split('"name": "worker"')
+    expected = head + '"name": "client"' + worker.replace('"taskNumber": 1', '"taskNumber": 3', 1)
+    assert sent(page) == expected
+    typed(page, expected.replace('"image": "longshore/sample:1"', '"image": /* new */ "mine:2"'))
+    expect(page.locator("#image")).to_have_value("mine:2")
+    page.click("[data-add-role]")
+    page.fill("#command", "true")
+    page.click("[data-add-port]")
+    page.click("[data-remove-role]")
+    assert "/* new */" in sent(page) and sent(page).count('"name"') == 2
+    page.fill("#role-taskNumber", "")
+    assert sent(page).count("taskNumber") == 1 and sent(page).count("//") == before.count("//")
+    expect(page.locator("#plan")).not_to_have_class("dim")
+    shown.check("form and JSON")
+
+
+@pytest.mark.browser
+def test_the_form_waits_while_the_json_cannot_be_read(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    shown = tab(alice)
+    page = shown.open("/submit?template=hello-world")
+    expect(page.locator("#job-name")).to_have_value("hello-world")
+    typed(page, SAMPLES[0].config.replace('"hello-world",', '"hello-world"'))
+    expect(page.locator("[data-waits]")).to_be_visible()
+    expect(page.locator("#job-name")).to_be_disabled()
+    expect(page.locator("#refuses")).to_contain_text("Fix line")
+    shown.check("a form that waits")
+    page.get_by_role("button", name="Add the comma, line").first.click()
+    assert sent(page) == SAMPLES[0].config
+    expect(page.locator("#job-name")).to_be_enabled()
+
+
+@pytest.mark.browser
+def test_the_editor_completes_fields_and_images_folds_and_lets_go_of_tab(tab: Callable[..., Tab], alice: User) -> None:
+    make_node(images=["registry.lab/vision/swin:2.4"])
+    page = tab(alice).open("/submit")
+    typed(page, '{\n  "jobName": "a",\n  \n}')
+    page.locator(".cm-line").nth(2).click()
+    page.keyboard.type('"im')
+    page.locator(".cm-tooltip-autocomplete li", has_text="image").click()
+    assert '"image": ""' in sent(page)
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.type("swin")
+    page.locator(".cm-tooltip-autocomplete li", has_text="swin").click()
+    assert '"image": "registry.lab/vision/swin:2.4"' in sent(page)
+    page.keyboard.press("Escape")
+    page.keyboard.press("Tab")
+    assert not page.evaluate("document.activeElement.closest('.cm-content')")
+    typed(page, '{"jobName":"a", // why\n"taskRoles":[]}')
+    page.get_by_role("button", name="Format").click()
+    assert sent(page) == '{\n  "jobName": "a", // why\n  "taskRoles": []\n}'
+    page.locator(".cm-foldGutter [title='Fold line']").first.click()
+    expect(page.locator(".cm-foldPlaceholder")).to_be_visible()
 
 
 @pytest.mark.browser
@@ -64,7 +145,7 @@ def test_it_submits_a_sample_with_the_keyboard(tab: Callable[..., Tab], alice: U
     make_node()
     page = tab(alice).open("/submit?template=hello-world")
     expect(page.locator("#plan")).to_contain_text("Starts now")
-    page.focus("#config")
+    page.focus(".cm-content")
     page.keyboard.press("Control+Enter")
     expect(page.locator("h1")).to_have_text("hello-world")
     expect(page.locator("main")).to_contain_text("was submitted")
@@ -123,10 +204,10 @@ def test_a_change_that_starts_it_now_is_put_into_the_text(browse: Browse, alice:
 def test_use_puts_the_change_into_the_editor(tab: Callable[..., Tab], alice: User) -> None:
     make_node(gpus=4)
     page = tab(alice).open("/submit")
-    page.fill("#config", json.dumps(make_config("mine", gpus=8), indent=2))
+    typed(page, json.dumps(make_config("mine", gpus=8), indent=2))
     page.get_by_role("button", name="Use: Ask for 4 GPUs a task instead of 8.").click()
     expect(page.locator("#plan")).to_contain_text("Starts now")
-    assert '"gpuNumber": 4' in page.input_value("#config")
+    assert '"gpuNumber": 4' in sent(page)
 
 
 @pytest.mark.browser
@@ -137,7 +218,7 @@ def test_what_it_says_of_a_start_is_fit_for_everybody(
     make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node(gpus=4))
     shown = tab(alice, width=width, dark=dark)
     page = shown.open("/submit")
-    page.fill("#config", json.dumps(make_config("mine", gpus=2), indent=2))
+    typed(page, json.dumps(make_config("mine", gpus=2), indent=2))
     expect(page.locator("#plan")).to_contain_text("4 used + 2 GPUs; 4 guaranteed")
     shown.check(f"the outlook at {width}")
 
@@ -147,8 +228,8 @@ def test_it_reads_a_file_into_the_editor(tab: Callable[..., Tab], alice: User) -
     make_node()
     page = tab(alice).open("/submit")
     page.set_input_files("#file", {"name": "job.json", "mimeType": "application/json", "buffer": BAD.encode()})
-    expect(page.locator("#config")).to_have_value(BAD)
     expect(page.locator("#plan")).to_contain_text("problems")
+    assert sent(page) == BAD
 
 
 @pytest.mark.browser
@@ -242,35 +323,90 @@ def test_yaml_is_called_yaml_and_can_be_turned_into_json(browse: Browse, alice: 
 
 
 @pytest.mark.browser
-def test_what_has_secrets_is_not_kept_in_the_browser(tab: Callable[..., Tab], alice: User) -> None:
+def test_what_was_typed_is_there_again_until_it_is_submitted(tab: Callable[..., Tab], alice: User, bob: User) -> None:
     make_node()
     shown = tab(alice)
     page = shown.open("/submit")
-    page.fill("#config", SAMPLES[0].config)
-    page.wait_for_function("Object.values(localStorage).some((kept) => kept.includes('hello-world'))")
-    page.once("dialog", lambda asked: asked.accept())  # it asks before it leaves what it could not keep
-    page.fill("#config", SAMPLES[0].config.replace("{", '{"extras": {"secrets": {"KEY": "opensesame"}},', 1))
-    page.goto(f"{shown.site}/jobs")
-    assert "opensesame" not in page.evaluate("JSON.stringify(localStorage)")
-
-
-def test_what_was_typed_is_there_again_until_it_is_submitted(tab: Callable[..., Tab], alice: User) -> None:
-    make_node()
-    shown = tab(alice)
-    page = shown.open("/submit")
-    text = SAMPLES[0].config.replace("hello-world", "typed")
-    page.fill("#config", text)
+    text = (
+        SAMPLES[0]
+        .config.replace("hello-world", "typed")
+        .replace("{", '{"extras": {"secrets": {"KEY": "opensesame"}},', 1)
+    )
+    typed(page, text)
+    expect(page.locator("#kept")).to_have_text("Draft saved")
+    assert "opensesame" not in Draft.objects.get().sealed and drafts.of(bob) == []
     page.goto(f"{shown.site}/jobs")
     page.goto(f"{shown.site}/submit")
-    expect(page.locator("#config")).to_have_value(text)
     expect(page.locator("#draft")).to_contain_text("What you had typed is back.")
+    expect(page.locator("#job-name")).to_have_value("typed")
+    assert sent(page) == text
     shown.check("a draft that is back")
     page.goto(f"{shown.site}/submit?template=fails")
-    expect(page.locator("#draft")).to_contain_text("You left another text unsent")
-    page.click("#draft [data-restore]")
-    expect(page.locator("#config")).to_have_value(text)
+    page.get_by_role("link", name="typed", exact=True).click()
+    expect(page.locator("#job-name")).to_have_value("typed")
     page.click("#submit")
     expect(page.locator("h1")).to_have_text("typed")
     page.goto(f"{shown.site}/submit")
-    expect(page.locator("#config")).to_have_value("")
-    expect(page.locator("#draft")).to_be_hidden()
+    assert sent(page) == "" and not Draft.objects.exists()
+
+
+def test_a_draft_is_its_users_alone_and_the_oldest_goes(browse: Browse, alice: User, bob: User) -> None:
+    client = browse(alice)
+    ids = [client.post("/submit/drafts", {"config": f"draft {at}"}).json()["id"] for at in range(drafts.MOST + 1)]
+    assert [each.id for each in drafts.of(alice)] == ids[:0:-1]
+    assert browse(bob).get(f"/submit?draft={ids[-1]}").status_code == 404
+    browse(bob).post(f"/submit/drafts/{ids[-1]}/delete")
+    taken = browse(bob).post("/submit/drafts", {"config": "mine", "draft": str(ids[-1])}).json()["id"]
+    assert taken != ids[-1] and client.get(f"/submit?draft={ids[-1]}").context["text"] == "draft 10"
+    assert client.post("/submit/drafts", {"config": " ", "draft": str(ids[-1])}).json() == {"id": 0}
+    assert client.post("/submit/drafts", {"config": "x" * 200_000}).status_code == 413
+    assert browse(None).post("/submit/drafts", {"config": "x"}).status_code == 302
+
+
+def test_templates_are_ones_own_or_of_a_virtual_cluster(browse: Browse, alice: User, bob: User, admin: User) -> None:
+    vision = VirtualCluster.objects.create(name="vision", capacity=10, max_capacity=10)
+    VcGrant.objects.create(vc=vision, username="alice")
+    secret = SAMPLES[0].config.replace("{", '{"extras": {"secrets": {"KEY": "opensesame"}},', 1)
+    save = {"config": secret, "template_name": "detection"}
+    assert browse(alice).post("/submit/templates", {**save, "template_vc": "vision"}).status_code == 302
+    assert browse(bob).post("/submit/templates", {**save, "template_vc": "vision"}).status_code == 403
+    assert browse(admin).post("/submit/templates", {**save, "template_vc": "vision"}).status_code == 409
+    assert browse(alice).post("/submit/templates", save).status_code == 302
+    assert "opensesame" not in Template.objects.all()[0].config + Template.objects.all()[1].config
+    own = Template.objects.get(vc="")
+    of_vc = Template.objects.get(vc="vision")
+    assert [each.name for each in browse(bob).get("/submit").context["templates"]] == []
+    assert browse(bob).get(f"/submit?saved={of_vc.pk}").status_code == 404
+    assert browse(admin).get(f"/submit?saved={own.pk}").status_code == 404
+    text = browse(alice).get(f"/submit?saved={of_vc.pk}").context["text"]
+    assert "(secret)" in text and Template.objects.get(pk=of_vc.pk).used == 1
+    VcGrant.objects.create(vc=vision, username="bob")
+    assert browse(bob).post(f"/submit/templates/{of_vc.pk}/delete").status_code == 403
+    assert browse(admin).post(f"/submit/templates/{of_vc.pk}/delete").status_code == 302
+    for text, name in (("{", "x"), ('{"a": 1, "a": 2}', "x"), ("{}", ""), ("{}", "x" * 81)):
+        assert browse(alice).post("/submit/templates", {"config": text, "template_name": name}).status_code == 400
+
+
+def test_images_are_those_of_nodes_that_a_users_jobs_may_use(browse: Browse, alice: User, settings: Any) -> None:
+    vision = VirtualCluster.objects.create(name="vision", capacity=10, max_capacity=10)
+    make_node("a", images=["x:1", "y:1"])
+    make_node("b", images=["x:1"])
+    make_node("c", images=["theirs:1"], dedicated_to=vision)
+    seen = browse(alice).get("/submit/images").json()["images"]
+    assert seen == [{"name": "x:1", "nodes": 2}, {"name": "y:1", "nodes": 1}]
+    settings.JOB_PRIVACY = "owner"
+    make_job("alice", config={"image": "docker.io/library/y:1"})
+    make_job("bob", config={"image": "x:1"})
+    assert browse(alice).get("/submit/images").json()["images"] == [{"name": "y:1", "nodes": 1}]
+
+
+def test_the_schema_is_sent_once(browse: Browse, alice: User) -> None:
+    answer = browse(alice).get("/submit/schema")
+    assert answer.json()["properties"]["jobName"]["description"]
+    again = browse(alice).get("/submit/schema", headers={"If-None-Match": answer.headers["ETag"]})
+    assert again.status_code == 304 and not again.content
+
+
+def test_it_answers_a_script_with_the_text_alone(browse: Browse, alice: User) -> None:
+    answer = browse(alice).get("/submit?template=fails", headers={"Accept": "application/json"})
+    assert answer.json()["text"] == SAMPLES[2].config

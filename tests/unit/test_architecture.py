@@ -54,6 +54,7 @@ FLOORS = """
     jobs.forecast
     jobs.replay
     jobs.services
+    jobs.submitting
     jobs.checking
     jobs.versions
     jobs.answers

@@ -10,7 +10,7 @@ from pathlib import Path
 from portal.web import stylesheet
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPOSED = re.compile(r"a-\w+")  # of what a program asked for in its log: jobs.logs.colours
+COMPOSED = re.compile(r"a-\w+|cm-\w+")  # of what a program asked for in its log: jobs.logs.colours; of CodeMirror
 
 
 def test_it_has_every_section() -> None:

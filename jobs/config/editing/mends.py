@@ -120,7 +120,9 @@ def _pattern(loc: Loc, error: Error, value: Any) -> Mend | None:
     given, pattern = error["input"], error["ctx"]["pattern"]
     if pattern in (r"^\S+$", r"^\S*$"):
         mended = given.strip()
-        return Mend("Remove the space", "set", _pointer(loc), mended) if mended and not re.search(r"\s", mended) else None
+        return (
+            Mend("Remove the space", "set", _pointer(loc), mended) if mended and not re.search(r"\s", mended) else None
+        )
     if pattern not in _SAFE:
         return None
     bad, good = _SAFE[pattern]

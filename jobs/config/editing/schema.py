@@ -31,7 +31,7 @@ HELP = {
     "taskRoles.portList": "Ports of each task. Each task has one labelled http and one labelled ssh anyway.",
     "taskRoles.command": "The shell command that each task runs.",
     "taskRoles.minFailedTaskCount": "When so many tasks of the role have failed the job has failed; null: never.",
-    "taskRoles.minSucceededTaskCount": "When so many tasks of the role have succeeded the job has; null: waits for all.",
+    "taskRoles.minSucceededTaskCount": "When so many tasks of the role have succeeded the job has; null: all.",
     "taskRoles.portList.label": "Tasks see the port as PAI_CONTAINER_HOST_<label>_PORT_LIST.",
     "taskRoles.portList.beginAt": "The first port; 0 for any free ones.",
     "taskRoles.portList.portNumber": "How many ports.",

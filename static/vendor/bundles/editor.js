@@ -1,5 +1,5 @@
 // What the submit page needs of CodeMirror 6 and jsonc-parser, as one module.
-export { autocompletion, completionKeymap, closeBrackets, closeBracketsKeymap } from "@codemirror/autocomplete";
+export { autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, startCompletion } from "@codemirror/autocomplete";
 export { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 export {
   StreamLanguage,
@@ -22,6 +22,7 @@ export {
   Decoration,
   EditorView,
   ViewPlugin,
+  WidgetType,
   drawSelection,
   dropCursor,
   highlightActiveLine,

@@ -1,0 +1,54 @@
+"""What a user may choose from while they write a config: virtual clusters, types of GPUs, images that nodes have."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from django.conf import settings
+from django.db.models.fields.json import KT
+
+from clusters.engines.image_names import canonical
+from clusters.models import Node, VcGrant, VirtualCluster
+from clusters.vcs.rules import DEFAULT
+from jobs.config.samples import SAMPLE_IMAGE
+from jobs.models import Job
+from portal.models import User
+
+MOST_IMAGES = 1000
+_MOST_JOBS = 2000  # of a user, whose images they may read
+
+
+def vcs_of(user: User) -> list[str]:
+    """The virtual clusters to which the user may submit, ``default`` first."""
+    if user.is_admin:
+        names = set(VirtualCluster.objects.values_list("name", flat=True))
+    else:
+        names = set(VcGrant.objects.filter(username=user.username).values_list("vc__name", flat=True))
+    return [DEFAULT, *sorted(names - {DEFAULT})]
+
+
+def gpu_types() -> list[str]:
+    """The types of the GPUs that nodes have."""
+    return sorted({gpu.get("type", "") for gpus in Node.objects.values_list("gpus", flat=True) for gpu in gpus} - {""})
+
+
+def images_of(user: User) -> list[dict[str, Any]]:
+    """The images that the nodes for the user's jobs have already, with the number of these nodes, most first.
+
+    An image may be of somebody else's job. Where jobs are their owners' affair, only those of the user's own jobs are
+    named (LONGSHORE_JOB_PRIVACY)."""
+    nodes = Node.objects.filter(status=Node.Status.ACTIVE)
+    rows = nodes.values_list("images", "dedicated_to__name")
+    allowed = {None, *vcs_of(user)}
+    there = Counter(image for images, vc in rows if vc in allowed for image in images)
+    if settings.JOB_PRIVACY != "open" and not user.is_admin:
+        there = Counter({image: number for image, number in there.items() if image in _own(user)})
+    found = sorted(there.items(), key=lambda one: (-one[1], one[0]))[:MOST_IMAGES]
+    return [{"name": image, "nodes": number} for image, number in found]
+
+
+def _own(user: User) -> set[str]:
+    mine = Job.objects.filter(username=user.username, deleted_at__isnull=True).order_by("-created_at")
+    named = mine.annotate(image=KT("spec__image")).values_list("image", flat=True)[:_MOST_JOBS]
+    return {canonical(image) for image in named if image} | {canonical(SAMPLE_IMAGE)}

@@ -1,0 +1,61 @@
+// What would happen if this text were submitted now: asked 400 ms after typing stops; the old answer stays, dimmed.
+
+import { goTo, onChange, showProblems, text, view } from "./editor.js";
+import { form, one, post, settled } from "./page.js";
+import { apply } from "./problems.js";
+
+let asked = null;
+
+const read = () => {
+  const panel = one("[data-plan]");
+  const found = [...panel.querySelectorAll("[data-line]")].map(({ dataset }) => ({
+    line: Number(dataset.line),
+    message: dataset.message,
+    path: dataset.path,
+    mend: dataset.mend ? JSON.parse(dataset.mend) : null,
+  }));
+  showProblems(found);
+  const lines = new Set(found.map((each) => each.line)).size;
+  const count = one("[data-problems]");
+  count.hidden = !found.length;
+  one("span", count).textContent = `${found.length} problem${found.length === 1 ? "" : "s"}`;
+  const refuses = panel.dataset.refuses;
+  one("#refuses").textContent = refuses;
+  one("#submit").toggleAttribute("disabled", Boolean(refuses));
+  one("#submit").textContent = panel.dataset.verb || "Submit job";
+  view.contentDOM.setAttribute("aria-invalid", String(lines > 0));
+  document.dispatchEvent(new CustomEvent("ls:checked", { detail: found }));
+};
+
+export const check = async () => {
+  asked?.abort();
+  asked = new AbortController();
+  try {
+    const answer = await post("/submit/check", { config: text() }, asked.signal);
+    if (!answer.ok || answer.redirected) throw new Error(answer.status);
+    one("#plan").innerHTML = await answer.text();
+    read();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+  }
+  one("#plan").classList.remove("dim");
+};
+const soon = settled(400, check);
+
+onChange(() => {
+  one("#submit").removeAttribute("disabled");
+  one("#refuses").textContent = "";
+  one("#plan").classList.add("dim");
+  soon();
+});
+form.addEventListener("click", (event) => {
+  const link = event.target.closest("[data-goto]");
+  const mends = event.target.closest("[data-mend]:is(button)");
+  if (mends) apply(view, JSON.parse(mends.dataset.mend));
+  if (!link) return;
+  event.preventDefault();
+  goTo(Number(link.dataset.goto));
+});
+// What is drawn with a page that was sent is about its text; so is what a page that has just opened shows.
+read();
+if (text().trim() && !one("[data-plan] .ls-state")) check();

@@ -21,7 +21,7 @@ from jobs.pages.nodes.drain import drain_page
 from jobs.pages.nodes.node import node_page
 from jobs.pages.nodes.node import version as node_version
 from jobs.pages.tabs import context
-from portal.accounts.viewer import may_read_jobs, require_admin, require_user, viewer_of
+from portal.accounts.viewer import Viewer, may_read_jobs, require_admin, require_user, viewer_of
 from portal.core import words
 from portal.core.errors import NoJob, NoNode, NotFound, Unauthorized
 
@@ -38,6 +38,11 @@ def address(page: str, /, **params: object) -> str:
 class LivePage(Protocol):
     """A page that somebody has open."""
 
+    def require(self, viewer: Viewer) -> object:
+        """Raises Unauthorized or Forbidden for those who may not see it. Asked again and again while the page is open,
+        with the user as they are then."""
+        ...
+
     def version(self) -> str:
         """Changes whenever a part may have changed; cheap."""
         ...
@@ -48,16 +53,38 @@ class LivePage(Protocol):
 
 
 def open_page(request: HttpRequest) -> LivePage:
-    """The page that the query names. Raises Unauthorized, NoJob, NotFound."""
-    if not may_read_jobs(viewer_of(request)):
-        raise Unauthorized
+    """The page that the query names. Raises Unauthorized, Forbidden, NoJob, NotFound."""
+    viewer = viewer_of(request)
+    require_reader(viewer)
     kind = _KINDS.get(request.GET.get("page", ""))
     if kind is None:
         raise NotFound("There is no such page.")
-    return kind(request)
+    page = kind(request)
+    page.require(viewer)
+    return page
 
 
-class Home:
+def require_reader(viewer: Viewer) -> None:
+    if not may_read_jobs(viewer):
+        raise Unauthorized
+
+
+class _ForReaders:
+    def require(self, viewer: Viewer) -> None:
+        require_reader(viewer)
+
+
+class _ForUsers:
+    def require(self, viewer: Viewer) -> None:
+        require_user(viewer)
+
+
+class ForAdmins:
+    def require(self, viewer: Viewer) -> None:
+        require_admin(viewer)
+
+
+class Home(_ForReaders):
     def __init__(self, request: HttpRequest) -> None:
         self._request = as_page(request)
         self.version = versions.of_pages
@@ -70,7 +97,7 @@ class Home:
         }
 
 
-class Jobs:
+class Jobs(_ForReaders):
     """The job list. Its lines stay where they are; how many newer jobs there are is said above them."""
 
     def __init__(self, request: HttpRequest) -> None:
@@ -102,12 +129,10 @@ class Jobs:
         return "The list has changed." if self._changed else ""
 
 
-class Nodes:
+class Nodes(_ForUsers):
     """The page of nodes. It is for users who are signed in."""
 
     def __init__(self, request: HttpRequest) -> None:
-        if not request.user.is_authenticated:
-            raise Unauthorized
         self._request = as_page(request)
         self.version = nodes_version
 
@@ -120,9 +145,12 @@ class OneJob:
         self._username, self._name = request.GET.get("user", ""), request.GET.get("name", "")
         self._tab = request.GET.get("tab", "")
         self._request = as_page(request)
-        job = queries.get_job(self._username, self._name)
+        self._job = queries.get_job(self._username, self._name)
+
+    def require(self, viewer: Viewer) -> None:
+        require_reader(viewer)
         if self._tab != "tasks":
-            access.require_story(viewer_of(request), job)
+            access.require_story(viewer, self._job)
 
     def version(self) -> str:
         try:
@@ -152,7 +180,8 @@ class OneNode:
     def __init__(self, request: HttpRequest) -> None:
         self._request, self._name = as_page(request), request.GET.get("name", "")
         self._is_drain = request.GET.get("page") == "drain"
-        viewer = viewer_of(request)
+
+    def require(self, viewer: Viewer) -> None:
         require_admin(viewer) if self._is_drain else require_user(viewer)
 
     def version(self) -> str:
@@ -167,11 +196,10 @@ class OneNode:
         return {part: render_to_string(f"jobs/_{part}.html", context, self._request)}
 
 
-class Check:
+class Check(ForAdmins):
     """What the last check of the cluster found. It is for admins."""
 
     def __init__(self, request: HttpRequest) -> None:
-        require_admin(viewer_of(request))
         self._request = as_page(request)
         self.version = check_version
 
@@ -179,7 +207,7 @@ class Check:
         return {"check": render_to_string("jobs/_check.html", check_page(), self._request)}
 
 
-class Wall:
+class Wall(_ForReaders):
     """The whole cluster on one screen."""
 
     def __init__(self, request: HttpRequest) -> None:

@@ -14,13 +14,15 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
+from itertools import islice
 from operator import attrgetter
 from typing import Generic
 
 from clusters.placement.fit import Blocker, Demand, Placement
 from clusters.placement.room import Room
-from clusters.placement.shares import Amount, above_ceiling, freed, is_within, rank
-from jobs.planning.queue import reclaim, reservations, sentences
+from clusters.placement.shares import Amount, above_ceiling, is_within, rank
+from jobs.planning.queue import sentences
+from jobs.planning.queue.coming import room_to_come
 from jobs.planning.queue.lines import Line, Queue
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
@@ -102,7 +104,8 @@ class Turn(Generic[W]):
             found.append(sentences.cap(job, self.cap, queue))
         if self.held_by is not None and not self.ceiling:
             is_kept = any(one.job.id == self.held_by.id for one in queue.kept)
-            found.append(sentences.queue(len(self.ahead), vc, "" if is_kept else self.held_by.title))
+            waits = "" if is_kept else self.held_by.title
+            found.append(sentences.queue(len(self.ahead), vc, waits, is_eldest=queue.eldest == self.held_by.id))
         return found
 
 
@@ -158,10 +161,10 @@ class _Round(Generic[W]):
         self.idle: dict[tuple[int, str], tuple[Sequence[Demand], bool]] = {}
 
     def turns(self) -> Iterator[Turn[W]]:
-        heap = [(self._rank(line), line.vc, line) for line in self.lines.values()]
+        heap = [self._entry(line) for line in self.lines.values()]
         heapify(heap)
         while heap:
-            line = heap[0][2]
+            line = heap[0][-1]
             job = line.next
             if job is None or line.closed:
                 heappop(heap)
@@ -170,13 +173,13 @@ class _Round(Generic[W]):
                 continue
             turn = self._held(line, job) if self._is_delayed(job) else self._turn(line, job)
             if turn is None:
-                heapreplace(heap, (self._rank(line), line.vc, line))
+                heapreplace(heap, self._entry(line))
                 continue
             line.step(self.scene.policy.depth)
             if turn.verdict is not Verdict.PASS or turn.error is not None or not self.only_tried:
                 yield turn
             if len(heap) > 1:
-                heapreplace(heap, (self._rank(line), line.vc, line))
+                heapreplace(heap, self._entry(line))
 
     def _held(self, line: Line[W], job: W) -> Turn[W]:
         return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
@@ -184,6 +187,10 @@ class _Round(Generic[W]):
     def _is_delayed(self, job: W) -> bool:
         now = self.scene.now
         return job.awaits > 0 or _is_future(job.not_before, now) or _is_future(job.parked_until, now)
+
+    def _entry(self, line: Line[W]) -> tuple[tuple[bool, float], tuple[str, int], str, Line[W]]:
+        """Sorts virtual clusters by whose turn it is; where they are equal, by whose next job has waited longer."""
+        return self._rank(line), _AGE(line.next) if line.next is not None else ("", 0), line.vc, line
 
     def _rank(self, line: Line[W]) -> tuple[bool, float]:
         """Those whose next job stays within the guarantee first, then by share. A job that cannot start whatever comes
@@ -231,9 +238,7 @@ class _Round(Generic[W]):
                 within = self._place_within(line, job)
                 return self._go(line, job, within) if within is not None else None
             if above:
-                if self._could_be_below(line, job):
-                    line.wait_for_ceiling(job, [*above, "gpu"])
-                return Turn(job, Verdict.PASS, self.queue, ceiling=above)
+                return self._at_ceiling(line, job, above)
             self.no_room[key] = demands
         if self.kept and key not in self.no_room_at_all and (end := self._end_of_guest(key, job)) is not None:
             places = self._place(line, job, self.rooms.whole)[0]
@@ -300,6 +305,12 @@ class _Round(Generic[W]):
                 self.rooms.left.give_back(demands, places)
         return None
 
+    def _at_ceiling(self, line: Line[W], job: W, above: Sequence[str]) -> Turn[W]:
+        """The turn of one that finds room only above its ceiling."""
+        if self._could_be_below(line, job):
+            line.wait_for_ceiling(job, [*above, "gpu"])
+        return Turn(job, Verdict.PASS, self.queue, ceiling=above)
+
     def _could_be_below(self, line: Line[W], job: W) -> bool:
         """Whether its places could keep the ceiling if nothing ran."""
         room = self.rooms.empty
@@ -314,49 +325,45 @@ class _Round(Generic[W]):
     # --- reservations, guests, evictions -----------------------------------------------------------------------------
 
     def _wait(self, line: Line[W], job: W) -> Turn[W]:
-        """The first job of its virtual cluster without room: the room it gets next is kept for it."""
+        """The first job of its virtual cluster without room: the room it gets next is kept for it. Where no more can be
+        kept, those behind it start beside what is kept for others, unless it has waited longest of all: as its virtual
+        cluster then comes to use less than the others, its turn comes before theirs."""
+        is_full = len(self.kept) >= self.scene.policy.reservations
+        coming, above = (None, ()) if is_full else room_to_come(line, job, self.rooms.untouched)
+        if coming is None and above:
+            return self._at_ceiling(line, job, above)
         line.holder = job
-        turn = Turn(job, Verdict.RESERVE, self.queue)
-        if len(self.kept) >= self.scene.policy.reservations:
-            line.closed = True  # it gets its room when one of the others has started
-            return turn
-        found = self._room_to_come(line, turn)
-        if found is None:
-            line.closed = True
-            return turn
-        turn.reservation = Reservation(job, job.demands, *found)
-        if (turn.victims or turn.awaits) and is_within(line.use, self._asked(job), line.quota):
+        if coming is None:
+            line.closed = job.id == self._eldest()
+            return Turn(job, Verdict.RESERVE, self.queue)
+        self.queue.evict(coming.victims)
+        if (coming.victims or coming.awaits) and is_within(line.use, self._asked(job), line.quota):
             line.gets_back = self._asked(job)
-        self.kept.append(turn.reservation)
-        self.rooms.left.set_aside(job.demands, turn.reservation.nodes)
-        return turn
+        kept = Reservation(job, coming.demands, coming.nodes, coming.moment)
+        self.kept.append(kept)
+        self.rooms.left.set_aside(kept.demands, kept.nodes)
+        victims, awaits = coming.victims, coming.awaits
+        return Turn(job, Verdict.RESERVE, self.queue, reservation=kept, victims=victims, awaits=awaits)
 
-    def _room_to_come(self, line: Line[W], turn: Turn[W]) -> tuple[tuple[str, ...], datetime | None] | None:
-        """Where the job will start: on what comes back in a moment, else on what others are evicted from, else where
-        the least is still to wait for."""
-        job = turn.job
-        left = [node for node in self.queue.left() if node.name not in self.scene.unseen]
-        reclaims = is_within(line.use, self._asked(job), line.quota) and reclaim.above_guarantee(line.vc, self.scene)
-        holders = self.queue.holders if reclaims or self.queue.somebody_moves else []
-        going = [one for one in holders if one.job.is_ending or one.job.id in self.queue.evicted]
-        gone = {one.job.id for one in going}
-        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
-        guests = [one for one in guests if not self.queue.returns_before(one, job)]
-        left = freed(left, [hold for one in going for hold in one.holds])
-        fit = reclaim.Fit(job, self.rooms.untouched.copy(left), left, self.kept)
-        if going and (found := reclaim.choose_victims(fit, job.demands, ())) is not None:
-            turn.awaits = True
-            return tuple(place.node for place in found[1]), self.scene.about
-        others = reclaim.borrowers(line.vc, holders, gone, self.scene) if reclaims else []
-        others = [one for one in others if one not in guests]
-        found = line.victims(fit, reclaim.by_youth(guests), others)
-        if found is not None:
-            turn.victims = found[0]
-            self.queue.evict(found[0])
-            return tuple(place.node for place in found[1]), self.scene.about
-        left = freed(left, [hold for one in guests for hold in one.holds])
-        room = self.rooms.untouched.copy(left)
-        return reservations.nearest(job.demands, job.vc, room, left, self.kept, self.queue.ends, self.scene.about)
+    def _eldest(self) -> int:
+        """Of the jobs that are next in their virtual clusters, the one that has waited longest."""
+        if self.queue.eldest is None:
+            firsts = [job for line in self.lines.values() if (job := self._first(line)) is not None]
+            self.queue.eldest = min(firsts, key=_AGE).id
+        return self.queue.eldest
+
+    def _first(self, line: Line[W]) -> W | None:
+        """The first one without room or, where none has turned out to be, the next that could start at all."""
+        if line.holder is not None or line.closed:
+            return line.holder
+        return next((job for job in islice(line.jobs, line.at, None) if not self._is_out(line, job)), None)
+
+    def _is_out(self, line: Line[W], job: W) -> bool:
+        """Whether it does not start whatever comes free."""
+        try:
+            return self._is_delayed(job) or self._passes(line, job)
+        except Exception:
+            return True
 
     def _end_of_guest(self, key: tuple[int, str], job: W) -> datetime | None:
         """When it leaves the room of others at the latest; None for one that cannot be a guest."""

@@ -57,7 +57,7 @@ def replay(request: HttpRequest, id: int) -> HttpResponseBase:
     return render(request, "jobs/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
 
 
-class LiveReplay:
+class LiveReplay(live.ForAdmins):
     """How far a replay is, and then its result."""
 
     def __init__(self, request: HttpRequest) -> None:

@@ -20,7 +20,7 @@ from jobs.models import Job
 from jobs.pages import log as log_page
 from jobs.pages.log import SHOWN_LINES, Choice
 from jobs.views.welcome import while_welcome
-from portal.accounts.viewer import may_read_jobs, viewer_of
+from portal.accounts.viewer import Viewer, may_read_jobs, viewer_of
 from portal.core.errors import BadRequest, LongshoreError, Unauthorized
 from portal.web.error_pages import error_answer
 from portal.web.serving import seats
@@ -80,7 +80,7 @@ async def stream(request: HttpRequest, username: str, name: str) -> HttpResponse
         return await sync_to_async(error_answer)(request, error)
     events = while_welcome(
         request,
-        lambda user: _may_read(user, username, name),
+        lambda user: _require(user, username, name),
         log_live.events(choice.task.pk, choice.stream, line=line, offset=offset),
     )
     response = StreamingHttpResponse(events, content_type="text/event-stream")
@@ -90,21 +90,17 @@ async def stream(request: HttpRequest, username: str, name: str) -> HttpResponse
 
 
 def _choice(request: HttpRequest, username: str, name: str) -> Choice:
-    job = _readable(request, username, name)
+    job = _require(viewer_of(request), username, name)
     given = request.GET.get
     return log_page.choose(job, given("task", ""), _number(request, "attempt") or 0, given("stream", "stdout"))
 
 
-def _readable(request: HttpRequest, username: str, name: str) -> Job:
-    if not may_read_jobs(viewer_of(request)):
+def _require(viewer: Viewer, username: str, name: str) -> Job:
+    if not may_read_jobs(viewer):
         raise Unauthorized
     job = queries.get_job(username, name)
-    access.require_logs(viewer_of(request), job)
+    access.require_logs(viewer, job)
     return job
-
-
-def _may_read(user: Any, username: str, name: str) -> bool:
-    return may_read_jobs(user) and access.may_read_logs(user, queries.get_job(username, name))
 
 
 def _search(choice: Choice, text: str, start: int) -> dict[str, Any]:

@@ -25,7 +25,6 @@ from django.views.decorators.http import require_safe
 
 from jobs.pages.live import LivePage, open_page
 from jobs.views.welcome import while_welcome
-from portal.accounts.viewer import may_read_jobs
 from portal.core.errors import LongshoreError
 from portal.core.threads import in_thread
 from portal.wakes.hub import hub
@@ -49,7 +48,7 @@ async def page(request: HttpRequest) -> HttpResponseBase:
             seats.take(request)
     except LongshoreError as error:
         return HttpResponse(error.message, status=error.status, content_type="text/plain")
-    events = while_welcome(request, may_read_jobs, _events(request, shown))
+    events = while_welcome(request, shown.require, _events(request, shown))
     response = StreamingHttpResponse(events, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"

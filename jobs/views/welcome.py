@@ -1,4 +1,4 @@
-"""Ends a live stream when its reader may not read it any more. That is checked every few seconds."""
+"""Ends a live stream within 5 s when its reader may not read it any more."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from typing import Any
 from django.db import DatabaseError, close_old_connections
 from django.http import HttpRequest
 
-from portal.accounts.viewer import viewer_in_session, viewer_of
+from portal.accounts.viewer import Viewer, viewer_in_session, viewer_of
 from portal.core.errors import LongshoreError
 
-EVERY = 3.0  # seconds between two checks
+EVERY = 2.5  # seconds between two checks
 _KNOWN = 1.0  # seconds that the user of a session is remembered, for all streams of the session
 _pool = ThreadPoolExecutor(2, thread_name_prefix="welcome")
 _users: dict[str, tuple[float, Any]] = {}
 
 
 async def while_welcome(
-    request: HttpRequest, may: Callable[[Any], bool], events: AsyncGenerator[str]
+    request: HttpRequest, require: Callable[[Viewer], object], events: AsyncGenerator[str]
 ) -> AsyncIterator[str]:
-    """The events, until the reader may not read them. ``may`` is called in a thread with the user as they are now;
-    False or a LongshoreError ends the stream."""
+    """The events, until the reader may not read them. ``require`` is called in a thread with the user as they are now,
+    and raises a LongshoreError for one that may not."""
     loop = asyncio.get_running_loop()
     due, step = loop.time() + EVERY, _next(events)
     try:
         while True:
             await asyncio.wait({step}, timeout=max(0.0, due - loop.time()))
             if loop.time() >= due:
-                if not await loop.run_in_executor(_pool, _is_welcome, request, may):
+                if not await loop.run_in_executor(_pool, _is_welcome, request, require):
                     return
                 due = loop.time() + EVERY
             if step.done():
@@ -51,13 +51,14 @@ def _next(events: AsyncGenerator[str]) -> asyncio.Future[str]:
     return asyncio.ensure_future(anext(events))
 
 
-def _is_welcome(request: HttpRequest, may: Callable[[Any], bool]) -> bool:
+def _is_welcome(request: HttpRequest, require: Callable[[Viewer], object]) -> bool:
     """False when the session has ended, the user was disabled or lost a right. While the database is away the stream
     goes on: nothing can have changed."""
     close_old_connections()
     try:
         user = _user_now(request)
-        return _standing(user) == _standing(viewer_of(request)) and may(user)
+        require(user)
+        return _standing(user) == _standing(viewer_of(request))
     except DatabaseError:
         return True
     except LongshoreError:

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import httpx
 import pytest
+from django.contrib.sessions.models import Session
+from django.test import RequestFactory
 
 from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
+from jobs.pages import live
 from jobs.views import welcome
+from portal.core.errors import LongshoreError
 from portal.models import User
 from portal.web.serving.seats import Seat
 from tests.cluster import Clock, Cluster
@@ -59,6 +65,66 @@ def test_a_stream_ends_when_its_reader_is_switched_off_or_becomes_somebody_else(
         User.objects.filter(pk=bob.pk).update(**change)
         for _ in lines:
             pass  # ends by itself
+
+
+OF_ITS_OWN = {"job": "&user=alice&name=hello&tab=events", "node": "&name=n1", "drain": "&name=n1"}
+
+
+def watch(site: str, kind: str, session: str, began: list[str], ended: dict[str, float]) -> None:
+    """Reads the stream of such a page until it ends by itself."""
+    url = f"{site}/stream/page?page={kind}{OF_ITS_OWN.get(kind, '')}"
+    with httpx.stream("GET", url, cookies={"longshore": session}, timeout=60) as answer:
+        if answer.status_code == 200:
+            began.append(kind)
+        for _ in answer.iter_lines():
+            pass
+    ended[kind] = time.monotonic()
+
+
+@pytest.mark.parametrize("how", ["is no admin any more", "logs out", "is switched off", "has another password"])
+def test_every_page_that_is_open_ends_within_five_seconds_when_its_reader(
+    site: str, admin: User, job: Cluster, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    monkeypatch.undo()  # as often as it looks outside of tests
+    assert welcome.EVERY + welcome._KNOWN < 4, "a second is left for the rest"
+    session, began, ended = session_of(admin), list[str](), dict[str, float]()
+    kinds = sorted(set(live._KINDS) - {"replay"})
+    readers = [threading.Thread(target=watch, args=(site, kind, session, began, ended), daemon=True) for kind in kinds]
+    for each in readers:
+        each.start()
+    until(lambda: sorted(began) == kinds, what="all streams are open")
+    withdraw(admin, session, how)
+    gone = time.monotonic()
+    for each in readers:
+        each.join(60)
+    assert sorted(ended) == kinds
+    assert all(0 <= at - gone < 15 for at in ended.values()), "a busy machine takes somewhat longer"
+
+
+def withdraw(admin: User, session: str, how: str) -> None:
+    if how == "logs out":
+        Session.objects.filter(session_key=session).delete()
+    elif how == "has another password":
+        admin.set_password("another-one-1")
+        admin.save()
+    else:
+        field = "is_admin" if how == "is no admin any more" else "is_active"
+        User.objects.filter(pk=admin.pk).update(**{field: False})
+
+
+def test_an_open_page_asks_its_own_rule_again(admin: User, bob: User, job: Cluster) -> None:
+    """Whoever the reader is by then: of those for admins nobody else."""
+    for kind in set(live._KINDS) - {"replay"}:
+        query = dict(parse_qsl(f"page={kind}{OF_ITS_OWN.get(kind, '')}"))
+        request: Any = RequestFactory().get("/stream/page", query)
+        request.user = admin
+        page = live.open_page(request)
+        request.user = bob
+        try:
+            live.open_page(request)
+        except LongshoreError as error:
+            with pytest.raises(type(error)):
+                page.require(bob)
 
 
 def test_guests_have_few_places_and_who_has_signed_in_comes_in(site: str, alice: User, settings: Any) -> None:

@@ -136,6 +136,42 @@ def test_the_one_that_others_leave_for_keeps_its_right_until_they_have_left() ->
     assert {8, 9} <= set(made.running), "the second one fitted at once, but with it their virtual cluster borrows"
 
 
+def dedicated(made: Play, name: str, vc: str) -> Play:
+    """As if the node had been dedicated to the virtual cluster just now; the guarantees stay."""
+    made.nodes = [replace(one, dedicated_to=vc) if one.name == name else one for one in made.nodes]
+    return made
+
+
+def test_a_virtual_cluster_takes_back_its_own_node_before_anybody_borrows_less() -> None:
+    made = play("AA", "AA", running=(job(1, "b", 2, shape=shape(gpus=2)), job(2, "b", 2)))
+    assert victims(dedicated(made, "n0", "a"), job(9, gpus=2)) == [1], "2 is younger, and borrows"
+
+
+def test_who_is_within_leaves_a_node_that_serves_another_virtual_cluster_by_now() -> None:
+    rights = {"a": Right(100), "b": Right(50)}
+    made = dedicated(play("AA", "AA", rights=rights, running=(job(1, "b", 2, seconds=10_000),)), "n0", "a")
+    assert evictions(made, job(8, gpus=2, seconds=10_000), job(9, gpus=2, seconds=10_000)) == [1]
+    assert set(made.running) == {8, 9}
+
+
+def test_a_borrower_leaves_where_the_job_on_the_own_node_holds_nothing_that_is_needed() -> None:
+    made = play("A", "BB", rights=HALVES, running=(job(1, "b", shape=shape(kind="A")), job(2, "b", 2)))
+    assert victims(dedicated(made, "n0", "a"), job(9, shape=shape(kind="B"))) == [2]
+
+
+def test_no_room_is_kept_of_a_type_of_gpus_that_the_ceiling_forbids() -> None:
+    rights = {"a": Right(50), "b": Right(50)}
+    made = play("AA", "BBB", rights=rights, running=(job(1, "b", 2, most=10), job(2, "b", 3, most=100)))
+    made.quotas = {**made.quotas, "a": replace(made.quotas["a"], ceiling={"gpu": 5, "gpu:A": 0, "gpu:B": 3})}
+    made.quotas = {**made.quotas, "b": replace(made.quotas["b"], guarantee={"gpu": 5, "cpu": 16, "memory": 16000})}
+    made.waiting = [job(9)]
+    [turn] = made.turns()
+    assert turn.reservation is not None and turn.reservation.names == ["n1"], "n0 is free sooner"
+    made.quotas = {**made.quotas, "a": replace(made.quotas["a"], ceiling={"gpu": 5, "gpu:A": 0, "gpu:B": 0})}
+    [turn] = made.turns()
+    assert (turn.reservation, turn.ceiling) == (None, ["gpu:A"])
+
+
 def test_a_plan_that_evicts_already_waits_for_it() -> None:
     made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
     ended, places = made.running[2]
@@ -229,30 +265,46 @@ def test_nobody_is_evicted_for_places_above_a_ceiling() -> None:
     assert victims(made, job(9, "a", 4)) == []
 
 
-def test_only_so_many_get_a_reservation_and_the_others_hold_their_virtual_cluster() -> None:
-    rights = {name: Right(20) for name in "abcde"}
-    made = play("AAAA", "AAAA", "AAAA", "AAAA", "AAAA", rights=rights)
-    made.running = {}
-    for at, each in enumerate(rights):
-        made.waiting = [job(at + 1, each, 1)]
-        made.step()
-    made.waiting = [job(10 + at, each, 4) for at, each in enumerate(rights)] + [job(20, "e", 1)]
-    made.policy = replace(made.policy, reservations=2)
+def crowded(*vcs: str, reservations: int) -> Play:
+    """Each virtual cluster runs a job on a node of its own and waits for four GPUs; on the last node two are free."""
+    running = tuple(job(at, each, 3) for at, each in enumerate(vcs, 1))
+    rights = {name: Right(100 // len(vcs)) for name in vcs}
+    made = play(*("AAAA" for _ in vcs), "AA", rights=rights, running=running)
+    made.policy = replace(made.policy, reservations=reservations)
+    made.waiting = [job(10 + at, each, 4) for at, each in enumerate(vcs)]
+    return made
+
+
+def test_only_so_many_get_a_reservation_and_the_others_start_what_fits_beside_them() -> None:
+    made = crowded(*"abcde", reservations=2)
+    made.waiting += [job(20 + at, each, 1) for at, each in enumerate("abcde")]
     found = made.turns()
-    assert sum(turn.reservation is not None for turn in found) == 2
+    kept = [name for turn in found if turn.reservation is not None for name in turn.reservation.names]
+    assert len(kept) == 2
+    went = {turn.job.id: turn.places[0].node for turn in found if turn.verdict is Verdict.GO}
+    assert went.keys() == {20, 21, 22, 23, 24} and not set(went.values()) & set(kept)
 
 
-def test_who_waits_for_a_reservation_of_their_virtual_cluster_is_told_so() -> None:
-    """Nothing of the room into which the last one would fit is reserved."""
-    rights = {name: Right(33) for name in "abc"}
-    running = tuple(job(at, each, 3) for at, each in enumerate(rights, 1))
-    made = play("AAAA", "AAAA", "AAAA", "AA", rights=rights, running=running)
-    made.policy = replace(made.policy, reservations=2)
-    made.waiting = [*(job(10 + at, each, 4) for at, each in enumerate(rights)), job(20, "c", 1)]
-    [blocker] = made.turns()[-1].blockers
+@pytest.mark.parametrize(
+    ("since", "expected"),
+    {
+        "0012": "others start on what is kept for nobody.",
+        "0000": "nothing starts before it, as no job has waited longer.",
+    }.items(),
+)
+def test_behind_a_job_without_a_reservation_others_wait_once_it_has_waited_longest(since: str, expected: str) -> None:
+    """Its virtual cluster comes to use less than the others then, and its turn is before theirs."""
+    made = crowded(*"abc", reservations=2)
+    made.quotas = {**made.quotas, "c": replace(made.quotas["c"], guarantee={"gpu": 1, "cpu": 1, "memory": 1})}
+    made.waiting = [replace(one, since=since) if one.vc == "c" else one for one in made.waiting]
+    made.waiting += [job(20, "c", gpus=2), job(21, "c", gpus=2)]
+    found = {turn.job.id: turn for turn in made.turns()}
+    assert found[12].reservation is None
+    assert (found[20].verdict is Verdict.GO) == (since == "0012")
+    blocker = next(each for each in found[21].blockers if each.kind == "queue")
     assert blocker.sentence == (
-        "One job is ahead of it in VC c; no room can be kept for u/j12 yet, since room is kept for others, and nothing"
-        " starts before it."
+        f"2 jobs are ahead of it in VC c; no room can be kept for u/j12 yet, since room is kept for others, and "
+        f"{expected}"
     )
 
 

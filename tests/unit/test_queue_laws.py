@@ -9,10 +9,11 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clusters.placement.fit import PortDemand
+from clusters.placement.fit import NodeView, PortDemand
 from clusters.placement.room import Room
-from clusters.placement.shares import Right, above_ceiling, add, freed, over, quotas, wholes
+from clusters.placement.shares import Right, above_ceiling, add, asked, freed, is_within, over, quotas, wholes
 from jobs.planning.forecast.lengths import Lengths, Like
+from jobs.planning.queue import reclaim
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Turn, Verdict
@@ -63,11 +64,18 @@ def jobs(draw: st.DrawFn, first: int) -> list[Played]:
     ]
 
 
+def dedicate(play: Play, one: NodeView, vc: str) -> None:
+    """As an admin may at any moment, whoever runs there. The rights of the virtual clusters stay in this play."""
+    play.nodes = [replace(each, dedicated_to=vc) if each is one else each for each in play.nodes]
+
+
 @st.composite
 def stories(draw: st.DrawFn) -> list[tuple[Play, list[Turn[Played]]]]:
     """Some steps of a play: as it was before each, and the turns that were carried out then."""
     play, told = draw(plays()), []
     for at in range(STEPS):
+        if draw(st.integers(0, 3)) == 0:
+            dedicate(play, draw(st.sampled_from(play.nodes)), draw(st.sampled_from(["", "a", "b", "c"])))
         play.waiting += draw(jobs(100 * at + 1))
         play.step(draw(st.sampled_from([0, 10, 30])))
         play.waiting += draw(jobs(100 * at + 51))
@@ -122,7 +130,7 @@ def would_fit(before: Play, made: list[Turn[Played]], turn: Turn[Played], gone: 
         if other.verdict is Verdict.GO:
             room.take(other.job.shape, other.places)
         elif other.reservation is not None:
-            room.set_aside(other.job.shape, other.reservation.nodes)
+            room.set_aside(other.reservation.demands, other.reservation.nodes)
     return room.place(turn.job.shape, turn.job.id, vc=turn.job.vc) is not None
 
 
@@ -140,8 +148,14 @@ def test_victims_are_guests_or_borrow_and_none_is_evicted_in_vain(story: list[tu
             for one in victims:
                 others = [other for other in victims if other is not one]
                 assert not would_fit(before, made, turn, [*gone, *others]), "each of them is needed"
-                assert one.job.is_guest or borrows(before, one.job), "who stays within is never evicted"
+                is_ours = one in reclaim.on_nodes_of(turn.job.vc, victims, before.scene())
+                assert one.job.is_guest or is_ours or borrows(before, one.job), "who stays within is never evicted"
                 assert one.job.is_guest or one.job.vc != turn.job.vc
+                if not (one.job.is_guest or is_ours or turn.queue.types_differ):
+                    scene, ids = before.scene(), {each.job.id for each in gone}
+                    ours = reclaim.on_nodes_of(turn.job.vc, reclaim.holders(scene), scene)
+                    ours = [each for each in ours if each.job.id not in ids]
+                    assert not would_fit(before, made, turn, [*gone, *ours]), "own nodes are taken back first"
             gone += victims
 
 
@@ -226,6 +240,31 @@ def test_nobody_starves(play: Play, first: list[Played], stream: list[Played], l
         if mine.id in play.started:
             return
     raise AssertionError("it has waited for 1,000 s, and none of the others runs for more than 90")
+
+
+@worlds
+@given(plays(), jobs(1), jobs(101), st.sampled_from(SHAPES), st.integers(1, 2))
+def test_nobody_starves_beside_more_virtual_clusters_than_get_a_reservation(
+    play: Play, first: list[Played], stream: list[Played], large: tuple[object, ...], most: int
+) -> None:
+    """The first job of a virtual cluster, within its guarantee, though jobs like these go on arriving everywhere, and
+    start beside what is kept for others."""
+    rights = {"a": Right(25), "b": Right(25), "c": Right(50)}
+    play = Play([node(one.name, "A" * len(one.gpus), one.cpus) for one in play.nodes], policy=Policy(reservations=most))
+    play.quotas = quotas(rights, *wholes(play.nodes))
+    mine = Played(id=50, vc="c", username="w", name="mine", since="0050", priority=1, shape=large, seconds=10)  # type: ignore[arg-type]
+    alone = Play(play.nodes, play.quotas, waiting=[mine])
+    alone.step()
+    if not alone.running or not is_within({}, asked(mine.shape), play.quotas["c"]):
+        return
+    play.waiting = [replace(job, priority=0, preemptible=False) for job in first] + [mine]
+    for at in range(300):
+        new = [replace(job, id=1000 * (at + 1) + job.id, since=f"{1000 + at:04}", priority=0) for job in stream]
+        play.waiting += [replace(job, preemptible=False) for job in new if at % 3 == 0]
+        play.step(10)
+        if mine.id in play.started:
+            return
+    raise AssertionError("it has waited for 3,000 s, and none of the others runs for more than 90")
 
 
 @worlds

@@ -42,7 +42,7 @@ def kinds(turn: Turn[JobView]) -> list[str]:
 
 def test_a_job_that_does_not_fit_holds_the_queue_of_its_virtual_cluster_alone() -> None:
     busy = node(used_gpus=frozenset("01"))
-    large, behind, other = turns_of([waiting(1, 4), waiting(2), waiting(3, vc="b")], [busy])
+    other, large, behind = turns_of([waiting(1, vc="b"), waiting(2, 4), waiting(3)], [busy])
     assert (large.verdict, behind.verdict, other.verdict) == ("reserve", "pass", "go")
     assert (kinds(large), kinds(behind), kinds(other)) == (["gpus"], ["reserved", "queue"], [])
     assert behind.held_by is large.job and behind.place == 2

@@ -8,7 +8,7 @@ from clusters.placement.shares import Hold
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS
 from jobs.planning.live import end_attempt
-from jobs.planning.queue.reclaim import Holder
+from jobs.planning.queue.reclaim import Holder, own_nodes
 from jobs.planning.turns import Turn
 from jobs.planning.world import Decision, Evicted, JobView, Plan, World
 from portal.core import words
@@ -25,15 +25,20 @@ def evict(world: World, turn: Turn[JobView], made: Plan) -> None:
         return
     live = {job.id: tasks for job, tasks in world.live}
     for victim in turn.victims:
-        why = _why(turn.job, victim)
+        why = _why(turn.job, victim, own_nodes(turn.job.vc, world.nodes))
         one = end_attempt(world, victim.job, live[victim.job.id], Decision(exits.evicted(why.reason)))
         one.evicted = why
         made.jobs.append(one)
 
 
-def _why(owner: JobView, victim: Holder[JobView]) -> Evicted:
+def _why(owner: JobView, victim: Holder[JobView], own: frozenset[str]) -> Evicted:
+    """``own`` are the nodes dedicated to the owner's virtual cluster."""
     job, room = victim.job, in_words(victim.holds)
-    if job.is_guest:
+    dedicated = sorted({hold.node for hold in victim.holds} & own)
+    if dedicated and job.vc != owner.vc:
+        serve = f"Node {dedicated[0]} serves" if len(dedicated) == 1 else f"Nodes {words.listing(dedicated)} serve"
+        reason = f"{serve} VC {owner.vc} only by now, and {owner.title} of it has a right to {room}."
+    elif job.is_guest:
         reason = f"It ran as a guest on room that is reserved for {owner.title}, which can start now."
     else:
         reason = (

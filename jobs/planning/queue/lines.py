@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -81,19 +82,6 @@ class Line(Generic[W]):
         would have no right to the room any more when it is free."""
         return bool(self.gets_back) and not is_within(plus(self.use, self.gets_back), asked, self.quota)
 
-    def victims(
-        self, fit: reclaim.Fit[W], guests: Sequence[Holder[W]], borrowers: Sequence[Holder[W]]
-    ) -> tuple[list[Holder[W]], list[Placement]] | None:
-        """Who leaves for the job, and where it goes then. Borrowers leave only where it stays within the guarantee of
-        the types of GPUs that it gets; else it would wait behind those who left."""
-        job = fit.job
-        shapes = [job.demands, *self.queue.typed(job.demands, self.quota.guarantee)]
-        for demands in shapes if borrowers else ():
-            found = reclaim.choose_victims(fit, demands, [*guests, *borrowers])
-            if found is not None and is_within(self.use, self.queue.amount(job, found[1]), self.quota):
-                return found
-        return reclaim.choose_victims(fit, job.demands, guests) if guests else None
-
     def wait_for_ceiling(self, job: W, what: Iterable[str]) -> None:
         """The next jobs that need this wait behind it."""
         for each in what:
@@ -139,6 +127,7 @@ class Queue(Generic[W]):
         self.taken: list[tuple[W, Sequence[Placement]]] = []  # by the turns so far
         self.kept: list[Reservation[W]] = []
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
+        self.eldest: int | None = None  # the job that has waited longest of all, where no room could be kept for one
         self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
 
@@ -198,6 +187,14 @@ class Queue(Generic[W]):
     def amount(self, job: W, places: Sequence[Placement]) -> Mapping[str, float]:
         return taken(job.demands, places, self.gpu_types)
 
+    def most(self, demands: Sequence[Demand], nodes: Sequence[str]) -> Amount:
+        """What a job takes on these nodes, one for each demand; of each type of GPUs as many as it may get there."""
+        found = dict(asked(demands))
+        for demand, name in zip(demands, nodes, strict=True):
+            kinds = Counter(self.gpu_types[name].values()) if demand.gpus and not demand.gpu_type else {}
+            add(found, {f"gpu:{kind}": min(demand.gpus, number) for kind, number in kinds.items() if kind})
+        return found
+
     @cached_property
     def types_differ(self) -> bool:
         return len({kind for node in self.scene.nodes for _, kind in node.gpus}) > 1
@@ -220,10 +217,8 @@ class Queue(Generic[W]):
         use = dict(self.lines[vc].use if vc in self.lines else self.scene.use.get(vc, {}))
         add(use, held, -1)
         mine = self.lines[job.vc]
-        return (rank(use, held, self.scene.quota(vc)), vc) < (
-            rank(mine.use, self.asked(job.demands), mine.quota),
-            job.vc,
-        )
+        theirs = rank(use, held, self.scene.quota(vc)), guest.job.since, guest.job.id
+        return theirs < (rank(mine.use, self.asked(job.demands), mine.quota), job.since, job.id)
 
     def evict(self, victims: Iterable[Holder[W]]) -> None:
         self.evicted.update(one.job.id for one in victims)

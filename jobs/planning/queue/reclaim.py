@@ -1,7 +1,8 @@
 """Chooses the jobs that are evicted so that another one gets the room it has a right to. Pure.
 
 Guests leave for the job whose room they are on. Borrowers, the youngest jobs of a virtual cluster that uses more than
-its guarantee, leave for a job that stays within the guarantee of its own. A job that is within is never chosen.
+its guarantee, leave for a job that stays within the guarantee of its own; before them those who run on nodes that are
+dedicated to that job's virtual cluster by now. Any other job that is within is never chosen.
 """
 
 from __future__ import annotations
@@ -40,6 +41,24 @@ def above_guarantee(mine: str, scene: Scene[W]) -> list[str]:
     use = scene.use
     above = [vc for vc in use if vc != mine and over({}, use[vc], scene.quota(vc).guarantee, named_only=False)]
     return sorted(above, key=lambda name: (-share(use[name], scene.quota(name)), name))
+
+
+def may_reclaim(mine: str, scene: Scene[W]) -> bool:
+    """Whether others use anything to which the virtual cluster ``mine`` may have a right; little work where not."""
+    if above_guarantee(mine, scene):
+        return True
+    own = own_nodes(mine, scene.nodes)
+    return bool(own) and any(hold.node in own and hold.vc != mine for hold in scene.holds.values())
+
+
+def own_nodes(mine: str, nodes: Sequence[NodeView]) -> frozenset[str]:
+    return frozenset(node.name for node in nodes if node.dedicated_to == mine)
+
+
+def on_nodes_of(mine: str, all_: Sequence[Holder[W]], scene: Scene[W]) -> list[Holder[W]]:
+    """The jobs of others on nodes that are dedicated to the virtual cluster ``mine``: they started there before."""
+    own = own_nodes(mine, scene.nodes)
+    return by_youth([one for one in all_ if one.job.vc != mine and any(hold.node in own for hold in one.holds)])
 
 
 def borrowers(mine: str, all_: Sequence[Holder[W]], going: Collection[int], scene: Scene[W]) -> list[Holder[W]]:

@@ -30,12 +30,18 @@ def stopped(vc: str) -> Blocker:
     return Blocker("vc_stopped", f"VC {vc} is stopped, so nothing new starts in it.")
 
 
-def queue(ahead: int, vc: str, waits: str = "") -> Blocker:
-    """``waits`` is the one of them for which no room is kept yet, if there is one."""
+def queue(ahead: int, vc: str, waits: str = "", *, is_eldest: bool = False) -> Blocker:
+    """``waits`` is the one of them for which no room is kept yet, if there is one; ``is_eldest`` says that it has
+    waited longest of all jobs."""
     jobs = "One job is" if ahead == 1 else f"{ahead:,} jobs are"
     but = "it starts before them only on room that they do not need."
     if waits:
-        but = f"no room can be kept for {waits} yet, since room is kept for others, and nothing starts before it."
+        but = f"no room can be kept for {waits} yet, since room is kept for others, and "
+        elder, other = (
+            "nothing starts before it, as no job has waited longer.",
+            "others start on what is kept for nobody.",
+        )
+        but += elder if is_eldest else other
     return Blocker("queue", f"{jobs} ahead of it in VC {vc}; {but}", have=str(ahead))
 
 

@@ -5,8 +5,16 @@ from typing import Any
 from django.apps import AppConfig
 
 
+class ClustersRows(AppConfig):
+    """The models alone, for processes that need little more (portal.lean_settings)."""
+
+    name = "clusters"
+    default_auto_field = "django.db.models.BigAutoField"
+
+
 class ClustersConfig(AppConfig):
     name = "clusters"
+    default = True
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

@@ -3,8 +3,16 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 
+class JobsRows(AppConfig):
+    """The models alone, for processes that need little more (portal.lean_settings)."""
+
+    name = "jobs"
+    default_auto_field = "django.db.models.BigAutoField"
+
+
 class JobsConfig(AppConfig):
     name = "jobs"
+    default = True
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

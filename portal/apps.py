@@ -3,8 +3,16 @@ from __future__ import annotations
 from django.apps import AppConfig
 
 
+class PortalRows(AppConfig):
+    """The models alone, for processes that need little more (portal.lean_settings)."""
+
+    name = "portal"
+    default_auto_field = "django.db.models.BigAutoField"
+
+
 class PortalConfig(AppConfig):
     name = "portal"
+    default = True
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:

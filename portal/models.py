@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import ClassVar
 
-from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.core.validators import RegexValidator
 from django.db import models
 from django.utils.crypto import salted_hmac

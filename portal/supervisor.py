@@ -1,4 +1,4 @@
-"""Starts web, scheduler and workers, starts them again when they end, and ends them all when it is told to end.
+"""Starts web, scheduler, workers and sampler, starts them again when they end, and ends them all when it is told to end.
 
 One thread, one loop over the pipes of the children; knows nothing of Django (``manage.py up`` becomes this process).
 Each child leads its own session, so that Ctrl-C reaches only us and whatever a child leaves behind can be killed as a
@@ -30,7 +30,7 @@ _HEALTHY = 60.0  # seconds a child must live for its next wait to be short again
 _BUSY = 30  # seconds for which one of several web processes may be too busy to say that it lives
 _GRACE = 7.0  # seconds between asking to end and killing
 _READY_ANYWAY = 20.0  # seconds after which a web that answers is called ready without the others
-_COLOURS = {"web": 36, "scheduler": 35, "workers": 33, "first start": 32, "longshore": 1}
+_COLOURS = {"web": 36, "scheduler": 35, "workers": 33, "sampler": 34, "first start": 32, "longshore": 1}
 
 
 @dataclass
@@ -68,6 +68,7 @@ def children(host: str, port: str, tls: tuple[str, str] | None = None, web_proce
         Child("web", web),
         Child("scheduler", [*manage, "runscheduler"]),
         Child("workers", [*manage, "qcluster"]),
+        Child("sampler", [*manage, "runsampler"]),
         Child("first start", [*manage, "firststart"], once=True),
     ]
 

@@ -10,8 +10,6 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from cryptography.hazmat.primitives import serialization as ser
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.conf import settings
 
 KEY = "id_ed25519"
@@ -34,6 +32,8 @@ def folder() -> Path:
 
 def public_key() -> str:
     """One line for an authorized_keys file. The pair is made when somebody first asks."""
+    from cryptography.hazmat.primitives import serialization as ser  # late: few processes need its 8 MB
+
     path = folder() / KEY
     if not path.exists():
         _make(path)
@@ -52,6 +52,9 @@ def accept(key: HostKey) -> None:
 
 
 def _make(path: Path) -> None:
+    from cryptography.hazmat.primitives import serialization as ser
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = Ed25519PrivateKey.generate().private_bytes(ser.Encoding.PEM, ser.PrivateFormat.OpenSSH, ser.NoEncryption())
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-") as file:  # 0600

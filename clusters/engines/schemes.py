@@ -10,14 +10,17 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
 from clusters.engines import own_ssh
+from clusters.engines.measuring import Measurable
 from clusters.engines.own_ssh import HostKey
 from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
 
 Factory = Callable[[str, Path | None], Engine]
+MeterFactory = Callable[[str, Path | None], Measurable]
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
 _SOCKET = re.compile(r"(/[^/]+)+")
@@ -33,6 +36,7 @@ class Scheme:
     engine: str  # what runs there, for people
     check: Callable[[str], None]
     connect: Factory
+    meter: MeterFactory
     takes_tls: bool = False  # needs TLS keys, unless its host is this one
     is_here: bool = False  # always this host's
 
@@ -74,6 +78,12 @@ def _docker(endpoint: str, tls_dir: Path | None) -> Engine:
     return connect(endpoint, own_ssh.folder() if endpoint.startswith("ssh://") else tls_dir)
 
 
+def _docker_meter(endpoint: str, tls_dir: Path | None) -> Measurable:
+    from clusters.engines.docker.meter.meter import meter
+
+    return meter(endpoint, own_ssh.folder() if endpoint.startswith("ssh://") else tls_dir)
+
+
 def host_key(endpoint: str) -> HostKey:
     """What the SSH server of an ``ssh://`` endpoint shows. Raises RuntimeFault when it does not answer."""
     from clusters.engines.docker.host_key import host_key
@@ -82,9 +92,9 @@ def host_key(endpoint: str) -> HostKey:
 
 
 SCHEMES = {
-    "unix": Scheme("Docker", _check_socket, _docker, is_here=True),
-    "tcp": Scheme("Docker", _check_port, _docker, takes_tls=True),
-    "ssh": Scheme("Docker", _check_login, _docker),
+    "unix": Scheme("Docker", _check_socket, _docker, _docker_meter, is_here=True),
+    "tcp": Scheme("Docker", _check_port, _docker, _docker_meter, takes_tls=True),
+    "ssh": Scheme("Docker", _check_login, _docker, _docker_meter),
 }
 _lock = threading.Lock()
 _open: dict[tuple[str, str], Engine] = {}
@@ -130,6 +140,14 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
         with _lock:
             engine = _open.setdefault(key, new)
     return engine
+
+
+def meter_at(endpoint: str, tls_dir: str | Path | None = None) -> Measurable:
+    """A meter of the engine with connections of its own, for one thread. Nothing is sent yet."""
+    folder = Path(tls_dir) if tls_dir else None
+    if _factory is not None:
+        return cast(Measurable, _factory(endpoint, folder))
+    return scheme_of(endpoint).meter(endpoint, folder)
 
 
 def forget(endpoint: str, tls_dir: str | Path | None = None) -> None:

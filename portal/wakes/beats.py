@@ -13,8 +13,8 @@ from django.utils import timezone
 
 from portal.models import Heartbeat
 
-Name = Literal["scheduler", "workers"]
-NAMES: tuple[Name, ...] = ("scheduler", "workers")
+Name = Literal["scheduler", "workers", "sampler"]
+NAMES: tuple[Name, ...] = ("scheduler", "workers", "sampler")
 EVERY = 5.0  # seconds between two beats
 LATE = 20.0  # seconds without a beat after which a process counts as down
 FRESH = 2.0  # seconds for which pages show an answer again

@@ -257,6 +257,11 @@ def _ssh_client(endpoint: str, folder: Path | None, version: str, timeout: float
     return client
 
 
+def ssh_adapter(endpoint: str, folder: Path | None, timeout: float) -> _SSHAdapter:
+    """An SSH connection to the host of an engine; ``session`` opens a channel on it."""
+    return _SSHAdapter(endpoint, folder, timeout)
+
+
 class _TcpAdapter(requests.adapters.HTTPAdapter):
     """With TCP's keep-alive: a follower of a log may wait for hours, and must notice a node without power."""
 

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import IO
 
-from clusters.engines.fake.host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, FakeHost, again, unpacked
+from clusters.engines.fake.host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, again, unpacked
+from clusters.engines.fake.meter import FakeMeter
 from clusters.engines.image_names import canonical
 from clusters.engines.runtime import (
     LABEL_TASK,
@@ -34,7 +35,7 @@ from clusters.engines.runtime import (
 __all__ = ["Behaviour", "FakeLog", "FakeRuntime"]
 
 
-class FakeRuntime(FakeHost):
+class FakeRuntime(FakeMeter):
     """One engine. Made as its host is: ``FakeRuntime(hostname="n1", gpu_ids=frozenset("01"))``."""
 
     def info(self) -> EngineInfo:

@@ -1,0 +1,232 @@
+"""Samples the containers of one engine, and the GPUs of its nodes, in a thread of its own.
+
+What an engine does not answer in time is missing from the files, and nothing else is: no other engine waits. One that
+does not answer at all is asked again after a pause that grows to a minute.
+"""
+
+from __future__ import annotations
+
+import http.client
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import structlog
+
+from clusters.engines import schemes as engines
+from clusters.engines.measuring import Measurable, Usage
+from clusters.engines.runtime import RuntimeFault
+from jobs.metrics import gpus, places, rates, ring
+from jobs.metrics.gpus import GpuUse
+from portal.core.threads import Kept
+
+log = structlog.get_logger()
+
+SECONDS = 8.0  # for the containers of an engine, of the ten between two samples
+EXPORTER = 2.0  # seconds for the answer of an exporter
+MOST_OF_EXPORTER = 4 << 20  # bytes
+SMI_EVERY = 30.0  # seconds: running a program in a container costs its node some 50 ms
+SMI_SECONDS = 5.0
+SMI_SILENT = 600.0  # seconds before a container is asked again in which the program did not end
+_FIRST_PAUSE, _LONGEST_PAUSE = 10.0, 60.0
+_LONGEST = 60.0  # seconds after which the thread counts as stuck
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTarget:
+    id: int
+    node: str
+    container: str
+    path: Path
+    gpu_ids: tuple[str, ...]
+    started: float | None  # seconds since 1970 by the engine's clock
+
+
+@dataclass(frozen=True, slots=True)
+class NodeTarget:
+    name: str
+    exporter: str = ""
+    gpu_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What to sample for the moment ``at`` (seconds since 1970, a multiple of ten)."""
+
+    at: int
+    tasks: Sequence[TaskTarget]
+    nodes: Sequence[NodeTarget]
+
+
+@dataclass(slots=True)
+class Rest:
+    """When something that failed is tried again."""
+
+    until: float = 0.0  # monotonic
+    pause: float = 0.0
+
+    def failed(self) -> bool:
+        """Whether it is the first time in a row."""
+        first = not self.pause
+        self.pause = min(_LONGEST_PAUSE, 2 * self.pause) or _FIRST_PAUSE
+        self.until = time.monotonic() + self.pause
+        return first
+
+    def worked(self) -> None:
+        self.until = self.pause = 0.0
+
+    @property
+    def rests(self) -> bool:
+        return time.monotonic() < self.until
+
+
+@dataclass(slots=True)
+class Asked:
+    """What is known of the GPUs of one task by asking in its container."""
+
+    due: float = 0.0  # monotonic
+    uses: Mapping[str, GpuUse] = field(default_factory=dict)
+
+
+class EngineSampler:
+    """``give`` it work every ten seconds. ``latest`` is the moment of the last finished work, and what its nodes used
+    then by name."""
+
+    def __init__(self, endpoint: str, tls_dir: str) -> None:
+        self.endpoint = endpoint
+        self.latest: tuple[int, dict[str, list[float]]] = (0, {})
+        self.thread = Kept(f"sample-{endpoint}", self._step, longest=_LONGEST, interrupt=self._wake)
+        self._tls_dir = tls_dir
+        self._meter: Measurable | None = None
+        self._before: dict[int, Usage] = {}
+        self._asked: dict[int, Asked] = {}
+        self._rest = Rest()
+        self._exporters: dict[str, Rest] = {}
+        self._work: Work | None = None
+        self._given = threading.Condition()
+
+    def give(self, work: Work) -> None:
+        """It is done at once; while the last one is not done yet, this one is left out."""
+        self.thread.keep()
+        with self._given:
+            self._work = work
+            self._given.notify()
+
+    def stop(self) -> None:
+        self.thread.stop()
+
+    def _wake(self) -> None:
+        with self._given:
+            self._given.notify()
+
+    def _step(self) -> None:
+        with self._given:
+            if self._work is None:
+                self._given.wait(_LONGEST / 4)
+            work, self._work = self._work, None
+        if work is not None:
+            self.sample(work)
+
+    def sample(self, work: Work) -> None:
+        """Ask, and write what is known. Raises OSError when the files cannot be written."""
+        used, answered = self._usage(work)
+        of_nodes = {node.name: self._of_exporter(node) for node in work.nodes}
+        rows: dict[str, list[list[float]]] = {node.name: [] for node in work.nodes}
+        known: dict[str, dict[str, GpuUse]] = {node.name: dict(of_nodes[node.name]) for node in work.nodes}
+        for task in work.tasks:
+            now = used.get(task.container)
+            if now is None:
+                continue
+            uses = self._gpus_of(task, of_nodes.get(task.node, {}))
+            known.get(task.node, {}).update(uses)
+            before = self._before.get(task.id) or rates.at_start(now, task.started)
+            values = rates.task_values(now, before, task.gpu_ids, uses)
+            ring.write(task.path, rates.columns_of(task.gpu_ids), work.at, values, rates.IDLE)
+            rows.get(task.node, []).append(values)
+        self._before = {task.id: used[task.container] for task in work.tasks if task.container in used}
+        self._asked = {task.id: one for task in work.tasks if (one := self._asked.get(task.id))}
+        self.latest = work.at, self._write_nodes(work, rows, known) if answered else {}
+
+    def _usage(self, work: Work) -> tuple[dict[str, Usage], bool]:
+        """By container, and whether the engine answered."""
+        if not work.tasks:
+            return {}, True
+        if self._rest.rests:
+            return {}, False
+        try:
+            if self._meter is None:
+                self._meter = engines.meter_at(self.endpoint, self._tls_dir or None)
+            # Each time another one is first: of too many those at the end are left out.
+            first = work.at // 10 * 97 % len(work.tasks)
+            names = [task.container for task in (*work.tasks[first:], *work.tasks[:first])]
+            used = self._meter.usage(names, SECONDS)
+        except RuntimeFault as fault:
+            if self._rest.failed():
+                log.warning("an engine is not sampled", endpoint=self.endpoint, reason=fault.sentence)
+            return {}, False
+        self._rest.worked()
+        return used, True
+
+    def _gpus_of(self, task: TaskTarget, of_node: Mapping[str, GpuUse]) -> Mapping[str, GpuUse]:
+        """By those ids of the task of which something is known: by the node's exporter, else by asking in the
+        container, now and then. What was asked before is not told again."""
+        found = {id: of_node[id] for id in task.gpu_ids if id in of_node}
+        if found or not task.gpu_ids or self._meter is None:
+            return found
+        asked = self._asked.setdefault(task.id, Asked())
+        if time.monotonic() < asked.due:
+            return {}
+        asked.due = time.monotonic() + SMI_EVERY - 1
+        try:
+            return gpus.of_smi(self._meter.output(task.container, gpus.SMI, SMI_SECONDS), task.gpu_ids)
+        except RuntimeFault:
+            asked.due = time.monotonic() + SMI_SILENT
+            return {}
+
+    def _of_exporter(self, node: NodeTarget) -> dict[str, GpuUse]:
+        rest = self._exporters.setdefault(node.name, Rest())
+        if not node.exporter or rest.rests:
+            return {}
+        try:
+            found = gpus.of_exporter(fetch(node.exporter))
+        except (OSError, ValueError, http.client.HTTPException) as error:
+            if rest.failed():
+                log.warning("an exporter gives nothing", node=node.name, address=node.exporter, reason=str(error))
+            return {}
+        rest.worked()
+        return {id: found[id] for id in node.gpu_ids if id in found}
+
+    def _write_nodes(
+        self, work: Work, rows: Mapping[str, list[list[float]]], known: Mapping[str, dict[str, GpuUse]]
+    ) -> dict[str, list[float]]:
+        held: dict[str, list[str]] = {}
+        for task in work.tasks:
+            held.setdefault(task.node, []).extend(task.gpu_ids)
+        latest = {}
+        for node in work.nodes:
+            uses = known[node.name]
+            latest[node.name] = rates.node_values(rows[node.name], uses, held.get(node.name, []))
+            ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, latest[node.name])
+            for id, use in uses.items():
+                ring.write(places.of_gpu(node.name, id), rates.OF_A_NODES_GPU, work.at, use.values(), rates.IDLE)
+        return latest
+
+
+def fetch(address: str) -> str:
+    """The text of an exporter at an address such as ``http://gpu-01:9400/metrics``. Raises OSError, HTTPException or
+    ValueError."""
+    parts = urlsplit(address)
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    connection = kind(parts.hostname or "", parts.port, timeout=EXPORTER)
+    try:
+        connection.request("GET", parts.path or "/metrics", headers={"Accept": "text/plain"})
+        response = connection.getresponse()
+        body = response.read(MOST_OF_EXPORTER)
+        if response.status != 200:
+            raise ValueError(f"it answers {response.status}")
+        return body.decode(errors="replace")
+    finally:
+        connection.close()

@@ -1,0 +1,124 @@
+"""The sampler process: every ten seconds it asks all engines what running tasks use, and writes it to ring files.
+
+``manage.py runsampler``. Any number may run: the lease lets one act, as with schedulers. The files are all it keeps:
+killed and started again it goes on where it was, and the moments between are gaps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Sequence
+
+import structlog
+from django.db import DatabaseError, close_old_connections
+
+from clusters.models import Node
+from jobs.metrics import places, rates, ring, sweep
+from jobs.metrics.engine import EngineSampler, NodeTarget, TaskTarget, Work
+from jobs.models import Task
+from portal.wakes import beats
+from portal.wakes.lease import Fenced, Lease
+
+log = structlog.get_logger()
+
+EVERY = 10  # seconds: the step of the finest tier
+
+
+class Sampler:
+    """``tick`` is what one round does and what tests call; ``run`` calls it every ten seconds."""
+
+    def __init__(self, lease: Lease | None = None) -> None:
+        self.lease = lease or Lease("sampler")
+        self._engines: dict[tuple[str, str], EngineSampler] = {}
+        self._idle_nodes: dict[str, list[float]] = {}  # those that run nothing
+        self._stopped = threading.Event()
+        self._sweep = sweep.Sweep()
+
+    def run(self) -> None:
+        """Sample until SIGTERM or SIGINT."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.stop())
+        while not self._stopped.is_set():
+            try:
+                if self.lease.epoch is not None or self.lease.try_take():
+                    self.tick(int(time.time()) // EVERY * EVERY)
+            except Fenced as fenced:
+                log.warning("another sampler acts now", reason=str(fenced))
+            except DatabaseError:
+                log.exception("the database does not answer")
+                close_old_connections()
+            except OSError:
+                log.exception("the files of metrics cannot be written")
+            self._stopped.wait(EVERY - time.time() % EVERY)
+        self._end()
+
+    def stop(self) -> None:
+        self._stopped.set()
+
+    def tick(self, at: int) -> None:
+        """Give each engine its work for the moment ``at``, and add up the one before. Raises Fenced."""
+        with self.lease.writing():
+            beats.beat("sampler", self._report())
+        self._write_cluster(at - EVERY)
+        work = _work(at)
+        for key in self._engines.keys() - work.keys():
+            self._engines.pop(key).stop()
+        self._idle_nodes = {}
+        for key, one in work.items():
+            if one.tasks or any(node.exporter for node in one.nodes):
+                if key not in self._engines:
+                    self._engines[key] = EngineSampler(*key)
+                self._engines[key].give(one)
+            else:
+                self._write_idle(one)
+        self._sweep.step()
+
+    def _write_idle(self, work: Work) -> None:
+        """Nobody is asked about a node that runs nothing."""
+        for node in work.nodes:
+            values = rates.node_values([], {}, [])
+            ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, values)
+            self._idle_nodes[node.name] = values
+
+    def _write_cluster(self, at: int) -> None:
+        latest = [values for one in self._engines.values() if one.latest[0] == at for values in one.latest[1].values()]
+        if nodes := [*latest, *self._idle_nodes.values()]:
+            ring.write(places.of_cluster(), rates.OF_A_NODE, at, rates.cluster_values(nodes))
+
+    def _report(self) -> beats.Report:
+        threads = [one.thread for one in self._engines.values()]
+        late = sorted(thread.name for thread in threads if thread.is_late())
+        return beats.Report(threads=len(threads), late_threads=late)
+
+    def _end(self) -> None:
+        for one in self._engines.values():
+            one.stop()
+        with contextlib.suppress(DatabaseError):
+            self.lease.give_back()
+
+
+_TASK = ("id", "node", "container_name", "role", "index", "gpu_ids", "container_started_at", "attempt__app_id")
+
+
+def _work(at: int) -> dict[tuple[str, str], Work]:
+    """By engine, for all nodes that answer the scheduler; two queries."""
+    tasks: dict[str, list[TaskTarget]] = {}
+    rows = Task.objects.filter(state="RUNNING").exclude(container_name="").order_by("id").values_list(*_TASK)
+    for id, node, container, role, index, gpu_ids, started, app_id in rows:
+        path = places.of_task(app_id, role, index)
+        since = started.timestamp() if started else None
+        target = TaskTarget(id, node, container, path, tuple(map(str, gpu_ids)), since)
+        tasks.setdefault(node, []).append(target)
+    nodes: dict[tuple[str, str], list[NodeTarget]] = {}
+    known = Node.objects.filter(health=Node.Health.READY).order_by("id")
+    for name, endpoint, tls_dir, exporter, gpus in known.values_list("name", "endpoint", "tls_dir", "exporter", "gpus"):
+        ids = tuple(str(gpu["id"]) for gpu in gpus)
+        nodes.setdefault((endpoint, tls_dir), []).append(NodeTarget(name, exporter, ids))
+    return {key: Work(at, _of(some, tasks), some) for key, some in nodes.items()}
+
+
+def _of(nodes: Sequence[NodeTarget], tasks: dict[str, list[TaskTarget]]) -> list[TaskTarget]:
+    return [task for node in nodes for task in tasks.get(node.name, ())]

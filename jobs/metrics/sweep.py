@@ -1,0 +1,87 @@
+"""Removes ring files that belong to nothing any more, that are too old, or for which there is no room.
+
+The files of a job go with it (jobs.containers.discard). What comes back by a race, or stayed when a worker could not
+remove it, goes here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import structlog
+from django.conf import settings
+
+from clusters.models import Node
+from jobs.metrics import places
+from jobs.models import Attempt
+
+log = structlog.get_logger()
+
+EVERY = 3600.0  # seconds
+_YOUNG = 3600.0  # seconds: what was written lately belongs to something
+_AT_ONCE = 500
+
+
+class Sweep:
+    """``step`` may be called often: it does something once an hour."""
+
+    def __init__(self) -> None:
+        self._due = time.monotonic() + 60
+
+    def step(self) -> None:
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + EVERY
+            sweep(time.time())
+
+
+def sweep(now: float) -> None:
+    """``now``: seconds since 1970. What cannot be removed stays."""
+    folders = sorted(_folders(places.root() / "attempts"), key=lambda one: one[1])
+    old = [path for path, at, _ in folders if now - at > settings.METRICS_DAYS * 86_400]
+    rest = [one for one in folders if one[0] not in set(old)]
+    lost = _unknown([path for path, at, _ in rest if now - at > _YOUNG])
+    rest = [one for one in rest if one[0] not in lost]
+    many = list(_beyond(rest, settings.METRICS_MB << 20, now))
+    for path in (*old, *lost, *many):
+        shutil.rmtree(path, ignore_errors=True)
+    if many:
+        log.warning("there is no room for the metrics of the oldest jobs", removed=len(many), mb=settings.METRICS_MB)
+    nodes = {places.of_node(name).parent for name in Node.objects.values_list("name", flat=True)}
+    for path, at, _ in _folders(places.root() / "nodes"):
+        if path not in nodes and now - at > _YOUNG:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _beyond(folders: list[tuple[Path, float, int]], limit: int, now: float) -> Iterator[Path]:
+    """The oldest ones, until the others have room; never what is being written."""
+    size = sum(size for _, _, size in folders)
+    for path, at, own in folders:
+        if size <= limit or now - at <= _YOUNG:
+            return
+        size -= own
+        yield path
+
+
+def _unknown(paths: list[Path]) -> set[Path]:
+    """Those of attempts that are in no row."""
+    lost: set[Path] = set()
+    for start in range(0, len(paths), _AT_ONCE):
+        some = {places.app_id_of(path): path for path in paths[start : start + _AT_ONCE]}
+        known = set(Attempt.objects.filter(app_id__in=some).values_list("app_id", flat=True))
+        lost.update(path for app_id, path in some.items() if app_id not in known)
+    return lost
+
+
+def _folders(root: Path) -> Iterator[tuple[Path, float, int]]:
+    """Each folder with the time of its last write and the bytes it takes on the disk."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(root) as folders:
+        for folder in folders:
+            with contextlib.suppress(OSError), os.scandir(folder) as files:
+                stats = [file.stat() for file in files]
+                at = max((stat.st_mtime for stat in stats), default=folder.stat().st_mtime)
+                yield Path(folder.path), at, sum(stat.st_blocks * 512 for stat in stats)

@@ -5,8 +5,9 @@ import os
 import sys
 
 if __name__ == "__main__":
-    lean = sys.argv[1:2] == ["runsampler"]  # it needs few of the apps, and takes half the memory
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.lean_settings" if lean else "portal.settings")
+    name = os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    if sys.argv[1:2] == ["runsampler"] and name == "portal.settings":  # it needs few of the apps, and half the memory
+        os.environ["DJANGO_SETTINGS_MODULE"] = "portal.lean_settings"
     from django.core.exceptions import ImproperlyConfigured
     from django.core.management import execute_from_command_line
 

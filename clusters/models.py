@@ -30,7 +30,9 @@ class Node(models.Model):
     port_to = models.PositiveIntegerField(default=39999)  # inclusive
     fixed_ports = models.JSONField(default=list)  # [[6000, 6100]]: beside these, what a config may ask for by number
     network = models.CharField(max_length=8, default="host")  # host | bridge
-    exporter = models.CharField(max_length=255, blank=True, default="", db_default="")  # http://gpu-01:9400/metrics: of its GPUs
+    exporter = models.CharField(
+        max_length=255, blank=True, default="", db_default=""
+    )  # http://gpu-01:9400/metrics: of its GPUs
     labels = models.JSONField(default=dict)
     # Its own node of one virtual cluster; without one it is of the pool, which all share.
     dedicated_to = models.ForeignKey(

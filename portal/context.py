@@ -18,7 +18,7 @@ from portal.wakes import beats
 def page(request: HttpRequest) -> dict[str, Any]:
     """{"page": {"version", "open" (guests may read jobs), "theme": "light"|"dark"|"", "is_admin",
     "zone": "Asia/Tokyo (UTC+9)", "offset": minutes east of UTC now,
-    "health": {"scheduler": bool, "workers": bool, "store": bool}}}"""
+    "health": {"scheduler": bool, "workers": bool, "sampler": bool, "store": bool}}}"""
     now, name = timezone.localtime(), timezone.get_current_timezone_name()
     theme = request.COOKIES.get("theme", "")
     return {

@@ -71,8 +71,8 @@ EVICTION_GRACE = number("LONGSHORE_EVICTION_GRACE", 30, least=1)  # seconds betw
 RESERVATIONS = number("LONGSHORE_RESERVATIONS", 4, least=1)
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept
 HISTORY_DAYS = number("LONGSHORE_HISTORY_DAYS", 400, least=1)  # what jobs held is kept that long after they ended
-# What tasks used (jobs/metrics): on several hosts a folder that they share. Those of jobs are kept so long, and together
-# take so much room at most; then the oldest go.
+# What tasks used (jobs/metrics): on several hosts a folder that they share. Files of jobs are kept so many days, and
+# take so much room together at most; then the oldest go.
 METRICS_DIR = Path(text("LONGSHORE_METRICS", str(HOME / "metrics"))).absolute()
 METRICS_DAYS = number("LONGSHORE_METRICS_DAYS", 400, least=1)
 METRICS_MB = number("LONGSHORE_METRICS_MB", 20_000, least=1)

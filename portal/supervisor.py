@@ -1,4 +1,4 @@
-"""Starts web, scheduler, workers and sampler, starts them again when they end, and ends them all when it is told to end.
+"""Starts web, scheduler, workers and sampler, starts them again when they end, and ends all when it is told to end.
 
 One thread, one loop over the pipes of the children; knows nothing of Django (``manage.py up`` becomes this process).
 Each child leads its own session, so that Ctrl-C reaches only us and whatever a child leaves behind can be killed as a

@@ -16,6 +16,7 @@ _V1 = [
     path("", include("jobs.api.urls")),
     path("", include("jobs.reports.api_urls")),
     path("", include("jobs.policy.api_urls")),
+    path("", include("jobs.plots.api_urls")),
 ]
 _V2 = [
     path("", include("portal.accounts.api.urls")),
@@ -44,6 +45,7 @@ urlpatterns = [
     path("", include("jobs.views.urls")),
     path("", include("jobs.reports.urls")),
     path("", include("jobs.policy.urls")),
+    path("", include("jobs.plots.urls")),
 ]
 handler400 = error_pages.bad_request
 handler403 = error_pages.forbidden

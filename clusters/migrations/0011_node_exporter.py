@@ -4,15 +4,14 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0010_node_disk'),
+        ("clusters", "0010_node_disk"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='node',
-            name='exporter',
-            field=models.CharField(blank=True, db_default='', default='', max_length=255),
+            model_name="node",
+            name="exporter",
+            field=models.CharField(blank=True, db_default="", default="", max_length=255),
         ),
     ]

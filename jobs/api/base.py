@@ -47,6 +47,6 @@ def query_number(request: Request, name: str, default: int, most: int = _MOST) -
     value = request.query_params.get(name)
     if value is None:
         return default
-    if not (value.isascii() and value.isdecimal() and len(value) <= 10 and int(value) <= most):
+    if not (value.isascii() and value.isdecimal() and len(value) <= 15 and int(value) <= most):
         raise BadRequest(f'child "{name}" fails because ["{name}" must be a number from 0 to {most}]')
     return int(value)

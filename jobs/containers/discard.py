@@ -1,4 +1,5 @@
-"""Removes the files of purged jobs from the store: the logs of their attempts, their configs and keys.
+"""Removes the files of purged jobs: the logs of their attempts, their configs and keys from the store, and what they
+used (jobs.metrics) from this host.
 
 Config and keys stay when a newer job has the same name and so the same folder. Files that the user or the job's
 programs wrote stay too, and so does everything below ``/Output``.
@@ -17,6 +18,7 @@ from django_q.tasks import async_task
 
 from jobs.containers import publish
 from jobs.logs import places as log_places
+from jobs.metrics import places as metrics
 from jobs.models import Attempt, Discarded, Job
 from portal.core.errors import LongshoreError
 from portal.files.store import open_store
@@ -59,6 +61,7 @@ def discard_all(ids: list[int]) -> None:
 
 
 def _discard(store: Store, row: Discarded) -> None:
+    metrics.remove_attempts(row.app_ids)
     for app_id in row.app_ids:
         store.delete(log_places.attempt_folder(row.username, row.full_name, app_id), recursive=True)
     namesakes = Job.objects.filter(username=row.username, name=row.name)

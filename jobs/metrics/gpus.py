@@ -94,7 +94,9 @@ def of_smi(text: str, ids: Sequence[str]) -> dict[str, GpuUse]:
     uses = [(row[1], _of_row(row[2:])) for row in rows if len(row) == len(QUERY)]
     by_uuid = dict(uses)
     if all(id.isdecimal() for id in ids):
-        return {id: use for id, (_, use) in zip(sorted(ids, key=int), uses, strict=True)} if len(ids) == len(uses) else {}
+        return (
+            {id: use for id, (_, use) in zip(sorted(ids, key=int), uses, strict=True)} if len(ids) == len(uses) else {}
+        )
     return {id: by_uuid[id] for id in ids if id in by_uuid}
 
 

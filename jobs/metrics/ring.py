@@ -5,7 +5,7 @@ small writes in place. Killed between two of them, the writer leaves a file whos
 before; the next sample goes on there. A reader who meets a row just being written takes it for a gap.
 
 The file is made with its full size and without blocks on the disk: it takes room as it is filled, and at most
-``layout.size`` bytes, about 180 kB for each column.
+``layout.size`` bytes: 0.1 MB, and 0.17 MB for each column.
 """
 
 from __future__ import annotations

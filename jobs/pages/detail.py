@@ -25,7 +25,7 @@ from jobs.scheduling.queue import Queued
 from portal.accounts.viewer import Viewer
 from portal.core import words
 
-TABS = ("tasks", "logs", "events", "attempts", "config", "ssh")
+TABS = ("tasks", "logs", "metrics", "events", "attempts", "config", "ssh")
 _ABBREVIATIONS = {"ssh": "SSH"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100

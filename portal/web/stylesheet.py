@@ -23,6 +23,7 @@ SECTIONS = (
     "nodes",
     "wall",
     "figures",
+    "plots",
 )
 
 

@@ -31,7 +31,12 @@ from tests.bed.postgres_bed import USER
 from tests.helpers import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
-WHO = {"web": "uvicorn portal.asgi", "scheduler": "manage.py runscheduler", "workers": "manage.py qcluster"}
+WHO = {
+    "web": "uvicorn portal.asgi",
+    "scheduler": "manage.py runscheduler",
+    "workers": "manage.py qcluster",
+    "sampler": "manage.py runsampler",
+}
 ENDS = ("SUCCEEDED", "FAILED", "STOPPED")
 Json = dict[str, Any]
 _AS_USERS_HAVE_IT = str(Path(__file__).with_name("as_users_have_it"))

@@ -32,6 +32,6 @@ def test_it_reports_the_health_of_all_processes(client: Client) -> None:
         "status": "degraded",
         "database": True,
         "store": True,
-        "secondsSinceSeen": {"scheduler": None, "workers": None},
+        "secondsSinceSeen": {"scheduler": None, "workers": None, "sampler": None},
         "instance": settings.INSTANCE,
     }

@@ -20,6 +20,7 @@ def told(client: Client, report: Report) -> dict[str, Any]:
     store_state.forget()
     assert store_state.is_up(30)
     beats.beat("workers")
+    beats.beat("sampler")
     beats.beat("scheduler", report)
     answer: dict[str, Any] = client.get("/healthz").json()
     return answer

@@ -61,7 +61,7 @@ def site(transactional_db: None) -> Iterator[str]:
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     until(lambda: server.started, what="the server to start")
-    for name in ("scheduler", "workers"):
+    for name in beats.NAMES:
         Heartbeat.objects.create(name=name, at=timezone.now() + timedelta(hours=1))
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True

@@ -25,6 +25,7 @@ FLOORS = """
     portal.models
     portal.database
     portal.settings
+    portal.lean_settings
     portal.wakes
     portal.web
     portal.accounts
@@ -43,6 +44,7 @@ FLOORS = """
     jobs.secrets
     jobs.queries
     jobs.logs
+    jobs.metrics
     jobs.containers
     jobs.access
     jobs.history
@@ -63,6 +65,7 @@ FLOORS = """
     jobs.views
     jobs.reports
     jobs.policy
+    jobs.plots
     jobs.apps jobs.management
     portal.checks portal.context portal.first_start portal.health portal.supervisor
     portal.urls
@@ -86,9 +89,11 @@ PURE = (
     "jobs/config/",
     "jobs/planning/",
     "jobs/checking/plan.py",
+    "clusters/engines/docker/meter/stats.py",
     "clusters/engines/docker/seen.py",
     "clusters/engines/docker/status.py",
     "clusters/engines/image_names.py",
+    "clusters/engines/measuring.py",
     "clusters/engines/runtime.py",
     "clusters/vcs/rules.py",
     "jobs/containers/bootstrap.py",
@@ -100,7 +105,12 @@ PURE = (
     "jobs/logs/colours.py",
     "jobs/logs/lines.py",
     "jobs/logs/text.py",
+    "jobs/metrics/gpus.py",
+    "jobs/metrics/layout.py",
+    "jobs/metrics/rates.py",
     "jobs/pages/config.py",
+    "jobs/plots/draw.py",
+    "jobs/plots/kinds.py",
     "jobs/reports/lanes.py",
     "jobs/reports/plot.py",
     "portal/core/errors.py",

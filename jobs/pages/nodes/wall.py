@@ -125,10 +125,12 @@ def _percent(vc: VcView, gpus: int) -> float:
 def _alerts(lines: Sequence[NodeLine]) -> list[str]:
     """What somebody should look at, the most urgent first."""
     up = beats.up()
-    silent = {"scheduler": "jobs neither start nor end", "workers": "containers neither start nor stop"}
-    found = [
-        f"The {who} do{'es' if who == 'scheduler' else ''} not run: {so}." for who, so in silent.items() if not up[who]
-    ]
+    silent = {
+        "scheduler": "The scheduler does not run: jobs neither start nor end.",
+        "workers": "The workers do not run: containers neither start nor stop.",
+        "sampler": "The sampler does not run: nothing is measured.",
+    }
+    found = [sentence for who, sentence in silent.items() if not up[who]]
     away = [line.view.name for line in lines if line.state == "unreachable"]
     if away:
         found.append(f"{words.count(len(away), 'node does', 'nodes do')} not answer: {words.listing(away)}.")

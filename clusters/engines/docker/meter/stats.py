@@ -59,7 +59,9 @@ def _network(networks: Mapping[str, Mapping[str, Any]] | None) -> tuple[int, int
     """Of all interfaces; a container on the host's network has none of its own."""
     if not networks:
         return None
-    return sum(int(one["rx_bytes"]) for one in networks.values()), sum(int(one["tx_bytes"]) for one in networks.values())
+    return sum(int(one["rx_bytes"]) for one in networks.values()), sum(
+        int(one["tx_bytes"]) for one in networks.values()
+    )
 
 
 def _disk(rows: list[Mapping[str, Any]] | None) -> tuple[int, int] | None:

@@ -1,0 +1,65 @@
+"""The geometry of the plots that the server draws: lines over time, as in a page without a script. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+WIDE, HIGH = 600.0, 100.0  # of the plot's own units
+_GAP = 3  # steps without a value after which a line is broken
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Times at equal steps, in seconds since 1970, at which all lines have a value or None."""
+
+    begin: int
+    step: int
+    number: int
+
+    @property
+    def times(self) -> list[int]:
+        return [self.begin + self.step * at for at in range(self.number)]
+
+
+def grid_of(begin: int, end: int, step: int, most: int) -> Grid:
+    """The steps from ``begin`` to ``end``; wider ones where there would be more than ``most``."""
+    wide = step * max(1, -(-(end - begin) // (step * most)))
+    first = begin // wide * wide
+    return Grid(first, wide, max(1, -(-(end - first) // wide)))
+
+
+def on_grid(points: Mapping[int, float], grid: Grid) -> list[float | None]:
+    """The mean of the points of each step."""
+    sums: dict[int, tuple[float, int]] = {}
+    for at, value in points.items():
+        place = (at - grid.begin) // grid.step
+        total, number = sums.get(place, (0.0, 0))
+        sums[place] = total + value, number + 1
+    return [sums[at][0] / sums[at][1] if at in sums else None for at in range(grid.number)]
+
+
+def path(values: Sequence[float | None], top: float) -> str:
+    """The ``d`` of a line; one point alone is a short line."""
+    parts, last = [], -_GAP - 1
+    wide = WIDE / max(1, len(values) - 1)
+    for at, value in enumerate(values):
+        if value is None:
+            continue
+        y = HIGH - 1 - (HIGH - 2) * min(1.0, value / top if top else 0.0)
+        parts.append(f"{'L' if at - last <= _GAP else 'M'}{wide * at:.4g} {y:.3g}")
+        if at - last > _GAP:
+            parts.append("h.1")
+        last = at
+    return " ".join(parts)
+
+
+def spark(values: Sequence[float | None], top: float) -> str:
+    """The ``d`` of a small line of 60 by 16."""
+    parts, last, wide = [], -_GAP - 1, 60 / max(1, len(values) - 1)
+    for at, value in enumerate(values):
+        if value is not None:
+            y = 15.5 - 15 * min(1.0, value / top if top else 0.0)
+            parts.append(f"{'L' if at - last <= _GAP else 'M'}{wide * at:.3g} {y:.3g}")
+            last = at
+    return " ".join(parts)

@@ -1,0 +1,92 @@
+"""Real engines are measured by every way in, and one that hangs costs nobody more than its own samples."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from clusters.engines.docker.meter.meter import DockerMeter, meter
+from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.runtime import ContainerRequest, RuntimeFault
+from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
+from tests.bed.docker_bed import BedNode
+from tests.contract_meter import MeterContract
+from tests.contract_runtime import FOREVER, request
+
+BUSY = "while :; do :; done"
+
+
+class DockerMeterLab:
+    def __init__(self, lab: DockerLab, engine: BedNode, way: str) -> None:
+        self._lab, self._engine = lab, engine
+        self.runtime: DockerRuntime = lab.runtime
+        folder = {"unix": None, "tls": engine.tls_dir, "ssh": engine.ssh_dir}[way]
+        self.meter: DockerMeter = meter(getattr(engine, way), folder)
+
+    def busy(self, *, network: str = "host") -> ContainerRequest:
+        return request(self._lab, FOREVER, argv=("sh", "-c", BUSY), network=network)
+
+    def program(self, name: str, output: str) -> tuple[str, ...]:
+        return ("printf", "%s", output)
+
+    def cut(self) -> None:
+        self._engine.fault("freeze")
+
+    def heal(self) -> None:
+        self._engine.fault("thaw")
+
+
+@pytest.fixture(params=["unix", "tls", "ssh"])
+def meter_lab(
+    request: pytest.FixtureRequest, docker_nodes: list[BedNode], sample_image: str
+) -> Iterator[DockerMeterLab]:
+    engine = docker_nodes[1]
+    lab = DockerLab(runtime_at(engine, "unix"), engine)
+    found = DockerMeterLab(lab, engine, request.param)
+    yield found
+    found.heal()
+    lab.clear()
+
+
+class TestContract(MeterContract):
+    pass
+
+
+def test_many_containers_are_asked_together(docker_engine: BedNode, sample_image: str) -> None:
+    """An engine answers once a second whatever it was asked until then."""
+    lab = DockerLab(connect(docker_engine.unix), docker_engine)
+    try:
+        asked = [request(lab, FOREVER) for _ in range(20)]
+        for one in asked:
+            lab.runtime.ensure(one)
+        names, found = [one.name for one in asked], meter(docker_engine.unix)
+        found.usage(names, 60)
+        began, used = time.monotonic(), time.process_time()
+        assert found.usage(names, 60).keys() == set(names)
+        assert time.process_time() - used < 0.2, "20 containers, 10 ms of CPU each"
+        assert time.monotonic() - began < 15, "one after the other takes 20 s"
+    finally:
+        lab.clear()
+
+
+def test_a_program_that_does_not_end_is_not_waited_for(docker_engine: BedNode, sample_image: str) -> None:
+    lab = DockerLab(connect(docker_engine.unix), docker_engine)
+    try:
+        asked = request(lab, FOREVER)
+        lab.runtime.ensure(asked)
+        found = meter(docker_engine.unix)
+        with pytest.raises(RuntimeFault):
+            found.output(asked.name, ("sleep", "60"), 0.5)
+        assert found.usage([asked.name], 10), "the others go on"
+        assert len(found.output(asked.name, ("head", "-c", "1000000", "/dev/zero"), 10)) <= 1 << 16
+    finally:
+        lab.clear()
+
+
+def test_where_nothing_listens_it_says_so() -> None:
+    with pytest.raises(RuntimeFault, match="No such file"):
+        meter("unix:///nowhere/docker.sock").usage(["a"], 1)
+    with pytest.raises(RuntimeFault, match="needs TLS keys"):
+        meter("tcp://192.0.2.1:2376").usage(["a"], 1)

@@ -1,0 +1,159 @@
+"""What a job used, in the API and on its page."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from jobs.metrics import places, rates, ring
+from jobs.models import Attempt, Job
+from portal.models import User
+from tests.builders import make_job, make_node
+from tests.http import ApiClient, Client
+
+Api = Callable[[User | None], ApiClient]
+Browse = Callable[[User | None], Client]
+pytestmark = pytest.mark.django_db
+URL = "/api/v1/user/alice/jobs/train"
+MB = 2.0**20
+
+
+@pytest.fixture(autouse=True)
+def _folder(settings: Any, tmp_path: Path) -> None:
+    settings.METRICS_DIR = tmp_path / "metrics"
+
+
+def write(
+    job: Job, index: int, at: int, *, cpu: float = math.nan, memory: float = math.nan, gpu: float = math.nan
+) -> None:
+    attempt = Attempt.objects.get(job=job)
+    ids = [str(id) for id in attempt.tasks.get(index=index).gpu_ids]
+    values = [cpu, memory, 3.0, *[math.nan] * 5, *[value for _ in ids for value in (gpu, 5 * MB, math.nan)]]
+    ring.write(places.of_task(attempt.app_id, "worker", index), rates.columns_of(ids), at, values, rates.IDLE)
+
+
+@pytest.fixture
+def job(alice: User) -> Job:
+    """Two tasks that have run for five minutes, measured for one; an hour ago the first had used more."""
+    job = make_job("alice", "train", state="RUNNING", tasks=2, gpus=1, node=make_node(gpus=2, cpus=8), age=7200)
+    Attempt.objects.filter(job=job).update(launched_at=timezone.now() - timedelta(hours=1, minutes=50))
+    now = int(time.time()) // 10 * 10
+    write(job, 0, now - 4000, cpu=4, memory=900 * MB, gpu=50)
+    for number in range(6):
+        write(job, 0, now - 60 + 10 * number, cpu=1, memory=100 * MB, gpu=90)
+    return job
+
+
+def test_a_task_has_a_series_for_each_measure_that_is_known(api: Api, alice: User, job: Job) -> None:
+    answer = api(alice).get(f"{URL}/taskRoles/worker/0/metrics")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["step"] == 10
+    assert [value for _, value in found["series"]["cpu"]] == [4, 1, 1, 1, 1, 1, 1]
+    assert found["series"]["gpu0Util"][0][1] == 50 and "networkIn" not in found["series"]
+    assert found["series"]["cpu"][0][0] % 10_000 == 0 and found["peaks"] == {}
+
+
+def test_a_span_and_a_step_can_be_asked_for(api: Api, alice: User, job: Job) -> None:
+    begin = 1000 * int(time.time() - 300)
+    found = api(alice).get(f"{URL}/taskRoles/worker/0/metrics?from={begin}&step=60&attempt=1").json()
+    assert (found["step"], found["from"]) == (60, begin)
+    assert {value for _, value in found["series"]["cpu"]} == {value for _, value in found["peaks"]["cpu"]} == {1}
+
+
+def test_the_summary_has_peaks_and_means_beside_what_was_asked(api: Api, alice: User, job: Job) -> None:
+    found = api(alice).get(f"{URL}/metrics/summary").json()
+    assert (found["attempt"], found["next"], len(found["tasks"])) == (1, None, 2)
+    first, second = found["tasks"]
+    assert (first["role"], first["index"], second["metrics"], second["from"]) == ("worker", 0, {}, None)
+    memory = first["metrics"]["memory"]
+    assert (memory["peak"], memory["asked"], memory["last"]) == (900 * MB, 1024 * MB, 100 * MB)
+    assert memory["mean"] == pytest.approx(1500 * MB / 7)
+
+
+@pytest.mark.parametrize(
+    ("path", "status"),
+    [
+        ("taskRoles/worker/9/metrics", 404),
+        ("taskRoles/nobody/0/metrics", 404),
+        ("taskRoles/worker/0/metrics?attempt=7", 404),
+        ("taskRoles/worker/0/metrics?from=yesterday", 400),
+        ("taskRoles/worker/0/metrics?step=-1", 400),
+        ("metrics/summary?attempt=x", 400),
+        ("taskRoles/worker/0/metrics?from=5&to=1", 200),
+    ],
+)
+def test_bad_questions_are_refused(api: Api, alice: User, job: Job, path: str, status: int) -> None:
+    assert api(alice).get(f"{URL}/{path}").status_code == status
+
+
+@pytest.mark.parametrize("path", ["taskRoles/worker/0/metrics", "metrics/summary"])
+def test_what_a_job_used_is_part_of_its_story(api: Api, bob: User, job: Job, settings: Any, path: str) -> None:
+    assert api(bob).get(f"{URL}/{path}").status_code == 200
+    settings.JOB_PRIVACY = "owner"
+    assert api(bob).get(f"{URL}/{path}").status_code == 403
+    assert api(None).get(f"{URL}/{path}").status_code == 401
+
+
+@pytest.mark.parametrize("path", ["", "/data", "/csv"])
+def test_so_it_is_on_the_page(browse: Browse, alice: User, bob: User, job: Job, settings: Any, path: str) -> None:
+    settings.JOB_PRIVACY = "owner"
+    assert browse(alice).get(f"/jobs/alice/train/metrics{path}").status_code == 200
+    assert browse(bob).get(f"/jobs/alice/train/metrics{path}").status_code == 403
+
+
+def test_the_page_shows_peaks_and_means_without_a_script(browse: Browse, alice: User, job: Job) -> None:
+    text = " ".join(browse(alice).get("/jobs/alice/train/metrics").content.decode().split())
+    assert "asked 1.0 GB" in text and "900 MB" in text and "GPU busy" in text
+    assert text.count('class="ls-chart"') == text.count("data-plot=") >= 5
+    assert "<b>No plot of Network in, Network out.</b>" in text
+
+
+def test_a_page_of_many_tasks_takes_as_many_queries_as_of_one(browse: Browse, alice: User, job: Job) -> None:
+    client = browse(alice)
+    client.get("/jobs/alice/train/metrics")
+    with CaptureQueriesContext(connection) as queries:
+        client.get("/jobs/alice/train/metrics")
+    assert len(queries) <= 16
+
+
+def test_where_nothing_was_measured_the_page_says_why(browse: Browse, alice: User) -> None:
+    make_job("alice", "waits")
+    make_job("alice", "short", state="SUCCEEDED")
+    assert "Nothing is measured before the job runs" in browse(alice).get("/jobs/alice/waits/metrics").content.decode()
+    assert "ran for less than some 10 s" in browse(alice).get("/jobs/alice/short/metrics").content.decode()
+
+
+def test_the_script_gets_all_lines_on_one_grid(browse: Browse, alice: User, job: Job) -> None:
+    found = browse(alice).get("/jobs/alice/train/metrics/data?range=1h").json()
+    cpu = found["plots"]["cpu"]
+    assert cpu["labels"] == ["worker-0", "worker-1"] and cpu["limit"] == 1
+    assert all(len(line) == len(found["times"]) for line in cpu["lines"])
+    assert set(cpu["lines"][0]) == {None, 1} and set(cpu["lines"][1]) == {None}
+    assert found["step"] == 10
+
+
+@pytest.mark.parametrize(
+    ("query", "status"), [("from=5&to=4", 400), ("attempt=9", 404), ("task=nobody", 200), ("from=x", 200)]
+)
+def test_bad_queries_of_the_page_are_no_errors_of_the_server(
+    browse: Browse, alice: User, job: Job, query: str, status: int
+) -> None:
+    assert browse(alice).get(f"/jobs/alice/train/metrics/data?{query}").status_code == status
+
+
+def test_a_table_for_other_programs(browse: Browse, alice: User, job: Job) -> None:
+    answer = browse(alice).get("/jobs/alice/train/metrics/csv?range=1h")
+    lines = answer.content.decode().splitlines()
+    assert lines[0].startswith("time,task,gpu,gpuMemory,cpu,memory")
+    assert len(lines) == 7 and lines[1].split(",")[1:3] == ["worker-0", "90.0"]
+    assert datetime.fromisoformat(lines[1].split(",")[0].replace("Z", "+00:00")).tzinfo == UTC

@@ -22,7 +22,7 @@ bench: ## measure, and print the figures as ratios taken in one run
 	@scripts/setup test
 	@$(PYTHON) -m benchmarks $(ARGS)
 
-lint: ## ruff, mypy, djade and djangofmt
+lint: ## ruff, mypy, hadolint, djade and djangofmt
 	@scripts/setup test
 	@scripts/lint
 

@@ -48,7 +48,7 @@ LONG = {
 # Files that share a lane and its HDFS: to start one takes ten seconds of the machine.
 WITH_HDFS = (
     ("test_code_docker.py", "test_hdfs_store.py", "test_store_dies.py", "test_webhdfs_clients.py"),
-    ("test_files_and_ssh.py", "test_pai_fs.py"),
+    ("test_examples.py", "test_files_and_ssh.py", "test_pai_fs.py"),
 )
 # What runs on one database only. Sweeps over every route: bodies and queries on the one that is stricter, who may see
 # what on the other. Random histories: two schedulers on the one that has several writers, one scheduler on the other.

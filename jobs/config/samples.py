@@ -47,5 +47,9 @@ EXAMPLES = (
         "Two parameter servers and two workers that train one model.",
     ),
     _sample("pytorch-ddp", "PyTorch DDP", "Two workers that average their gradients and save the model."),
+    _sample("serving", "Serving a model", "Answers requests over HTTP with the model of PyTorch DDP."),
+    _sample("jupyter", "Jupyter", "JupyterLab whose notebooks are kept in your folder of the store."),
+    _sample("tensorboard", "TensorBoard", "A training and, beside it, TensorBoard with its curves while it runs."),
+    _sample("hdfs", "Files in and out", "Reads data from the store, HDFS or a folder, and writes the result there."),
 )
 SAMPLES = FIRST_STEPS + EXAMPLES

@@ -96,7 +96,16 @@ def test_a_damaged_hadoop_ends_the_build(engine: docker.DockerClient, hadoop: di
         _build(engine, _file("build.base"), "base", BASE_IMAGE=with_java, **{**hadoop, "HADOOP_SHA512": "0" * 128})
 
 
-@pytest.mark.parametrize(("kind", "modules"), [("tensorflow", ["tensorflow"]), ("pytorch", ["torch", "torchvision"])])
+@pytest.mark.parametrize(
+    ("kind", "modules"),
+    [
+        ("tensorflow", ["tensorflow"]),
+        ("pytorch", ["torch", "torchvision"]),
+        ("serving", ["fastapi"]),
+        ("jupyter", ["jupyterlab"]),
+        ("tensorboard", ["tensorboard", "tensorboardX"]),
+    ],
+)
 def test_frameworks_that_the_base_has_are_left_as_they_are(
     engine: docker.DockerClient, kind: str, modules: list[str]
 ) -> None:

@@ -33,10 +33,13 @@ class NotThere(StoreError):
     """There is no such file or folder."""
 
 
-def get(remote: str, local: str | Path) -> None:
-    """Copy a file or a folder from the store to ``local``. Raises NotThere and StoreError."""
+def get(remote: str, local: str | Path) -> list[Path]:
+    """Copy a file or a folder from the store to ``local``; gives the files. Raises NotThere, StoreError."""
+    fetched = []
     for name, _ in _files(remote):
-        _fetch(_join(remote, name), Path(local, name) if name else Path(local))
+        fetched.append(Path(local, name) if name else Path(local))
+        _fetch(_join(remote, name), fetched[-1])
+    return fetched
 
 
 def put(local: str | Path, remote: str) -> None:
@@ -51,17 +54,19 @@ def put(local: str | Path, remote: str) -> None:
 
 def keep(local: str | Path, remote: str) -> None:
     """Get the folder, then put every file that changes, until SIGTERM; what changed last is put then."""
-    Path(local).mkdir(parents=True, exist_ok=True)
+    ending = _ending()
+    folder = Path(local)
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        get(remote, local)
+        fetched = {path.relative_to(folder).as_posix() for path in get(remote, folder)}
     except NotThere:
-        pass
-    seen, ending = dict(_local_files(Path(local))), _ending()
+        fetched = set()
+    seen = {name: version for name, version in _local_files(folder) if name in fetched}
     while True:
         is_last = _pause(ending)
-        now = dict(_local_files(Path(local)))
+        now = dict(_local_files(folder))
         for name in [name for name, version in now.items() if seen.get(name) != version]:
-            put(Path(local, name), _join(remote, name))
+            put(folder / name, _join(remote, name))
         seen = now
         if is_last:
             return
@@ -69,9 +74,9 @@ def keep(local: str | Path, remote: str) -> None:
 
 def follow(remote: str, local: str | Path) -> None:
     """Get every file of the folder that changes, until SIGTERM. It need not be there yet."""
+    ending = _ending()
     Path(local).mkdir(parents=True, exist_ok=True)
     seen: dict[str, str] = {}
-    ending = _ending()
     while True:
         try:
             now = dict(_files(remote))

@@ -8,6 +8,7 @@ import json
 import random
 import socketserver
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,13 @@ import store
 
 
 def serve(port: int) -> None:
-    """One weight: {"take": gradient} changes it and its number of steps, {} asks for both."""
-    held, lock = {"weight": 0.0, "steps": 0}, threading.Lock()
+    """One weight: {"take": gradient} changes it and its number of steps, {} asks for both, and how many have asked."""
+    held, lock = {"weight": 0.0, "steps": 0, "workers": 0}, threading.Lock()
 
     class Handler(socketserver.StreamRequestHandler):
         def handle(self) -> None:
+            with lock:
+                held["workers"] += 1
             while line := self.rfile.readline():
                 asked = json.loads(line)
                 with lock:
@@ -35,7 +38,7 @@ def serve(port: int) -> None:
         server.serve_forever()
 
 
-def work(servers: list[str], task: int, steps: int, train_dir: str) -> None:
+def work(servers: list[str], workers: int, task: int, steps: int, train_dir: str) -> None:
     """Until the servers have done ``steps``, those of all workers together."""
     connections = [peers.connect(host, int(port)) for host, _, port in (each.partition(":") for each in servers)]
     answers = [each.makefile() for each in connections]
@@ -45,7 +48,9 @@ def work(servers: list[str], task: int, steps: int, train_dir: str) -> None:
             peers.send(connection, value)
         return [peers.receive(each) for each in answers]
 
-    done, loss, held, numbers = 0, 0.0, ask([{}, {}]), random.Random(task)
+    done, loss, numbers = 0, 0.0, random.Random(task)
+    while (held := ask([{}, {}]))[0]["workers"] < workers:  # or one of them would do all steps alone
+        time.sleep(0.05)
     while held[0]["steps"] < steps:
         gradients, loss = peers.gradients([each["weight"] for each in held], numbers)
         held = ask([{"take": gradient} for gradient in gradients])
@@ -70,7 +75,7 @@ def main() -> None:
     servers = asked.ps_hosts.split(",")
     if asked.job_name == "ps":
         serve(int(servers[asked.task_index].partition(":")[2]))
-    work(servers, asked.task_index, asked.steps, asked.train_dir)
+    work(servers, len(asked.worker_hosts.split(",")), asked.task_index, asked.steps, asked.train_dir)
 
 
 if __name__ == "__main__":

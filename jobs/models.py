@@ -158,6 +158,8 @@ class Attempt(models.Model):
     exit_code = models.IntegerField(null=True)
     # {"trigger": text, "role": name, "index": n, "reason": sentence, "exit": {...exits.Exit}, "next": what followed}
     exit = models.JSONField(default=dict)
+    diagnosis_due = models.DateTimeField(null=True)  # since then it is to be diagnosed (jobs/diagnosis)
+    diagnosis = models.JSONField(null=True)  # why it failed: jobs.diagnosis.evidence.Diagnosis as data
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_attempt_per_number")]
@@ -166,7 +168,10 @@ class Attempt(models.Model):
                 fields=["job"],
                 condition=Q(decided_at__isnull=False, completed_at__isnull=True),
                 name="attempt_winding_down",
-            )
+            ),
+            models.Index(
+                fields=["diagnosis_due"], condition=Q(diagnosis_due__isnull=False), name="attempt_undiagnosed"
+            ),
         ]
 
 

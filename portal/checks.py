@@ -6,6 +6,7 @@ load all pages and the API.
 longshore.E001  LONGSHORE_HOME cannot be written
 longshore.E002  a key is too short to sign with
 longshore.W002  SQLite on a network file system
+longshore.W003  a rule of the admin's diagnosis file cannot be read
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from jobs.diagnosis import book
+
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre"}
 
 
 @register("longshore")
 def check_settings(app_configs: Any, **kwargs: Any) -> list[CheckMessage]:
-    return [*_home(), *_keys(), *_database()]
+    return [*_home(), *_keys(), *_database(), *_rules()]
 
 
 def _home() -> Iterator[CheckMessage]:
@@ -45,6 +48,13 @@ def _database() -> Iterator[CheckMessage]:
             "move LONGSHORE_HOME to a local disk or set DATABASE_URL to a PostgreSQL.",
             id="longshore.W002",
         )
+
+
+def _rules() -> Iterator[CheckMessage]:
+    """The portal runs without the rules that it cannot read, so these are warnings."""
+    for problem in book.problems():
+        where = f"{settings.DIAGNOSIS_RULES}, line {problem.line}, column {problem.column}"
+        yield Warning(f"{where}: {problem.message}", id="longshore.W003")
 
 
 def file_system(path: Path) -> str:

@@ -76,6 +76,7 @@ HISTORY_DAYS = number("LONGSHORE_HISTORY_DAYS", 400, least=1)  # what jobs held 
 METRICS_DIR = Path(text("LONGSHORE_METRICS", str(HOME / "metrics"))).absolute()
 METRICS_DAYS = number("LONGSHORE_METRICS_DAYS", 400, least=1)
 METRICS_MB = number("LONGSHORE_METRICS_MB", 20_000, least=1)
+DIAGNOSIS_RULES = text("LONGSHORE_DIAGNOSIS_RULES", str(HOME / "diagnosis.yaml"))  # an admin's own (docs/diagnosis.md)
 TASK_PIDS = number("LONGSHORE_TASK_PIDS", 4096, least=16)  # processes and threads a task may have at once
 
 INSTALLED_APPS = [

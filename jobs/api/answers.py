@@ -40,6 +40,7 @@ def job_answer(
         queries.list_tasks(attempt),
         name=name,
         base_url=f"{request.scheme}://{request.get_host()}",
+        may_read_logs=access.may_read_logs(viewer_of(request), job),
         waiting_reason=cast(shapes.WaitingReason | None, waiting_reason(job, turn_of(job))) if waits else None,
     )
     return answer if access.may_read_story(viewer_of(request), job.username) else serializers.without_story(answer)

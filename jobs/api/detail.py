@@ -41,7 +41,8 @@ class JobDetail(V1View):
         if row.state == JobState.WAITING:
             return Response(job_answer(request, row, job, attempt=attempt), headers={"Cache-Control": "no-cache"})
         whole = access.may_read_story(viewer_of(request), row.username)
-        etag = etags.of(f"{request.build_absolute_uri()} {whole}", *versions.of_detail(row, attempt))
+        logs = access.may_read_logs(viewer_of(request), row)
+        etag = etags.of(f"{request.build_absolute_uri()} {whole} {logs}", *versions.of_detail(row, attempt))
         made = etags.known(request, etag)
         return made or etags.sent(Response(job_answer(request, row, job, attempt=attempt)), etag)
 

@@ -28,7 +28,8 @@ class Attempts(V1View):
         offset = query_number(request, "offset", 0)
         limit = query_number(request, "limit", _LIMIT, most=_MOST)
         attempts = queries.list_attempts(row)[offset : offset + limit]
-        return Response([serializers.attempt_item(row, attempt) for attempt in attempts])
+        may = access.may_read_logs(viewer_of(request), row)
+        return Response([serializers.attempt_item(row, attempt, may_read_logs=may) for attempt in attempts])
 
 
 class OneAttempt(V1View):
@@ -40,7 +41,9 @@ class OneAttempt(V1View):
         attempt = queries.get_attempt(row, int(number))
         base_url = f"{request.scheme}://{request.get_host()}"
         roles = serializers.task_roles(row, attempt, queries.list_tasks(attempt), base_url)
-        answer: shapes.AttemptDetail = {**serializers.attempt_item(row, attempt), "taskRoles": roles}
+        may = access.may_read_logs(viewer_of(request), row)
+        item = serializers.attempt_item(row, attempt, may_read_logs=may)
+        answer: shapes.AttemptDetail = {**item, "taskRoles": roles}
         return Response(answer)
 
 

@@ -6,7 +6,7 @@ A key whose value does not exist yet has the value null. Times are milliseconds 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from clusters.models import Node
@@ -16,6 +16,7 @@ from jobs.api import exit_report, shapes
 from jobs.config.spec import JobSpec
 from jobs.containers import launch, ssh
 from jobs.containers.ssh import Login
+from jobs.diagnosis.evidence import from_json
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
 from portal.web.api.values import milliseconds
@@ -63,6 +64,7 @@ def detail(
     name: str,
     base_url: str,
     waiting_reason: shapes.WaitingReason | None = None,
+    may_read_logs: bool = False,
 ) -> shapes.JobDetail:
     """The job and its current attempt. ``name`` is the name as the client wrote it, ``base_url`` is ``http://host``.
 
@@ -76,9 +78,12 @@ def detail(
         **app,
         "virtualCluster": job.vc,
         "waitingReason": waiting_reason,
+        "diagnosis": diagnosis(attempt, may_read_logs=may_read_logs),
     }
     if job.state != JobState.WAITING:
         del status["waitingReason"]
+    if status["diagnosis"] is None:
+        del status["diagnosis"]
     return {"name": name, "jobStatus": status, "taskRoles": task_roles(job, attempt, shown, base_url)}
 
 
@@ -96,6 +101,7 @@ def without_story(answer: shapes.JobDetail) -> shapes.JobDetail:
     }
     if "waitingReason" in status:
         status["waitingReason"] = None  # it may say how earlier attempts ended
+    status.pop("diagnosis", None)
     return {**answer, "jobStatus": status, "taskRoles": roles}
 
 
@@ -115,10 +121,33 @@ def task_roles(job: Job, attempt: Attempt, tasks: Iterable[Task], base_url: str)
     return roles
 
 
-def attempt_item(job: Job, attempt: Attempt) -> shapes.AttemptItem:
+def diagnosis(attempt: Attempt, *, may_read_logs: bool) -> shapes.Diagnosis | None:
+    """Why the attempt failed; None where no rule knows, and while it is not diagnosed."""
+    found = from_json(attempt.diagnosis) if attempt.diagnosis else None
+    if found is None or not found.rule:
+        return None
+    item: shapes.Diagnosis = {
+        "cause": found.cause,
+        "name": found.name,
+        "whose": found.whose,
+        "certainty": found.certainty,
+        "rule": found.rule,
+        "task": found.task,
+        "node": found.node,
+        "followed": list(found.followed),
+        "suspects": list(found.suspects),
+        "actions": [{"label": one["label"], "change": one["change"]} for one in found.actions],
+    }
+    if may_read_logs:
+        item["says"], item["advice"] = found.says, found.advice
+        item["lines"] = [cast(shapes.ProofLine, line) for line in found.lines]
+    return item
+
+
+def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptItem:
     """One attempt of the list; ``next`` says what followed it."""
     end = attempt.exit or {}
-    return {
+    item: shapes.AttemptItem = {
         "attempt": attempt.number,
         "isCurrent": attempt.number == job.attempt_number,
         "appId": attempt.app_id,
@@ -128,7 +157,11 @@ def attempt_item(job: Job, attempt: Attempt) -> shapes.AttemptItem:
         "appCompletedTime": milliseconds(attempt.completed_at),
         **exit_report.report(attempt.exit_code, end, _trigger_container(job, attempt)),
         "next": end.get("next"),
+        "diagnosis": diagnosis(attempt, may_read_logs=may_read_logs),
     }
+    if item["diagnosis"] is None:
+        del item["diagnosis"]
+    return item
 
 
 def event_item(event: Event) -> shapes.EventItem:

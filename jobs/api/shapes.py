@@ -167,8 +167,45 @@ class App(ExitReport):
     appCompletedTime: Milliseconds | None
 
 
+class ProofLine(TypedDict):
+    stream: str
+    number: int
+    text: str
+    mark: Annotated[bool, Field(description="Whether it is the proof; the others stand around it.")]
+
+
+class DiagnosisAction(TypedDict):
+    label: str
+    change: Annotated[
+        dict[str, dict[str, int] | list[str]],
+        Field(description="Of the config: memoryMB or shmMB ({role: n}), or avoidNodes."),
+    ]
+
+
+class Diagnosis(TypedDict):
+    """Why an attempt failed (docs/diagnosis.md). ``says``, ``advice`` and ``lines`` are for those alone who may read
+    the log."""
+
+    cause: str
+    name: str
+    whose: Annotated[str, one_of("program", "request", "image", "node", "platform")]
+    certainty: Annotated[str, one_of("certain", "likely", "possible")]
+    rule: str
+    task: str
+    node: str
+    followed: list[str]
+    suspects: list[str]
+    actions: list[DiagnosisAction]
+    says: NotRequired[str]
+    advice: NotRequired[str]
+    lines: NotRequired[list[ProofLine]]
+
+
 class JobStatus(JobState, App):
     virtualCluster: str
+    diagnosis: NotRequired[
+        Annotated[Diagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
+    ]
     waitingReason: NotRequired[Annotated[WaitingReason | None, Field(description="Only of a waiting job.")]]
 
 
@@ -212,6 +249,9 @@ class AttemptItem(ExitReport):
     appDecidedTime: Milliseconds | None
     appCompletedTime: Milliseconds | None
     next: Any
+    diagnosis: NotRequired[
+        Annotated[Diagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
+    ]
 
 
 class AttemptDetail(AttemptItem):

@@ -12,20 +12,25 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
 from jobs.config import jsonc
+from jobs.config.extras import MOST_AVOIDED
 from jobs.config.spec import JobSpec
 from portal.core.errors import BadRequest
 
+_FLAT_LIST = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*\]', re.DOTALL)
 _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 
 
 @with_config(ConfigDict(extra="forbid", strict=True))
 class ChangeAsked(TypedDict, total=False):
-    """One change of a config, as jobs.planning.changes offers it."""
+    """One change of a config, as jobs.planning.changes and jobs.diagnosis.remedies offer it."""
 
     gpuNumber: Annotated[int, Field(ge=0)]
     gpuType: str
     taskNumber: dict[str, Annotated[int, Field(ge=1)]]
     virtualCluster: str
+    memoryMB: dict[str, Annotated[int, Field(ge=1)]]
+    shmMB: dict[str, Annotated[int, Field(ge=1)]]
+    avoidNodes: Annotated[list[str], Field(max_length=MOST_AVOIDED)]
 
 
 CHANGE = TypeAdapter(ChangeAsked)  # of changes that somebody sends back
@@ -39,18 +44,24 @@ class NotEditable(BadRequest):
         super().__init__(f"The config cannot be changed here: {reason} Clone and edit it instead.")
 
 
-def with_values(text: str, values: Mapping[str, str | int]) -> str:
-    """The text with these values by JSON pointer, in place of numbers or texts or, where there is none, at the
+Value = str | int | list[str] | dict[str, list[str]]
+
+
+def with_values(text: str, values: Mapping[str, Value]) -> str:
+    """The text with these values by JSON pointer, in place of numbers, texts or lists or, where there is none, at the
     beginning of the object around it. Raises NotEditable."""
     for path, value in values.items():
         text = _with_value(text.removeprefix("\ufeff"), path, json.dumps(value, ensure_ascii=False))
     return text
 
 
-def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, str | int]:
-    """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks, the config
-    has another type of GPU or virtual cluster."""
-    found: dict[str, str | int] = {}
+def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, Value]:
+    """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks or so much
+    memory, the config has another type of GPU or virtual cluster, or avoids these nodes too."""
+    found: dict[str, Value] = {}
+    if "avoidNodes" in change:
+        nodes = sorted({*spec.asked.avoid_nodes, *change["avoidNodes"]})
+        found |= {"/extras/avoidNodes": nodes} if spec.extras else {"/extras": {"avoidNodes": nodes}}
     if "gpuType" in change:
         found["/gpuType"] = change["gpuType"]
     if "virtualCluster" in change:
@@ -60,6 +71,10 @@ def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, str | int]:
             found[f"/taskRoles/{at}/gpuNumber"] = most
         if number := change.get("taskNumber", {}).get(role.name):
             found[f"/taskRoles/{at}/taskNumber"] = number
+        if memory := change.get("memoryMB", {}).get(role.name):
+            found[f"/taskRoles/{at}/memoryMB"] = memory
+        if shm := change.get("shmMB", {}).get(role.name):
+            found[f"/taskRoles/{at}/shmMB"] = shm
     return found
 
 
@@ -70,7 +85,7 @@ def _with_value(text: str, path: str, value: str) -> str:
         raise NotEditable(error.message) from error
     if path in document.places:
         at = document.places[path].value
-        old = _SCALAR.match(text, at)
+        old = _FLAT_LIST.match(jsonc.blank(text), at) if value.startswith("[") else _SCALAR.match(text, at)
         if old is None:
             raise NotEditable(f"{path} is neither a number nor a text.")
         return f"{text[:at]}{value}{text[old.end() :]}"

@@ -17,12 +17,13 @@ from jobs.config import coerce, jsonc
 from jobs.config.v1_words import Error, Loc, error
 
 DESCRIPTION = (
-    "Free storage. Known are `priority` (-100 to 100), `nodeLabels` ({label: value}), `maxRunSeconds`, `preemptible`, "
-    '`dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` (default or pai) and `secrets` '
-    "({name: text}); a wrong value of these is refused."
+    "Free storage. Known are `priority` (-100 to 100), `nodeLabels` ({label: value}), `avoidNodes` (names), "
+    '`maxRunSeconds`, `preemptible`, `dependsOn` (names, or {"job", "after": "success" or "end"}), `profile` '
+    "(default or pai) and `secrets` ({name: text}); a wrong value of these is refused."
 )
 MOST_PRIORITY = 100
 MOST_LABELS = 64
+MOST_AVOIDED = 100  # nodes
 MOST_AWAITED = 100  # jobs of one dependsOn
 HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
 MAX_SECRETS = 30_000  # bytes of all secrets of a job
@@ -54,6 +55,9 @@ class Asked(BaseModel):
         dict[StrictStr, StrictStr], Field(max_length=MOST_LABELS), BeforeValidator(coerce.container)
     ] = {}
     max_run_seconds: Annotated[int | None, BeforeValidator(coerce.integer)] = Field(None, ge=1, le=2**31 - 1)
+    avoid_nodes: Annotated[
+        tuple[StrictStr, ...], Field(max_length=MOST_AVOIDED), BeforeValidator(coerce.container)
+    ] = ()
     profile: Literal["default", "pai"] | None = None  # of containers; None: what its virtual cluster has
     preemptible: Annotated[bool, BeforeValidator(coerce.boolean)] = False
     depends_on: Annotated[

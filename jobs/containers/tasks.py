@@ -29,6 +29,7 @@ from jobs.containers import inputs as launching
 from jobs.containers import publish as publishing
 from jobs.containers.delivery import Delivery, DeliveryFault
 from jobs.containers.launch import Launch, request
+from jobs.diagnosis import run as diagnosing
 from jobs.logs import archive
 from jobs.models import Task
 from jobs.planning import exits
@@ -76,6 +77,8 @@ def carry_out(kind: str, task: int, node: str, container: str) -> None:
     try:
         if kind == Kind.REMOVE:
             _remove(node, container)
+        elif kind == Kind.DIAGNOSE:
+            diagnosing.diagnose(container)
         else:
             _DO[Kind(kind)](task)
     except Exception:
@@ -240,6 +243,8 @@ def _collect(id: int) -> None:
         done = fault.reason is FaultReason.GONE
     finally:
         claims.close(id, claim, collected=done)
+    if done:
+        diagnosing.of_task(id)
 
 
 def _sweep_store() -> None:

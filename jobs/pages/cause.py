@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
+from urllib.parse import urlencode
 
 from django.utils import timezone
 
+from jobs.diagnosis.evidence import Diagnosis, from_json
 from jobs.models import Attempt, Job
-from jobs.pages.rows import job_url
+from jobs.pages.rows import cause_words, job_url
 from jobs.planning import exits
 from jobs.planning.forecast.words import likely
 from jobs.planning.lifecycle import JobState
@@ -37,9 +40,18 @@ class Hindrance:
 
 
 @dataclass(frozen=True, slots=True)
+class Action:
+    """A button: the submit page, with the job's config changed in one thing."""
+
+    label: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
 class Cause:
     """The panel. ``state`` gives its colour. ``task`` and ``attempt`` name the task whose log shows the cause; ``task``
-    is "" when none does. ``next_try``: when a job that failed is tried again."""
+    is "" when none does, ``at`` is the line of it in ``stream``. ``next_try``: when a job that failed is tried again.
+    ``lines`` are the proof out of the log: {"number", "text", "mark"}; only for those who may read the log."""
 
     state: str
     title: str
@@ -50,12 +62,29 @@ class Cause:
     task: str = ""
     attempt: int = 0
     next_try: datetime | None = None
+    stream: str = "stderr"
+    at: int = 0
+    lines: Sequence[Mapping[str, Any]] = ()
+    actions: tuple[Action, ...] = ()
+
+    @property
+    def of_line(self) -> str:
+        """The end of the address of the log page: the stream, and the line if there is one."""
+        return f"stream={self.stream}{f'#L{self.at}' if self.at else ''}"
 
 
 _CERTAINTY = {
     "certain": "Certain.",
     "likely": "Likely; the log may say more.",
     "unknown": "Unknown why; the log may say.",
+}
+_NO_LINE = {"stream": "stderr", "number": 0}
+_WHOSE = {
+    "program": ("The program", ", not the cluster."),
+    "request": ("What the job asks for", ", not the cluster."),
+    "image": ("The image", ", not the cluster."),
+    "node": ("The node", ", not your job."),
+    "platform": ("The cluster", ", not your job."),
 }
 _BLAME = {
     "your job": ("The job", ", not the cluster."),
@@ -119,26 +148,76 @@ def _again(
     )
 
 
-def failed(job: Job, attempt: Attempt) -> Cause:
+def failed(job: Job, attempt: Attempt, *, may_read_logs: bool = True) -> Cause:
     """The panel of a failed job: why its last attempt failed, who is to blame, what to do, and why it is not
-    retried."""
+    retried. What comes out of a log is shown to those who may read it."""
     exit_ = _detail(attempt)
-    title, _, rest = exit_.sentence.rstrip(".").partition(". ")
     followed = str(attempt.exit.get("next", ""))
-    facts = [_blame(exit_)]
-    if exit_.remedy:
-        facts.append(Fact("What to do", exit_.remedy))
-    if followed:
-        facts.append(Fact("Not retried", _not_retried(followed)))
+    not_retried = (Fact("Not retried", _not_retried(followed)),) if followed else ()
+    found = diagnosis_of(attempt)
+    if found is None:
+        title, _, rest = exit_.sentence.rstrip(".").partition(". ")
+        remedy = (Fact("What to do", exit_.remedy),) if exit_.remedy else ()
+        return Cause(
+            JobState.FAILED,
+            title or "The job failed",
+            lead=f"{rest}." if rest else "",
+            facts=(_blame(exit_), *remedy, *not_retried),
+            evidence=_evidence(exit_),
+            task=task_of(attempt),
+            attempt=attempt.number,
+        )
+    return _diagnosed(job, attempt, found, exit_, not_retried, may_read_logs)
+
+
+def diagnosis_of(attempt: Attempt) -> Diagnosis | None:
+    """Why the attempt failed; None where no rule knows, and while it is not diagnosed."""
+    found = from_json(attempt.diagnosis)
+    return found if found is not None and found.rule else None
+
+
+def _diagnosed(
+    job: Job, attempt: Attempt, found: Diagnosis, exit_: exits.Exit, more: tuple[Fact, ...], may_read_logs: bool
+) -> Cause:
+    title, _, rest = (found.says if may_read_logs else exit_.sentence).rstrip(".").partition(". ")
+    if not may_read_logs:
+        title, rest = cause_words(found.name, found.task), exit_.sentence.rstrip(".")
+    marked: Mapping[str, Any] = next((line for line in found.lines if line["mark"]), _NO_LINE)
+    who, rather = _WHOSE[found.whose]
+    facts = [Fact("Blame", f"{who}{rather}", _proof(found, exit_, marked if may_read_logs else {}))]
+    if found.advice and may_read_logs:
+        facts.append(Fact("What to do", found.advice))
+    if found.followed:
+        facts.append(Fact("Followed", f"{words.listing(list(found.followed))} ended because of it."))
+    if found.suspects:
+        facts.append(Fact("Suspect", f"{words.listing(list(found.suspects))}.", "Retries of this job avoid it."))
     return Cause(
         JobState.FAILED,
-        title or "The job failed",
+        title,
         lead=f"{rest}." if rest else "",
-        facts=tuple(facts),
-        evidence=_evidence(exit_),
-        task=task_of(attempt),
+        facts=(*facts, *more),
+        evidence=(*_evidence(exit_), Fact("rule", found.rule)),
+        task=found.task,
         attempt=attempt.number,
+        stream=marked["stream"],
+        at=marked["number"],
+        lines=found.lines if may_read_logs else (),
+        actions=tuple(_action(job, one) for one in found.actions),
     )
+
+
+def _proof(found: Diagnosis, exit_: exits.Exit, marked: Mapping[str, Any]) -> str:
+    sure = found.certainty.capitalize()
+    if exit_.oom and found.cause == "memory":
+        return f"{sure}: the engine reports OOMKilled."
+    if marked.get("number"):
+        return f"{sure}: line {words.number(marked['number'])} of {marked['stream']} says so."
+    return f"{sure}."
+
+
+def _action(job: Job, one: Mapping[str, Any]) -> Action:
+    query = urlencode({"from": f"{job.username}/{job.name}", "change": json.dumps(one["change"])})
+    return Action(str(one["label"]), f"/submit?{query}")
 
 
 def stopped(job: Job, attempt: Attempt) -> Cause:
@@ -159,6 +238,8 @@ def short(attempt: Attempt) -> tuple[str, str]:
         return "", ""
     exit_ = _detail(attempt)
     blame = "" if exit_.blame == "nobody" else f", {exit_.blame}"
+    if found := diagnosis_of(attempt):
+        return cause_words(found.name, found.task), f"{words.code(exit_.code)}{blame}"
     return exit_.sentence, "" if exit_.code == 0 else f"{words.code(exit_.code)}{blame}"
 
 

@@ -122,7 +122,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         counts=counts,
         steps=progress.steps(job, attempts if may_read_story else attempts[:1], starts, state),
         strip=progress.strip(job, spec, counts, nodes, attempts, turn.place if turn else 0),
-        cause=_cause(job, state, attempts[0], turn, before) if may_read_story else None,
+        cause=_cause(job, state, attempts[0], turn, before, viewer) if may_read_story else None,
         before=before,
         attempt_text=progress.attempt_text(job, spec),
         held=_held(job, spec) if may_read_story else None,
@@ -261,13 +261,13 @@ def _before(attempts: Sequence[Attempt], spec: JobSpec) -> Streak | None:
 
 
 def _cause(
-    job: Job, state: str, attempt: Attempt, turn: Turn[Queued] | None, before: Streak | None
+    job: Job, state: str, attempt: Attempt, turn: Turn[Queued] | None, before: Streak | None, viewer: Viewer
 ) -> cause.Cause | None:
     if state == JobState.WAITING:
         next_try = job.not_before if job.not_before and job.not_before > timezone.now() else None
         return cause.waiting(waiting_reason(job, turn, before), before, next_try)
     if state == JobState.FAILED:
-        return cause.failed(job, attempt)
+        return cause.failed(job, attempt, may_read_logs=access.may_read_logs(viewer, job))
     return cause.stopped(job, attempt) if state == JobState.STOPPED else None
 
 

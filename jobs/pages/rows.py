@@ -105,13 +105,22 @@ def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
     ]
 
 
+CAUSE = ("diagnosis__name", "diagnosis__task")  # columns of Attempt
+
+
+def cause_words(name: str | None, task: str | None) -> str:
+    """The cause of a failure for lists: nothing out of a log. Empty where it is not known."""
+    return f"{name} in {task}" if name and task else name or ""
+
+
 _NO_ATTEMPT: tuple[int, dict[str, Any]] = (0, {})
 _Attempts = Mapping[int, tuple[int, dict[str, Any]]]  # job id -> (attempt id, exit)
 
 
 def _current_attempts(ids: Iterable[int]) -> _Attempts:
     current = Attempt.objects.filter(job_id__in=ids, number=F("job__attempt_number"))
-    return {job: (pk, exit) for job, pk, exit in current.values_list("job_id", "id", "exit")}
+    rows = current.values_list("job_id", "id", "exit", *CAUSE)
+    return {job: (pk, exit | {"cause": cause_words(name, task)}) for job, pk, exit, name, task in rows}
 
 
 def _earlier(jobs: Sequence[Mapping[str, Any]]) -> dict[int, Streak]:
@@ -191,7 +200,9 @@ def _happening(
     if state == JobState.STOPPED:
         return "", f"Stopped{by}"
     if state == JobState.FAILED:
-        return "", str(attempt[1].get("reason") or attempt[1].get("exit", {}).get("sentence") or "")
+        return "", str(
+            attempt[1].get("cause") or attempt[1].get("reason") or attempt[1].get("exit", {}).get("sentence") or ""
+        )
     why = _said_of(before) if before else ""
     if state == JobState.WAITING and _next_try(job):
         return "", why

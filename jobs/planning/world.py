@@ -139,11 +139,13 @@ class Kind(StrEnum):
     RELEASE = "release"  # end a container that is only kept for debugging
     COLLECT = "collect"  # archive the log, then remove the container
     REMOVE = "remove"  # a container that belongs to nothing
+    DIAGNOSE = "diagnose"  # say why an attempt failed
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """Work for a worker, by id of the task; REMOVE by node and container name."""
+    """Work for a worker, by id of the task; REMOVE by node and container name. For DIAGNOSE ``container`` is the
+    application id of the attempt."""
 
     kind: Kind
     task: int = 0

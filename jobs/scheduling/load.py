@@ -40,6 +40,7 @@ from portal.core import clock
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _OWN_PASSES = 256  # so many passes back the Loader knows when each began
 _LIVE = (JobState.WAITING, JobState.RUNNING)
+DIAGNOSIS_WAIT = timedelta(seconds=2)  # a retry waits so long for the diagnosis, which may tell it to avoid a node
 _CHUNK = 500  # rows asked for by id at once
 
 
@@ -162,9 +163,13 @@ class Loader:
         self._read_specs(found.keys())
         for some in _chunks(changed):
             rows = list(Job.objects.filter(id__in=some).annotate(**columns.ASKED).values(*columns.JOB))
-            refused = _refused([row["id"] for row in rows if row["attempt_number"] > 1])
+            again = [row["id"] for row in rows if row["attempt_number"] > 1]
+            refused, before = _refused(again), _diagnosed(again)
             for row in rows:
-                view = self._view(row, refused.get(row["id"], frozenset()), timezone.now(), clock.steady())
+                last = before.get(row["id"], _NOT_DIAGNOSED)
+                row["not_before"] = max(filter(None, (row["not_before"], last.until)), default=None)
+                avoid = refused.get(row["id"], frozenset()) | last.suspects
+                view = self._view(row, avoid, timezone.now(), clock.steady())
                 self._jobs[row["id"]] = found[row["id"]], view
         return [self._jobs[id][1] for id in found if id in self._jobs]
 
@@ -216,6 +221,7 @@ class Loader:
             "started_at": started,
             "ends_by": started + timedelta(seconds=most) if started and most else None,
         }
+        avoid |= frozenset(spec.asked.avoid_nodes)
         return JobView(**{**row, **read}, spec=spec, demands=shape, avoid=avoid)
 
     def _started(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> datetime | None:
@@ -267,6 +273,29 @@ def _refused(ids: list[int]) -> dict[int, frozenset[str]]:
     for job, node in last.values_list("job_id", "node"):
         found.setdefault(job, set()).add(node)
     return {job: frozenset(nodes) for job, nodes in found.items()}
+
+
+class _Diagnosed(NamedTuple):
+    """What the diagnosis of a job's last attempt says for the next one: nodes that it avoids, and, while the diagnosis
+    is not there yet, until when it is worth waiting for."""
+
+    suspects: frozenset[str] = frozenset()
+    until: datetime | None = None
+
+
+_NOT_DIAGNOSED = _Diagnosed()
+
+
+def _diagnosed(ids: list[int]) -> dict[int, _Diagnosed]:
+    """By job. Only a task that ran can have shown that its node is at fault."""
+    if not ids:
+        return {}
+    last = Attempt.objects.filter(job__in=ids, number=F("job__attempt_number") - 1)
+    rows = last.values_list("job_id", "diagnosis_due", "diagnosis__suspects", "exit__exit__raw_code")
+    return {
+        job: _Diagnosed(frozenset(suspects or ()), due + DIAGNOSIS_WAIT if due and code is not None else None)
+        for job, due, suspects, code in rows
+    }
 
 
 def _purgeable(ended: list[int]) -> list[int]:

@@ -180,6 +180,7 @@ class Scheduler:
                 publish.sweep()
                 discard.sweep()
                 survey.sweep(timezone.now())
+                orders.ask_for_diagnoses(timezone.now())
             self.invariants.check(self.lease, timezone.now())
         if time.monotonic() >= self._forecast_at:
             self._forecast_at = time.monotonic() + FORECAST_EVERY

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django_q.tasks import async_task
 
-from jobs.models import Job, Prediction, Task
+from jobs.models import Attempt, Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
-from jobs.planning.world import Order
+from jobs.planning.world import Kind, Order
 
+_LATE = timedelta(seconds=35)  # somewhat longer than a diagnosis waits for logs
+_LATE_AT_ONCE = 200
 _AT_ONCE = 16  # orders in one queue row: few rows for a large gang, and still several workers share it
 
 
@@ -21,6 +23,13 @@ def ask_for_forecasts() -> None:
     waiting = Job.objects.filter(state=JobState.WAITING, deleted_at=None)
     if waiting.exists() or Prediction.objects.filter(started=None).exists():
         async_task("jobs.forecast.refresh.order", time.time())
+
+
+def ask_for_diagnoses(now: datetime) -> None:
+    """Order the diagnoses that nobody has made in time (jobs/diagnosis): a worker died, or a node is away."""
+    late = Attempt.objects.filter(diagnosis_due__isnull=False, diagnosis_due__lt=now - _LATE)
+    ids = late.order_by("diagnosis_due").values_list("app_id", flat=True)[:_LATE_AT_ONCE]
+    send([Order(Kind.DIAGNOSE, container=app_id) for app_id in ids], now)
 
 
 def send(orders: Sequence[Order], now: datetime) -> None:

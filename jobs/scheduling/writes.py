@@ -19,6 +19,7 @@ from jobs.attempts import open_attempt
 from jobs.containers.launch import name_of
 from jobs.history import holdings
 from jobs.models import Attempt, Event, Job, Task
+from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
@@ -30,6 +31,7 @@ log = structlog.get_logger()
 
 CHUNK = 500  # ids in one statement
 T = TypeVar("T")
+_NO_FAILURE = (None, exits.SUCCEEDED, exits.JOB_STOPPED, exits.PREEMPTED)
 
 
 class Stale(Exception):
@@ -208,9 +210,9 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
     for plan in plans:
         if plan.retry:
             attempts[plan.job.id].exit["next"] = plan.retry.reason
-    update_rows(
-        Attempt, ["completed_at", "exit"], ["id"], [(now, attempt.exit, attempt.pk) for attempt in attempts.values()]
-    )
+        _make_due(plan, attempts[plan.job.id], writing)
+    ended = [(now, attempt.exit, attempt.diagnosis_due, attempt.pk) for attempt in attempts.values()]
+    update_rows(Attempt, ["completed_at", "exit", "diagnosis_due"], ["id"], ended)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
         Task.objects.filter(attempt__in=some, state=TaskState.WAITING).update(
             state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
@@ -233,7 +235,8 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
     assert retry is not None
     attempt = _attempts([plan])[job.id]
     attempt.completed_at, attempt.exit["next"] = now, retry.reason
-    attempt.save(update_fields=["completed_at", "exit"])
+    _make_due(plan, attempt, writing)
+    attempt.save(update_fields=["completed_at", "exit", "diagnosis_due"])
     warn = _warning(plan, now)
     counter = f"{retry.counter}_retries"
     _move_jobs(
@@ -248,6 +251,21 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
     )
     open_attempt(Job.objects.get(id=job.id), job.attempt_number + 1, now)
     writing.events += [job_event(plan, now, "job.retry", JobState.WAITING, retry.reason), *warn]
+
+
+def _make_due(plan: JobPlan, attempt: Attempt, writing: Writing) -> None:
+    """An attempt that failed is to be diagnosed: by the worker that archives its last log, or by order where none is
+    left to archive."""
+    if attempt.exit_code in _NO_FAILURE:
+        return
+    attempt.diagnosis_due = writing.now
+    if not any(_leaves_a_log(change) for change in plan.changes):
+        writing.orders.append(Order(Kind.DIAGNOSE, container=attempt.app_id))
+
+
+def _leaves_a_log(change: TaskChange) -> bool:
+    is_lost = change.exit is not None and change.exit.code == exits.NODE_LOST
+    return change.after in TASK_ENDS and not change.collected and not is_lost
 
 
 def _warning(plan: JobPlan, now: datetime) -> list[Event]:

@@ -59,7 +59,7 @@ def submit(request: HttpRequest) -> HttpResponseBase:
         return _page(request, text, _plan(request, text) if text else None, source=source, draft=draft)
     text = _sent(request)
     if request.POST.get("use"):
-        text = _with_change(request, text)
+        text = _with_change(text, request.POST["use"])
         return _page(request, text, _plan(request, text))
     if request.POST.get("action") == "layout":
         text = laid_out(text if text.lstrip().startswith("{") else yaml_text.to_json(text) or text)
@@ -161,13 +161,15 @@ def _plan(request: HttpRequest, text: str) -> WhatIf:
 
 def _start(request: HttpRequest) -> tuple[str, str, int]:
     """The text with which the editor opens, the full name of the job that it is from, and the draft that it is. Without
-    a wish it is the newest draft."""
+    a wish it is the newest draft. ?change= is a change of the job's config, which a diagnosis offers."""
     user = require_user(request)
     if full_name := request.GET.get("from", ""):
         username, _, name = full_name.partition("/")
         job = queries.get_job(username, name)
         access.require_config(viewer_of(request), job)
-        return _renamed(request, job.config, job.name), full_name, 0
+        text = _renamed(request, job.config, job.name)
+        asked = request.GET.get("change", "")
+        return (_with_change(text, asked) if asked else text), full_name, 0
     if saved := _id(request.GET.get("saved")):
         config = templates.open_one(user, saved).config
         return _renamed(request, config, drafts.title_of(config)), "", 0
@@ -188,10 +190,10 @@ def _renamed(request: HttpRequest, text: str, name: str) -> str:
     return text.replace(f'"{name}"', f'"{free}"', 1)
 
 
-def _with_change(request: HttpRequest, text: str) -> str:
-    """The text with the change whose Use was pressed. Raises BadRequest."""
+def _with_change(text: str, asked: str) -> str:
+    """The text with a change that was offered. Raises BadRequest."""
     try:
-        change = CHANGE.validate_json(request.POST["use"])
+        change = CHANGE.validate_json(asked)
         return edit.with_values(text, edit.changes_of(services.read(text)[1], change))
     except (ValueError, LongshoreError) as error:  # it was edited meanwhile, or the field is not ours
         raise BadRequest("This change does not fit the config that was sent.") from error

@@ -45,6 +45,7 @@ FLOORS = """
     jobs.queries
     jobs.logs
     jobs.metrics
+    jobs.diagnosis
     jobs.containers
     jobs.access
     jobs.history
@@ -101,6 +102,11 @@ PURE = (
     "jobs/containers/launch.py",
     "jobs/containers/registries.py",
     "jobs/api/exit_report.py",
+    "jobs/diagnosis/evidence.py",
+    "jobs/diagnosis/judge.py",
+    "jobs/diagnosis/remedies.py",
+    "jobs/diagnosis/rules.py",
+    "jobs/diagnosis/template.py",
     "jobs/history/window.py",
     "jobs/logs/colours.py",
     "jobs/logs/lines.py",

@@ -37,7 +37,9 @@ class Waiting:
     guest_evictions: int = 0
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
-    avoid: frozenset[str] = frozenset()  # nodes on which its last attempt could not start
+    avoid: frozenset[str] = (
+        frozenset()
+    )  # nodes on which its last attempt could not start, or of which its failure makes it suspicious
 
     @property
     def demands(self) -> tuple[Demand, ...]:

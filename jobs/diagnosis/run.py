@@ -1,0 +1,89 @@
+"""Diagnoses attempts that failed, in a worker, once the last lines of their logs are archived.
+
+The scheduler makes a diagnosis due (``Attempt.diagnosis_due``) in the transaction that ends the attempt. Whoever
+archives its last log carries it out, or the worker that gets the scheduler's order; both may come, and the second finds
+nothing to do. What stays due, since a worker died or a node is away, the scheduler's sweep orders again.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import asdict
+from datetime import datetime, timedelta
+
+import structlog
+from django.db import transaction
+from django.utils import timezone
+
+from jobs.diagnosis import book
+from jobs.diagnosis.evidence import Diagnosis
+from jobs.diagnosis.gather import evidence_of
+from jobs.diagnosis.judge import judge
+from jobs.models import Attempt, Event, Job, Task
+from jobs.planning import exits
+from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from portal.core import words
+from portal.wakes import wake
+
+PATIENCE = timedelta(seconds=30)  # for the logs; after it what is there is enough
+BUDGET = 5.0  # seconds of comparing
+log = structlog.get_logger()
+
+
+def diagnose(app_id: str) -> None:
+    """Diagnose the attempt with this application id, if that is due and its logs are there."""
+    attempt = Attempt.objects.select_related("job").filter(app_id=app_id, diagnosis_due__isnull=False).first()
+    if attempt is None or attempt.completed_at is None:
+        return
+    is_late = timezone.now() - attempt.completed_at > PATIENCE
+    if not is_late and _awaits_logs(attempt):
+        return
+    until = time.monotonic() + BUDGET
+    found = judge(evidence_of(attempt), book.rules(), lambda: time.monotonic() > until)
+    _write(attempt, found)
+
+
+def of_task(task_id: int) -> None:
+    """Diagnose the attempt of a task whose log has just been archived, if it was the last."""
+    due = Attempt.objects.filter(tasks=task_id, diagnosis_due__isnull=False)
+    for app_id in due.values_list("app_id", flat=True):
+        diagnose(app_id)
+
+
+def _awaits_logs(attempt: Attempt) -> bool:
+    """Whether a log is still to be archived. Nobody waits for that of a node that is lost."""
+    ended = Task.objects.filter(attempt=attempt, state__in=sorted(TASK_ENDS), collected=False)
+    return ended.exclude(state=TaskState.FAILED, exit_code=exits.NODE_LOST).exclude(container_name="").exists()
+
+
+def _write(attempt: Attempt, found: Diagnosis) -> None:
+    """Write it once, and let the planner and the pages read the job again."""
+    now = timezone.now()
+    with transaction.atomic():
+        due = Attempt.objects.filter(pk=attempt.pk, diagnosis_due__isnull=False)
+        if not due.update(diagnosis={"version": 1, **asdict(found)}, diagnosis_due=None):
+            return
+        Job.objects.filter(pk=attempt.job_id).update(changed_at=now)
+        if found.rule:
+            _note(attempt, found, now)
+        wake.notify("scheduler")
+        wake.notify("pages")
+    log.info("diagnosed", job=str(attempt.job), attempt=attempt.number, cause=found.cause, certainty=found.certainty)
+
+
+def _note(attempt: Attempt, found: Diagnosis, now: datetime) -> None:
+    """The Event. It has nothing out of a log."""
+    reason = f"{found.name}{f' in {found.task}' if found.task else ''}: {found.certainty}."
+    if found.suspects:
+        reason += f" The next attempt avoids {words.listing(found.suspects)}."
+    Event.objects.create(
+        at=now,
+        kind="attempt.diagnosed",
+        job_id=attempt.job_id,
+        attempt=attempt.number,
+        task=found.task,
+        node=found.suspects[0] if found.suspects else "",
+        actor="diagnosis",
+        reason=reason,
+        data={"cause": found.cause, "whose": found.whose, "suspects": list(found.suspects)},
+    )

@@ -1,0 +1,90 @@
+"""A job's page says what its diagnosis found, shows the proof to those who may read the log, and offers a change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from html import unescape
+
+import pytest
+from django.test import Client
+
+from jobs.models import Attempt, Job
+from jobs.planning import exits
+from portal.models import User
+from tests.builders import make_job
+
+Browse = Callable[[User | None], Client]
+SECRET = "password hunter2 is wrong"
+FOUND = {
+    "version": 1,
+    "rule": "memory-killed",
+    "cause": "memory",
+    "name": "Out of memory",
+    "whose": "request",
+    "certainty": "certain",
+    "says": f"worker-1 ran out of memory. The last line is: {SECRET}.",
+    "advice": "Ask for more memory.",
+    "task": "worker-1",
+    "node": "gpu-04",
+    "lines": [
+        {"stream": "stderr", "number": 48210, "text": "iter 1190 loss 1.0391", "mark": False},
+        {"stream": "stderr", "number": 48211, "text": f"Killed: {SECRET}", "mark": True},
+    ],
+    "actions": [
+        {"label": "Retry with 2 GB", "change": {"memoryMB": {"worker": 2048}}},
+        {"label": "Retry elsewhere than gpu-04", "change": {"avoidNodes": ["gpu-04"]}},
+    ],
+    "suspects": ["gpu-04"],
+    "followed": ["worker-0"],
+}
+
+
+@pytest.fixture
+def train(alice: User) -> Job:
+    exit_ = exits.of(exits.USER_FAILED, "worker-1 ended with exit code 1.")
+    job = make_job("alice", "train", state="FAILED", tasks=2, exit=exit_, failed_task=1)
+    Attempt.objects.filter(job=job).update(diagnosis=FOUND)
+    return job
+
+
+def page(client: Client, path: str = "/jobs/alice/train") -> str:
+    return unescape(client.get(path).content.decode())
+
+
+def test_it_says_cause_blame_proof_and_what_followed(browse: Browse, train: Job, alice: User) -> None:
+    shown = page(browse(alice))
+    for said in (
+        "worker-1 ran out of memory</h2>",
+        "What the job asks for, not the cluster.",
+        "Certain: line 48,211 of stderr says so.",
+        f"<mark>Killed: {SECRET}</mark>",
+        "worker-0 ended because of it.",
+        "stream=stderr#L48211",
+        "memory-killed",
+    ):
+        assert said in shown
+
+
+def test_the_list_and_the_table_of_attempts_name_the_cause(browse: Browse, train: Job, alice: User) -> None:
+    assert "Out of memory in worker-1" in page(browse(alice), "/jobs")
+    assert "Out of memory in worker-1" in page(browse(alice), "/jobs/alice/train/attempts")
+
+
+def test_guests_who_may_not_read_the_log_see_nothing_out_of_it(browse: Browse, train: Job) -> None:
+    for path in ("/jobs/alice/train", "/jobs", "/jobs/alice/train/attempts"):
+        shown = page(browse(None), path)
+        assert "Out of memory in worker-1" in shown and "hunter2" not in shown
+    assert "Retry with 2 GB" not in page(browse(None))
+
+
+def test_the_button_opens_the_config_with_that_one_change(browse: Browse, train: Job, alice: User) -> None:
+    client = browse(alice)
+    links = [part.partition('"')[0] for part in page(client).split('href="')]
+    memory, elsewhere = [link for link in links if "&change=" in link]
+    assert '"memoryMB": 2048' in page(client, memory)
+    assert '"avoidNodes": ["gpu-04"]' in page(client, elsewhere)
+
+
+@pytest.mark.parametrize("change", ["{", '{"memoryMB": 5}', '{"command": "x"}', '{"memoryMB": {"worker": -1}}', "[]"])
+def test_a_change_that_nobody_offered_is_refused(browse: Browse, train: Job, alice: User, change: str) -> None:
+    assert browse(alice).get("/submit", {"from": "alice/train", "change": change}).status_code == 400

@@ -15,6 +15,7 @@ from jobs.config.spec import JobSpec
 from jobs.diagnosis.evidence import Evidence, LogLine, TaskEvidence
 from jobs.logs.places import STREAMS, place_of
 from jobs.logs.read import last_lines, open_archive
+from jobs.metrics.read import TaskFigures, figures
 from jobs.models import Attempt, Event, Task
 from jobs.planning.lifecycle import TaskState
 from portal.core.errors import LongshoreError
@@ -36,15 +37,16 @@ def evidence_of(attempt: Attempt) -> Evidence:
     return Evidence(
         exit=attempt.exit_code or 0,
         sentence=str(end.get("reason", "")),
-        tasks=[_task(task, spec) for task in tasks],
+        tasks=[_task(used.task, spec, used) for used in figures(attempt, tasks, spec)],
         decided_by=f"{end['role']}-{end['index']}" if end.get("role") and end.get("index") is not None else "",
         events=_events(attempt, {task.node for task in tasks if task.node}),
         most_memory_mb=Node.objects.aggregate(most=Max("memory_mb"))["most"] or 0,
     )
 
 
-def _task(task: Task, spec: JobSpec) -> TaskEvidence:
+def _task(task: Task, spec: JobSpec, used: TaskFigures) -> TaskEvidence:
     end: dict[str, Any] = task.exit or {}
+    memory = used.figures.get("memory")
     role = spec.role(task.role)
     return TaskEvidence(
         label=task.label,
@@ -59,7 +61,8 @@ def _task(task: Task, spec: JobSpec) -> TaskEvidence:
         stopped=task.state == TaskState.STOPPED,
         ended=task.finished_at,
         memory_mb=role.memory_mb,
-        shm_mb=role.shm_mb or 0,
+        shm_mb=role.shm_mb,
+        peak_mb=memory.peak / 2**20 if memory and memory.peak is not None else None,
         lines=tuple(_lines(task)),
     )
 

@@ -20,6 +20,7 @@ class JobsConfig(AppConfig):
 
         from jobs.answers import Answers, note
         from jobs.containers import claims
+        from jobs.web_apps import models  # noqa: F401 - Django looks for rows in jobs/models.py alone
         from portal.core.signals import answer_about_jobs, node_learnt
 
         answer_about_jobs(Answers())

@@ -10,6 +10,7 @@ from portal.core import private
 from portal.core.env import (
     PRIVATE,
     bind,
+    bind_or_none,
     choice,
     fs_uri,
     networks,
@@ -21,6 +22,7 @@ from portal.core.env import (
     text,
     tls_files,
     web_address,
+    web_address_or_none,
 )
 from portal.database import configure
 
@@ -49,6 +51,17 @@ DOCKER_HOST = text("DOCKER_HOST", "unix:///var/run/docker.sock")
 # Where users and containers reach this portal, when that is not where it listens.
 PUBLIC_URL = web_address("LONGSHORE_PUBLIC_URL", own_address(BIND_HOST, BIND_PORT, secure=bool(TLS_CERT)))
 IS_HTTPS = PUBLIC_URL.startswith("https://")
+# Web pages of tasks are on an origin of their own (jobs/web_apps): where `up` serves them (none: nowhere), the address
+# below which each page has a host name of its own, and that of all of them where they share one.
+APPS_BIND = bind_or_none(
+    "LONGSHORE_APPS_BIND", f"{f'[{BIND_HOST}]' if ':' in BIND_HOST else BIND_HOST}:{BIND_PORT + 1}"
+)
+APPS_DOMAIN = web_address_or_none("LONGSHORE_APPS_DOMAIN")
+APPS_URL = web_address_or_none("LONGSHORE_APPS_URL")
+# Whose pages open where all share one host name, and so cookies: one's own alone, or those of others too.
+APPS_ON_ONE_HOST = choice("LONGSHORE_APPS_ON_ONE_HOST", "own", ("own", "all"))
+APPS_VISIT = number("LONGSHORE_APPS_VISIT", 43_200, least=60)  # seconds for which a page stays open to its visitor
+TENSORBOARD_IMAGE = text("LONGSHORE_TENSORBOARD_IMAGE", "")  # serves the output of ended jobs; empty: their own image
 # Proxies in front: from there X-Forwarded-For and X-Forwarded-Proto are believed, from nowhere else
 # (portal.web.serving.proxies).
 TRUSTED_PROXIES = networks("LONGSHORE_TRUSTED_PROXIES")
@@ -159,7 +172,11 @@ AXES_DISABLE_ACCESS_LOG = True
 AXES_VERBOSE = False
 SILENCED_SYSTEM_CHECKS = ["axes.W002"]  # its middleware would put a page of its own in place of our LockedOut
 CSRF_FAILURE_VIEW = "portal.web.error_pages.forbidden"
-SESSION_COOKIE_NAME = "longshore"
+# Over https no other host of the domain, and no script, can set or change them: web pages of tasks may be on one.
+SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = (
+    f"{'__Host-' if IS_HTTPS else ''}{name}" for name in ("longshore", "csrftoken")
+)
+CSRF_COOKIE_HTTPONLY = True
 SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = IS_HTTPS
 CSRF_TRUSTED_ORIGINS = [PUBLIC_URL]  # a browser's Origin, when a proxy that is not believed speaks http with us

@@ -1,4 +1,5 @@
-"""Starts web, scheduler, workers and sampler, starts them again when they end, and ends all when it is told to end.
+"""Starts web, web pages of tasks, scheduler, workers and sampler, starts them again when they end, and ends all when it
+is told to end.
 
 One thread, one loop over the pipes of the children; knows nothing of Django (``manage.py up`` becomes this process).
 Each child leads its own session, so that Ctrl-C reaches only us and whatever a child leaves behind can be killed as a
@@ -30,7 +31,13 @@ _HEALTHY = 60.0  # seconds a child must live for its next wait to be short again
 _BUSY = 30  # seconds for which one of several web processes may be too busy to say that it lives
 _GRACE = 7.0  # seconds between asking to end and killing
 _READY_ANYWAY = 20.0  # seconds after which a web that answers is called ready without the others
-_COLOURS = {"web": 36, "scheduler": 35, "workers": 33, "sampler": 34, "first start": 32, "longshore": 1}
+_PAGES = "jobs.web_apps.serving.asgi:application"
+# Of the WebSockets of pages: 64 MB a message, and no compression, which the container may do itself.
+_SOCKETS = ("--ws-max-size", str(64 << 20), "--ws-per-message-deflate", "false")
+_COLOURS = {
+    **{"web": 36, "web pages": 31, "scheduler": 35, "workers": 33, "sampler": 34},
+    **{"first start": 32, "longshore": 1},
+}
 
 
 @dataclass
@@ -46,31 +53,36 @@ class Child:
     rest: bytes = field(default=b"", repr=False)  # a line not yet complete
 
 
-def children(host: str, port: str, tls: tuple[str, str] | None = None, web_processes: int = 1) -> list[Child]:
+def children(
+    host: str,
+    port: str,
+    tls: tuple[str, str] | None = None,
+    web_processes: int = 1,
+    apps: tuple[str, str] | None = None,
+) -> list[Child]:
     """What runs. ``tls``: the files of a certificate and its key. More than one web process share a socket, and have a
-    parent that starts them anew."""
+    parent that starts them anew. ``apps``: where the web pages of tasks are served, if they are."""
     manage = [sys.executable, str(_ROOT / "manage.py")]
-    web = [sys.executable, "-m", "uvicorn", "portal.asgi:application", "--host", host, "--port", port]
-    web += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
+    web = _uvicorn("portal.asgi:application", host, port, tls)
     if web_processes > 1:
         web += ["--workers", str(web_processes), "--timeout-worker-healthcheck", str(_BUSY)]
-    if tls:
-        web += ["--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]]
-    web += [
-        "--timeout-graceful-shutdown",
-        "3",
-        "--lifespan",
-        "on",
-        "--http",
-        "portal.web.serving.connection:Connection",
-    ]
+    pages = [Child("web pages", [*_uvicorn(_PAGES, *apps, tls), *_SOCKETS])] if apps else []
     return [
         Child("web", web),
+        *pages,
         Child("scheduler", [*manage, "runscheduler"]),
         Child("workers", [*manage, "qcluster"]),
         Child("sampler", [*manage, "runsampler"]),
         Child("first start", [*manage, "firststart"], once=True),
     ]
+
+
+def _uvicorn(application: str, host: str, port: str, tls: tuple[str, str] | None) -> list[str]:
+    command = [sys.executable, "-m", "uvicorn", application, "--host", host, "--port", port]
+    command += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
+    command += ["--timeout-graceful-shutdown", "3", "--lifespan", "on"]
+    command += ["--http", "portal.web.serving.connection:Connection"]
+    return [*command, "--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]] if tls else command
 
 
 class Supervisor:
@@ -265,7 +277,7 @@ def _kill_group(leader: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="portal.supervisor", description=__doc__)
-    for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key"):
+    for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key", "--apps"):
         parser.add_argument(name)
     parser.add_argument("--lock", type=int)
     parser.add_argument("--web-processes", type=int, default=1)
@@ -274,7 +286,8 @@ def main() -> None:
     password_file = Path(options.password_file) if options.password_file else None
     tls = (options.tls_cert, options.tls_key) if options.tls_cert else None
     ready = Ready(options.host, options.port, options.version, password_file, secure=tls is not None)
-    Supervisor(children(options.host, options.port, tls, options.web_processes), ready).run()
+    apps = tuple(options.apps.rsplit(":", 1)) if options.apps else None
+    Supervisor(children(options.host, options.port, tls, options.web_processes, apps), ready).run()
 
 
 if __name__ == "__main__":

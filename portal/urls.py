@@ -17,6 +17,7 @@ _V1 = [
     path("", include("jobs.reports.api_urls")),
     path("", include("jobs.policy.api_urls")),
     path("", include("jobs.plots.api_urls")),
+    path("", include("jobs.web_apps.api_urls")),
 ]
 _V2 = [
     path("", include("portal.accounts.api.urls")),
@@ -46,6 +47,7 @@ urlpatterns = [
     path("", include("jobs.reports.urls")),
     path("", include("jobs.policy.urls")),
     path("", include("jobs.plots.urls")),
+    path("", include("jobs.web_apps.urls")),
 ]
 handler400 = error_pages.bad_request
 handler403 = error_pages.forbidden

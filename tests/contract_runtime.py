@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import itertools
 import os
+import random
+import socket
 import tarfile
 import threading
 import time
@@ -22,8 +24,8 @@ import pytest
 from clusters.engines.runtime import (
     LABEL_TASK,
     ContainerRequest,
-    ContainerRuntime,
     ContainerStatus,
+    Engine,
     FaultReason,
     File,
     LogChunk,
@@ -63,7 +65,8 @@ PREFIX = "longshore-contract-"  # of the containers of these tests; those of por
 
 
 class Lab(Protocol):
-    runtime: ContainerRuntime
+    runtime: Engine
+    address: str  # of the engine's host
     image: str  # the engine has it
     absent_image: str  # no registry has it
 
@@ -72,6 +75,10 @@ class Lab(Protocol):
     def files(self, program: Program) -> tuple[File, ...]: ...
 
     def read_file(self, name: str, path: str) -> bytes: ...
+
+    def echo(self, port: int) -> None:
+        """From now on whatever is sent to this port of the host comes back."""
+        ...
 
 
 def request(lab: Lab, program: Program = FOREVER, **more: Any) -> ContainerRequest:
@@ -105,6 +112,13 @@ def ended(lab: Lab, name: str) -> ContainerStatus:
 
 def text(chunks: Iterator[LogChunk]) -> bytes:
     return b"".join(chunk.data for chunk in chunks)
+
+
+def exactly(way: socket.socket, size: int) -> bytes:
+    got = bytearray()
+    while len(got) < size and (piece := way.recv(size - len(got))):
+        got += piece
+    return bytes(got)
 
 
 class RuntimeContract:
@@ -379,6 +393,19 @@ class RuntimeContract:
         assert 0.25 < time.monotonic() - begun < 3
 
     # --- the engine ---
+
+    def test_it_leads_to_what_listens_on_its_host(self, lab: Lab) -> None:
+        lab.echo(port := random.randrange(20_000, 29_000))
+        sent = os.urandom(300_000)
+        with lab.runtime.dial(lab.address, port) as way:
+            threading.Thread(target=way.sendall, args=(sent,), daemon=True).start()
+            way.settimeout(20)
+            assert exactly(way, len(sent)) == sent
+
+    def test_it_says_that_nothing_listens_on_a_port(self, lab: Lab) -> None:
+        with pytest.raises(RuntimeFault) as caught:
+            lab.runtime.dial(lab.address, 29_999)
+        assert (caught.value.reason, "29999" in caught.value.sentence) == (FaultReason.REFUSED, True)
 
     def test_it_knows_its_host(self, lab: Lab) -> None:
         info = lab.runtime.info()

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import IO, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from socket import socket
 
 Stream = Literal["stdout", "stderr"]
 
@@ -278,5 +281,15 @@ class ImageHolder(Protocol):
         ...
 
 
-class Engine(ContainerRuntime, ImageHolder, Protocol):
+class Dialer(Protocol):
+    """The way to what listens on an engine's host, beside the seven operations."""
+
+    def dial(self, address: str, port: int) -> socket:
+        """A connection to a TCP port of the host, whose ``address`` this is. It takes the way on which the engine is
+        reached: over SSH it is a channel of that connection, so nothing else of the host need be open to us. Raises
+        RuntimeFault: REFUSED when nothing listens on the port, UNREACHABLE when the host does not answer."""
+        ...
+
+
+class Engine(ContainerRuntime, ImageHolder, Dialer, Protocol):
     """What a scheme of clusters.engines.schemes connects to."""

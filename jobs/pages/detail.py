@@ -12,6 +12,7 @@ from django.db.models import Count, Max, Min
 from django.utils import timezone
 
 from jobs import access, order, queries
+from jobs.config import web_pages
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
@@ -25,8 +26,8 @@ from jobs.scheduling.queue import Queued
 from portal.accounts.viewer import Viewer
 from portal.core import words
 
-TABS = ("tasks", "logs", "metrics", "events", "attempts", "config", "ssh")
-_ABBREVIATIONS = {"ssh": "SSH"}
+TABS = ("tasks", "logs", "metrics", "events", "attempts", "config", "ssh", "web")
+_NAMES = {"ssh": "SSH", "web": "Web pages"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100
 
@@ -145,11 +146,12 @@ def _held(job: Job, spec: JobSpec) -> KeptTasks | None:
 def tabs(shown: Detail, current: str) -> list[Tab]:
     """The tabs of the page; without the job's story only the first."""
     events = Event.objects.filter(job=shown.job).count()
-    counted = {"tasks": shown.job.total_tasks, "events": events, "attempts": shown.job.attempt_number}
+    pages = web_pages.count(shown.spec) or None
+    counted = {"tasks": shown.job.total_tasks, "events": events, "attempts": shown.job.attempt_number, "web": pages}
     return [
         Tab(
             key,
-            _ABBREVIATIONS.get(key, key.capitalize()),
+            _NAMES.get(key, key.capitalize()),
             shown.url if key == "tasks" else f"{shown.url}/{key}",
             counted.get(key),
             key == current,

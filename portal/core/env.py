@@ -63,6 +63,11 @@ def bind(name: str, default: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
+def bind_or_none(name: str, default: str) -> tuple[str, int] | None:
+    """As ``bind``; None for the text ``none``."""
+    return None if text(name, default) == "none" else bind(name, default)
+
+
 def networks(name: str, default: str = "") -> tuple[Network, ...]:
     """``10.0.0.0/8,192.168.1.7``; empty is the default, ``none`` is none."""
     value = text(name, default)
@@ -79,6 +84,11 @@ def web_address(name: str, default: str) -> str:
     if not _WEB_ADDRESS.fullmatch(value):
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be an address such as https://longshore.example.org.")
     return value
+
+
+def web_address_or_none(name: str) -> str:
+    """As ``web_address``; empty when it is not set."""
+    return web_address(name, "") if text(name, "") else ""
 
 
 def tls_files(certificate: str, key: str) -> tuple[str, str]:

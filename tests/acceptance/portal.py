@@ -56,6 +56,7 @@ class Portal:
         self.home = home
         self.settings = {"LONGSHORE_HOME": str(home), "DOCKER_HOST": docker_host, **_own_database(), **settings}
         self.address = address
+        self.settings.setdefault("LONGSHORE_APPS_BIND", "none")  # its process takes time that few tests need
         self.output = home / "output.txt"
         self.process: subprocess.Popen[bytes] | None = None
         self.http = httpx.Client(timeout=30)
@@ -78,6 +79,8 @@ class Portal:
 
     def _take_port(self) -> None:
         self.settings["LONGSHORE_BIND"] = f"{self.address}:{free_port()}"
+        if self.settings["LONGSHORE_APPS_BIND"] != "none":
+            self.settings["LONGSHORE_APPS_BIND"] = f"{self.address}:{free_port()}"
         self.url = f"http://{self.settings['LONGSHORE_BIND']}"
         self.http.base_url = f"{self.url}/api/v1"
 

@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import resource
+import socket
 import tarfile
 import threading
 import time
@@ -34,7 +35,7 @@ class DockerLab:
 
     def __init__(self, runtime: DockerRuntime, node: BedNode, absent_image: str = "") -> None:
         self.runtime = runtime
-        self.node = node
+        self.node, self.address = node, node.address
         self.absent_image = absent_image
         self.sdk = docker.DockerClient(base_url=node.unix, version="1.41")
 
@@ -56,6 +57,15 @@ class DockerLab:
             content = tar.extractfile(tar.getmembers()[0])
             assert content is not None
             return content.read()
+
+    def echo(self, port: int) -> None:
+        self.runtime.ensure(request(self, argv=("nc", "-ll", "-p", str(port), "-e", "cat"), ports=(port,)))
+        until(lambda: self._listens(port), what="nc listens")
+
+    def _listens(self, port: int) -> bool:
+        with suppress(OSError), socket.create_connection((self.address, port), 1):
+            return True
+        return False
 
     def shell(self, script: str, **more: Any) -> str:
         """Run it to its end in a container; its standard output."""

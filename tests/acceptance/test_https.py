@@ -63,7 +63,7 @@ def test_forms_work_and_cookies_stay_on_https(https: tuple[Portal, str, Path]) -
         answer = sign_in(client, "admin", password_of(portal))
         assert answer.status_code == 302, answer.text
         cookies = answer.headers.get_list("set-cookie")
-        assert {cookie.partition("=")[0] for cookie in cookies} == {"longshore", "csrftoken"}
+        assert {cookie.partition("=")[0] for cookie in cookies} == {"__Host-longshore", "__Host-csrftoken"}
         assert all("; Secure" in cookie for cookie in cookies)
         assert "admin" in client.get("/account").text
         assert answer.headers["strict-transport-security"] == "max-age=31536000"

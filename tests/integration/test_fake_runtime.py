@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import socket
 import threading
 
 import pytest
@@ -16,6 +17,7 @@ from tests.helpers import until
 class FakeLab:
     image = "team/image:1"
     absent_image = "team/absent:1"
+    address = "10.0.0.1"
 
     def __init__(self) -> None:
         self.runtime = FakeRuntime(gpu_ids=frozenset(), images=frozenset({self.image}))
@@ -41,6 +43,17 @@ class FakeLab:
 
     def read_file(self, name: str, path: str) -> bytes:
         return self.runtime.files_of(name)[path]
+
+    def echo(self, port: int) -> None:
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.runtime.listening[port] = listener.getsockname()
+        threading.Thread(target=_echo, args=(listener,), daemon=True).start()
+
+
+def _echo(listener: socket.socket) -> None:
+    with listener, listener.accept()[0] as way:
+        while piece := way.recv(65536):
+            way.sendall(piece)
 
 
 @pytest.fixture

@@ -85,6 +85,10 @@ class Ways:
         finally:
             self._leave(client)
 
+    def tunnel(self, address: str, port: int) -> paramiko.Channel | None:
+        """A channel to a port of the host, over SSH; None where the engine is reached in another way."""
+        return ssh_adapter(self._keep("tunnels", self._timeout)).tunnel(address, port) if self._ssh else None
+
     @contextmanager
     def slow(self) -> Iterator[APIClient]:
         """For calls that may take long; over SSH leaving the block ends the connection."""
@@ -170,7 +174,7 @@ def said_over_ssh(client: APIClient) -> str:
     """What the command that connects to Docker over SSH wrote to its errors, once the login has worked. Empty when it
     wrote nothing."""
     try:
-        with _ssh_adapter(client).session() as channel:
+        with ssh_adapter(client).session() as channel:
             channel.settimeout(CONNECT)
             channel.exec_command(f"{DIAL} </dev/null")
             words = short(channel.makefile_stderr("rb").read(2000).decode(errors="replace"))
@@ -336,7 +340,16 @@ class _SSHAdapter(SSHHTTPAdapter):
             self._connect_anew(transport)
             return self.ssh_client.get_transport().open_session(timeout=CONNECT)
 
-    def _connect_anew(self, failed: paramiko.Transport) -> None:
+    def tunnel(self, address: str, port: int) -> paramiko.Channel:
+        """A channel to a TCP port of the host. sshd counts it as no session. Raises paramiko.ChannelException when
+        nothing listens there, or when this sshd lets nobody through."""
+        transport = self.ssh_client.get_transport()
+        if transport is None or not transport.is_active():
+            self._connect_anew(transport)
+            transport = self.ssh_client.get_transport()
+        return transport.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=CONNECT)
+
+    def _connect_anew(self, failed: paramiko.Transport | None) -> None:
         with self._renewing:
             if self.ssh_client.get_transport() is not failed:
                 return  # somebody was quicker
@@ -361,7 +374,7 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def _ssh_adapter(client: APIClient) -> _SSHAdapter:
+def ssh_adapter(client: APIClient) -> _SSHAdapter:
     adapter: _SSHAdapter = client.get_adapter(client.base_url)
     return adapter
 

@@ -25,6 +25,7 @@ from docker.errors import APIError, NotFound
 
 from clusters.engines.docker import secrets as docker_secrets
 from clusters.engines.docker.connect import CONNECT, QUICK, SLOW, Ways, ask, checked, url
+from clusters.engines.docker.dial import dial
 from clusters.engines.docker.errors import translated
 from clusters.engines.docker.events import EventWindows
 from clusters.engines.docker.logs import LogStream, unix_stamp
@@ -154,6 +155,9 @@ class DockerRuntime:
         with self._slow() as api:
             if self._own(api, name) is not None:
                 self._discard(api, name)
+
+    def dial(self, address: str, port: int) -> socket.socket:
+        return dial(self._ways, self.endpoint, address, port)
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> LogStream:
         params: dict[str, Any] = {stream: 1, "timestamps": 1, "follow": int(follow)}

@@ -80,6 +80,7 @@ class FakeHost:
         step: Callable[[str, str], None] = lambda name, what: None,
     ) -> None:
         self.engine = EngineInfo(f"fake:{hostname}", hostname, "20.10-fake", cpus, memory_mb)
+        self.listening: dict[int, tuple[str, int]] = {}  # {port of the host: the address that answers for it}
         self.gpu_ids = gpu_ids  # None: whatever is asked for exists
         self.images = set(images)
         self.disk = DiskUse(0)

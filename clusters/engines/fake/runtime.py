@@ -9,6 +9,7 @@ thread-safe, starts no thread of its own, and a container costs one small record
 from __future__ import annotations
 
 import builtins
+import socket
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -27,6 +28,7 @@ from clusters.engines.runtime import (
     LogChunk,
     Phase,
     Progress,
+    RuntimeFault,
     Stream,
     gone,
     guard,
@@ -94,6 +96,14 @@ class FakeRuntime(FakeMeter):
             if self._own(name):
                 del self._containers[name]
                 self._event()
+
+    def dial(self, address: str, port: int) -> socket.socket:
+        """``listening`` says which listener of this machine stands for a port of the host."""
+        with self._changed:
+            self._enter("dial")
+        if port not in self.listening:
+            raise RuntimeFault(f"Nothing listens on port {port}.", reason=FaultReason.REFUSED)
+        return socket.create_connection(self.listening[port])
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> FakeLog:
         with self._changed:

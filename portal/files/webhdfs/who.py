@@ -4,7 +4,6 @@ mere name."""
 from __future__ import annotations
 
 import ipaddress
-from http.cookies import CookieError, SimpleCookie
 
 from django.conf import settings
 from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY
@@ -17,6 +16,7 @@ from portal.files.store import delegation
 from portal.files.store.delegation import Delegation
 from portal.files.webhdfs.messages import Request
 from portal.models import User
+from portal.web.cookies import cookies_of
 
 # Pages of other sites cannot send it (it needs a preflight, which is not answered); Hadoop's own name for it.
 XSRF = "x-xsrf-header"
@@ -65,13 +65,10 @@ def _by_session(request: Request) -> Delegation | None:
 
 
 def _session_user(cookies: str) -> User | None:
-    try:
-        cookie = SimpleCookie(cookies).get(settings.SESSION_COOKIE_NAME)
-    except CookieError:
+    key = cookies_of(cookies).get(settings.SESSION_COOKIE_NAME)
+    if not key:
         return None
-    if cookie is None:
-        return None
-    session = SessionStore(cookie.value)
+    session = SessionStore(key)
     if BACKEND_SESSION_KEY not in session:
         return None
     user = User.objects.filter(pk=session[SESSION_KEY], is_active=True).first()

@@ -28,7 +28,9 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         lock = _lock()
-        _check_port()
+        _check_port("LONGSHORE_BIND", settings.BIND_HOST, settings.BIND_PORT)
+        if settings.APPS_BIND:
+            _check_port("LONGSHORE_APPS_BIND", *settings.APPS_BIND)
         try:
             _migrate()
         except DatabaseError as error:
@@ -70,16 +72,14 @@ def _lock() -> int:
     return lock
 
 
-def _check_port() -> None:
-    family = socket.AF_INET6 if ":" in settings.BIND_HOST else socket.AF_INET
+def _check_port(setting: str, host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            probe.bind((settings.BIND_HOST, settings.BIND_PORT))
+            probe.bind((host, port))
         except OSError as error:
-            raise CommandError(
-                f"LONGSHORE_BIND is {settings.BIND_HOST}:{settings.BIND_PORT}, which cannot be used: {error.strerror}."
-            ) from error
+            raise CommandError(f"{setting} is {host}:{port}, which cannot be used: {error.strerror}.") from error
 
 
 def _migrate() -> None:
@@ -107,6 +107,8 @@ def _become_supervisor(lock: int, password_file: Path | None) -> None:
     arguments += ["--lock", str(lock), "--web-processes", str(settings.WEB_PROCESSES)]
     if settings.TLS_CERT:
         arguments += ["--tls-cert", settings.TLS_CERT, "--tls-key", settings.TLS_KEY]
+    if settings.APPS_BIND:
+        arguments += ["--apps", "{}:{}".format(*settings.APPS_BIND)]
     if password_file is not None:
         arguments += ["--password-file", str(password_file)]
     os.execv(sys.executable, [sys.executable, "-m", "portal.supervisor", *arguments])  # noqa: S606

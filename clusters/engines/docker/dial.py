@@ -1,0 +1,83 @@
+"""Connects to ports of an engine's host: straight, or through the SSH connection on which the engine is reached.
+
+A channel of paramiko is no socket of the system, so event loops cannot wait for it. Two threads carry its bytes to and
+from one end of a pair of sockets, and whoever dialled has the other end.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from typing import Any
+
+import paramiko
+
+from clusters.engines.docker.connect import CONNECT, Ways
+from clusters.engines.docker.errors import FOREIGN, translated
+from clusters.engines.runtime import FaultReason, RuntimeFault
+
+_PIECE = 1 << 16
+_PROHIBITED = 1  # paramiko.ChannelException: sshd lets nobody through (RFC 4254, 5.1)
+# A container may listen on all addresses of its host, on its loopback alone, or be published on one of them.
+_LOOPBACK = "127.0.0.1"
+
+
+def dial(ways: Ways, endpoint: str, address: str, port: int) -> socket.socket:
+    """As clusters.engines.runtime.Dialer says."""
+    try:
+        channel = _tunnel(ways, endpoint, address, port)
+        return socket.create_connection((address, port), CONNECT) if channel is None else _carried(channel)
+    except ConnectionRefusedError:
+        raise _nobody(port) from None
+    except (TimeoutError, OSError) as error:
+        raise RuntimeFault(
+            f"{address} cannot be reached: {error.strerror or 'it did not answer in time'}.",
+            reason=FaultReason.UNREACHABLE,
+        ) from error
+
+
+def _tunnel(ways: Ways, endpoint: str, address: str, port: int) -> paramiko.Channel | None:
+    with translated(endpoint):
+        for host in (_LOOPBACK, address):
+            try:
+                return ways.tunnel(host, port)
+            except paramiko.ChannelException as error:
+                if error.code == _PROHIBITED:
+                    raise RuntimeFault(
+                        f"The SSH server of {endpoint} forbids connections to ports of its host. Allow them there: "
+                        "AllowTcpForwarding yes, or local.",
+                        reason=FaultReason.REFUSED,
+                        permanent=True,
+                    ) from error
+    raise _nobody(port)
+
+
+def _carried(channel: paramiko.Channel) -> socket.socket:
+    ours, theirs = socket.socketpair()
+    for carry in (_outward, _inward):
+        threading.Thread(target=carry, args=(channel, theirs), daemon=True, name="tunnel").start()
+    return ours
+
+
+def _outward(channel: Any, end: socket.socket) -> None:
+    """Until the dialler sends no more; what comes back may still be on its way."""
+    with suppress(*FOREIGN):
+        while data := end.recv(_PIECE):
+            channel.sendall(data)
+        channel.shutdown_write()
+
+
+def _inward(channel: Any, end: socket.socket) -> None:
+    with suppress(*FOREIGN):
+        while data := channel.recv(_PIECE):
+            end.sendall(data)
+    with suppress(*FOREIGN):
+        end.shutdown(socket.SHUT_RDWR)
+    with suppress(*FOREIGN):
+        channel.close()
+    end.close()
+
+
+def _nobody(port: int) -> RuntimeFault:
+    return RuntimeFault(f"Nothing listens on port {port}.", reason=FaultReason.REFUSED)

@@ -1,0 +1,142 @@
+"""Who may open a web page of a task: the owner of its job, admins, and those with whom the owner shares it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from django.conf import settings
+from django.db import transaction
+
+from clusters.models import VcGrant, VirtualCluster
+from clusters.vcs.rules import DEFAULT
+from jobs.config.web_pages import WebPage
+from jobs.models import Job
+from jobs.web_apps.addresses import Place
+from jobs.web_apps.models import PageShare
+from portal.accounts import audit
+from portal.accounts.viewer import Viewer
+from portal.core.errors import BadRequest, Forbidden, Unauthorized
+from portal.models import User
+
+Key = tuple[int, str, int, str]  # of a page: id of the job, role, index, label
+MOST_SHARES = 200  # of one page
+
+
+def key_of(job_id: int, page: WebPage) -> Key:
+    return (job_id, page.role, page.index, page.label)
+
+
+def is_insider(viewer: Viewer, owner: str) -> bool:
+    return viewer.is_authenticated and (viewer.username == owner or viewer.is_admin)
+
+
+def openers(keys: Collection[Key]) -> dict[Key, list[PageShare]]:
+    """The shares of these pages, oldest first."""
+    rows = PageShare.objects.filter(job__in={each[0] for each in keys}).order_by("id")
+    found: dict[Key, list[PageShare]] = {each: [] for each in keys}
+    for row in rows:
+        found.get((row.job_id, row.role, row.index, row.label), []).append(row)
+    return found
+
+
+def vcs_of(usernames: Iterable[str]) -> dict[str, set[str]]:
+    """The virtual clusters whose people these users are: those that were granted to them. Everybody may use the
+    default one, so it is shared with nobody in particular."""
+    found: dict[str, set[str]] = {}
+    for username, vc in VcGrant.objects.filter(username__in=set(usernames)).values_list("username", "vc__name"):
+        found.setdefault(username, set()).add(vc)
+    return found
+
+
+def may_open(viewer: Viewer, owner: str, shares: Iterable[PageShare], vcs: Mapping[str, set[str]]) -> bool:
+    """``vcs``: as ``vcs_of`` answers, with the viewer in it."""
+    if is_insider(viewer, owner):
+        return True
+    if not viewer.is_authenticated:
+        return False
+    mine = vcs.get(viewer.username, set())
+    return any(
+        share.name == viewer.username if share.kind == PageShare.Kind.USER else share.name in mine for share in shares
+    )
+
+
+def may_open_there(viewer: Viewer, owner: str, place: Place) -> bool:
+    """On a host name that all pages and the portal share, a page of somebody else could put its own cookies before
+    those of the portal, and read the visitor's other pages. So only one's own open there, unless an admin has set
+    LONGSHORE_APPS_ON_ONE_HOST."""
+    return place.is_alone or settings.APPS_ON_ONE_HOST == "all" or viewer.username == owner
+
+
+def require_open(viewer: Viewer, job: Job, page: WebPage, place: Place) -> None:
+    """Raises Unauthorized, or Forbidden with what to do."""
+    if not viewer.is_authenticated:
+        raise Unauthorized
+    key = key_of(job.pk, page)
+    if not may_open(viewer, job.username, openers([key])[key], vcs_of([viewer.username])):
+        raise Forbidden(
+            f"{page.title} of {page.role}-{page.index} is for {job.username} and for those with whom they share it. "
+            f"Ask {job.username}."
+        )
+    if not may_open_there(viewer, job.username, place):
+        raise Forbidden(
+            "Here all web pages have one host name, where a page of another user could act on yours. An admin can give "
+            "each page a host name of its own: LONGSHORE_APPS_DOMAIN."
+        )
+
+
+def share(actor: User, job: Job, page: WebPage, kind: str, name: str, ip: str | None = None) -> PageShare:
+    """Let a user, or the people of a virtual cluster, open the page. Raises Forbidden, BadRequest."""
+    _require_owner(actor, job)
+    if kind == PageShare.Kind.USER:
+        _check_user(job, name)
+    elif kind == PageShare.Kind.VC:
+        _check_vc(page, name)
+    else:
+        raise BadRequest('"kind" must be "user" or "vc".')
+    with transaction.atomic():
+        if PageShare.objects.filter(job=job, role=page.role, index=page.index, label=page.label).count() >= MOST_SHARES:
+            raise BadRequest(f"A page is shared with {MOST_SHARES} at most. Share it with a virtual cluster.")
+        row, _ = PageShare.objects.get_or_create(
+            job=job, role=page.role, index=page.index, label=page.label, kind=kind, name=name
+        )
+        _record(actor, "web page shared", job, page, row.kind, row.name, ip)
+    return row
+
+
+def unshare(actor: User, job: Job, page: WebPage, kind: str, name: str, ip: str | None = None) -> None:
+    """Whoever has it open is cut off within seconds. Succeeds also when it was not shared. Raises Forbidden."""
+    _require_owner(actor, job)
+    with transaction.atomic():
+        rows = PageShare.objects.filter(job=job, role=page.role, index=page.index, label=page.label)
+        if rows.filter(kind=kind, name=name).delete()[0]:
+            _record(actor, "web page share ended", job, page, kind, name, ip)
+
+
+def _require_owner(actor: User, job: Job) -> None:
+    if not is_insider(actor, job.username):
+        raise Forbidden(f"Only {job.username} and admins share the web pages of job {job.name}.")
+
+
+def _check_user(job: Job, name: str) -> None:
+    if name == job.username:
+        raise BadRequest(f"{name} owns the job and may open it anyway.")
+    if "\x00" in name or not User.objects.filter(username=name, is_active=True).exists():
+        raise BadRequest(f"There is no user {name!r} who could sign in.")
+
+
+def _check_vc(page: WebPage, name: str) -> None:
+    if page.is_risky:
+        raise BadRequest(
+            f"Whoever opens {page.title} runs commands as you. Share it with single users, by their names."
+        )
+    if name == DEFAULT:
+        raise BadRequest(
+            "Everybody is in the virtual cluster default. Share it with single users, or with another one."
+        )
+    if "\x00" in name or not VirtualCluster.objects.filter(name=name).exists():
+        raise BadRequest(f"There is no virtual cluster {name!r}.")
+
+
+def _record(actor: User, what: str, job: Job, page: WebPage, kind: str, name: str, ip: str | None) -> None:
+    target = f"{job.username}/{job.name} {page.role}-{page.index} {page.label}"[:200]
+    audit.record(actor.username, what, target, ip, {"kind": kind, "name": name})

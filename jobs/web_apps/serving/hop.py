@@ -1,0 +1,130 @@
+"""The hop from the portal to a page of a task: one HTTP client for all of them, over connections of our own making.
+
+The client is aiohttp. It does the whole hop: HTTP/1.1 with bodies that stream both ways and are never decoded, and
+WebSockets. The ready-made reverse proxies for ASGI were looked at first: asgi-proxy-lib has no WebSockets; asgiproxy
+was last released in 2022 and decodes what it passes on; fastapi-proxy-lib (on httpx, httpx-ws, Starlette) streams, but
+takes a query apart and writes it anew, opens sockets by itself alone, and refuses messages above 64 KiB by default. All
+of them leave cookies, redirects and headers to their user, which is where the danger is (jobs/web_apps/headers.py).
+aiohttp parses in C, and takes a connection from its ``connector``: here one that the node's engine has dialled, which
+over SSH is a channel. So a URL is never resolved: what is connected to is the Target of a visit and nothing else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from clusters.engines import schemes
+from jobs.web_apps.serving.headers import Headers
+from jobs.web_apps.visits import Target
+
+ANSWER = 20.0  # seconds a container may take to accept a connection
+IDLE = 15.0  # seconds a connection without a request is kept
+MESSAGE = 64 << 20  # bytes of one message of a WebSocket
+_DIALS = 32  # connections being opened at once
+_MOST_TARGETS = 10_000
+_HOST = "task"
+
+
+class Hop:
+    """Made and closed on one event loop."""
+
+    def __init__(self) -> None:
+        self._dials = ThreadPoolExecutor(_DIALS, thread_name_prefix="dial")
+        self._targets: dict[str, Target] = {}
+        self._client = aiohttp.ClientSession(
+            connector=_Connector(self._dial),
+            connector_owner=True,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            requote_redirect_url=False,
+            skip_auto_headers=("User-Agent", "Accept", "Accept-Encoding", "Content-Type"),
+            timeout=aiohttp.ClientTimeout(total=None, connect=ANSWER),
+            max_line_size=65_536,
+            max_field_size=65_536,
+        )
+
+    async def ask(self, target: Target, method: str, path: str, headers: Headers, body: Any) -> aiohttp.ClientResponse:
+        """The answer, of which the head has come. ``path`` is sent as it is, with the query; ``body`` gives bytes, or
+        is None. Raises aiohttp.ClientError, RuntimeFault, TimeoutError."""
+        return await self._client.request(
+            method, self._url(target, path), headers=_named(headers), data=body, allow_redirects=False
+        )
+
+    async def join(
+        self, target: Target, path: str, headers: Headers, protocols: list[str]
+    ) -> aiohttp.ClientWebSocketResponse:
+        """A WebSocket. Raises as ``ask``, and WSServerHandshakeError when the container wants none."""
+        return await self._client.ws_connect(
+            self._url(target, path),
+            headers=_named(headers),
+            protocols=protocols,
+            max_msg_size=MESSAGE,
+            autoclose=True,
+            compress=0,
+        )
+
+    async def close(self) -> None:
+        await self._client.close()
+        self._dials.shutdown(wait=False, cancel_futures=True)
+
+    def _url(self, target: Target, path: str) -> URL:
+        host = f"{_HOST}-{target.task_id}-{target.port}"
+        if len(self._targets) > _MOST_TARGETS:
+            self._targets.clear()
+        self._targets[host] = target
+        scheme = "https" if target.is_tls else "http"
+        return URL(f"{scheme}://{host}{path if path.startswith('/') else '/'}", encoded=True)
+
+    async def _dial(self, host: str) -> Any:
+        target = self._targets[host]
+        loop = asyncio.get_running_loop()
+        dialled = await loop.run_in_executor(self._dials, _dial, target)
+        dialled.setblocking(False)
+        return dialled
+
+
+def _dial(target: Target) -> Any:
+    return schemes.connect(target.endpoint, target.tls_dir or None).dial(target.address, target.port)
+
+
+class _Connector(aiohttp.BaseConnector):
+    """Connections that somebody else has dialled, in place of those by name and port."""
+
+    def __init__(self, dial: Any) -> None:
+        super().__init__(limit=0, limit_per_host=0, keepalive_timeout=IDLE)
+        self._dial = dial
+
+    async def _create_connection(self, req: Any, traces: Any, timeout: Any) -> Any:  # noqa: ASYNC109
+        async with asyncio.timeout(ANSWER):
+            dialled = await self._dial(req.url.host)
+        more: dict[str, Any] = {}
+        if req.is_ssl():
+            more = {"ssl": _any_certificate(), "server_hostname": _HOST}
+        _, protocol = await self._loop.create_connection(self._factory, sock=dialled, **more)
+        return protocol
+
+
+def _any_certificate() -> ssl.SSLContext:
+    """A container makes its certificate itself. It is reached by where it was placed, not by what it calls itself."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _named(headers: Headers) -> list[tuple[str, str]]:
+    return [(name.decode("latin-1"), _text(value)) for name, value in headers]
+
+
+def _text(value: bytes) -> str:
+    """The client writes headers in UTF-8."""
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value.decode("latin-1")

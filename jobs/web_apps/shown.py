@@ -1,0 +1,167 @@
+"""The web pages of a job as they are listed: which there are, whether they answer, and who may open them."""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import Literal
+from urllib.parse import quote
+
+from clusters.engines import schemes
+from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.models import Node
+from jobs import queries
+from jobs.config import web_pages
+from jobs.config.spec import JobSpec
+from jobs.config.web_pages import WebPage
+from jobs.models import Job, Task
+from jobs.planning.lifecycle import TaskState
+from jobs.web_apps import rights
+from jobs.web_apps.models import PageShare
+from jobs.web_apps.visits import Target, target_of
+from portal.accounts.viewer import Viewer
+from portal.core.errors import NotFound
+
+MOST = 100  # pages listed
+PATIENCE = 1.5  # seconds a page has to answer
+_AT_ONCE = 32
+
+Is = Literal["answers", "refused", "silent", "other", "away", "unplaced"]
+
+
+class NoWebPage(NotFound):
+    """There is no such web page."""
+
+    code = "NoWebPageError"
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """Whether a page answers. ``status`` and ``milliseconds`` are of its answer."""
+
+    is_: Is
+    status: int = 0
+    milliseconds: int = 0
+    says: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    page: WebPage
+    node: str
+    state: State
+    may_open: bool
+    url: str  # on the portal; it leads to the page
+    shares: Sequence[PageShare] = field(default=())  # for those who may change them
+
+    @property
+    def task(self) -> str:
+        return f"{self.page.role}-{self.page.index}"
+
+    @property
+    def key(self) -> str:
+        return f"{self.page.role}/{self.page.index}/{self.page.label}"
+
+
+def find(job: Job, role: str, index: int, label: str) -> WebPage:
+    """A page of the job by its names, whether it runs or not. Raises NoWebPage."""
+    spec = JobSpec.from_json(job.spec)
+    found = next((one for one in spec.task_roles if one.name == role), None)
+    if found is None or index >= found.task_number or label not in {port.label for port in found.all_ports} - {"ssh"}:
+        raise NoWebPage(f"Job {job.name} has no port {label} of a task {role}-{index}.")
+    return WebPage(role, index, label)
+
+
+def listed(job: Job, viewer: Viewer, url: str, *, asks: bool = True) -> list[Listed]:
+    """The pages of the current attempt, MOST at most. With ``asks`` all of them are asked now, at once; it takes
+    PATIENCE seconds at most. Without it, and of tasks that do not run, only those are listed that are surely pages."""
+    spec = JobSpec.from_json(job.spec)
+    attempt = queries.current_attempt(job)
+    placed = _placed(spec, list(Task.objects.filter(attempt=attempt, state=TaskState.RUNNING).order_by("id")))
+    states = _ask({page: target for page, (_, target) in placed.items()}) if asks else {}
+    rows: list[tuple[WebPage, str, State]] = []
+    for page, (node, _) in placed.items():
+        state = states.get(page, State("silent"))
+        if page.is_sure or state.is_ == "answers":
+            rows.append((page, node, state))
+    running = {(page.role, page.index) for page in placed}
+    rows += [(page, "", State("unplaced")) for page in _promised(spec) if (page.role, page.index) not in running]
+    return _with_rights(job, viewer, url, rows[:MOST])
+
+
+def _placed(spec: JobSpec, tasks: Sequence[Task]) -> dict[WebPage, tuple[str, Target]]:
+    nodes = {node.name: node for node in Node.objects.filter(name__in={task.node for task in tasks})}
+    found = {}
+    for task in tasks:
+        for page in web_pages.of_task(spec, task.role, task.index, task.ports) if task.node in nodes else ():
+            found[page] = (task.node, target_of(task, page, nodes[task.node]))
+    sure_first = sorted(found, key=lambda page: not page.is_sure)
+    return {page: found[page] for page in sure_first[:MOST]}
+
+
+def _promised(spec: JobSpec) -> list[WebPage]:
+    pages: list[WebPage] = []
+    for role in spec.task_roles:
+        labels = [port.label for port in role.port_list if web_pages.is_sure(port.label)]
+        for index in range(min(role.task_number, MOST) if labels else 0):
+            pages += [WebPage(role.name, index, label) for label in labels]
+    return pages[:MOST]
+
+
+def _with_rights(job: Job, viewer: Viewer, url: str, rows: Sequence[tuple[WebPage, str, State]]) -> list[Listed]:
+    shares = rights.openers({rights.key_of(job.pk, page) for page, _, _ in rows}) if rows else {}
+    vcs = rights.vcs_of([viewer.username]) if viewer.is_authenticated else {}
+    is_insider = rights.is_insider(viewer, job.username)
+    found = []
+    for page, node, state in rows:
+        given = shares[rights.key_of(job.pk, page)]
+        may_open = rights.may_open(viewer, job.username, given, vcs)
+        address = f"{url}/web/{quote(page.role)}/{page.index}/{quote(page.label)}"
+        found.append(Listed(page, node, state, may_open, address, given if is_insider else ()))
+    return found
+
+
+def _ask(targets: Mapping[WebPage, Target]) -> dict[WebPage, State]:
+    if not targets:
+        return {}
+    pool = ThreadPoolExecutor(min(_AT_ONCE, len(targets)), thread_name_prefix="look")
+    asked = {pool.submit(look, target): page for page, target in targets.items()}
+    done, _ = wait(asked, timeout=PATIENCE)
+    pool.shutdown(wait=False, cancel_futures=True)
+    return {asked[one]: one.result() for one in done}
+
+
+def look(target: Target) -> State:
+    """Asks the page for its first line. It has a second; nothing is sent but a GET of ``/``."""
+    began = time.monotonic()
+    try:
+        dialled = schemes.connect(target.endpoint, target.tls_dir or None).dial(target.address, target.port)
+    except RuntimeFault as fault:
+        return State("refused" if fault.reason is FaultReason.REFUSED else "away", says=fault.sentence)
+    try:
+        return _asked(target, dialled, began)
+    except (TimeoutError, ssl.SSLError):
+        return State("silent", says="It does not answer in time.")
+    except (OSError, http.client.HTTPException):
+        return State("other", says="What listens there is no web page.")
+    finally:
+        dialled.close()
+
+
+def _asked(target: Target, dialled: socket.socket, began: float) -> State:
+    dialled.settimeout(PATIENCE)
+    connection = http.client.HTTPConnection(target.address, target.port, timeout=PATIENCE)
+    if target.is_tls:
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+        dialled = context.wrap_socket(dialled)
+    connection.sock = dialled
+    connection.request("GET", "/", headers={"Connection": "close", "User-Agent": "Longshore"})
+    status = connection.getresponse().status
+    return State("answers", status, round((time.monotonic() - began) * 1000))

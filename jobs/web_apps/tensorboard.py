@@ -1,0 +1,83 @@
+"""TensorBoard of a job that has ended: a small job of the user's own serves the event files of its output folder.
+
+It is submitted as any other job, with the user's rights and in their name. It reads the folder from the store with its
+own token, and ends when nobody has visited for IDLE seconds.
+"""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from clusters.vcs.rules import DEFAULT
+from jobs import queries, services
+from jobs.config.spec import JobSpec, substitute_paths
+from jobs.models import Job
+from portal.core.errors import BadRequest, Forbidden, NotFound
+from portal.models import User
+
+IDLE = 7_200  # seconds
+LONGEST = 7 * 86_400
+_LONGEST_FOLDER = 1_000  # characters
+_SCRIPT = (Path(__file__).parent / "tensorboard.sh").read_text()
+
+
+def folder_of(job: Job) -> str:
+    """The path of its output folder in the store; empty when that is somewhere else."""
+    given = substitute_paths(JobSpec.from_json(job.spec), fs_uri=settings.DEFAULT_FS_URI, username=job.username)
+    return _path(given["outputDir"])
+
+
+def image_for(job: Job) -> str:
+    """The image to serve it with: what an admin has set, else the job's own, which likely has TensorBoard."""
+    return settings.TENSORBOARD_IMAGE or JobSpec.from_json(job.spec).image
+
+
+def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
+    """Submits the job that serves ``folder`` (a path of the store, or an address in it). Raises BadRequest, and what
+    services.submit raises."""
+    path = _path(folder.strip()) if folder.strip() else folder_of(job)
+    if not path or len(path) > _LONGEST_FOLDER or not path.isprintable():
+        raise BadRequest("Name a folder of this portal's files, such as /Output/lena/bert.")
+    name = queries.free_name(user.username, f"{job.name[:200]}-tensorboard")
+    config = _config(name, path, image.strip() or image_for(job), job.vc)
+    try:
+        return services.submit(user, config)
+    except (Forbidden, NotFound):  # the virtual cluster of somebody else's job
+        if job.vc == DEFAULT:
+            raise
+        return services.submit(user, {**config, "virtualCluster": DEFAULT})
+
+
+def _config(name: str, path: str, image: str, vc: str) -> dict[str, Any]:
+    role = {
+        "name": "tensorboard",
+        "taskNumber": 1,
+        "cpuNumber": 1,
+        "memoryMB": 2048,
+        "gpuNumber": 0,
+        "portList": [{"label": "tensorboard", "beginAt": 0, "portNumber": 1}],
+        "command": f"export TB_FOLDER={shlex.quote(path)} TB_IDLE={IDLE}\n{_SCRIPT}",
+    }
+    return {
+        "jobName": name,
+        "image": image,
+        "virtualCluster": vc,
+        "taskRoles": [role],
+        "extras": {"maxRunSeconds": LONGEST, "serves": path},
+    }
+
+
+def _path(address: str) -> str:
+    """Of an address in this portal's store, or of a path in it; empty for one of another store."""
+    if address.startswith("/"):
+        return address
+    try:
+        parts, own = urlsplit(address), urlsplit(settings.DEFAULT_FS_URI)
+    except ValueError:
+        return ""
+    return parts.path if parts.netloc == own.netloc and parts.path.startswith("/") else ""

@@ -1,0 +1,158 @@
+"""Pages about the web pages of a job: the tab, the way in, and with whom they are shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from clusters.models import VcGrant
+from jobs import access, queries, versions
+from jobs.models import Job
+from jobs.pages.live import address as stream_address
+from jobs.pages.rows import job_url
+from jobs.pages.tabs import context
+from jobs.web_apps import opening, origin, rights, shown, tensorboard
+from jobs.web_apps.models import PageShare
+from jobs.web_apps.visits import Known
+from portal.accounts.audit import ip_of
+from portal.accounts.auth import require_user
+from portal.accounts.guard import reader, signed_in
+from portal.accounts.viewer import viewer_of
+from portal.core.errors import LongshoreError
+
+_QUICK, _SLOW = 2, 30  # seconds until it is asked again whether pages answer: while one does not, and after
+
+
+@require_safe
+@never_cache
+@reader
+def tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    """Query: share (``role/index/label``), the page whose shares are shown."""
+    job = queries.get_job(username, name)
+    access.require_story(viewer_of(request), job)
+    own = {"user": username, "name": name, "tab": "web", "v": versions.of_job_page(job)}
+    page = context(job, viewer_of(request), "web", request.GET.dict())
+    more = {"web": _listed(request, job, asks=False), "sharing": _sharing(request, job), **_ended(request, job)}
+    return render(request, "jobs/detail.html", {"stream": stream_address("job", **own), **page, **more})
+
+
+@require_safe
+@never_cache
+@reader
+def part(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    """The table of pages, for which each of them is asked. The tab fetches it again and again."""
+    job = queries.get_job(username, name)
+    access.require_story(viewer_of(request), job)
+    viewer = viewer_of(request)
+    return render(request, "jobs/_web_pages.html", {"web": _listed(request, job, asks=viewer.is_authenticated)})
+
+
+@require_safe
+@never_cache
+@signed_in
+def open_page(request: HttpRequest, username: str, name: str, role: str, index: int, label: str) -> HttpResponseBase:
+    """Leads to the page. This address stays the same, so it is the one to pass on."""
+    job = queries.get_job(username, name)
+    known = Known(session=request.session.session_key or "")
+    answer = redirect(
+        opening.address(
+            require_user(request),
+            known,
+            job,
+            role,
+            index,
+            label,
+            host=request.get_host(),
+            scheme=request.scheme or "http",
+            ip=ip_of(request),
+        )
+    )
+    answer["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
+@require_POST
+@signed_in
+def share(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    """Fields: role, index, label; kind and name; ``end`` to take it back."""
+    job = queries.get_job(username, name)
+    fields = request.POST
+    back = f"{job_url(username, name)}/web"
+    page = shown.find(job, fields.get("role", ""), _number(fields.get("index")), fields.get("label", ""))
+    kind, whom = fields.get("kind", ""), fields.get("name", "").strip()
+    try:
+        if "end" in fields:
+            rights.unshare(require_user(request), job, page, kind, whom, ip_of(request))
+            messages.success(request, f"{page.title} is not shared with {whom} any more.")
+        else:
+            rights.share(require_user(request), job, page, kind, whom, ip_of(request))
+            messages.success(request, f"{page.title} is shared with {whom}.")
+    except LongshoreError as error:
+        messages.error(request, error.message)
+    return redirect(f"{back}?share={page.role}/{page.index}/{page.label}#share")
+
+
+@require_POST
+@signed_in
+def serve(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    """Fields: folder, image."""
+    job = queries.get_job(username, name)
+    access.require_config(viewer_of(request), job)
+    fields = request.POST
+    new = tensorboard.serve(require_user(request), job, fields.get("folder", ""), fields.get("image", ""))
+    messages.success(request, f"{new.name} was submitted. TensorBoard opens here when it answers.")
+    return redirect(f"{job_url(new.username, new.name)}/web")
+
+
+def _listed(request: HttpRequest, job: Job, *, asks: bool) -> dict[str, Any]:
+    viewer, url = viewer_of(request), job_url(job.username, job.name)
+    rows = shown.listed(job, viewer, url, asks=asks)
+    settled = all(row.state.is_ == "answers" for row in rows)
+    return {
+        "rows": rows,
+        "is_live": job.state in queries.LIVE,
+        "is_on": origin.is_on(),
+        "asked": asks,
+        "seconds": _SLOW if rows and settled else _QUICK,
+        "url": url,
+        "owner": job.username,
+        "is_mine": viewer.username == job.username,
+        "may_share": rights.is_insider(viewer, job.username),
+        "site": request.build_absolute_uri("/").rstrip("/"),
+    }
+
+
+def _sharing(request: HttpRequest, job: Job) -> dict[str, Any] | None:
+    """The card with the shares of one page; for those who may change them."""
+    asked = request.GET.get("share", "").split("/")
+    if len(asked) != 3 or not rights.is_insider(viewer_of(request), job.username):
+        return None
+    page = shown.find(job, asked[0], _number(asked[1]), asked[2])
+    shares = rights.openers([key := rights.key_of(job.pk, page)])[key]
+    url = f"{job_url(job.username, job.name)}/web/{page.role}/{page.index}/{page.label}"
+    is_vc = not page.is_risky and job.vc != "default"
+    people = VcGrant.objects.filter(vc__name=job.vc).count() if is_vc else 0
+    with_vc = any(one.kind == PageShare.Kind.VC and one.name == job.vc for one in shares)
+    return {
+        "page": page,
+        "shares": shares,
+        "link": request.build_absolute_uri(url),
+        "vc": job.vc if is_vc and not with_vc else "",
+        "people": people,
+    }
+
+
+def _ended(request: HttpRequest, job: Job) -> dict[str, Any]:
+    """The card that serves the output of an ended job."""
+    if job.state in queries.LIVE or not access.may_read_config(viewer_of(request), job):
+        return {"serving": None}
+    return {"serving": {"folder": tensorboard.folder_of(job), "image": tensorboard.image_for(job)}}
+
+
+def _number(text: str | None) -> int:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 10 else 0

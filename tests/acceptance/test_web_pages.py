@@ -1,0 +1,157 @@
+"""Web pages of tasks on real hosts, one for each way to an engine: carried whole in both directions, cut off when the
+right to them ends, and, in a real browser, no way for them to act as the person who looks at them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from tests.acceptance.portal import Portal, config, portal_beside
+from tests.acceptance.test_two_nodes import register
+from tests.bed.docker_bed import Bed, BedNode
+from tests.bed.ssh_image import ensure_python_image
+from tests.helpers import patience, until
+
+pytestmark = pytest.mark.docker
+PROGRAM = Path(__file__).parents[1] / "web_app.py"
+COMMAND = f"""cat >/tmp/page.py <<'END'
+{PROGRAM.read_text()}
+END
+exec python3 /tmp/page.py $PAI_CONTAINER_HOST_web_PORT_LIST"""
+PASSWORD = "correct horse"
+WAYS = ("unix", "tls", "ssh")
+
+
+@pytest.fixture(scope="module")
+def nodes(docker_nodes: list[BedNode]) -> dict[str, BedNode]:
+    return dict(zip(WAYS, docker_nodes, strict=True))
+
+
+@pytest.fixture(scope="module")
+def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    settings = {"HOME": str(bed.folder / "home"), "LONGSHORE_APPS_BIND": "any"}
+    with portal_beside(*nodes.values(), home=tmp_path_factory.mktemp("portal"), **settings) as one:
+        for way, node in nodes.items():
+            ensure_python_image(node)
+            register(one, way, node)
+        until(lambda: {one.node(way)["health"] for way in nodes} == {"ready"}, 20, 0.1, what="all nodes are ready")
+        yield one
+        one.wait_clean(*nodes.values())
+
+
+@pytest.fixture(scope="module")
+def job(portal: Portal) -> Iterator[dict[str, int]]:
+    """The job ``one`` with a task on each node: its index by the way to the node."""
+    labels = [{"label": "web", "beginAt": 0, "portNumber": 1}]
+    asked = config("one", COMMAND, image="longshore-test/python:1", taskNumber=3, cpuNumber=3, portList=labels)
+    portal.submit(asked)
+    for index in range(3):
+        portal.wait_running("one", index=index)
+    until(lambda: all(page["state"] == "answers" for page in pages(portal)), 20, 0.2, what="all pages answer")
+    yield {page["node"]: page["index"] for page in pages(portal)}
+    portal.stop("one")
+    portal.wait_state("one")
+
+
+def pages(portal: Portal) -> list[dict[str, object]]:
+    found: list[dict[str, object]] = portal.get("/user/admin/jobs/one/services")["services"]
+    return found
+
+
+@dataclass
+class Visitor:
+    """Somebody who has a page open, without a browser."""
+
+    host: str
+    cookie: str
+    http: httpx.Client
+
+    @contextmanager
+    def socket(self) -> Iterator[ClientConnection]:
+        wire = socket.create_connection(("127.0.0.1", int(self.host.rpartition(":")[2])))
+        with connect(
+            f"ws://{self.host}/ws", sock=wire, additional_headers={"Cookie": self.cookie}, max_size=None
+        ) as way:
+            yield way
+
+
+@contextmanager
+def visit(portal: Portal, index: int, client: httpx.Client | None = None) -> Iterator[Visitor]:
+    asked = (client or portal.http).post(f"/user/admin/jobs/one/services/main/{index}/web/ticket")
+    assert asked.status_code == 201, asked.text
+    url = urlsplit(asked.json()["url"])
+    with httpx.Client(base_url=f"http://127.0.0.1:{url.port}", headers={"Host": url.netloc}, timeout=60) as http:
+        entered = http.get(f"{url.path}?{url.query}")
+        assert (entered.status_code, entered.headers["location"]) == (303, "/")
+        cookie = entered.headers["set-cookie"].partition(";")[0]
+        http.cookies.clear()
+        http.headers["Cookie"] = f"{cookie}; longshore=secret; mine=1"
+        yield Visitor(url.netloc, cookie, http)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_everything_is_carried_both_ways(portal: Portal, job: dict[str, int], way: str) -> None:
+    with visit(portal, job[way]) as visitor:
+        got = dict(visitor.http.get("/headers?a=%2F&b=//").json())
+        assert (got["path"], got["cookie"], got["host"]) == ("/headers?a=%2F&b=//", "mine=1", visitor.host)
+        whole = bytes(range(256)) * (8 << 12)
+        part = visitor.http.get("/big?mb=8", headers={"Range": "bytes=1000003-1000010"})
+        assert (part.status_code, part.content) == (206, whole[1000003:1000011])
+        assert visitor.http.get("/big?mb=8").content == whole
+        sent = os.urandom(20 << 20)
+        for body in (sent, iter([sent[: 1 << 20], sent[1 << 20 :]])):  # with a length, and in chunks
+            assert visitor.http.put("/upload", content=body).json()["sha256"] == hashlib.sha256(sent).hexdigest()
+        with visitor.socket() as wire:
+            for message in ("grüße", b"\0\xff", "x" * 3_000_000):
+                wire.send(message)
+                assert wire.recv(30) == message
+
+
+def test_an_answer_comes_as_it_is_written(portal: Portal, job: dict[str, int]) -> None:
+    with visit(portal, job["ssh"]) as visitor, visitor.http.stream("GET", "/stream?lines=4&pause=0.5") as answer:
+        times = [(time.monotonic(), line) for line in answer.iter_lines()]
+    assert [line for _, line in times] == [f"line {number}" for number in range(4)]
+    assert times[3][0] - times[0][0] > 1
+
+
+@pytest.fixture(scope="module")
+def alice(portal: Portal) -> Iterator[httpx.Client]:
+    """Another user, with a token."""
+    about = {"username": "alice", "password": PASSWORD, "admin": False, "modify": False}
+    assert portal.http.put("/user", json=about).status_code == 201
+    with httpx.Client(base_url=portal.http.base_url, timeout=30) as client:
+        token = client.post("/token", json={"username": "alice", "password": PASSWORD}).json()["token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        yield client
+
+
+def test_what_is_open_ends_within_seconds_of_the_right_to_it(
+    portal: Portal, job: dict[str, int], alice: httpx.Client
+) -> None:
+    page = f"/user/admin/jobs/one/services/main/{job['unix']}/web"
+    assert alice.post(f"{page}/ticket").status_code == 403
+    assert portal.http.put(f"{page}/shares/user/alice").status_code == 201
+    with visit(portal, job["unix"], alice) as visitor, visitor.socket() as wire:
+        with visitor.http.stream("GET", "/stream?lines=900&pause=0.1") as answer:
+            lines = answer.iter_lines()
+            assert next(lines) == "line 0"
+            assert portal.http.delete(f"{page}/shares/user/alice").status_code == 200
+            began = time.monotonic()
+            with pytest.raises(httpx.RemoteProtocolError):
+                list(lines)
+        with pytest.raises(ConnectionClosed):
+            wire.recv(20)
+        assert time.monotonic() - began < 5 * patience()
+        assert visitor.http.get("/").status_code == 401

@@ -1,0 +1,233 @@
+"""What of a visitor reaches a container and what of a container a visitor; where pages have their addresses."""
+
+from __future__ import annotations
+
+import pytest
+
+from jobs.config import web_pages
+from jobs.web_apps.addresses import Place, Setup, place_for, place_of
+from jobs.web_apps.serving.headers import (
+    Headers,
+    Reserved,
+    cookie_for,
+    is_foreign,
+    location_for,
+    path_for,
+    to_container,
+    to_visitor,
+)
+
+KEY = "tensorboard-worker-0-9f2c41aa0b3d"
+ALONE = Place(KEY, f"http://{KEY}.localhost:9187", "")
+TOGETHER = Place(KEY, "http://gpu-master:9187", f"/~/{KEY}")
+RESERVED = Reserved(frozenset({"longshore", "csrftoken", "zone"}))
+SETUP = Setup(9187, public_url="http://127.0.0.1:9186")
+
+
+def sent(*headers: tuple[str, str], place: Place = ALONE) -> dict[bytes, bytes]:
+    raw = [(name.encode(), value.encode()) for name, value in headers]
+    return dict(to_container(raw, place, RESERVED, lambda token: token == "ours"))
+
+
+def shown(*headers: tuple[str, str], place: Place = ALONE, keeps: bool = False) -> Headers:
+    raw = [(name.encode(), value.encode()) for name, value in headers]
+    return to_visitor(raw, place, RESERVED, keeps=keeps)
+
+
+# --- to the container ------------------------------------------------------------------------------------------------
+
+
+def test_no_cookie_of_the_portal_reaches_the_container() -> None:
+    cookies = "longshore=s; a=1; csrftoken=t; __Host-longshore-page=p; zone=UTC; LONGSHORE-page-x=q; b=2"
+    assert sent(("cookie", cookies))[b"cookie"] == b"a=1; b=2"
+
+
+def test_without_a_cookie_of_its_own_it_gets_no_cookie_header() -> None:
+    assert b"cookie" not in sent(("cookie", "longshore=s"), ("cookie", "longshore-page=p"))
+
+
+def test_a_token_of_the_portal_does_not_reach_the_container_and_its_own_do() -> None:
+    assert b"authorization" not in sent(("authorization", "Bearer ours"))
+    assert b"authorization" not in sent(("authorization", "bearer  ours"))
+    assert sent(("authorization", "token jupyter"))[b"authorization"] == b"token jupyter"
+    assert sent(("authorization", "Bearer its-own"))[b"authorization"] == b"Bearer its-own"
+
+
+def test_the_container_learns_nothing_of_where_the_visitor_comes_from() -> None:
+    got = sent(
+        ("x-forwarded-for", "10.9.9.9"),
+        ("x-real-ip", "10.9.9.9"),
+        ("forwarded", "for=10.9.9.9"),
+        ("x-forwarded-prefix", "/evil"),
+        ("referer", "http://127.0.0.1:9186/jobs/alice/secret-name"),
+    )
+    assert got == {b"x-forwarded-proto": b"http", b"x-forwarded-host": f"{KEY}.localhost:9187".encode()}
+
+
+def test_it_learns_its_own_address_and_which_of_its_pages_led_here() -> None:
+    got = sent(("host", "gpu-master:9187"), ("referer", "http://gpu-master:9187/a"), place=TOGETHER)
+    assert got[b"host"] == b"gpu-master:9187"
+    assert got[b"referer"] == b"http://gpu-master:9187/a"
+    assert got[b"x-forwarded-prefix"] == f"/~/{KEY}".encode()
+
+
+def test_headers_between_two_neighbours_are_not_passed_on() -> None:
+    got = sent(("connection", "x-mine, keep-alive"), ("x-mine", "1"), ("te", "trailers"), ("expect", "100-continue"))
+    assert set(got) == {b"x-forwarded-proto", b"x-forwarded-host"}
+
+
+# --- to the visitor --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["longshore", "csrftoken", "longshore-page", "__Host-longshore", "Longshore-page-1"])
+def test_a_container_sets_no_cookie_of_the_portal(name: str) -> None:
+    assert cookie_for(f"{name}=x; Path=/; HttpOnly", ALONE, RESERVED, keeps=False) == ""
+
+
+def test_a_cookie_without_a_name_is_dropped_as_it_could_be_read_as_any() -> None:
+    assert cookie_for("=longshore=x", ALONE, RESERVED, keeps=False) == ""
+    assert cookie_for("longshore", ALONE, RESERVED, keeps=False) == ""
+
+
+def test_its_own_cookies_are_for_its_host_alone() -> None:
+    given = "a=1; Domain=example.org; Path=/deep; HttpOnly; SameSite=Lax"
+    assert cookie_for(given, ALONE, RESERVED, keeps=False) == "a=1; HttpOnly; SameSite=Lax; Path=/deep"
+
+
+@pytest.mark.parametrize(
+    "given, keeps, path",
+    [
+        ("a=1", False, f"/~/{KEY}/"),
+        ("a=1; Path=/x", False, f"/~/{KEY}/x"),
+        (f"a=1; path=/~/{KEY}/x", False, f"/~/{KEY}/~/{KEY}/x"),
+        ("a=1; Path=/", True, f"/~/{KEY}/"),
+        ("a=1; Path=/~/another-page", True, f"/~/{KEY}/"),
+        (f"a=1; path=/~/{KEY}/x", True, f"/~/{KEY}/x"),
+        (f"a=1; path=/~/{KEY}-2", True, f"/~/{KEY}/"),
+    ],
+)
+def test_where_pages_share_a_host_its_cookies_stay_below_its_path(given: str, keeps: bool, path: str) -> None:
+    assert cookie_for(given, TOGETHER, RESERVED, keeps=keeps) == f"a=1; Path={path}"
+
+
+def test_no_header_has_an_effect_beyond_the_page() -> None:
+    far = ("Strict-Transport-Security", "Clear-Site-Data", "Alt-Svc", "Connection", "Server")
+    assert {name for name, _ in shown(*((name, "x") for name in far))} == {
+        *(b"content-security-policy", b"cross-origin-resource-policy", b"referrer-policy")
+    }
+
+
+def test_only_the_page_itself_may_frame_it_and_its_own_policy_stays() -> None:
+    policies = [value for name, value in shown(("Content-Security-Policy", "default-src *")) if b"policy" in name]
+    assert b"default-src *" in policies and b"frame-ancestors 'self'" in policies
+
+
+def test_a_service_worker_reaches_no_further_than_its_path_where_pages_share_a_host() -> None:
+    header = ("Service-Worker-Allowed", "/")
+    assert b"service-worker-allowed" in dict(shown(header))
+    assert b"service-worker-allowed" not in dict(shown(header, place=TOGETHER))
+
+
+@pytest.mark.parametrize(
+    "given, leads",
+    [
+        ("/lab", f"/~/{KEY}/lab"),
+        ("lab", "lab"),
+        ("http://gpu-master:9187/lab", f"/~/{KEY}/lab"),
+        ("https://example.org/", "https://example.org/"),
+        ("//example.org/", "//example.org/"),
+        (f"/~/{KEY}/lab", f"/~/{KEY}/lab"),
+    ],
+)
+def test_redirects_stay_below_the_prefix(given: str, leads: str) -> None:
+    assert location_for(given, TOGETHER, keeps=False) == leads
+    assert location_for(given, ALONE, keeps=False) == given
+
+
+def test_the_prefix_is_taken_off_unless_the_program_knows_it() -> None:
+    assert path_for(f"/~/{KEY}/a%2Fb?c=/../", TOGETHER, keeps=False) == "/a%2Fb?c=/../"
+    assert path_for(f"/~/{KEY}", TOGETHER, keeps=False) == "/"
+    assert path_for(f"/~/{KEY}/a", TOGETHER, keeps=True) == f"/~/{KEY}/a"
+    assert path_for("/a", ALONE, keeps=False) == "/a"
+
+
+# --- who asks --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "method, headers, foreign",
+    [
+        ("GET", {}, False),
+        ("GET", {"sec-fetch-site": "same-origin"}, False),
+        ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}, False),
+        ("POST", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"}, True),
+        ("GET", {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "iframe"}, True),
+        ("GET", {"sec-fetch-site": "same-site", "sec-fetch-mode": "no-cors", "sec-fetch-dest": "script"}, True),
+        ("POST", {"origin": ALONE.origin}, False),
+        ("POST", {"origin": "http://127.0.0.1:9186"}, True),
+        ("POST", {"origin": "null"}, True),
+        ("", {"origin": f"http://other-{KEY}.localhost:9187"}, True),
+        ("", {"origin": ALONE.origin}, False),
+    ],
+)
+def test_another_origin_may_only_lead_to_a_page(method: str, headers: dict[str, str], foreign: bool) -> None:
+    raw = {name.encode(): value.encode() for name, value in headers.items()}
+    assert is_foreign(method.encode(), raw, ALONE) is foreign
+
+
+# --- addresses -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1:9186", "localhost:9186", "[::1]:9186", "127.3.4.5"])
+def test_on_the_machine_itself_each_page_has_a_host_name_of_its_own(host: str) -> None:
+    assert place_for(SETUP, KEY, host, "http") == ALONE
+
+
+@pytest.mark.parametrize("host", ["gpu-master:9186", "gpu-master"])
+def test_elsewhere_pages_share_the_host_name_of_the_portal(host: str) -> None:
+    setup = Setup(9187, public_url="http://0.0.0.0:9186")
+    assert place_for(setup, KEY, host, "http") == TOGETHER
+
+
+def test_with_a_domain_each_page_has_its_own_host_name_everywhere() -> None:
+    place = place_for(Setup(9187, domain="https://apps.lab:8443"), KEY, "gpu-master", "http")
+    assert (place.url, place.is_alone) == (f"https://{KEY}.apps.lab:8443/", True)
+
+
+def test_an_address_leads_back_to_the_page() -> None:
+    for setup, place in (
+        (SETUP, ALONE),
+        (Setup(9187), TOGETHER),
+        (Setup(1, domain="https://apps.lab"), Place(KEY, f"https://{KEY}.apps.lab", "")),
+        (Setup(1, url="https://gpu:99"), Place(KEY, "https://gpu:99", f"/~/{KEY}")),
+    ):
+        host = place.origin.partition("://")[2]
+        assert place_of(setup, host, f"{place.prefix}/a", "http") == place
+
+
+@pytest.mark.parametrize(
+    "host", ["", "gpu-master", ".apps.lab", "a.b.apps.lab", "-x.apps.lab", "apps.lab", "[::1", "x.apps.lab.evil.org"]
+)
+def test_other_hosts_and_paths_name_no_page(host: str) -> None:
+    assert place_of(Setup(1, domain="https://apps.lab"), host, f"/~/{KEY}/", "http") is None
+
+
+def test_a_key_is_a_host_name_and_no_two_pages_share_one() -> None:
+    keys = [
+        web_pages.key("i", job, role, index, label)
+        for job in (1, 12)
+        for role in ("worker", "Ünïcode~role.of_very.much_length_indeed")
+        for index in (0, 1)
+        for label in ("http", "h.ttp", "_", "x" * 200)
+    ]
+    assert len(set(keys)) == len(keys)
+    assert all(web_pages.is_key(key) for key in keys)
+
+
+@pytest.mark.parametrize(
+    "label, kind",
+    [("http", "http"), ("Jupyter_2", "jupyter"), ("https.api", "https"), ("httpd", "httpd"), ("ps", "ps")],
+)
+def test_a_label_says_what_kind_of_page_it_is(label: str, kind: str) -> None:
+    assert web_pages.kind(label) == kind
+    assert web_pages.is_sure(label) is (kind in web_pages.SURE)

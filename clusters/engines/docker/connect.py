@@ -87,7 +87,7 @@ class Ways:
 
     def tunnel(self, address: str, port: int) -> paramiko.Channel | None:
         """A channel to a port of the host, over SSH; None where the engine is reached in another way."""
-        return ssh_adapter(self._keep("tunnels", self._timeout)).tunnel(address, port) if self._ssh else None
+        return _ssh_adapter(self._keep("tunnels", self._timeout)).tunnel(address, port) if self._ssh else None
 
     @contextmanager
     def slow(self) -> Iterator[APIClient]:
@@ -174,7 +174,7 @@ def said_over_ssh(client: APIClient) -> str:
     """What the command that connects to Docker over SSH wrote to its errors, once the login has worked. Empty when it
     wrote nothing."""
     try:
-        with ssh_adapter(client).session() as channel:
+        with _ssh_adapter(client).session() as channel:
             channel.settimeout(CONNECT)
             channel.exec_command(f"{DIAL} </dev/null")
             words = short(channel.makefile_stderr("rb").read(2000).decode(errors="replace"))
@@ -374,7 +374,7 @@ def _number(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in version.split("."))
 
 
-def ssh_adapter(client: APIClient) -> _SSHAdapter:
+def _ssh_adapter(client: APIClient) -> _SSHAdapter:
     adapter: _SSHAdapter = client.get_adapter(client.base_url)
     return adapter
 

@@ -7,7 +7,7 @@ same contract tests (tests/contract_runtime.py). Names follow from identity, so 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -205,11 +205,13 @@ class LogChunk:
     """A piece of one stream's log, in order. ``at`` is the engine's stamp (RFC 3339 with nanoseconds) of its first
     byte; lines with later stamps may follow in it, those with earlier stamps begin a chunk of their own. All parts of a
     line longer than 16 KiB have one stamp, so a place in a log is a stamp and the number of bytes read since the first
-    byte with that stamp. ``beheaded``: the engine has thrown away what was written before this chunk."""
+    byte with that stamp. ``beheaded``: the engine has thrown away what was written before this chunk. ``times``: the
+    stamp, in nanoseconds, of each line that is in ``data``, whole or in part; empty when all have the chunk's."""
 
     at: str
     data: bytes
     beheaded: bool = False
+    times: Sequence[int] = ()
 
 
 @dataclass(frozen=True, slots=True)

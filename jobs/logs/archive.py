@@ -1,28 +1,32 @@
 """Archives a task's log in the store before its container is removed.
 
-The data files are written first and ``index.json`` last: a log is archived when its index is there. Two workers may
-archive the same task at once. One may finish and have the container removed while the other still reads, which cuts
-the other's copy short. So each looks for the index after it has read everything and before its file takes its name;
-a worker that finds an index changes nothing.
+Each stream has its bytes and, beside them, the times of its lines. They are written first and ``index.json`` last: a
+log is archived when its index is there. Two workers may archive the same task at once. One may finish and have the
+container removed while the other still reads, which cuts the other's copy short. So each looks for the index after it
+has read everything and before its file takes its name; a worker that finds an index changes nothing.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from pathlib import Path
+from tempfile import SpooledTemporaryFile
+from typing import IO, Any
 
 from django.utils import timezone
 
-from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
+from clusters.engines.runtime import ContainerRuntime, FaultReason, LogChunk, RuntimeFault, Stream
 from clusters.engines.schemes import runtime_for
 from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
 from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of
+from jobs.logs.times import WIDTH, TimeIndex, begun
 from jobs.models import Task
 from portal.files.store import open_store
 from portal.files.store.base import PathNotFound, Store
@@ -31,6 +35,12 @@ LOST = "The container was gone before its log could be kept."
 # A log that the engine cannot read may be readable in a moment. After this time what could be read is archived: the
 # container takes room on the node's disk and cannot stay for ever.
 UNREADABLE_FOR = timedelta(minutes=10)
+
+
+_IN_MEMORY = 8 << 20  # bytes of times; more wait in a file for the end of the log
+
+# A piece of a log, and the stamps of the lines that begin in it; None where they are not known.
+Piece = tuple[bytes, bytes | None]
 
 
 class _ArchivedByAnother(Exception):
@@ -71,34 +81,68 @@ def _archive_leftovers(store: Store, place: LogPlace) -> None:
         return
 
 
-def _write(store: Store, place: LogPlace, stream: Stream, chunks: Iterable[bytes]) -> LineIndex:
-    """Write one stream, and return its index. An empty stream gets no file."""
-    index = LineIndex()
-    pieces = iter(_indexed(store, place, chunks, index))
-    first = next(pieces, None)
-    if first is not None:
-        store.write(f"{place.folder}/{stream}", _chain(first, pieces))
-    return index
+def _write(store: Store, place: LogPlace, stream: Stream, pieces: Iterator[Piece]) -> dict[str, Any]:
+    """Write one stream, and return what the index says of it. An empty stream gets no files."""
+    with _Indexed(pieces) as indexed:
+        data = iter(indexed)
+        if first := next(data, b""):
+            store.write(f"{place.folder}/{stream}", _unless_archived(store, place, first, data))
+            store.write(f"{place.folder}/{stream}.times", indexed.times())
+        return indexed.record()
 
 
-def _indexed(store: Store, place: LogPlace, chunks: Iterable[bytes], index: LineIndex) -> Iterator[bytes]:
-    for chunk in chunks:
-        if chunk:
-            index.extend(chunk)
-            yield chunk
+def _unless_archived(store: Store, place: LogPlace, first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
+    yield first
+    yield from rest
     if find_archive(place, store) is not None:
         raise _ArchivedByAnother
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
+class _Indexed:
+    """The bytes of the pieces, with an index of their lines and times that is complete when they are."""
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
+        self._lines, self._tops = LineIndex(), TimeIndex()
+        self._times: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)
+        self._timed = True
+
+    def __enter__(self) -> _Indexed:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._times.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        for data, times in self._pieces:
+            if times is None:
+                self._timed = False
+            elif times:
+                self._tops.extend(memoryview(times).cast("q"))
+                self._times.write(times)
+            self._lines.extend(data)
+            if data:
+                yield data
+
+    def times(self) -> Iterator[bytes]:
+        self._times.seek(0)
+        while data := self._times.read(BLOCK):
+            yield data
+
+    def record(self) -> dict[str, Any]:
+        index = self._lines
+        told = {"bytes": index.size, "newlines": index.newlines, "blocks": list(index.blocks)}
+        if not self._timed:
+            return told
+        return {**told, "lines": self._tops.count, "tops": base64.b64encode(self._tops.tops.tobytes()).decode()}
 
 
-def _with_progress(chunks: Iterator[bytes], progress: Callable[[], None]) -> Iterator[bytes]:
+def _with_progress(chunks: Iterator[LogChunk], progress: Callable[[], None]) -> Iterator[Piece]:
+    at_start = True
     for chunk in chunks:
         progress()
-        yield chunk
+        yield chunk.data, begun(chunk, 0, at_start).tobytes()
+        at_start = chunk.data.endswith(b"\n") if chunk.data else at_start
 
 
 @dataclass(slots=True)
@@ -109,41 +153,51 @@ class _Gap:
     reason: str = ""
 
 
-def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, gap: _Gap) -> Iterator[bytes]:
+def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, gap: _Gap) -> Iterator[LogChunk]:
     try:
         with closing(runtime.logs(place.container, stream)) as chunks:  # type: ignore[type-var]
             for chunk in chunks:
                 if chunk.beheaded:
                     gap.reason = HEAD_GONE
-                yield chunk.data
+                yield chunk
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.REFUSED or gap.patient:
             raise
         gap.reason = fault.sentence
 
 
-def _leftovers(store: Store, place: LogPlace, stream: Stream) -> Iterator[bytes]:
+def _leftovers(store: Store, place: LogPlace, stream: Stream) -> Iterator[Piece]:
     """The data file of a worker that died before it wrote the index, else the copy that viewers on this host were
     shown."""
+    spool = spool_folder(place.task_id, stream)
     try:
         file = store.open_read(f"{place.folder}/{stream}")
+        times = None
     except PathNotFound:
-        spooled = spool_folder(place.task_id, stream) / "data"
-        if not spooled.is_file():
+        if not (spool / "data").is_file():
             return
-        file = spooled.open("rb")
+        file, times = (spool / "data").open("rb"), spool / "times"
     with file:
         while data := file.read(BLOCK):
-            yield data
+            yield data, b"" if times else None
+    if times:
+        yield from _times_in(times)
 
 
-def _finish(store: Store, place: LogPlace, indexes: dict[Stream, LineIndex], *, complete: bool, reason: str) -> None:
+def _times_in(path: Path) -> Iterator[Piece]:
+    with path.open("rb") as file:
+        while times := file.read(BLOCK):
+            yield b"", times[: len(times) // WIDTH * WIDTH]
+
+
+def _finish(
+    store: Store, place: LogPlace, indexes: dict[Stream, dict[str, Any]], *, complete: bool, reason: str
+) -> None:
     record: dict[str, Any] = {
         "version": 1,
         "complete": complete,
         "reason": reason,
         "archivedAt": int(time.time() * 1000),
+        **indexes,
     }
-    for stream, index in indexes.items():
-        record[stream] = {"bytes": index.size, "newlines": index.newlines, "blocks": list(index.blocks)}
     store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])

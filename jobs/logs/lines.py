@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from jobs.logs.text import SHOWN, Line, show
+from jobs.logs.times import Times
 
 BLOCK = 64 * 1024
 
@@ -24,6 +25,15 @@ class LineIndex:
         self.blocks = array("Q")
         self.size = 0
         self.newlines = 0
+
+    @classmethod
+    def begun(cls, blocks: array[int]) -> LineIndex:
+        """The index of a log of which these blocks are known; it goes on at ``size``, where the last of them begins."""
+        index = cls()
+        if blocks:
+            index.newlines, index.size = blocks[-1], (len(blocks) - 1) * BLOCK
+            index.blocks = blocks[:-1]
+        return index
 
     def extend(self, data: bytes) -> None:
         start = 0
@@ -38,12 +48,14 @@ class LineIndex:
 
 @dataclass(frozen=True, slots=True)
 class LogView:
-    """A log as it was at one moment. ``read(offset, limit)`` gives ``limit`` bytes, fewer only at the end."""
+    """A log as it was at one moment. ``read(offset, limit)`` gives ``limit`` bytes, fewer only at the end. ``times`` is
+    None for a log that was archived without them."""
 
     size: int
     newlines: int
     blocks: Sequence[int]
     read: Callable[[int, int], bytes]
+    times: Times | None = None
 
     def line_count(self) -> int:
         return self.newlines + (1 if self.size and self.read(self.size - 1, 1) != b"\n" else 0)
@@ -102,8 +114,8 @@ class LogView:
         return -(-self.size // BLOCK)
 
 
-def view_of(index: LineIndex, read: Callable[[int, int], bytes]) -> LogView:
-    return LogView(index.size, index.newlines, index.blocks, read)
+def view_of(index: LineIndex, read: Callable[[int, int], bytes], times: Times | None = None) -> LogView:
+    return LogView(index.size, index.newlines, index.blocks, read, times)
 
 
 def _split(data: bytes, offset: int, number: int, count: int, budget: int) -> list[Line]:

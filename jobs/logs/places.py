@@ -6,6 +6,7 @@ submitted again under its old name does not see the logs of the older one.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 from array import array
@@ -15,6 +16,7 @@ from typing import Any, get_args
 
 from clusters.engines.runtime import Stream
 from jobs.logs.lines import LogView
+from jobs.logs.times import WIDTH, Times
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
 from portal.core.errors import NoLog
@@ -48,7 +50,8 @@ class LogPlace:
 @dataclass(frozen=True, slots=True)
 class Archive:
     """The index of an archived log. When ``complete`` is False a part could not be read, and ``reason`` says why.
-    ``streams``: {"stdout": {"bytes", "newlines", "blocks"}, ...}."""
+    ``streams``: {"stdout": {"bytes", "newlines", "blocks", "lines", "tops"}, ...}; older ones have no lines and tops,
+    and no file of times."""
 
     complete: bool
     reason: str
@@ -62,7 +65,18 @@ class Archive:
             with open_store().open_read(path, offset) as file:
                 return file.read(max(0, limit))
 
-        return LogView(index["bytes"], index["newlines"], array("Q", index["blocks"]), read)
+        return LogView(index["bytes"], index["newlines"], array("Q", index["blocks"]), read, _times(path, index))
+
+
+def _times(path: str, index: dict[str, Any]) -> Times | None:
+    if "tops" not in index:
+        return None
+
+    def read(first: int, count: int) -> array[int]:
+        with open_store().open_read(f"{path}.times", first * WIDTH) as file:
+            return array("q", file.read(count * WIDTH))
+
+    return Times(index["lines"], array("q", base64.b64decode(index["tops"])), read, path)
 
 
 def place_of(task: Task) -> LogPlace:

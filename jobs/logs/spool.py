@@ -4,12 +4,14 @@ Engines know time stamps and no offsets, so a viewer who comes back could not sa
 each byte an offset. Each stream has one folder:
 
     data   the bytes of the stream, in order
+    times  when each line was written, 8 bytes a line (jobs/logs/times.py)
+    blocks the newlines before each block of ``data``, 8 bytes a block (jobs/logs/lines.py)
     state  one JSON record, rewritten in place: how far ``data`` is valid, and where in the engine's log that is
     lock   locked (flock) by the process that copies; when it dies another one goes on from ``state``
     users  locked for sharing by everybody who has the spool open; whoever can lock it alone may delete the folder
 
-``data`` is written before ``state``. After a crash ``state`` is right and ``data`` may be longer; it is then cut back
-and the rest is copied again. Readers in all processes of this host read the same file.
+``times`` is written first, then ``data``, then ``state``. After a crash ``state`` is right and the others may be
+longer; they are then cut back and the rest is copied again. Readers in all processes of this host read the same files.
 """
 
 from __future__ import annotations
@@ -22,11 +24,13 @@ import shutil
 import threading
 import time
 import uuid
+from array import array
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from clusters.engines.runtime import LogChunk
-from jobs.logs.lines import LineIndex, LogView, view_of
+from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
+from jobs.logs.times import WIDTH, TimeIndex, Times, begun
 
 _RECORD = 1024  # bytes of the state file
 _SAVE_EVERY = 256 * 1024
@@ -77,28 +81,27 @@ class Spool:
         self._folder = folder
         self._users = _enter(folder)
         self._data = _File(folder / "data")
+        self._times_file = _File(folder / "times")
+        self._blocks_file = _File(folder / "blocks")
         self._state_file = _File(folder / "state")
         self._lock: _File | None = None
         self._state = SpoolState()  # the copier's
         self._saved = 0
         self._size = 0
         self._index = LineIndex()
+        self._times = TimeIndex()
+        self._name = uuid.uuid4().hex  # a block of the times of this copy is not taken for one of another
         self._guard = threading.Lock()
 
     # --- reading, in any process -----------------------------------------------------------------------------------
 
     def view(self) -> LogView:
-        """The log as it is now. New bytes are read to count their lines, so the first view reads the whole spool."""
+        """The log as it is now."""
         with self._guard:
-            size = os.fstat(self._data.fd).st_size
-            if size < self._index.size:
-                self._index = LineIndex()  # the copier died and its successor cut back
-            while self._index.size < size:
-                data = os.pread(self._data.fd, min(_SCAN, size - self._index.size), self._index.size)
-                if not data:
-                    break
-                self._index.extend(data)
-            return view_of(self._index, self._read)
+            if self._lock is None:
+                self._learn(os.fstat(self._data.fd).st_size)
+            times = Times(self._lines(), self._times.tops, self._read_times, self._name)
+            return view_of(self._index, self._read, times)
 
     def size(self) -> int:
         return os.fstat(self._data.fd).st_size
@@ -130,6 +133,10 @@ class Spool:
         if os.fstat(self._data.fd).st_size < state.size:
             state = SpoolState()  # the host went down before all of it was on the disk
         os.ftruncate(self._data.fd, state.size)
+        os.ftruncate(self._blocks_file.fd, -(-state.size // BLOCK) * WIDTH)
+        with self._guard:
+            self._learn(state.size)
+            os.ftruncate(self._times_file.fd, self._lines() * WIDTH)
         self._state, self._size, self._saved = state, state.size, state.size
         self._lock = lock
         return True
@@ -137,8 +144,17 @@ class Spool:
     def append(self, chunk: LogChunk, skipped: int = 0) -> None:
         """Add ``chunk`` without its first ``skipped`` bytes, which the copy has already."""
         anchor = self._state.anchor.after(chunk, skipped, self._size)
-        _write_all(self._data.fd, chunk.data[skipped:], self._size)
-        self._size += len(chunk.data) - skipped
+        data = chunk.data[skipped:] if skipped else chunk.data
+        times = begun(chunk, skipped, self._times.count == self._index.newlines)
+        _write_all(self._times_file.fd, times.tobytes(), self._times.count * WIDTH)
+        _write_all(self._data.fd, data, self._size)
+        with self._guard:
+            blocks = len(self._index.blocks)
+            self._times.extend(times)
+            self._index.extend(data)
+        if fresh := self._index.blocks[blocks:]:
+            _write_all(self._blocks_file.fd, fresh.tobytes(), blocks * WIDTH)
+        self._size += len(data)
         self._state = replace(self._state, size=self._size, anchor=anchor)
         if self._size - self._saved >= _SAVE_EVERY:
             self._save()
@@ -166,6 +182,34 @@ class Spool:
                 self._folder.rename(grave)  # one step, so that nobody enters a half-deleted folder
             shutil.rmtree(grave, ignore_errors=True)
         self._users.close()
+
+    def _learn(self, size: int) -> None:
+        """Bring the indexes up to ``size`` bytes of data from the files. Call it with the guard held."""
+        if size < self._index.size:  # the copier died and its successor cut back
+            self._index, self._times, self._name = LineIndex(), TimeIndex(), uuid.uuid4().hex
+        if size - self._index.size > BLOCK:
+            known = array("Q", os.pread(self._blocks_file.fd, (size // BLOCK + 1) * WIDTH, 0))
+            if len(known) > len(self._index.blocks):
+                self._index = LineIndex.begun(known)
+        while self._index.size < size:
+            data = os.pread(self._data.fd, min(_SCAN, size - self._index.size), self._index.size)
+            if not data:
+                break
+            self._index.extend(data)
+        while (missing := self._lines() - self._times.count) > 0:
+            times = self._read_times(self._times.count, min(missing, _SCAN))
+            if not times:
+                break
+            self._times.extend(times)
+
+    def _lines(self) -> int:
+        """The lines that have begun."""
+        size = self._index.size
+        return self._index.newlines + bool(size and os.pread(self._data.fd, 1, size - 1) != b"\n")
+
+    def _read_times(self, first: int, count: int) -> array[int]:
+        data = os.pread(self._times_file.fd, max(0, count) * WIDTH, first * WIDTH)
+        return array("q", data[: len(data) // WIDTH * WIDTH])
 
     def _read(self, offset: int, limit: int) -> bytes:
         return os.pread(self._data.fd, max(0, limit), offset)

@@ -338,7 +338,7 @@ def frame(text: bytes, at: str = "2026-01-01T00:00:05.000000000Z", stream: int =
 
 
 def test_stamps_that_go_back_begin_a_chunk() -> None:
-    stamps = ["2026-01-01T00:00:01Z", "2026-01-01T00:00:02Z", "2026-01-01T00:00:01Z"]
+    stamps = [f"2026-01-01T00:00:0{second}.000000000Z" for second in (1, 2, 1)]
     chunks = chunks_of(b"".join(frame(b"a", at) for at in stamps), 10_000, False)
     assert [(chunk.at, len(chunk.data)) for chunk in chunks if chunk.at < stamps[1]] == [(stamps[0], 2), (stamps[2], 1)]
 

@@ -8,12 +8,14 @@ begins with its stamp. No more than one chunk of a log is in memory. The mark wi
 
 from __future__ import annotations
 
-import calendar
+import re
 import select
 import socket
+import struct
 import threading
-import time
+from array import array
 from collections.abc import Callable, Iterator
+from operator import add
 from typing import Any
 
 import requests
@@ -21,30 +23,38 @@ import requests
 from clusters.engines.docker.errors import FOREIGN, fault_of, short
 from clusters.engines.docker.request import MARK
 from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
+from clusters.engines.stamps import SECOND, Seconds, nanoseconds, stamp
 
 CHUNK = 64 * 1024
 HEADER = 8
 SYSTEM_ERROR = 3  # the number of the stream on which the engine reports that it cannot read the log
+_HEADS = re.compile(rb"[\x01\x02]\0\0\0(.{4})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z ", re.DOTALL)
+_STAMP = 31  # bytes of a stamp and the space behind it
+_WORTH_IT = 1024  # bytes; of fewer, one frame after the other is as fast
+_SECONDS = Seconds()
 
 
 def unix_stamp(at: str) -> str:
     """2026-11-20T10:00:00.5Z -> 1795169000.500000000, the form the engine's ``since`` wants; exact to the
     nanosecond."""
-    whole, _, fraction = at.rstrip("Z").partition(".")
-    seconds = calendar.timegm(time.strptime(whole, "%Y-%m-%dT%H:%M:%S"))
-    return f"{seconds}.{fraction.ljust(9, '0')}"
+    seconds, fraction = divmod(nanoseconds(at), SECOND)
+    return f"{seconds}.{fraction:09d}"
 
 
 class Frames:
     """Takes the engine's bytes in pieces of any size. In the chunks that it gives, the bytes of each stamp begin a
     chunk or follow their own. ``is_beheaded`` is asked with the first stamp when a log is read from its beginning and
-    has no mark there."""
+    has no mark there.
+
+    Many short lines that have arrived together are taken apart at once (``_many``), several times faster than one by
+    one."""
 
     def __init__(self, is_beheaded: Callable[[str], bool] | None = None) -> None:
         self._rest = b""  # the beginning of a frame
-        self._pieces: list[tuple[bytes, bytes]] = []  # stamps and texts that are not in a chunk yet
+        self._texts: list[bytes] = []  # of frames that are not in a chunk yet ...
+        self._times: list[int] = []  # ... and their stamps
         self._size = 0
-        self._last = b""  # stamp
+        self._last = 0  # stamp
         self._is_beheaded = is_beheaded  # until the first frame is here
         self._beheaded = False  # until the first chunk is given
 
@@ -57,7 +67,9 @@ class Frames:
         data = self._rest + data
         if self._is_beheaded is not None:
             data = self._without_mark(data)
-        start, end, find = 0, len(data), data.find
+        start, end = self._many(data), len(data)
+        if start:
+            yield from self._give(self._last_run())
         while end - start >= HEADER:
             text = start + HEADER
             stop = text + int.from_bytes(data[start + 4 : text], "big")
@@ -66,15 +78,8 @@ class Frames:
             if data[start] == SYSTEM_ERROR:
                 yield from self.flush()
                 raise _unreadable(data[text:stop])
-            space = find(b" ", text, stop)
-            space = stop if space < 0 else space
-            size = self._size + max(0, stop - space - 1)
-            at = data[text:space]
-            if size <= CHUNK and at >= self._last:  # here and not in a function: this loop sees every line of every log
-                self._pieces.append((at, data[space + 1 : stop]))
-                self._size, self._last = size, at
-            else:
-                yield from self._add(at, data[space + 1 : stop])
+            at, _, line = data[text:stop].partition(b" ")
+            yield from self._add(self._time(at), line)
             start = stop
         self._rest = data[start:]
 
@@ -82,7 +87,7 @@ class Frames:
         """All that has arrived. The bytes of the last stamp are a chunk of their own, since more of them may come."""
         run = self._last_run()
         yield from self._give(run)
-        yield from self._give(len(self._pieces))
+        yield from self._give(len(self._texts))
 
     def _without_mark(self, data: bytes) -> bytes:
         """Once the first frame is here."""
@@ -94,38 +99,86 @@ class Frames:
         self._beheaded = not marked and data[0] != SYSTEM_ERROR and is_beheaded(at.decode("ascii", "replace"))
         return data[stop:] if marked else data
 
-    def _add(self, at: bytes, text: bytes) -> Iterator[LogChunk]:
+    def _many(self, data: bytes) -> int:
+        """Take all frames but the last, when they are what an engine usually sends: whole lines, none before the last
+        one in time. Returns the bytes taken; 0 leaves everything to ``feed``, which takes any frame."""
+        if len(data) < _WORTH_IT:
+            return 0
+        parts = _HEADS.split(data)  # before the first head; then length, second, fraction, text of each frame
+        texts = parts[4:-4:4]
+        if parts[0] or not texts:
+            return 0
+        sizes = struct.unpack(f">{len(texts)}I", b"".join(parts[1:-4:4]))
+        if [len(text) + _STAMP for text in texts] != list(sizes):
+            return 0  # a text that looks like a head
+        try:
+            times = [*map(add, map(_SECONDS.__getitem__, parts[2:-4:4]), map(int, parts[3:-4:4]))]
+        except ValueError:
+            return 0
+        taken = sum(sizes) + HEADER * len(sizes)
+        room = CHUNK - self._size - (taken - (HEADER + _STAMP) * len(sizes))
+        if room < 0 or times[0] < self._last or times != sorted(times):
+            return 0
+        self._size, self._last = CHUNK - room, times[-1]
+        self._texts += texts
+        self._times += times
+        return taken
+
+    def _time(self, at: bytes) -> int:
+        try:
+            return nanoseconds(at)
+        except ValueError:
+            return self._last
+
+    def _add(self, at: int, text: bytes) -> Iterator[LogChunk]:
         if at < self._last:
-            yield from self._give(len(self._pieces))
+            yield from self._give(len(self._texts))
         self._last = at
-        if self._pieces and self._size + len(text) > CHUNK:
-            if at == self._pieces[-1][0]:
+        if self._texts and self._size + len(text) > CHUNK:
+            if at == self._times[-1]:
                 yield from self._give(self._last_run())
             if self._size + len(text) > CHUNK:
-                yield from self._give(len(self._pieces))
+                yield from self._give(len(self._texts))
         while len(text) > CHUNK:
-            yield self._chunk(at, text[:CHUNK])
+            yield self._chunk([text[:CHUNK]], [at])
             text = text[CHUNK:]
-        self._pieces.append((at, text))
+        self._texts.append(text)
+        self._times.append(at)
         self._size += len(text)
 
     def _last_run(self) -> int:
-        """Where the pieces with the last stamp begin."""
-        run = len(self._pieces)
-        while run and self._pieces[run - 1][0] == self._pieces[-1][0]:
+        """Where the texts with the last stamp begin."""
+        run = len(self._times)
+        while run and self._times[run - 1] == self._times[-1]:
             run -= 1
         return run
 
     def _give(self, count: int) -> Iterator[LogChunk]:
-        """The first ``count`` pieces as one chunk."""
+        """The first ``count`` texts as one chunk."""
         if count:
-            yield self._chunk(self._pieces[0][0], b"".join([text for _, text in self._pieces[:count]]))
-            del self._pieces[:count]
-            self._size = sum(len(text) for _, text in self._pieces)
+            chunk = self._chunk(self._texts[:count], self._times[:count])
+            del self._texts[:count], self._times[:count]
+            self._size -= len(chunk.data)
+            yield chunk
 
-    def _chunk(self, at: bytes, data: bytes) -> LogChunk:
+    def _chunk(self, texts: list[bytes], times: list[int]) -> LogChunk:
         beheaded, self._beheaded = self._beheaded, False
-        return LogChunk(at.decode("ascii", "replace"), data, beheaded)
+        data = b"".join(texts)
+        return LogChunk(stamp(times[0]), data, beheaded, _of_lines(data, texts, times))
+
+
+def _of_lines(data: bytes, texts: list[bytes], times: list[int]) -> array[int]:
+    """The stamp of each line that is in ``data``, whole or in part. An engine gives each line a frame of its own, and a
+    long line several."""
+    newlines = data.count(b"\n")
+    if newlines + (not data.endswith(b"\n")) == len(times):
+        return array("q", times)
+    stamps, begins = array("q"), True
+    for text, at in zip(texts, times, strict=True):
+        parts = text.count(b"\n") + (not text.endswith(b"\n"))
+        stamps.extend([at] * (parts - (not begins)))
+        begins = text.endswith(b"\n")
+    return stamps
 
 
 class LogStream(Iterator[LogChunk]):

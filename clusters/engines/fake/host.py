@@ -27,6 +27,7 @@ from clusters.engines.runtime import (
     Stream,
     stranger,
 )
+from clusters.engines.stamps import stamp
 
 CHUNK = 64 * 1024
 EXIT_TERM, EXIT_KILL = 143, 137
@@ -277,7 +278,7 @@ class FakeHost:
 
     def _write(self, container: FakeContainer, stream: Stream, data: bytes) -> None:
         self._stamp = max(time.time_ns() - self._behind, self._stamp + 1)
-        at = f"{datetime.fromtimestamp(self._stamp // 10**9, UTC):%Y-%m-%dT%H:%M:%S}.{self._stamp % 10**9:09d}Z"
+        at = stamp(self._stamp)
         for start in range(0, len(data), CHUNK):
             container.log[stream].append(LogChunk(at, data[start : start + CHUNK]))
 

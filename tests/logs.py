@@ -12,8 +12,8 @@ from typing import Any
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import Stream
-from jobs.logs import live as log_live
 from jobs.logs.follow import hub
+from jobs.logs.together import live as log_live
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Clock, Cluster
@@ -55,7 +55,7 @@ class Viewer:
         """The kind of the event, "" for a comment."""
         fields = dict(line.split(": ", 1) for line in text.strip().splitlines() if not line.startswith(":"))
         if "id" in fields:
-            self.place = int(fields["id"])
+            self.place = int(fields["id"].rpartition(":")[2])
         self.largest = max(self.largest, len(text))
         kind, data = fields.get("event", ""), json.loads(fields.get("data", "null"))
         if kind == "lines":
@@ -91,7 +91,7 @@ class Viewer:
     ) -> None:
         """Until ``until`` says so after an event, or the end."""
         async with asyncio.timeout(timeout * patience()):
-            events = log_live.events(task_id, stream, offset=self.place)
+            events = log_live.events([log_live.Watched(0, task_id, stream, offset=self.place)])
             try:
                 async for text in events:
                     kind = self.take(text)

@@ -198,6 +198,6 @@ def _finish(
         "complete": complete,
         "reason": reason,
         "archivedAt": int(time.time() * 1000),
-        **indexes,
+        **{str(stream): index for stream, index in indexes.items()},
     }
     store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])

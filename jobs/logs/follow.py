@@ -25,7 +25,7 @@ from jobs.logs.places import LogPhase, LogPlace, current_place, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
 from portal.core.errors import LongshoreError, NoLog
 
-MOST = 64
+MOST = 512
 REREAD = 1.0  # seconds until a log that was read again from its beginning is followed again
 LINGER = 60.0  # seconds a follower outlives its last viewer, as pages are reloaded and clients poll
 
@@ -45,6 +45,7 @@ class Follower:
     def __init__(self, task_id: int, stream: Stream) -> None:
         self.task_id, self.stream = task_id, stream
         self.viewers = 0
+        self.shared: dict[Any, Any] = {}  # what viewers at the same place need alike (jobs/logs/together/live.py)
         self._spool = Spool(spool_folder(task_id, stream))
         self._wakers: set[Callable[[], None]] = set()
         self._changed = threading.Condition()

@@ -65,12 +65,12 @@ def find_task(job: Job, role: str, index: int, number: int | None = None) -> Tas
     raise NoLog(f"Job {job.name} has no task {role}-{index}.")
 
 
-def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
+def open_log(task: Task, stream: Stream, *, stale: bool = False, patience: float = _GLANCE) -> Log:
     """The log as it is now.
 
     Raises NoLog with the reason when there is none, and NodeUnreachable within PATIENCE seconds when its node does not
-    answer. With ``stale`` the part that was copied before is returned instead, with a note, and a long log is not
-    waited for.
+    answer. With ``stale`` the part that was copied before is returned instead, with a note, and a long log is waited
+    for only for ``patience`` seconds.
     """
     place = place_of(task)
     if (archived := _archived(task, place, stream)) is not None:
@@ -81,7 +81,7 @@ def open_log(task: Task, stream: Stream, *, stale: bool = False) -> Log:
         raise NoLog(f"{place.label} never had a container, so it has no log.")
     follower = hub.attach(task.pk, stream)
     try:
-        return _when_ready(follower, place, stale=stale)
+        return _when_ready(follower, place, patience if stale else _LONGEST, stale=stale)
     finally:
         hub.release(follower)
 
@@ -133,9 +133,9 @@ def last_lines(log: Log, count: int) -> list[Line]:
     return log.view.lines(max(1, total - count + 1), count)
 
 
-def _when_ready(follower: Follower, place: LogPlace, *, stale: bool) -> Log:
+def _when_ready(follower: Follower, place: LogPlace, longest: float, *, stale: bool) -> Log:
     try:
-        _await_copy(follower, place, _GLANCE if stale else _LONGEST)
+        _await_copy(follower, place, longest)
     except NodeUnreachable as silent:
         if not (stale and follower.size()):
             raise

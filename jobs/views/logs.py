@@ -1,133 +1,270 @@
-"""Views of the log page, of the lines and matches that its script asks for, and of its live stream."""
+"""Views of the log page, of the lines that its script asks for, of its live stream and of its search."""
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.views import redirect_to_login
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jobs import access, queries
-from jobs.logs import live as log_live
-from jobs.logs import read as logs
-from jobs.logs import search as log_search
+from jobs.logs.together import download as log_download
+from jobs.logs.together import found as log_found
+from jobs.logs.together import live as log_live
+from jobs.logs.together import search as log_search
+from jobs.logs.together.expression import Expression
+from jobs.logs.together.live import Watched
+from jobs.logs.together.sources import Together, open_together
 from jobs.models import Job
 from jobs.pages import log as log_page
-from jobs.pages.log import SHOWN_LINES, Choice
+from jobs.pages.log import SHOWN_LINES, Asked, Choice
+from jobs.planning.lifecycle import TaskState
 from jobs.views.welcome import while_welcome
-from portal.accounts.viewer import Viewer, may_read_jobs, viewer_of
-from portal.core.errors import BadRequest, LongshoreError, Unauthorized
+from portal.accounts.viewer import may_read_jobs, viewer_of
+from portal.core.errors import BadRequest, LongshoreError, NoLog, Unauthorized
+from portal.web.api.answers import error_body
 from portal.web.error_pages import error_answer
 from portal.web.serving import seats
 
 _SEARCH_SECONDS = 2.0
-_LONGEST_TEXT = 200
+_MATCHES = 100  # on the page without a script
+_MOST_ROWS = 2000
+_PLACES = re.compile(r"(?:(?:\d{1,6}:)?\d{1,15}(?:-(?!\Z)|\Z)){0,1000}\Z", re.ASCII)
 
 
 @never_cache
 @require_safe
 def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    """Query: task, attempt, stream, from (line), q. It shows and searches also without a script."""
+    """Query: as the head of jobs/pages/log.py says; from (the place of a line), q. It shows and searches also without a
+    script."""
     try:
         choice = _choice(request, username, name)
     except Unauthorized:
         return redirect_to_login(request.get_full_path(), "/login")
-    text = _text(request)
-    matches = _search(choice, text, 0) if text else None
-    first = _number(request, "from") or (matches["lines"][0] if matches and matches["lines"] else None)
-    shown = log_page.shown(choice, first)
-    more = {"q": text, "found": matches, "moved": first is not None}
+    first, problem = _number(request, "from"), ""
+    matches: list[dict[str, Any]] = []
+    try:
+        expression = _expression(request)
+    except BadRequest as wrong:
+        expression, problem = None, wrong.message
+    shown = log_page.shown(choice, first, expression=expression)
+    if expression:
+        matches = _matches(choice, shown.together, expression)
+        if matches and first is None:
+            shown = log_page.shown(choice, max(1, matches[0]["place"] - 10), expression=expression)
+    more = {
+        "q": request.GET.get("q", ""),
+        "matches": matches,
+        "searched": expression is not None,
+        "problem": problem,
+        "moved": first is not None,
+    }
     return render(request, "jobs/log.html", {**log_page.context(choice, shown), **more})
 
 
 @never_cache
 @require_safe
-def lines(request: HttpRequest, username: str, name: str) -> JsonResponse:
-    """Query: from (line; without it the last lines), count. {"lines": [...], "total", "size", "live", "note"}"""
-    choice = _choice(request, username, name)
-    count = max(1, min(_number(request, "count") or SHOWN_LINES, 2000))
-    shown = log_page.shown(choice, _number(request, "from"), count)
-    answer = {"lines": [line.as_json() for line in shown.lines], "total": shown.total, "size": shown.size}
-    return JsonResponse({**answer, "live": shown.live, "note": shown.note})
+def rows(request: HttpRequest, username: str, name: str) -> JsonResponse:
+    """Query: from (the place of a line, from 1; without it the last lines), or at (source.line), or time (ms); count;
+    q. {"rows": [...], "from", "total", "size", "counts", "live", "note"}; with ``at`` and ``time`` also "place", and
+    the lines begin some before it. An error is JSON with its sentence: the script shows it."""
+    try:
+        return JsonResponse(_rows(request, username, name))
+    except LongshoreError as error:
+        return JsonResponse(error_body(error), status=error.status)
 
 
 @never_cache
 @require_safe
-def search(request: HttpRequest, username: str, name: str) -> JsonResponse:
-    """Query: q, cursor. {"lines": [numbers], "cursor": offset or null, "total": lines searched in}"""
+def download(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    """Query: as the page's; since and until (ms, or a local time such as 2026-11-20T14:28:00); form=zip for each log as
+    it was written, else one text in the order of times."""
     choice = _choice(request, username, name)
-    text = _text(request)
-    if not text:
-        raise BadRequest("Say in q what to look for.")
-    return JsonResponse(_search(choice, text, _number(request, "cursor") or 0))
+    together = open_together(choice.shown)
+    named = f"{choice.job.name}-{choice.task.label}" if choice.task else choice.job.name
+    if request.GET.get("form") == "zip":
+        return _saved(log_download.as_zip(together), f"{named}.zip", "application/zip")
+    order = together.order
+    since, until = _moment(request, "since"), _moment(request, "until")
+    stop = order.total if until is None else order.at(until + 1)
+    pieces = log_download.as_text(together, 0 if since is None else order.at(since), stop)
+    return _saved(pieces, f"{named}.txt", "text/plain; charset=utf-8")
 
 
 @require_safe
 async def stream(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
-    """Query: task, attempt, stream, from (line) or offset (byte). The header Last-Event-ID wins over both."""
+    """Query: as the page's; from (log:line, joined by "-") or offset (log:byte); of the first log its number may be
+    left out. The header Last-Event-ID is as offset, and wins over both."""
+
+    def begin() -> Any:
+        choice, expression = _choice(request, username, name), _expression(request)
+        return log_live.events(_watched(request, choice), expression, [] if choice.task else choice.waiting())
+
+    return await _events(request, username, name, begin)
+
+
+@require_safe
+async def search(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+    """Query: as the page's; q. Events of jobs/logs/together/found.py."""
+
+    def begin() -> Any:
+        choice, expression = _choice(request, username, name), _expression(request)
+        if expression is None:
+            raise BadRequest("Say in q what to look for.")
+        return log_found.events(choice.shown, expression)
+
+    return await _events(request, username, name, begin)
+
+
+async def _events(request: HttpRequest, username: str, name: str, begin: Callable[[], Any]) -> HttpResponseBase:
     try:
-        choice = await sync_to_async(_choice)(request, username, name)
-        offset = _place(request)
-        line = _number(request, "from")
+        events = await sync_to_async(begin)()
         if not request.user.is_authenticated:
             seats.take(request)
     except LongshoreError as error:
         return await sync_to_async(error_answer)(request, error)
-    events = while_welcome(
-        request,
-        lambda user: _require(user, username, name),
-        log_live.events(choice.task.pk, choice.stream, line=line, offset=offset),
-    )
-    response = StreamingHttpResponse(events, content_type="text/event-stream")
+    welcome = while_welcome(request, lambda user: _may_read(user, username, name), events)
+    response = StreamingHttpResponse(welcome, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
     return response
 
 
+def _rows(request: HttpRequest, username: str, name: str) -> dict[str, Any]:
+    choice = _choice(request, username, name)
+    count = max(1, min(_number(request, "count") or SHOWN_LINES, _MOST_ROWS))
+    first, expression = _number(request, "from"), _expression(request)
+    place = None
+    if first is None and (request.GET.get("at") or request.GET.get("time")):
+        place = _place_of(request, log_page.shown(choice, 1, 0).together)
+        first = max(1, place - count // 2)
+    shown = log_page.shown(choice, first, count, expression)
+    answer = {
+        "rows": [row.as_json() for row in shown.rows],
+        "from": shown.first,
+        "total": shown.together.total,
+        "size": shown.together.size,
+        "counts": {log.source.number: log.times.count for log in shown.together.logs},
+        "next": shown.next,
+        "live": shown.live,
+        "note": shown.note,
+    }
+    return answer if place is None else {**answer, "place": place}
+
+
 def _choice(request: HttpRequest, username: str, name: str) -> Choice:
-    job = _require(viewer_of(request), username, name)
+    job = _readable(request, username, name)
     given = request.GET.get
-    return log_page.choose(job, given("task", ""), _number(request, "attempt") or 0, given("stream", "stdout"))
+    hidden = [text for text in given("hide", "").split(",") if text]
+    if not all(text.isascii() and text.isdecimal() and len(text) < 6 for text in hidden):
+        raise BadRequest("hide has numbers of logs, with commas between them.")
+    asked = Asked(
+        given("task", ""),
+        given("tasks", ""),
+        given("role", ""),
+        _number(request, "attempt") or 0,
+        given("stream", ""),
+        frozenset(map(int, hidden)),
+    )
+    return log_page.choose(job, asked)
 
 
-def _require(viewer: Viewer, username: str, name: str) -> Job:
-    if not may_read_jobs(viewer):
+def _readable(request: HttpRequest, username: str, name: str) -> Job:
+    if not may_read_jobs(viewer_of(request)):
         raise Unauthorized
     job = queries.get_job(username, name)
-    access.require_logs(viewer, job)
+    access.require_logs(viewer_of(request), job)
     return job
 
 
-def _search(choice: Choice, text: str, start: int) -> dict[str, Any]:
-    log = logs.open_log(choice.task, choice.stream, stale=True)
+def _may_read(user: Any, username: str, name: str) -> bool:
+    return may_read_jobs(user) and access.may_read_logs(user, queries.get_job(username, name))
+
+
+def _matches(choice: Choice, together: Together, expression: Expression) -> list[dict[str, Any]]:
     until = time.monotonic() + _SEARCH_SECONDS
-    matches = log_search.search(log.view, text, start=start, out_of_time=lambda: time.monotonic() > until)
-    return {"lines": matches.lines, "cursor": matches.cursor, "total": log.view.line_count()}
+    rows, _ = log_search.grep(together, expression, 0, together.total, _MATCHES, lambda: time.monotonic() > until)
+    return [
+        {
+            "place": (together.rank_of(row.source, row.line.number) or 0) + 1,
+            "row": row,
+            "source": choice.sources[row.source],
+        }
+        for row in rows
+    ]
 
 
-def _text(request: HttpRequest) -> str:
+def _saved(pieces: Iterator[bytes], name: str, kind: str) -> StreamingHttpResponse:
+    response = StreamingHttpResponse(pieces, content_type=kind)
+    response["Content-Disposition"] = f'attachment; filename="{name}"'
+    response["X-Content-Type-Options"] = "nosniff"
+    return response
+
+
+def _moment(request: HttpRequest, name: str) -> int | None:
+    """A time of the query in nanoseconds; of a local time that is given to the second the first or last of it."""
+    value = request.GET.get(name, "")
+    if not value or value.isdecimal():
+        number = _number(request, name)
+        return None if number is None else number * 1_000_000
+    try:
+        moment = datetime.fromisoformat(value)
+        moment = moment if moment.tzinfo else timezone.make_aware(moment)
+        seconds = int(moment.timestamp())
+    except (ValueError, OverflowError):
+        raise BadRequest(f"{name} is a time such as 2026-11-20T14:28:00.") from None
+    return max(0, seconds * 10**9 + (10**9 - 1 if name == "until" else 0))
+
+
+def _place_of(request: HttpRequest, together: Together) -> int:
+    """The place of the line that ``at`` names, or of the first one that is not before ``time``."""
+    if text := request.GET.get("at"):
+        source, _, line = text.partition(".")
+        if not re.fullmatch(r"\d{1,6}\.\d{1,12}", text, re.ASCII):
+            raise BadRequest("at is the number of a log and that of a line, with a dot between them.")
+        rank = together.rank_of(int(source), int(line))
+        if rank is None:
+            raise NoLog(f"There is no line {line}.")
+        return rank + 1
+    return together.order.at((_number(request, "time") or 0) * 1_000_000) + 1
+
+
+def _watched(request: HttpRequest, choice: Choice) -> list[Watched]:
+    given = request.headers.get("Last-Event-ID", "")
+    by_offset = bool(given) and _PLACES.match(given) is not None
+    if not by_offset:
+        by_offset = bool(request.GET.get("offset"))
+        given = request.GET.get("offset", "") or request.GET.get("from", "")
+        if not _PLACES.match(given):
+            raise BadRequest("from and offset are numbers, with - between them.")
+    places = {}
+    for text in filter(None, given.split("-")):
+        number, _, place = text.rpartition(":")
+        places[int(number or 0)] = int(place)
+    watched = [one for one in choice.shown if choice.task or one.task.state != TaskState.WAITING]
+    if by_offset:
+        return [Watched(one.number, one.task.pk, one.stream, offset=places.get(one.number)) for one in watched]
+    return [Watched(one.number, one.task.pk, one.stream, line=places.get(one.number)) for one in watched]
+
+
+def _expression(request: HttpRequest) -> Expression | None:
     text = request.GET.get("q", "").strip("\r\n")
-    if len(text) > _LONGEST_TEXT or "\n" in text:
-        raise BadRequest(f"Look for at most {_LONGEST_TEXT} signs of one line.")
-    return text
+    return Expression(text) if text else None
 
 
 def _number(request: HttpRequest, name: str) -> int | None:
     value = request.GET.get(name, "")
     if not value:
         return None
-    if not (value.isascii() and value.isdecimal() and len(value) <= 12):
+    if not (value.isascii() and value.isdecimal() and len(value) <= 15):
         raise BadRequest(f"{name} must be a number from 0 on.")
     return int(value)
-
-
-def _place(request: HttpRequest) -> int | None:
-    value = request.headers.get("Last-Event-ID", "")
-    if value.isascii() and value.isdecimal() and len(value) <= 15:
-        return int(value)
-    return _number(request, "offset")

@@ -35,8 +35,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/place", order.place, name="job-place"),
     path(f"{_JOB}/delete", actions.delete, name="job-delete"),
     path(f"{_JOB}/logs", logs.page, name="job-logs"),
-    path(f"{_JOB}/logs/lines", logs.lines, name="job-log-lines"),
-    path(f"{_JOB}/logs/search", logs.search, name="job-log-search"),
+    path(f"{_JOB}/logs/rows", logs.rows, name="job-log-rows"),
+    path(f"{_JOB}/logs/download", logs.download, name="job-log-download"),
     path("check-cluster", nodes.check, name="check-cluster"),
     path("wall", nodes.wall, name="wall"),
     path("nodes", nodes.all_nodes, name="nodes"),
@@ -44,4 +44,5 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<str:name>/drain", nodes.drain, name="node-drain"),
     path("stream/page", stream.page, name="stream"),
     path("stream/logs/<str:username>/<str:name>", logs.stream, name="job-log-stream"),
+    path("stream/logs/<str:username>/<str:name>/search", logs.search, name="job-log-search"),
 ]

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import time
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -124,7 +127,7 @@ def test_it_is_found_by_the_legacy_names_too(api: Api, alice: User, job: Job) ->
 def test_a_guest_reads_logs_only_where_that_is_allowed(api: Api, browse: Browse, settings: Any, job: Job) -> None:
     assert api(None).get(f"{LOG}stdout").status_code == 401
     assert browse(None).get("/jobs/alice/hello/logs").status_code == 302
-    assert browse(None).get("/jobs/alice/hello/logs/lines").status_code == 401
+    assert browse(None).get("/jobs/alice/hello/logs/rows").status_code == 401
     settings.ANONYMOUS_READ = "all"
     assert api(None).get(f"{LOG}stdout").status_code == 200
     assert browse(None).get("/jobs/alice/hello/logs").status_code == 200
@@ -179,20 +182,53 @@ def test_the_page_costs_the_same_queries_for_any_number_of_tasks(
             assert client.get(f"/jobs/alice/{name}/logs").status_code == 200
 
 
-@pytest.mark.parametrize("asked", ["task=../x", "task=worker-99", "attempt=9", "stream=both", "from=-1", "from=x"])
+@pytest.mark.parametrize("asked", ["task=../x", "task=worker-99", "attempt=9", "stream=all", "from=-1", "from=x"])
 def test_the_page_of_nothing_is_an_error_page(browse: Browse, alice: User, job: Job, asked: str) -> None:
     assert browse(alice).get(f"/jobs/alice/hello/logs?{asked}").status_code in (400, 404)
 
 
-def test_older_lines_and_matches_come_as_json(browse: Browse, alice: User, job: Job) -> None:
-    got = browse(alice).get("/jobs/alice/hello/logs/lines?from=3&count=2").json()
-    assert [line["text"] for line in got["lines"]] == ["line 3", "line 4"]
-    assert (got["total"], got["size"], got["live"]) == (10, 71, True)
-    found = browse(alice).get("/jobs/alice/hello/logs/search?q=LINE 1").json()
-    assert found == {"lines": [], "cursor": None, "total": 10}
-    found = browse(alice).get("/jobs/alice/hello/logs/search?q=line 1").json()
-    assert found["lines"] == [1, 10]
-    assert browse(alice).get("/jobs/alice/hello/logs/search").status_code == 400
+def test_lines_come_as_json_with_their_times_and_what_matches(browse: Browse, alice: User, job: Job) -> None:
+    got = browse(alice).get("/jobs/alice/hello/logs/rows?from=3&count=2").json()
+    assert [(row["number"], row["text"]) for row in got["rows"]] == [(3, "line 3"), (4, "line 4")]
+    assert (got["from"], got["total"], got["size"], got["live"]) == (3, 10, 71, True)
+    assert 0 <= time.time() * 1000 - got["rows"][0]["time"] < 60_000
+    (marked,) = browse(alice).get("/jobs/alice/hello/logs/rows?from=3&count=1&q=N.").json()["rows"]
+    assert "marks" not in marked
+    (marked,) = browse(alice).get("/jobs/alice/hello/logs/rows?from=3&count=1&q=n.").json()["rows"]
+    assert marked["marks"] == [[2, 4]]
+    got = browse(alice).get("/jobs/alice/hello/logs/rows?at=0.9&count=4").json()
+    assert got["place"] == 9 and [row["number"] for row in got["rows"]] == [7, 8, 9, 10]
+
+
+@pytest.mark.parametrize("asked", ["q=(", "at=x", "at=0.11", "hide=x", "from=x", "tasks=some", "stream=x", "time=-1"])
+def test_wrong_questions_have_a_sentence(browse: Browse, alice: User, job: Job, asked: str) -> None:
+    answer = browse(alice).get(f"/jobs/alice/hello/logs/rows?{asked}")
+    assert answer.status_code in (400, 404) and answer.json()["message"].endswith(".")
+
+
+def test_tasks_and_attempts_come_together_by_time(browse: Browse, alice: User, cluster: Cluster) -> None:
+    cluster.add_node()
+    job = cluster.submit(name="two", roles=[{"taskNumber": 2}])
+    cluster.settle()
+    names = [task.container_name for task in job.tasks.order_by("index")]
+    for number in range(6):
+        cluster.engines["n1"].print(names[number % 2], f"step {number}\n".encode())
+    url = "/jobs/alice/two/logs"
+    got = browse(alice).get(f"{url}/rows?tasks=all&count=4&from=2").json()
+    assert [row["text"] for row in got["rows"]] == ["step 1", "step 2", "step 3", "step 4"]
+    assert [row["s"] for row in got["rows"]] == [2, 0, 2, 0] and got["counts"] == {"0": 3, "1": 0, "2": 3, "3": 0}
+    hidden = browse(alice).get(f"{url}/rows?tasks=all&hide=0").json()
+    assert [row["text"] for row in hidden["rows"]] == ["step 1", "step 3", "step 5"]
+    page = browse(alice).get(f"{url}?tasks=all&q=step+[45]").content.decode()
+    assert 'id="worker-0.1.o1"' in page and "2 matching lines" in page and "from=5" in page
+    text = b"".join(browse(alice).get(f"{url}/download?tasks=all").streaming_content).decode().splitlines()
+    assert [line.split(" ", 1)[1] for line in text[:2]] == ["worker-0.1 stdout step 0", "worker-1.1 stdout step 1"]
+    archive = browse(alice).get(f"{url}/download?tasks=all&form=zip")
+    with zipfile.ZipFile(io.BytesIO(b"".join(archive.streaming_content))) as files:
+        assert files.read("attempt-1/worker-1.stdout.txt") == b"step 1\nstep 3\nstep 5\n"
+        assert len(files.namelist()) == 2 and files.testzip() is None
+    between = f"since={got['rows'][0]['time']}&until={int(time.time() * 1000)}"
+    assert len(b"".join(browse(alice).get(f"{url}/download?tasks=all&{between}").streaming_content).splitlines()) >= 5
 
 
 # --- the stream ----------------------------------------------------------------------------------------------------

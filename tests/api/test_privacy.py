@@ -39,7 +39,7 @@ VALUES = {"username": "alice", "role": "worker", "index": "0", "stream": "stdout
 MORE = (
     "/submit?from=alice/{job}",
     "/jobs/alice/{job}/config?download=1",
-    "/jobs/alice/{job}/logs/lines?task=worker-0",
+    "/jobs/alice/{job}/logs/rows?task=worker-0",
     "/jobs/alice/{job}/logs?task=worker-0&attempt=1",
     "/jobs/alice/{job}?attempt=1",
     "/jobs?username=alice",
@@ -118,7 +118,7 @@ INSIDE = {
     "/jobs/alice/hello/config",
     "/jobs/alice/hello/events",
     "/jobs/alice/hello/logs",
-    "/jobs/alice/hello/logs/lines?task=worker-0",
+    "/jobs/alice/hello/logs/rows?task=worker-0",
     "/jobs/alice/ended",
     "/jobs/alice/retried",
     "/api/v1/user/alice/jobs/retried",

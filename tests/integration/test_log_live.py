@@ -15,9 +15,9 @@ from django.db import connections
 
 from clusters.engines.fake.runtime import FakeRuntime
 from jobs.logs import follow
-from jobs.logs import live as log_live
 from jobs.logs.follow import Follower, TooManyLogs, hub
 from jobs.logs.spool import Spool
+from jobs.logs.together import live as log_live
 from jobs.models import Task
 from tests.cluster import Cluster
 from tests.helpers import patience, until

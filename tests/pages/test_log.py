@@ -43,7 +43,15 @@ def at_end(page: Page) -> bool:
 
 def shown(page: Page) -> list[int]:
     """Line numbers on the page, which must have no gap."""
-    numbers = page.eval_on_selector_all("#log-lines > li > a", "links => links.map(link => Number(link.textContent))")
+    look = "links => links.map(link => link.parentNode.className === 'wait' ? 0 : Number(link.textContent))"
+    numbers = [0]
+
+    def are_there() -> bool:
+        nonlocal numbers
+        numbers = page.eval_on_selector_all("#log-lines > li > a", look)
+        return bool(numbers) and 0 not in numbers
+
+    until(are_there)
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     return list(numbers)
 
@@ -81,7 +89,7 @@ def test_colours_come_with_the_page_and_live_and_are_searched_across(
         green, under, true = [span.evaluate(look) for span in page.locator(f"#L{number} code span").all()]
         assert green[0] not in ("rgb(23, 33, 45)", true[0]) and under[1] == "underline"
         assert true[2].startswith("light-dark(")
-    page.fill("#log-search [name=q]", "s 0.25 t")
+    page.fill("#log-search [name=q]", r"s 0\.25 t")
     page.keyboard.press("Enter")
     expect(page.locator("#log-found")).to_contain_text("1 of 2 in 2,002 lines")
     assert page.locator("#L2001 mark").all_inner_texts() == ["s ", "0.", "25", " ", "t"]
@@ -127,7 +135,7 @@ def test_older_lines_come_on_scrolling_up_and_a_number_is_a_link(
 ) -> None:
     page = tab(alice).open(URL)
     expect(page.locator("#log-state")).to_have_text("Live")
-    assert shown(page)[0] == 1501
+    assert shown(page)[-1] == 2000 and len(shown(page)) < 100
     page.locator("#log-box").hover()
 
     def scrolled_to_the_top() -> bool:
@@ -135,7 +143,6 @@ def test_older_lines_come_on_scrolling_up_and_a_number_is_a_link(
         return shown(page)[0] == 1
 
     until(scrolled_to_the_top, 20, 0.05)
-    assert shown(page)[-1] == 2000
     page.goto(f"{page.url}#L777")
     expect(page.locator("#L777")).to_have_class("at")
     expect(page.locator("#L777")).to_be_in_viewport()
@@ -195,8 +202,9 @@ def test_a_flood_is_skipped_and_can_still_be_read(
     write(cluster, job, "".join(f"flood {n}\n" for n in range(60_000)))
     expect(page.locator("#L62000 code")).to_have_text("flood 59999", timeout=20_000)
     expect(page.locator("#log-note")).to_contain_text("written too fast to show")
-    assert page.locator("#log-lines > li").count() <= 4000
-    page.locator("#log-top").click()
+    assert page.locator("#log-lines > li").count() <= 100
+    page.keyboard.press("g")
+    page.keyboard.press("g")
     expect(page.locator("#L1")).to_be_in_viewport()
     page.keyboard.press("G")
     expect(page.locator("#L62000")).to_be_in_viewport()

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
-from jobs.logs.search import search
 from jobs.logs.text import SHOWN
 
 _PIECES = st.one_of(
@@ -63,37 +62,6 @@ def test_lines_cover_the_log_without_a_gap(data: bytes, count: int) -> None:
     assert [line.partial for line in seen] == [False] * (len(seen) - 1) + [not data.endswith(b"\n")] * bool(data)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.binary(max_size=30), max_size=30), st.binary(min_size=1, max_size=3), st.integers(1, 5))
-def test_it_finds_each_line_with_the_text_once_however_often_it_is_stopped(
-    raw: list[bytes], needle: bytes, most: int
-) -> None:
-    text = needle.decode("latin-1").replace("\n", "x").encode("ascii", "replace").decode()
-    data = b"\n".join(line.replace(b"\n", b"") for line in raw)
-    fold = text == text.lower()
-    lines = data.split(b"\n")
-    expected = [n for n, line in enumerate(lines, 1) if text.encode() in (line.lower() if fold else line)]
-    found, cursor = [], 0
-    while True:
-        answer = search(view(data), text, start=cursor, out_of_time=lambda: True, most=most)
-        found += answer.lines
-        if answer.cursor is None:
-            break
-        assert answer.cursor > cursor
-        cursor = answer.cursor
-    assert found == expected
-
-
-def test_a_text_across_two_pieces_is_found_once() -> None:
-    data = b"a" * ((1 << 20) - 3) + b"needle" + b"b" * (1 << 20) + b"needle\nneedle\n"
-    assert search(view(data), "needle", start=0, out_of_time=lambda: False).lines == (1, 2)
-    found, cursor = [], 0
-    while cursor is not None:
-        answer = search(view(data), "needle", start=cursor, out_of_time=lambda: True)
-        found, cursor = [*found, *answer.lines], answer.cursor
-    assert found == [1, 2]
-
-
 def test_a_line_of_10_mb_is_cut_with_a_word_on_its_size() -> None:
     data = b"before\n" + b"x" * (10 << 20) + b"\nafter\n"
     log = view(data, 1 << 20)
@@ -129,12 +97,3 @@ def test_terminal_codes_are_left_out_and_bad_bytes_shown() -> None:
 def test_lines_of_loggers_have_a_kind() -> None:
     kinds = [line.kind for line in view(b"ERROR no\nWARNING hm\nValueError: x\nno error\nall well\n").lines(1, 9)]
     assert kinds == ["err", "warn", "err", "", ""]
-
-
-def test_a_coloured_text_is_found_as_it_is_read_also_across_pieces_and_each_line_once() -> None:
-    code = b"\x1b[38;5;208m"
-    coloured = b"ne" + code + b"ed" + code + b"le\n"
-    lead = b"needle\n" * 3
-    for start in range(-40, 8, 3):
-        data = lead + b"x" * ((1 << 20) + start - len(lead) - 1) + b"\n" + b"needle\n" + coloured + b"end\n"
-        assert search(view(data), "needle", start=0, out_of_time=lambda: False).lines == (1, 2, 3, 5, 6), start

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.logs.order import Order
 from jobs.logs.times import EVERY, TimeIndex, Times, no_times
+from jobs.logs.together.order import Order
 
 _names = itertools.count()
 LOGS = st.lists(st.lists(st.integers(1, 12), max_size=30), min_size=1, max_size=4)

@@ -115,7 +115,7 @@ class Frames:
             times = [*map(add, map(_SECONDS.__getitem__, parts[2:-4:4]), map(int, parts[3:-4:4]))]
         except ValueError:
             return 0
-        taken = sum(sizes) + HEADER * len(sizes)
+        taken: int = sum(sizes) + HEADER * len(sizes)
         room = CHUNK - self._size - (taken - (HEADER + _STAMP) * len(sizes))
         if room < 0 or times[0] < self._last or times != sorted(times):
             return 0

@@ -1,21 +1,27 @@
 // Keys of the log page. They are listed in components/_keys.html and below the log.
 
 import { follow } from "./follow.js";
-import { stepLine } from "./lines.js";
-import { toLine } from "./loads.js";
-import { box, field, view } from "./page.js";
+import { show } from "./list.js";
+import { box, field, list, view } from "./page.js";
 import { step } from "./search.js";
-import { toggleWrap } from "./wrap.js";
+import { toggleTask } from "./tasks.js";
+import { toggleTime, toggleWrap } from "./options.js";
 
 const keys = {
   "/": () => field.focus(), n: () => step(1), N: () => step(-1), f: () => follow(!view.following),
-  w: toggleWrap, G: () => follow(true), j: () => toNext(1), k: () => toNext(-1),
+  w: toggleWrap, t: toggleTime, G: () => follow(true), j: () => stepLine(1), k: () => stepLine(-1),
 };
+for (let digit = 1; digit <= 9; digit += 1) keys[digit] = () => toggleTask(digit - 1);
 let g = 0;
 
-function toNext(by) {
+function stepLine(by) {
   follow(false);
-  stepLine(by);
+  const from = document.activeElement.closest("#log-lines > li");
+  const top = box.getBoundingClientRect().top;
+  const next = !from
+    ? [...list.children].find((item) => item.getBoundingClientRect().bottom > top)
+    : by > 0 ? from.nextElementSibling : from.previousElementSibling;
+  next?.querySelector("a").focus();
 }
 
 document.addEventListener("keydown", (event) => {
@@ -24,7 +30,7 @@ document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && event.target === field) box.focus();
     return;
   }
-  if (event.key === "g" && event.timeStamp - g < 1000) { g = 0; follow(false); toLine(1); return; }
+  if (event.key === "g" && event.timeStamp - g < 1000) { g = 0; follow(false); show(0); return; }
   if (event.key === "g") { g = event.timeStamp; return; }
   const act = keys[event.key];
   if (!act) return;

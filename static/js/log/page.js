@@ -1,17 +1,25 @@
-// The log page: its parts, and what of the log it shows.
+// The log page: its parts, its logs, and what is known of them.
 //
-// The window is a run of line numbers without a gap, from view.first to view.last. Lines come from the stream while the
-// window reaches the end of the log (view.atEnd), else from the server when the reader scrolls there.
+// Lines have a place among all lines that are shown, from 0. With one log a line's place follows from its number. With
+// several, lines are in the order of their times, and a line that comes late moves those behind it.
 
 export const root = document.getElementById("log");
 export const part = (id) => document.getElementById(`log-${id}`);
-export const number = (name) => Number(root.dataset[name]) || 0;
+const number = (name) => Number(root.dataset[name]) || 0;
+const data = (id) => JSON.parse(document.getElementById(id).textContent);
+
 export const box = part("box"), list = part("lines"), field = part("search").elements.q;
 export const live = root.dataset.live === "1";
+export const sources = data("log-sources"), counts = data("log-counts");
+export const alone = root.dataset.alone === "1";  // one task: its lines need no name
+export const single = sources.length === 1;
 export const view = {
-  first: number("first"), last: number("last"), total: number("total"), size: number("size"),
-  atEnd: number("last") >= number("total"), following: false, unseen: 0, loading: false, ended: !live,
+  total: number("total"), size: number("size"), first: number("first") - 1, next: root.dataset.next || "",
+  following: false, unseen: 0, ended: !live, hidden: new Set(data("log-hidden")), q: field.value.trim(),
 };
+
+export const keyOf = (row) => `${row.s}.${row.number}`;
+export const idOf = (row) => (single ? `L${row.number}` : `${sources[row.s].name}${row.number}`);
 
 export function say(text) {
   const note = part("note");
@@ -19,10 +27,18 @@ export function say(text) {
   note.hidden = !text;
 }
 
-export async function ask(url, values) {
-  const asked = new URL(url, location.href);
-  for (const [name, value] of Object.entries(values)) asked.searchParams.set(name, value);
-  const answer = await fetch(asked, { headers: { Accept: "application/json" } });
-  if (!answer.ok) throw new Error(`The portal answered ${answer.status}.`);
-  return answer.json();
+export function address(path, values) {
+  const url = new URL(path, location.href);
+  if (view.hidden.size) url.searchParams.set("hide", [...view.hidden].join(","));
+  if (view.q) url.searchParams.set("q", view.q);
+  for (const [name, value] of Object.entries(values)) url.searchParams.set(name, value);
+  return url;
+}
+
+// Asks for rows; an error has the portal's own sentence.
+export async function ask(values) {
+  const answer = await fetch(address(root.dataset.rows, values), { headers: { Accept: "application/json" } });
+  if (answer.ok) return answer.json();
+  const told = await answer.json().catch(() => ({}));
+  throw new Error(told.message || `The portal answered ${answer.status}.`);
 }

@@ -1,76 +1,131 @@
-// Searches the whole log on the server, and steps through the matching lines.
+// Searches all logs on the server for a regular expression, also while they grow, and steps through the hits.
 
 import { follow } from "./follow.js";
-import { toLine } from "./loads.js";
-import { folded, found, remark } from "./marks.js";
-import { ask, field, list, part, root, say, view } from "./page.js";
+import { clear, refresh, show, topPlace } from "./list.js";
+import { address, field, part, root, say, view } from "./page.js";
+import { forget, load, placeOf, rowAt } from "./rows.js";
+import { reopen } from "./stream.js";
 
-const MOST = 100000;
-const lastFound = () => found.lines.at(-1) ?? 0;
+const SHADES = 400;  // ticks of the map
+let hits = [], counts = {}, at = -1, state = "", source = null;
 
-export function matchNew(line) {
-  if (!found.text || found.counting || line.partial || line.number <= lastFound()) return;
-  if (!folded(line.text, found.text).includes(found.text)) return;
-  found.lines.push(line.number);
-  showFound();
-}
+export const total = () => Object.values(counts).reduce((sum, number) => sum + number, 0);
 
 function showFound() {
-  const has = found.lines.length > 0, count = found.lines.length.toLocaleString("en");
-  const at = found.at >= 0 ? `${(found.at + 1).toLocaleString("en")} of ${count}` : count;
-  part("found").textContent = found.text
-    ? `${at} in ${view.total.toLocaleString("en")} lines${found.counting ? " so far" : ""}` : "";
-  part("prev").hidden = part("next").hidden = !has;
+  const all = total(), count = all.toLocaleString("en");
+  const here = at >= 0 && all ? `${(at + 1).toLocaleString("en")} of ${count}` : count;
+  const so = state === "searching" ? " so far" : "";
+  part("found").textContent = view.q ? `${here} in ${view.total.toLocaleString("en")} lines${so}` : "";
+  part("prev").hidden = part("next").hidden = !hits.length;
+  for (const row of document.querySelectorAll("[data-numbers]")) {
+    const sum = row.dataset.numbers.split(" ").reduce((sum, number) => sum + (counts[number] || 0), 0);
+    row.querySelector("[data-hits]").textContent = view.q ? `${sum.toLocaleString("en")} of ` : "";
+    row.dataset.found = view.q ? String(sum) : "";
+  }
+  drawMap();
 }
 
-let asking = 0;
-async function search(text) {
-  const mine = (asking += 1);
-  Object.assign(found, { text, lines: [], at: -1, counting: Boolean(text) });
-  remark();
-  showFound();
-  let cursor = 0;
-  try {
-    while (text && cursor !== null && found.lines.length < MOST) {
-      const got = await ask(root.dataset.search, { q: text, cursor });
-      if (mine !== asking) return;
-      const last = lastFound();
-      for (const line of got.lines) if (line > last) found.lines.push(line);
-      cursor = got.cursor;
-      showFound();
-      if (found.at < 0 && found.lines.length) step(1);
-    }
-  } catch (error) { say(error.message); }
-  if (mine !== asking) return;
-  found.counting = false;
-  showFound();
+function drawMap() {
+  const map = part("map"), ticks = new Set();
+  for (const [, , rank] of hits) ticks.add(Math.min(SHADES - 1, Math.floor((rank / Math.max(1, view.total)) * SHADES)));
+  map.replaceChildren(...[...ticks].map((tick) => {
+    const rect = document.createElementNS("http://www.w3.org/2000/svg", "rect");
+    for (const [name, value] of Object.entries({ x: 0, y: tick * (1000 / SHADES), width: 12, height: 3 }))
+      rect.setAttribute(name, value);
+    return rect;
+  }));
 }
-
-export function step(by) {
-  if (!found.lines.length) return;
-  found.at = (found.at + by + found.lines.length) % found.lines.length;
+part("map").addEventListener("click", (event) => {
+  const place = part("map").getBoundingClientRect();
   follow(false);
-  const wanted = found.lines[found.at];
-  toLine(wanted).then(() => {
-    for (const old of list.querySelectorAll("mark.cur")) old.classList.remove("cur");
-    const item = document.getElementById(`L${wanted}`);
-    const hit = item && item.querySelector("mark");
-    if (hit) hit.classList.add("cur");
-  });
+  show(Math.floor(((event.clientY - place.top) / place.height) * view.total));
+});
+
+export async function search(text) {
+  close();
+  const before = view.q;
+  view.q = text;
+  try {
+    forget();
+    await load({ from: topPlace() + 1 });  // the lines with their marks; a wrong expression is refused here
+  } catch (error) {
+    view.q = before;
+    part("problem").textContent = error.message;
+    part("problem").hidden = false;
+    field.setAttribute("aria-invalid", "true");
+    return;
+  }
+  part("problem").hidden = true;
+  field.removeAttribute("aria-invalid");
+  hits = [];
+  counts = {};
+  at = -1;
+  state = text ? "searching" : "";
+  clear();
+  refresh();
+  showFound();
+  reopen();
+  const shown = new URL(location.href);
+  if (text) shown.searchParams.set("q", text);
+  else shown.searchParams.delete("q");
+  history.replaceState(null, "", shown);
+  if (text) open();
+}
+
+function open() {
+  source = new EventSource(address(root.dataset.search, {}));
+  source.addEventListener("found", (event) => take(JSON.parse(event.data)));
+  source.addEventListener("end", close);
+  source.onerror = () => {
+    if (state === "searching") say("The search was broken off. Press Enter to search again.");
+    close();
+  };
+}
+
+function close() {
+  if (source) source.close();
+  source = null;
+}
+
+function take(data) {
+  for (const hit of data.hits) hits.push(hit);
+  if (data.hits.length) hits.sort((one, other) => one[2] - other[2]);
+  counts = data.counts;
+  state = data.done ? "done" : "searching";
+  showFound();
+  if (at < 0 && hits.length) step(1, true);
+}
+
+export async function step(by, first = false) {
+  if (!hits.length) return;
+  at = first ? 0 : (at + by + hits.length) % hits.length;
+  await toHit(hits[at]);
   showFound();
 }
 
-part("search").addEventListener("submit", (event) => {
-  event.preventDefault();
-  const text = field.value;
-  const asked = folded(text, text);
-  if (asked && asked === found.text) step(1);
-  else search(asked);
-});
-field.addEventListener("input", () => { if (!field.value) search(""); });
-part("prev").addEventListener("click", () => step(-1));
-part("next").addEventListener("click", () => step(1));
+async function toHit([number, line]) {
+  follow(false);
+  await toRow(number, line);
+}
+
+// Leads to a line of a log.
+export async function toRow(number, line) {
+  const key = `${number}.${line}`;
+  let place = placeOf(key);
+  try {
+    if (place === undefined || !rowAt(place)) place = (await load({ at: key })).place - 1;
+  } catch (error) { say(error.message); return; }
+  show(place, key);
+}
 
 export function searchField() {
-  if (field.value) search(folded(field.value, field.value));
+  part("search").addEventListener("submit", (event) => {
+    event.preventDefault();
+    const text = field.value.trim();
+    if (text !== view.q) search(text).then(() => text && field.blur());
+    else if (text) step(1);
+  });
+  part("prev").addEventListener("click", () => step(-1));
+  part("next").addEventListener("click", () => step(1));
+  if (view.q) { const text = view.q; view.q = ""; search(text); }
 }

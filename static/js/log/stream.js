@@ -1,62 +1,42 @@
-// New lines as the log grows: an event stream, opened while the page can be seen.
+// New lines as they are written, while the page can be seen.
 
-import { isFull, learn, place, replace, row, trim } from "./lines.js";
-import { showFollow } from "./follow.js";
-import { box, number, part, root, say, view } from "./page.js";
-import { matchNew } from "./search.js";
-
-function take(lines) {
-  const keep = view.following, fresh = [];
-  let known = view.last;
-  for (const line of lines) {
-    if (line.number <= view.last) {
-      const old = document.getElementById(`L${line.number}`);
-      if (old && line.number >= view.first) old.replaceWith(row(line));
-    } else if (view.atEnd && line.number === known + 1) {
-      fresh.push(line);
-      known = line.number;
-    } else {
-      view.atEnd = false;
-    }
-    matchNew(line);
-  }
-  place(fresh, "after");
-  const before = view.total;
-  view.last = known;
-  learn(lines[lines.length - 1].number, lines[lines.length - 1].end);
-  if (keep) {
-    trim("top");
-    box.scrollTop = box.scrollHeight;
-  } else {
-    view.unseen += view.total - before;
-    if (isFull()) trim("bottom");
-  }
-  showFollow();
-}
-
-function skip(data) {
-  view.total = Math.max(view.total, data.to);
-  if (view.following) {
-    replace([], 0);
-    view.first = data.to + 1;
-    view.last = data.to;
-    learn(data.to);
-    say(`${data.lines.toLocaleString("en")} lines were written too fast to show. Scroll up for them.`);
-  } else {
-    view.unseen += data.lines;
-    learn(data.to);
-  }
-  showFollow();
-}
+import { follow, showFollow } from "./follow.js";
+import { isAtEnd, refresh } from "./list.js";
+import { address, counts, part, root, say, view } from "./page.js";
+import { add, passOver } from "./rows.js";
+import { showSize } from "./size.js";
 
 let source = null, resume = "", lost = null;
 
+function take(rows) {
+  const fresh = add(rows);
+  if (view.following || isAtEnd()) view.unseen = 0;
+  else view.unseen += fresh;
+  after();
+}
+
+function skip(data) {
+  passOver(data.s, data.to, data.lines);
+  if (view.following) say(`${data.lines.toLocaleString("en")} lines were written too fast to show. Scroll up for them.`);
+  else view.unseen += data.lines;
+  after();
+}
+
+function after() {
+  showSize();
+  showFollow();
+  refresh();
+}
+
+// What the page has already: the next line of each log.
+const begins = () => Object.entries(counts).filter(([s]) => !view.hidden.has(Number(s)))
+  .map(([s, lines]) => `${s}:${lines + 1}`).join("-");
+
 export function open() {
   if (source || view.ended) return;
-  const url = new URL(root.dataset.stream, location.href);
-  if (resume) url.searchParams.set("offset", resume);
-  else url.searchParams.set("from", number("next") || 1);
-  source = new EventSource(url);
+  const first = view.next || begins();
+  view.next = "";
+  source = new EventSource(address(root.dataset.stream, resume ? { offset: resume } : { from: first }));
   const on = (kind, act) => source.addEventListener(kind, (event) => {
     if (event.lastEventId) resume = event.lastEventId;
     act(JSON.parse(event.data));
@@ -64,13 +44,14 @@ export function open() {
   on("lines", take);
   on("skip", skip);
   on("note", (data) => say(data.text));
-  on("end", (data) => {
+  on("again", reopen);
+  on("end", () => {
     view.ended = true;
     close();
-    learn(data.lines, data.size);
     part("state").textContent = "All there is";
+    if (view.following) follow(true);
     view.following = false;
-    showFollow();
+    after();
   });
   source.onopen = () => {
     lost = null;
@@ -89,6 +70,13 @@ export function open() {
 export function close() {
   if (source) source.close();
   source = null;
+}
+
+// After what is shown has changed: other logs, or another search.
+export function reopen() {
+  close();
+  resume = "";
+  open();
 }
 
 document.addEventListener("visibilitychange", () => (document.hidden ? close() : open()));

@@ -1,0 +1,171 @@
+"""Searches the logs of a job while a page waits, and goes on as long as they grow: server-sent events.
+
+    event: found   {"hits": [[source, line, rank], ...], "counts": {source: lines}, "searched", "size", "done"}; the
+                   counts are of all so far, hits are the new ones, as many of each source as a page can use
+    event: end     nothing more will come
+    : comment      every 15 s
+
+No search holds a thread: all searches of a process share two, piece by piece in turn.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import Counter
+from collections.abc import AsyncGenerator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain
+
+from jobs.logs.follow import Follower, TooManyLogs, hub
+from jobs.logs.together.expression import Expression
+from jobs.logs.together.search import matching_lines, pieces, whole_lines
+from jobs.logs.together.sources import Opened, Source, Together, is_live, open_together
+from portal.core.threads import in_thread
+
+INTERVAL = 0.15  # seconds between two events
+HEARTBEAT = 15.0
+MOST = 10_000  # hits that a page gets; each source has an equal part of them
+_THREADS = 2
+_AHEAD = 4  # pieces of one search that wait for a thread or have one
+_pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="search")
+
+
+async def events(sources: Sequence[Source], expression: Expression) -> AsyncGenerator[str]:
+    """The events, until all logs have ended and are searched."""
+    hunt = _Hunt(expression)
+    try:
+        await in_thread(hunt.open, sources)
+        async for event in hunt.events():
+            yield event
+    finally:
+        hunt.close()
+
+
+class _Hunt:
+    """One search."""
+
+    def __init__(self, expression: Expression) -> None:
+        self._expression = expression
+        self._together = Together([])
+        self._followers: dict[int, Follower] = {}  # by place in ``together``
+        self._searched: list[int] = []  # bytes of each log
+        self._counts: Counter[int] = Counter()
+        self._fresh: list[tuple[int, int]] = []  # place, line
+        self._listed: Counter[int] = Counter()
+        self._closed = False
+
+    def open(self, sources: Sequence[Source]) -> None:
+        self._together = open_together(sources)
+        self._searched = [0] * len(self._together.logs)
+        for place, log in enumerate(self._together.logs):
+            if not log.ended and is_live(log.source.task):
+                try:
+                    self._followers[place] = hub.attach(log.source.task.pk, log.source.stream)
+                except TooManyLogs:
+                    break
+        if self._closed:  # the reader went away meanwhile
+            self.close()
+
+    def close(self) -> None:
+        self._closed = True
+        while self._followers:
+            hub.release(self._followers.popitem()[1])
+
+    async def events(self) -> AsyncGenerator[str]:
+        said = time.monotonic()
+        first = True
+        while True:
+            async for _ in self._search():
+                if time.monotonic() - said > INTERVAL:
+                    said = time.monotonic()
+                    yield await in_thread(self._event, False)
+            if self._fresh or first:
+                said, first = time.monotonic(), False
+                yield await in_thread(self._event, True)
+            if not self._followers:
+                yield "event: end\ndata: {}\n\n"
+                return
+            if time.monotonic() - said > HEARTBEAT:
+                said = time.monotonic()
+                yield ": still here\n\n"
+            await asyncio.sleep(INTERVAL)
+            if any(
+                follower.size() > self._searched[place] or follower.state().ended for place, follower in self._live()
+            ):
+                await in_thread(self._look)
+
+    def _live(self) -> list[tuple[int, Follower]]:
+        return list(self._followers.items())
+
+    def _look(self) -> None:
+        """See what has come, and let go of what has ended."""
+        logs = list(self._together.logs)
+        for place, follower in self._live():
+            ended = follower.state().ended  # read before the view, so that the view has all of it
+            view = follower.view()
+            logs[place] = replace(logs[place], view=view, times=view.times or logs[place].times, ended=ended)
+            if ended:
+                hub.release(self._followers.pop(place))
+        self._together = Together(logs)
+
+    async def _search(self) -> AsyncGenerator[None]:
+        """Search all that has not been. Yields after each piece."""
+        todo = chain.from_iterable(
+            ((place, log, begin, end) for begin, end in pieces(self._searched[place], _end(log)))
+            for place, log in enumerate(self._together.logs)
+        )
+        working: set[asyncio.Future[tuple[int, int, list[int]]]] = set()
+        loop = asyncio.get_running_loop()
+        more = True
+        try:
+            while more or working:
+                while more and len(working) < _AHEAD:
+                    if (piece := next(todo, None)) is None:
+                        more = False
+                    else:
+                        working.add(loop.run_in_executor(_pool, self._piece, *piece))
+                if not working:
+                    return
+                done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
+                for one in done:
+                    self._take(*one.result())
+                yield
+        finally:
+            for one in working:
+                one.cancel()
+
+    def _piece(self, place: int, log: Opened, begin: int, end: int) -> tuple[int, int, list[int]]:
+        return place, end - begin, matching_lines(log.view, self._expression, begin, end)
+
+    def _take(self, place: int, searched: int, lines: list[int]) -> None:
+        self._searched[place] += searched
+        number = self._together.logs[place].source.number
+        self._counts[number] += len(lines)
+        room = max(100, MOST // len(self._together.logs)) - self._listed[place]
+        fresh = lines[: max(0, room)]
+        self._listed[place] += len(fresh)
+        self._fresh += [(place, line) for line in fresh]
+
+    def _event(self, done: bool) -> str:
+        fresh, self._fresh = self._fresh, []
+        order, logs = self._together.order, self._together.logs
+        hits = [
+            (logs[place].source.number, line, order.rank(place, line - 1))
+            for place, line in fresh
+            if line <= logs[place].times.count
+        ]
+        told = {
+            "hits": hits,
+            "counts": self._counts,
+            "searched": sum(self._searched),
+            "size": self._together.size,
+            "done": done,
+        }
+        return f"event: found\ndata: {json.dumps(told, separators=(',', ':'))}\n\n"
+
+
+def _end(log: Opened) -> int:
+    return log.view.size if log.ended else whole_lines(log.view)

@@ -1,0 +1,108 @@
+"""Searches logs of any size for an expression, in pieces that are independent of each other.
+
+A piece is a range of bytes; searching it finds the lines that begin in it. So any number of threads may work on one
+log, each call takes a bounded time, and whoever is no longer wanted stops after a piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from jobs.logs.lines import LogView
+from jobs.logs.together.expression import Expression, plain
+from jobs.logs.together.sources import Row, Together, rows_of
+
+PIECE = 4 << 20
+_LONGEST = 1 << 20  # bytes of a line behind the end of its piece; the rest of a longer line is not searched
+
+
+def pieces(begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The pieces of this range."""
+    while begin < end:
+        stop = min(begin + PIECE, end)
+        yield begin, stop
+        begin = stop
+
+
+def matching_lines(view: LogView, expression: Expression, begin: int, end: int) -> list[int]:
+    """The numbers of the lines that begin in this range of bytes and match."""
+    number = view.number_at(begin - 1) + 1 if begin else 1
+    start = view.start_of(number)
+    stop = view.start_of(view.number_at(end - 1) + 1)
+    data = plain(view.read(start, min(stop, end + _LONGEST) - start))
+    lines: list[int] = []
+    counted = 0
+    for place in expression.lines(data):
+        number += data.count(b"\n", counted, place)
+        counted = place
+        if place < len(data) and (not lines or lines[-1] != number):  # behind the last newline is no line
+            lines.append(number)
+    return lines
+
+
+def whole_lines(view: LogView) -> int:
+    """Up to which byte the log has lines that will not change."""
+    return view.start_of(view.newlines + 1)
+
+
+@dataclass(slots=True)
+class _Begun:
+    """How far one log has been searched."""
+
+    offset: int
+    end: int
+    lines: list[int] = field(default_factory=list)
+
+
+def grep(
+    together: Together, expression: Expression, rank: int, stop: int, limit: int, out_of_time: Callable[[], bool]
+) -> tuple[list[Row], int | None]:
+    """Up to ``limit`` matching lines, in order, with a rank from ``rank`` to before ``stop``, and the rank from which
+    to go on; None at the end. It searches until ``out_of_time``, and one piece of each log at least."""
+    begun = _begin(together, rank, stop)
+    todo = set(begun)
+    while todo:
+        for place in sorted(todo):
+            one, view = begun[place], together.logs[place].view
+            until = min(one.offset + PIECE, one.end)
+            one.lines += matching_lines(view, expression, one.offset, until)
+            one.offset = until
+            if until >= one.end or len(one.lines) > limit:
+                todo.discard(place)
+        if out_of_time():
+            break
+    return _in_order(together, begun, expression, stop, limit)
+
+
+def _begin(together: Together, rank: int, stop: int) -> dict[int, _Begun]:
+    first, last = together.order.before(rank), together.order.before(stop)
+    return {
+        place: _Begun(log.view.start_of(first[place] + 1), log.view.start_of(last[place] + 1))
+        for place, log in enumerate(together.logs)
+        if first[place] < last[place]
+    }
+
+
+def _in_order(
+    together: Together, begun: dict[int, _Begun], expression: Expression, stop: int, limit: int
+) -> tuple[list[Row], int | None]:
+    """What is certain: the matches before the first line that has not been searched in any log."""
+    order = together.order
+    horizon = stop
+    for place, one in begun.items():
+        if one.offset < one.end:
+            line = together.logs[place].view.number_at(one.offset - 1) + 1
+            horizon = min(horizon, order.rank(place, line - 1))
+    ranked = sorted((order.rank(place, line - 1), place, line) for place, one in begun.items() for line in one.lines)
+    certain = [found for found in ranked if found[0] < horizon]
+    rows = [_row(together, place, line, expression) for _, place, line in certain[:limit]]
+    if len(certain) > limit:
+        return rows, certain[limit][0]
+    return rows, horizon if horizon < stop else None
+
+
+def _row(together: Together, place: int, line: int, expression: Expression) -> Row:
+    log = together.logs[place]
+    (row,) = rows_of(log.view.lines(line, 1), log.source.number, log.times.of(line - 1, 1), expression)
+    return row

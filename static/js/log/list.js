@@ -1,0 +1,166 @@
+// The virtual list: the page has only the lines that can be seen, however many there are.
+//
+// What the reader sees is said by one line at the top and the pixels of it that are above the window (top, above), or
+// by being at the end. The scroll bar is an image of that: browsers draw no element of 10 million lines, so beyond MOST
+// pixels a small movement goes by pixels, and a large one by its share of the whole.
+
+import { draw } from "./draw.js";
+import { box, keyOf, list, view } from "./page.js";
+import { need, onChange, rowAt } from "./rows.js";
+
+const LINE = 20, MOST = 8_000_000, OVER = 12;
+const space = document.getElementById("log-space");
+const nodes = new Map();  // place -> [row, node]
+let top = 0, above = 0, atEnd = false, lastScroll = 0, drawing = false;
+export let current = "";  // key of the line that the reader was led to
+
+const whole = () => Math.min(MOST, Math.max(view.total * LINE, 1));
+const fits = () => Math.ceil(box.clientHeight / LINE) + 1;
+const most = () => Math.max(0, box.scrollHeight - box.clientHeight);
+export const isAtEnd = () => atEnd;
+export const topPlace = () => (atEnd ? Math.max(0, view.total - fits()) : top);
+
+function scrollTo(pixels) {
+  box.scrollTop = pixels;
+  lastScroll = box.scrollTop;
+}
+
+export function showEnd() {
+  atEnd = true;
+  refresh();
+}
+
+export function show(place, key = "") {
+  current = key;
+  atEnd = false;
+  const room = Math.floor(box.clientHeight / LINE / 2);
+  top = Math.max(0, place - Math.max(0, room));
+  above = 0;
+  refresh();
+}
+
+export function refresh() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    render();
+  });
+}
+onChange(refresh);
+
+export function clear() {
+  nodes.clear();
+  list.replaceChildren();
+}
+
+function render() {
+  space.style.height = `${whole()}px`;
+  document.getElementById("log-empty").hidden = view.total > 0;
+  if (!view.total) return clear();
+  const count = fits();
+  if (top >= view.total) top = Math.max(0, view.total - 1);
+  const from = atEnd ? Math.max(0, view.total - count - OVER) : Math.max(0, top - OVER);
+  const to = Math.min(view.total, atEnd ? view.total : top + count + OVER);
+  drawRows(from, to);
+  place(from);
+  need(from, to);
+}
+
+function drawRows(from, to) {
+  for (const [at, [, node]] of nodes)
+    if (at < from || at >= to) { node.remove(); nodes.delete(at); }
+  let next = list.firstElementChild;
+  for (let at = from; at < to; at += 1) {
+    const row = rowAt(at), known = nodes.get(at);
+    let node = known && known[0] === row ? known[1] : null;
+    if (!node) {
+      node = row ? draw(row, rowAt(at - 1)) : waiting();
+      if (known) {
+        if (next === known[1]) next = known[1].nextElementSibling;
+        known[1].remove();
+      }
+      nodes.set(at, [row, node]);
+    }
+    const isHere = Boolean(row) && keyOf(row) === current;
+    node.classList.toggle("at", isHere);
+    const hit = node.querySelector("mark");
+    if (hit) hit.classList.toggle("cur", isHere);
+    if (node === next) next = next.nextElementSibling;
+    else list.insertBefore(node, next);
+  }
+}
+
+function waiting() {
+  const item = document.createElement("li");
+  item.className = "wait";
+  item.append(document.createElement("a"), document.createElement("time"), document.createElement("code"));
+  return item;
+}
+
+// Puts the drawn lines where the reader looks, and the scroll bar where they are among all.
+function place(from) {
+  const height = list.offsetHeight, room = box.clientHeight;
+  if (atEnd) scrollTo(most());
+  const exact = whole() < MOST;
+  if (!atEnd) {
+    const node = nodes.get(top)?.[1];
+    const before = node ? node.offsetTop : 0;
+    if (exact && Math.abs(box.scrollTop - (top * LINE + above)) > room) scrollTo(Math.min(most(), top * LINE + above));
+    if (!exact && isOff()) scrollTo(shareOf(top));
+    const at = box.scrollTop - before - above;
+    const bottom = at + height - (box.scrollTop + room);
+    if (from + nodes.size >= view.total && bottom < 0 && height > room) {  // there is nothing behind the last line
+      list.style.transform = `translateY(${box.scrollTop + room - height}px)`;
+      return;
+    }
+    list.style.transform = `translateY(${Math.max(from === 0 && box.scrollTop === 0 ? 0 : -1e9, at)}px)`;
+    return;
+  }
+  list.style.transform = `translateY(${Math.max(0, box.scrollTop + Math.min(room, Math.max(room, 0)) - height)}px)`;
+  if (height < room) list.style.transform = "translateY(0px)";
+}
+
+const shareOf = (place) => Math.round((place / Math.max(1, view.total - fits() + 1)) * most());
+const isOff = () => Math.abs(box.scrollTop - shareOf(top)) > box.clientHeight * 4;
+
+let settle = 0, moved = () => {};
+export const onMove = (act) => { moved = act; };
+box.addEventListener("scroll", () => {
+  const by = box.scrollTop - lastScroll;
+  if (!by) return;
+  lastScroll = box.scrollTop;
+  const wasAtEnd = atEnd;
+  if (wasAtEnd) { top = Math.max(0, view.total - fits() + 1); above = 0; }
+  if (Math.abs(by) > box.clientHeight * 2) jump();
+  else slide(by);
+  atEnd = by > 0 && (box.scrollTop >= most() - 2 || isLastSeen());
+  render();
+  moved(by);
+  clearTimeout(settle);
+  if (whole() >= MOST && !atEnd) settle = setTimeout(() => scrollTo(Math.min(most() - 3, Math.max(1, shareOf(top)))), 150);
+}, { passive: true });
+
+function jump() {
+  const share = most() ? box.scrollTop / most() : 0;
+  top = whole() < MOST ? Math.floor(box.scrollTop / LINE) : Math.round(share * Math.max(0, view.total - fits() + 1));
+  top = Math.min(top, Math.max(0, view.total - 1));
+  above = 0;
+}
+
+// By pixels, through lines that may be higher than others.
+function slide(by) {
+  above += by;
+  const high = (at) => nodes.get(at)?.[1].offsetHeight || LINE;
+  while (above < 0 && top > 0) { top -= 1; above += high(top); }
+  while (above >= high(top) && top < view.total - 1) { above -= high(top); top += 1; }
+  if (above < 0) above = 0;
+  if (box.scrollTop <= 0) { top = whole() < MOST ? 0 : top; above = 0; }
+}
+
+function isLastSeen() {
+  const last = nodes.get(view.total - 1)?.[1];
+  return Boolean(last) && last.getBoundingClientRect().bottom <= box.getBoundingClientRect().bottom + 1;
+}
+
+new ResizeObserver(() => refresh()).observe(box);

@@ -1,0 +1,112 @@
+// The rows that are known, by place, and where new ones belong.
+
+import { ask, counts, keyOf, say, sources, view } from "./page.js";
+
+const MOST = 20000, PAGE = 200, WALK = 3000;
+let byPlace = new Map(), places = new Map();  // place -> row, key -> place
+let changed = () => {};
+export const onChange = (act) => { changed = act; };
+
+export const rowAt = (place) => byPlace.get(place);
+export const placeOf = (key) => places.get(key);
+
+function put(place, row) {
+  row.key ||= [row.time, row.ns || 0];
+  byPlace.set(place, row);
+  places.set(keyOf(row), place);
+}
+
+export function forget() {
+  byPlace = new Map();
+  places = new Map();
+}
+
+export function keep(got) {
+  if (byPlace.size > MOST) forget();
+  got.rows.forEach((row, index) => put(got.from - 1 + index, row));
+  for (const [source, lines] of Object.entries(got.counts)) counts[source] = Math.max(counts[source] || 0, lines);
+  view.total = got.total;
+  view.size = Math.max(view.size, got.size);
+}
+
+// Asks for what is missing around these places: one question at a time, and then the newest one.
+let asking = false, wanted = null;
+export async function need(from, to) {
+  wanted = [from, to];
+  if (asking) return;
+  asking = true;
+  try {
+    while (wanted) {
+      const [first, last] = wanted;
+      wanted = null;
+      let at = first;
+      while (at < last && byPlace.has(at)) at += 1;
+      if (at >= last) continue;
+      const begin = Math.max(0, at - PAGE / 4);
+      const got = await ask({ from: begin + 1, count: Math.max(PAGE, last - begin + PAGE / 4) });
+      keep(got);
+      if (!got.rows.length) break;
+      changed();
+    }
+  } catch (error) { say(error.message); }
+  asking = false;
+}
+
+// Loads the end of the logs, or the lines around one: that of a source, or the first one at a time in milliseconds.
+export async function load(values) {
+  const got = await ask({ count: PAGE, ...values });
+  if (!("from" in values)) forget();
+  keep(got);
+  return got;
+}
+
+// Above 0 when the line ``one`` comes after ``other``.
+const isLater = (one, other) =>
+  one.key[0] - other.key[0] || one.key[1] - other.key[1] || one.s - other.s || one.number - other.number;
+
+// A line is where its time is, but never before an earlier line of its own log.
+const newest = new Map();
+function timed(row) {
+  const last = newest.get(row.s) || [0, 0], own = [row.time, row.ns || 0];
+  row.key = own[0] > last[0] || (own[0] === last[0] && own[1] > last[1]) ? own : last;
+  newest.set(row.s, row.key);
+}
+
+// Takes lines that were just written. Returns how many are new; all is forgotten when one belongs far up.
+export function add(rows) {
+  let fresh = 0;
+  for (const row of rows) {
+    timed(row);
+    const known = placeOf(keyOf(row));
+    if (row.number <= (counts[row.s] || 0)) {
+      if (known !== undefined) put(known, row);
+      continue;
+    }
+    counts[row.s] = row.number;
+    fresh += 1;
+    insert(row);
+    view.total += 1;
+  }
+  return fresh;
+}
+
+function insert(row) {
+  let place = view.total;
+  if (sources.length > 1) {
+    for (; place > 0; place -= 1) {
+      const before = byPlace.get(place - 1);
+      if (before && isLater(row, before) >= 0) break;
+      if (!before && place === view.total) return;  // the end is not on the page: it is asked for when it is wanted
+      if (!before || view.total - place > WALK) { forget(); return; }
+    }
+  }
+  for (let at = view.total; at > place; at -= 1) put(at, byPlace.get(at - 1));
+  put(place, row);
+}
+
+// Lines that are not shown because they were written too fast: they are asked for when the reader comes to them.
+export function passOver(source, last, lines) {
+  counts[source] = last;
+  view.total += lines;
+  if (sources.length > 1) forget();
+}

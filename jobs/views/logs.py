@@ -29,7 +29,7 @@ from jobs.pages import log as log_page
 from jobs.pages.log import SHOWN_LINES, Asked, Choice
 from jobs.planning.lifecycle import TaskState
 from jobs.views.welcome import while_welcome
-from portal.accounts.viewer import may_read_jobs, viewer_of
+from portal.accounts.viewer import Viewer, may_read_jobs, viewer_of
 from portal.core.errors import BadRequest, LongshoreError, NoLog, Unauthorized
 from portal.web.api.answers import error_body
 from portal.web.error_pages import error_answer
@@ -132,7 +132,7 @@ async def _events(request: HttpRequest, username: str, name: str, begin: Callabl
             seats.take(request)
     except LongshoreError as error:
         return await sync_to_async(error_answer)(request, error)
-    welcome = while_welcome(request, lambda user: _may_read(user, username, name), events)
+    welcome = while_welcome(request, lambda user: _require(user, username, name), events)
     response = StreamingHttpResponse(welcome, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
@@ -162,7 +162,7 @@ def _rows(request: HttpRequest, username: str, name: str) -> dict[str, Any]:
 
 
 def _choice(request: HttpRequest, username: str, name: str) -> Choice:
-    job = _readable(request, username, name)
+    job = _require(viewer_of(request), username, name)
     given = request.GET.get
     hidden = [text for text in given("hide", "").split(",") if text]
     if not all(text.isascii() and text.isdecimal() and len(text) < 6 for text in hidden):
@@ -178,16 +178,12 @@ def _choice(request: HttpRequest, username: str, name: str) -> Choice:
     return log_page.choose(job, asked)
 
 
-def _readable(request: HttpRequest, username: str, name: str) -> Job:
-    if not may_read_jobs(viewer_of(request)):
+def _require(viewer: Viewer, username: str, name: str) -> Job:
+    if not may_read_jobs(viewer):
         raise Unauthorized
     job = queries.get_job(username, name)
-    access.require_logs(viewer_of(request), job)
+    access.require_logs(viewer, job)
     return job
-
-
-def _may_read(user: Any, username: str, name: str) -> bool:
-    return may_read_jobs(user) and access.may_read_logs(user, queries.get_job(username, name))
 
 
 def _matches(choice: Choice, together: Together, expression: Expression) -> list[dict[str, Any]]:

@@ -102,23 +102,19 @@ function waiting() {
 function place(from) {
   const height = list.offsetHeight, room = box.clientHeight;
   if (atEnd) scrollTo(most());
-  const exact = whole() < MOST;
+  else if (whole() < MOST) {
+    const at = top * LINE + above;
+    if (Math.abs(box.scrollTop - at) > room) scrollTo(Math.min(most(), at));
+  } else if (isOff()) align();
+  const bottom = box.scrollTop + room - height;  // where the list begins when the last line is at the bottom
+  let at = bottom;
   if (!atEnd) {
     const node = nodes.get(top)?.[1];
-    const before = node ? node.offsetTop : 0;
-    if (exact && Math.abs(box.scrollTop - (top * LINE + above)) > room) scrollTo(Math.min(most(), top * LINE + above));
-    if (!exact && isOff()) scrollTo(shareOf(top));
-    const at = box.scrollTop - before - above;
-    const bottom = at + height - (box.scrollTop + room);
-    if (from + nodes.size >= view.total && bottom < 0 && height > room) {  // there is nothing behind the last line
-      list.style.transform = `translateY(${box.scrollTop + room - height}px)`;
-      return;
-    }
-    list.style.transform = `translateY(${Math.max(from === 0 && box.scrollTop === 0 ? 0 : -1e9, at)}px)`;
-    return;
+    at = box.scrollTop - (node ? node.offsetTop : 0) - above;
+    if (from + nodes.size >= view.total) at = Math.max(at, bottom);  // there is nothing behind the last line
   }
-  list.style.transform = `translateY(${Math.max(0, box.scrollTop + Math.min(room, Math.max(room, 0)) - height)}px)`;
-  if (height < room) list.style.transform = "translateY(0px)";
+  if (from === 0) at = height < room ? 0 : Math.min(at, box.scrollTop);
+  list.style.transform = `translateY(${at}px)`;
 }
 
 const shareOf = (place) => Math.round((place / Math.max(1, view.total - fits() + 1)) * most());
@@ -138,8 +134,10 @@ box.addEventListener("scroll", () => {
   render();
   moved(by);
   clearTimeout(settle);
-  if (whole() >= MOST && !atEnd) settle = setTimeout(() => scrollTo(Math.min(most() - 3, Math.max(1, shareOf(top)))), 150);
+  if (whole() >= MOST && !atEnd) settle = setTimeout(align, 150);
 }, { passive: true });
+
+const align = () => scrollTo(Math.min(most() - 3, Math.max(top ? 1 : 0, shareOf(top))));
 
 function jump() {
   const share = most() ? box.scrollTop / most() : 0;

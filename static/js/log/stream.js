@@ -17,7 +17,8 @@ function take(rows) {
 
 function skip(data) {
   passOver(data.s, data.to, data.lines);
-  if (view.following) say(`${data.lines.toLocaleString("en")} lines were written too fast to show. Scroll up for them.`);
+  const lines = data.lines.toLocaleString("en");
+  if (view.following) say(`${lines} lines were written too fast to show. Scroll up for them.`);
   else view.unseen += data.lines;
   after();
 }

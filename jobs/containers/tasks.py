@@ -71,23 +71,27 @@ def survey(nodes: Sequence[tuple[str, bool]]) -> None:
         _hands().submit(_survey_in_thread, name, thorough)
 
 
-def carry_out(kind: str, task: int, node: str, container: str) -> None:
+def carry_out(kind: str, task: int, node: str, container: str) -> Sequence[str]:
     """Carry out one order in this thread. An order that was carried out before, or is no longer wanted, does
-    nothing."""
+    nothing. Returns nodes that are to be tried out (jobs/diagnosis/run.py)."""
     try:
         if kind == Kind.REMOVE:
             _remove(node, container)
         elif kind == Kind.DIAGNOSE:
-            diagnosing.diagnose(container)
+            return diagnosing.diagnose(container)
+        elif kind == Kind.COLLECT:
+            return _collect(task)
         else:
             _DO[Kind(kind)](task)
     except Exception:
         log.exception("an order failed and will be given again", kind=kind, task=task, node=node)
+    return ()
 
 
 def _in_thread(kind: str, task: int, node: str, container: str) -> None:
     close_old_connections()
-    carry_out(kind, task, node, container)
+    for doubted in carry_out(kind, task, node, container):
+        _survey_in_thread(doubted, thorough=True)
     close_old_connections()
 
 
@@ -223,12 +227,12 @@ def _end_container(id: int, wanted: Q) -> None:
         claims.close(id, claim)
 
 
-def _collect(id: int) -> None:
+def _collect(id: int) -> Sequence[str]:
     """Archive the log, then remove the container. When the engine or the store cannot be reached it is ordered again
     later."""
     claim = claims.take(id, Q(state__in=sorted(TASK_ENDS), collected=False), claims.COLLECT_LEASE)
     if claim is None:
-        return
+        return ()
     task = Task.objects.select_related("job", "attempt").get(id=id)
     done = False
     try:
@@ -243,8 +247,7 @@ def _collect(id: int) -> None:
         done = fault.reason is FaultReason.GONE
     finally:
         claims.close(id, claim, collected=done)
-    if done:
-        diagnosing.of_task(id)
+    return diagnosing.of_task(id) if done else ()
 
 
 def _sweep_store() -> None:
@@ -264,7 +267,6 @@ _DO: dict[Kind, Callable[[int], None]] = {
     Kind.START: _start,
     Kind.STOP: _stop,
     Kind.RELEASE: _release,
-    Kind.COLLECT: _collect,
 }
 
 

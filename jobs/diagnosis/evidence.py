@@ -82,6 +82,9 @@ class Diagnosis:
     followed: Sequence[str] = ()
 
 
+UNKNOWN = Diagnosis(rule="", cause="unknown", name="", whose="", certainty="possible", says="")
+
+
 def from_json(data: Mapping[str, Any] | None) -> Diagnosis | None:
     """The diagnosis that is stored with an attempt. Keys of a newer release are ignored."""
     if not data:

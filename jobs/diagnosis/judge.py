@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from jobs.diagnosis.evidence import Diagnosis, Evidence, LogLine, TaskEvidence
+from jobs.diagnosis.evidence import UNKNOWN, Diagnosis, Evidence, LogLine, TaskEvidence
 from jobs.diagnosis.remedies import actions
 from jobs.diagnosis.rules import Rule
 from jobs.diagnosis.template import Template
@@ -233,5 +233,4 @@ def _unknown(evidence: Evidence, tasks: Sequence[TaskEvidence]) -> Diagnosis:
     """No rule holds: the exit table's words, and the last lines of the task that decided the outcome."""
     task = next((one for one in tasks if one.label == evidence.decided_by), tasks[0] if tasks else TaskEvidence("", ""))
     says = evidence.sentence or task.sentence
-    lines = excerpt(task, ())
-    return Diagnosis("", "unknown", "", "", "possible", says, "", task.label, task.node, lines)
+    return replace(UNKNOWN, says=says, task=task.label, node=task.node, lines=excerpt(task, ()))

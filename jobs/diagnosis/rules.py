@@ -118,16 +118,16 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Book:
-    """The rules in the order in which they were written, without those that cannot be read. ``off``: rules of earlier
-    files that this one takes out."""
+    """The rules in the order in which they were written, without those that cannot be read. ``remove``: rules of
+    earlier files that this one takes out."""
 
     rules: tuple[Rule, ...] = ()
-    off: tuple[str, ...] = ()
+    remove: tuple[str, ...] = ()
     problems: tuple[Problem, ...] = field(default=())
 
 
 def read(text: str) -> Book:
-    """The rules in a YAML text: {"rules": [...], "off": [ids]}. Whatever is wrong becomes a Problem."""
+    """The rules in a YAML text: {"rules": [...], "remove": [ids]}. Whatever is wrong becomes a Problem."""
     if len(text) > LARGEST:
         return Book(problems=(Problem(1, 1, f"The file is longer than {LARGEST // 1024} kB."),))
     try:
@@ -146,10 +146,10 @@ def read(text: str) -> Book:
 
 
 def joined(books: Iterable[Book]) -> tuple[Rule, ...]:
-    """All rules of several files. A rule of a later file replaces one of its id; ``off`` takes rules out."""
+    """All rules of several files. A rule of a later file replaces one of its id; ``remove`` takes rules out."""
     rules: dict[str, Rule] = {}
     for book in books:
-        rules = {id: rule for id, rule in rules.items() if id not in book.off}
+        rules = {id: rule for id, rule in rules.items() if id not in book.remove}
         rules |= {rule.id: rule for rule in book.rules}
     return tuple(rules.values())
 
@@ -172,15 +172,15 @@ class _Reader:
         self.problems: list[Problem] = []
 
     def book(self, value: Any) -> Book:
-        if not isinstance(value, dict) or set(value) - {"rules", "off"}:
-            self._problem((), "The file has the keys rules and off, and no others.")
+        if not isinstance(value, dict) or set(value) - {"rules", "remove"}:
+            self._problem((), "The file has the keys rules and remove, and no others.")
             return Book(problems=tuple(self.problems))
         rules = list(self._rules(value.get("rules") or []))
-        off = value.get("off") or []
-        if not isinstance(off, list) or not all(isinstance(one, str) for one in off):
-            self._problem(("off",), "off is a list of ids.")
-            off = []
-        return Book(tuple(rules), tuple(off), tuple(self.problems))
+        remove = value.get("remove") or []
+        if not isinstance(remove, list) or not all(isinstance(one, str) for one in remove):
+            self._problem(("remove",), "remove is a list of ids.")
+            remove = []
+        return Book(tuple(rules), tuple(remove), tuple(self.problems))
 
     def _rules(self, rows: Any) -> Iterator[Rule]:
         if not isinstance(rows, list) or len(rows) > MOST_RULES:

@@ -8,15 +8,17 @@ nothing to do. What stays due, since a worker died or a node is away, the schedu
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
 
 import structlog
-from django.db import transaction
+from django.core.cache import cache
+from django.db import DatabaseError, transaction
 from django.utils import timezone
 
 from jobs.diagnosis import book
-from jobs.diagnosis.evidence import Diagnosis
+from jobs.diagnosis.evidence import UNKNOWN, Diagnosis
 from jobs.diagnosis.gather import evidence_of
 from jobs.diagnosis.judge import judge
 from jobs.models import Attempt, Event, Job, Task
@@ -27,27 +29,41 @@ from portal.wakes import wake
 
 PATIENCE = timedelta(seconds=30)  # for the logs; after it what is there is enough
 BUDGET = 5.0  # seconds of comparing
+TRY_OUT_EVERY = 600  # seconds between two trials of a node for what logs say
 log = structlog.get_logger()
 
 
-def diagnose(app_id: str) -> None:
-    """Diagnose the attempt with this application id, if that is due and its logs are there."""
+def diagnose(app_id: str) -> Sequence[str]:
+    """Diagnose the attempt with this application id, if that is due and its logs are there. Returns the nodes that are
+    to be tried out now: what a log says of them is no proof, since anybody can print it."""
     attempt = Attempt.objects.select_related("job").filter(app_id=app_id, diagnosis_due__isnull=False).first()
     if attempt is None or attempt.completed_at is None:
-        return
+        return ()
     is_late = timezone.now() - attempt.completed_at > PATIENCE
     if not is_late and _awaits_logs(attempt):
-        return
-    until = time.monotonic() + BUDGET
-    found = judge(evidence_of(attempt), book.rules(), lambda: time.monotonic() > until)
-    _write(attempt, found)
+        return ()
+    found = _judged(attempt)
+    is_new = _write(attempt, found)
+    return [node for node in found.suspects if is_new and cache.add(f"tried-out:{node}", 1, TRY_OUT_EVERY)]
 
 
-def of_task(task_id: int) -> None:
-    """Diagnose the attempt of a task whose log has just been archived, if it was the last."""
+def of_task(task_id: int) -> Sequence[str]:
+    """Diagnose the attempt of a task whose log has just been archived, if it was the last. Returns what ``diagnose``
+    does."""
     due = Attempt.objects.filter(tasks=task_id, diagnosis_due__isnull=False)
-    for app_id in due.values_list("app_id", flat=True):
-        diagnose(app_id)
+    return [node for app_id in due.values_list("app_id", flat=True) for node in diagnose(app_id)]
+
+
+def _judged(attempt: Attempt) -> Diagnosis:
+    """What the rules say; "unknown" where that cannot be worked out, so that nobody tries it for ever."""
+    until = time.monotonic() + BUDGET
+    try:
+        return judge(evidence_of(attempt), book.rules(), lambda: time.monotonic() > until)
+    except DatabaseError:
+        raise
+    except Exception:
+        log.exception("an attempt cannot be diagnosed", job=str(attempt.job), attempt=attempt.number)
+        return UNKNOWN
 
 
 def _awaits_logs(attempt: Attempt) -> bool:
@@ -56,19 +72,20 @@ def _awaits_logs(attempt: Attempt) -> bool:
     return ended.exclude(state=TaskState.FAILED, exit_code=exits.NODE_LOST).exclude(container_name="").exists()
 
 
-def _write(attempt: Attempt, found: Diagnosis) -> None:
-    """Write it once, and let the planner and the pages read the job again."""
+def _write(attempt: Attempt, found: Diagnosis) -> bool:
+    """Write it once, and let the planner and the pages read the job again. False where another worker was quicker."""
     now = timezone.now()
     with transaction.atomic():
         due = Attempt.objects.filter(pk=attempt.pk, diagnosis_due__isnull=False)
         if not due.update(diagnosis={"version": 1, **asdict(found)}, diagnosis_due=None):
-            return
+            return False
         Job.objects.filter(pk=attempt.job_id).update(changed_at=now)
         if found.rule:
             _note(attempt, found, now)
         wake.notify("scheduler")
         wake.notify("pages")
     log.info("diagnosed", job=str(attempt.job), attempt=attempt.number, cause=found.cause, certainty=found.certainty)
+    return True
 
 
 def _note(attempt: Attempt, found: Diagnosis, now: datetime) -> None:

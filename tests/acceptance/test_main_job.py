@@ -250,3 +250,37 @@ def test_a_running_one_outlives_the_portal_which_takes_it_up_again(portal: Porta
 def _of_job(node: BedNode, job: str) -> list[Any]:
     listed = docker(node, "ps", "-a", "--format", "{{json .}}", "--filter", f"label=longshore.job=admin~{job}")
     return [json.loads(line) for line in listed.splitlines()]
+
+
+# --- why it failed ---------------------------------------------------------------------------------------------------
+
+CAUSES = {
+    "memory": ("exec tail /dev/zero", "memory"),
+    "spelling": ("echo begins; torchrum train.py", "command-missing"),
+    "script": ("echo begins; cat /data/none.csv", "file-missing"),
+}
+
+
+def test_it_says_why_it_failed_with_the_lines_that_say_so(portal: Portal) -> None:
+    names = {key: portal.submit(config(f"why-{key}", command)) for key, (command, _) in CAUSES.items()}
+    found = {key: diagnosed(portal, name) for key, name in names.items()}
+    assert {key: one["cause"] for key, one in found.items()} == {key: cause for key, (_, cause) in CAUSES.items()}
+    assert {one["certainty"] for one in found.values()} == {"certain"}
+    marked = [line["text"] for line in found["script"]["lines"] if line["mark"]]
+    assert marked == ["cat: can't open '/data/none.csv': No such file or directory"]
+
+
+def test_a_retry_waits_for_the_diagnosis_no_longer_than_that_takes(portal: Portal) -> None:
+    name = portal.submit(config("why-again", "exit 3", retryCount=1))
+    diagnosed(portal, name)
+    second, first = portal.attempts(name)
+    assert first["diagnosis"]["cause"] == "exit-code"
+    paused = second["appLaunchedTime"] - first["appCompletedTime"]
+    print(f"the second attempt was placed {paused} ms after the end of the first")
+    assert paused < 2500 * patience()
+
+
+def diagnosed(portal: Portal, name: str) -> Any:
+    """What the job's diagnosis says, once it has ended and is diagnosed."""
+    portal.wait_state(name)
+    return until(lambda: portal.job(name)["jobStatus"].get("diagnosis"), what=f"a diagnosis of {name}")

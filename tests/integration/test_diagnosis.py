@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
+
+import pytest
 
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
 from jobs import services
-from jobs.diagnosis.run import diagnose
+from jobs.containers import tasks
+from jobs.diagnosis import book
+from jobs.diagnosis import run as diagnosis
 from jobs.models import Attempt, Event, Job
 from jobs.scheduling import orders
 from tests.cluster import Cluster, config
@@ -55,7 +60,7 @@ def test_a_diagnosis_is_made_once_however_often_it_is_ordered(cluster: Cluster) 
     job = run(cluster, stderr=TRACEBACK)
     cluster.settle()
     made = last(job)
-    diagnose(made.app_id)
+    diagnosis.diagnose(made.app_id)
     assert (last(job).diagnosis, last(job).diagnosis_due) == (made.diagnosis, None)
 
 
@@ -130,3 +135,53 @@ def test_a_node_that_is_lost_with_its_log_holds_up_no_diagnosis(cluster: Cluster
     cluster.ahead(120)
     cluster.settle()
     assert (found(job)["cause"], found(job)["whose"]) == ("node-lost", "platform")
+
+
+def test_a_suspicion_has_the_node_tried_out_once_in_a_while(cluster: Cluster, settings: Any, tmp_path: Path) -> None:
+    settings.CACHES = {
+        "default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": tmp_path.name}
+    }
+    tried = []
+    for name in ("j1", "j2"):
+        run(cluster, stderr=BROKEN_GPU, name=name)
+        cluster.tick()
+        tried += [node for order in cluster.orders() for node in tasks.carry_out(*order)]
+        cluster.lose_orders()
+    assert tried == ["n1"]
+
+
+def test_an_error_in_a_rule_or_a_log_ends_in_an_unknown_cause(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(diagnosis, "judge", broken)
+    job = run(cluster, stderr=TRACEBACK)
+    cluster.settle()
+    assert found(job)["cause"] == "unknown" and last(job).diagnosis_due is None
+
+
+def test_the_admins_file_is_read_again_when_it_changes(cluster: Cluster, settings: Any, tmp_path: Path) -> None:
+    settings.DIAGNOSIS_RULES = str(tmp_path / "own.yaml")
+    assert len(book.rules()) > 50 and book.problems() == []
+    Path(settings.DIAGNOSIS_RULES).write_text("rules:\n  - id: x\n")
+    assert [problem.line for problem in book.problems()] and len(book.rules()) > 50
+    Path(settings.DIAGNOSIS_RULES).write_text("remove: [missing-module]")
+    job = run(cluster, stderr=TRACEBACK)
+    cluster.settle()
+    assert found(job)["cause"] == "python-exception"
+
+
+def test_of_a_gang_the_task_is_blamed_that_did_not_just_follow(cluster: Cluster) -> None:
+    engine = cluster.add_node("n1")
+    engine.behave(cluster.runs(None))
+    roles = [{"name": "a", "minFailedTaskCount": None}, {"name": "b"}]
+    job = cluster.submit(config(roles=roles))
+    cluster.settle()
+    said = (b"RuntimeError: Connection closed by peer [10.0.0.1]\n", TRACEBACK)
+    for at, (task, lines) in enumerate(zip(cluster.tasks(job), said, strict=True)):
+        engine.print(task.container_name, lines, "stderr")
+        cluster.finish(job, 1, at=at)
+        cluster.settle()
+    assert (found(job)["task"], found(job)["followed"]) == ("b-0", ["a-0"])

@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from django.conf import settings
 
+from clusters.models import VcGrant
+from clusters.vcs.rules import DEFAULT
 from jobs import queries
 from jobs.models import Job
 from portal.accounts.viewer import Viewer, may_read_jobs
@@ -71,6 +73,26 @@ def require_write(viewer: Viewer, job: Job, doing: str) -> None:
         raise Unauthorized
     if not may_write(viewer, job):
         raise Forbidden(f"User {viewer.username} is not allowed to {doing} job {job.name}.")
+
+
+def may_enter(viewer: Viewer, job: Job) -> bool:
+    """Open a terminal in its containers: admins, and its owner while they may use its virtual cluster."""
+    if not viewer.is_authenticated or viewer.is_admin or viewer.username != job.username or job.vc == DEFAULT:
+        return _is_insider(viewer, job.username)
+    return VcGrant.objects.filter(vc__name=job.vc, username=job.username).exists()
+
+
+def require_enter(viewer: Viewer, job: Job) -> None:
+    """Raise Unauthorized or Forbidden unless ``may_enter``."""
+    if not viewer.is_authenticated:
+        raise Unauthorized
+    if not may_enter(viewer, job):
+        lost = viewer.username == job.username
+        raise Forbidden(
+            f"You may not use virtual cluster {job.vc} any more, so you cannot enter its jobs."
+            if lost
+            else f"A terminal in job {job.name} is for {job.username} and for admins."
+        )
 
 
 def _is_insider(viewer: Viewer, username: str) -> bool:

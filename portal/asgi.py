@@ -1,5 +1,5 @@
-"""One ASGI callable: live streams on the event loop, files by the WebHDFS gateway, everything else in threads through
-Django's WSGI handler.
+"""One ASGI callable: live streams and WebSockets on the event loop, files by the WebHDFS gateway, everything else in
+threads through Django's WSGI handler.
 
 Ordinary pages are several times faster there than on Django's own ASGI path, where each middleware hops threads.
 """
@@ -21,6 +21,8 @@ from django.db import close_old_connections
 
 _wsgi: Any = get_wsgi_application()
 
+from jobs.terminal import shells
+from jobs.terminal import sockets as terminals
 from portal.core import deathsig
 from portal.core.errors import Crowded
 from portal.files.webhdfs import app as _files
@@ -31,6 +33,7 @@ from portal.web.serving import bodies, seats
 from portal.web.serving.bridge import Bridge
 from portal.web.serving.connection import MANY, group
 from portal.web.serving.proxies import believing
+from portal.web.serving.sockets import Sockets
 
 
 def _limit(environ: dict[str, Any]) -> int:
@@ -61,22 +64,28 @@ class _Streams(ASGIHandler):
 
 
 _streams = _Streams()
+_sockets = Sockets([(terminals.PATH, terminals.serve)])
 
 
 async def _application(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "lifespan":
-        await _pages(scope, receive, send)
-    elif scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1000})
+        await _live(receive, send)
     else:
         await _counted(scope, receive, send)
+
+
+async def _live(receive: Any, send: Any) -> None:
+    while (await receive())["type"] == "lifespan.startup":
+        await send({"type": "lifespan.startup.complete"})
+    await shells.mine().close()
+    await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _counted(scope: Any, receive: Any, send: Any) -> None:
     """Limits the requests at once from one address, also when they all come over the connections of one proxy."""
     address = group((scope.get("client") or ("",))[0])
     if _under_way[address] >= settings.CONNECTIONS_PER_ADDRESS:
-        await _refuse(MANY, send)
+        await (_sockets.crowded(scope, receive, send) if scope.get("type") == "websocket" else _refuse(MANY, send))
         return
     _under_way[address] += 1
     try:
@@ -88,7 +97,9 @@ async def _counted(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _dispatch(scope: Any, receive: Any, send: Any) -> None:
-    if _is_file(scope["path"]):
+    if scope["type"] == "websocket":
+        await _sockets(scope, receive, send)
+    elif _is_file(scope["path"]):
         await _files.application(scope, receive, send)
     elif scope["path"].startswith("/stream/"):
         await _stream(scope, receive, send)

@@ -74,6 +74,37 @@ class ApiToken(models.Model):
         return hashlib.sha256(token_id.encode()).hexdigest()
 
 
+class Ticket(models.Model):
+    """Opens one address once (portal/accounts/tickets.py)."""
+
+    id_hash = models.CharField(max_length=64, unique=True)
+    path = models.CharField(max_length=1000)
+    credential = models.CharField(max_length=100)  # of whom it stands for, see portal/accounts/callers.py
+    expires_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.path
+
+
+class Terminal(models.Model):
+    """A shell that somebody has open in a container (jobs/terminal). The row goes with the shell."""
+
+    username = models.CharField(max_length=64, db_index=True)  # who opened it
+    token = models.CharField(max_length=32, unique=True)  # by which its window finds it again
+    credential = models.CharField(max_length=64)  # hash of the session or token that opened it
+    task = models.BigIntegerField()  # id of the row in jobs
+    where = models.CharField(max_length=600)  # alice/train worker-0
+    node = models.CharField(max_length=63)
+    container = models.CharField(max_length=200)
+    pid = models.PositiveIntegerField(null=True)  # in the container; null while it starts
+    owner = models.CharField(max_length=64)  # the web process that has it
+    opened_at = models.DateTimeField()
+    seen_at = models.DateTimeField()  # when that process last said so
+
+    def __str__(self) -> str:
+        return f"{self.username} in {self.where}"
+
+
 class UserKey(models.Model):
     """A public key of a user, which is put into every container of their jobs."""
 

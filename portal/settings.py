@@ -91,6 +91,8 @@ METRICS_DAYS = number("LONGSHORE_METRICS_DAYS", 400, least=1)
 METRICS_MB = number("LONGSHORE_METRICS_MB", 20_000, least=1)
 DIAGNOSIS_RULES = text("LONGSHORE_DIAGNOSIS_RULES", str(HOME / "diagnosis.yaml"))  # an admin's own (docs/diagnosis.md)
 TASK_PIDS = number("LONGSHORE_TASK_PIDS", 4096, least=16)  # processes and threads a task may have at once
+TERMINALS = number("LONGSHORE_TERMINALS", 4, least=0)  # shells in containers that a user may have open at once
+TERMINAL_IDLE = number("LONGSHORE_TERMINAL_IDLE", 900, least=60)  # seconds without a key after which one ends
 
 INSTALLED_APPS = [
     "django.contrib.auth",

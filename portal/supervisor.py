@@ -29,6 +29,7 @@ _ROOT = Path(__file__).resolve().parent.parent
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds before a child is started again, doubled each time
 _HEALTHY = 60.0  # seconds a child must live for its next wait to be short again
 _BUSY = 30  # seconds for which one of several web processes may be too busy to say that it lives
+_LARGEST_MESSAGE = 2 * 1024 * 1024  # bytes of one that a WebSocket may send: it is read whole
 _GRACE = 7.0  # seconds between asking to end and killing
 _READY_ANYWAY = 20.0  # seconds after which a web that answers is called ready without the others
 _PAGES = "jobs.web_apps.serving.asgi:application"
@@ -66,6 +67,7 @@ def children(
     web = _uvicorn("portal.asgi:application", host, port, tls)
     if web_processes > 1:
         web += ["--workers", str(web_processes), "--timeout-worker-healthcheck", str(_BUSY)]
+    web += ["--ws", "websockets-sansio", "--ws-max-size", str(_LARGEST_MESSAGE), "--ws-per-message-deflate", "false"]
     pages = [Child("web pages", [*_uvicorn(_PAGES, *apps, tls), *_SOCKETS])] if apps else []
     return [
         Child("web", web),

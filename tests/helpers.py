@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -26,6 +28,12 @@ def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None
             pytest.fail(f"Not within {waited:.0f} s: {what or condition}", pytrace=True)
         time.sleep(every or min(0.02 + waited / 20, 0.2))
     return answer
+
+
+def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
+    """What it gives, on an event loop and in a thread of its own: Playwright has one in the thread of the tests."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
 
 
 def patience() -> float:

@@ -14,6 +14,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, Protocol
 
+from clusters.engines.attach import Attachable
+
 if TYPE_CHECKING:
     from socket import socket
 
@@ -293,5 +295,5 @@ class Dialer(Protocol):
         ...
 
 
-class Engine(ContainerRuntime, ImageHolder, Dialer, Protocol):
+class Engine(ContainerRuntime, ImageHolder, Dialer, Attachable, Protocol):
     """What a scheme of clusters.engines.schemes connects to."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.api import detail, history, lists, log_pages, logs, why
+from jobs.api import detail, history, lists, log_pages, logs, terminal, why
 
 _OF_A_JOB = {
     "": detail.JobDetail,
@@ -38,8 +38,13 @@ log_routes: list[URLPattern] = [
         path(f"{root}/{_LOGS}/<int:attempt>/<str:stream>", log_pages.ContainerLog.as_view()),
     )
 ]
+terminal_routes: list[URLPattern] = [
+    path(f"{root}/<str:job>/taskRoles/<str:role>/<int:index>/terminal", terminal.TerminalTicket.as_view())
+    for root in ("jobs", "user/<str:username>/jobs")
+]
 urlpatterns: list[URLPattern] = [
     *log_routes,
+    *terminal_routes,
     path("jobs", lists.JobList.as_view()),
     path("jobs/validate", lists.Validate.as_view(), {"job": "validate"}),
     *job_routes("jobs"),

@@ -26,7 +26,7 @@ from jobs.scheduling.queue import Queued
 from portal.accounts.viewer import Viewer
 from portal.core import words
 
-TABS = ("tasks", "logs", "metrics", "events", "attempts", "config", "ssh", "web")
+TABS = ("tasks", "logs", "metrics", "events", "attempts", "config", "ssh", "terminal", "web")
 _NAMES = {"ssh": "SSH", "web": "Web pages"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100

@@ -171,6 +171,8 @@ class OneJob:
         }
         if self._tab in ("tasks", "events", "attempts"):
             templates["job-tab"] = str(page["tab_template"])
+        if self._tab == "terminal" and page.get("chosen"):
+            templates["job-terminals"] = "jobs/_terminals.html"
         return {part: render_to_string(template, page, self._request) for part, template in templates.items()}
 
 

@@ -9,6 +9,7 @@ from jobs.models import Job
 from jobs.pages import config as config_page
 from jobs.pages import detail as pages
 from jobs.pages.evidence import tail_of
+from jobs.terminal import page as terminals
 
 
 def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str, Any]:
@@ -31,6 +32,8 @@ def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str
         page |= pages.events_tab(shown, params)
     elif tab == "attempts":
         page |= pages.attempts_tab(shown)
+    elif tab == "terminal":
+        page |= terminals.page(job, viewer, params)
     elif tab == "config":
         page |= _config(shown, is_original="original" in params)
     return page

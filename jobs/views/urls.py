@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from jobs.submitting import views as keeping
-from jobs.views import actions, change, detail, lists, logs, nodes, order, stream, submit, why
+from jobs.views import actions, change, detail, lists, logs, nodes, order, stream, submit, terminal, why
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -28,6 +28,9 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/config", detail.config, name="job-config"),
     path(f"{_JOB}/ssh", detail.show, {"tab": "ssh"}, name="job-ssh"),
     path(f"{_JOB}/ssh/logins", detail.ssh_logins, name="job-ssh-logins"),
+    path(f"{_JOB}/terminal", terminal.show, name="job-terminal"),
+    path(f"{_JOB}/terminal/close", terminal.close, name="job-terminal-close"),
+    path("terminal/<str:username>/<str:name>/<str:role>/<int:index>", terminal.may_open, name="terminal"),
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),
     path(f"{_JOB}/release", actions.release, name="job-release"),
     path(f"{_JOB}/why", why.page, name="job-why"),

@@ -41,9 +41,20 @@ def live(token_id: str) -> ApiToken | None:
 
 def user_of(token: str) -> User | None:
     """The user of a token; None when it is bad, expired or revoked, or its user is disabled or gone."""
+    return user_by_hash(hash_of(token))
+
+
+def hash_of(token: str) -> str:
+    """By which its row is found; empty for what is no token of ours."""
     try:
-        id_hash = _id_hash(token, settings.TOKEN_KEY)
+        return _id_hash(token, settings.TOKEN_KEY)
     except (jwt.InvalidTokenError, ValueError):
+        return ""
+
+
+def user_by_hash(id_hash: str) -> User | None:
+    """As ``user_of``."""
+    if not id_hash:
         return None
     now = timezone.now()
     user = first_row(User, _USER, now - _TOUCH_EVERY, id_hash, now)

@@ -22,6 +22,7 @@ from django.db import connection, transaction
 from portal.core import private
 
 Topic = Literal["scheduler", "workers", "pages"]
+_FOLDER = "wake"  # it has nothing else in it, so a socket without a listener is deleted
 
 
 def notify(topic: Topic) -> None:
@@ -68,7 +69,7 @@ class Listener:
             self._postgres.close()
 
     def _bind(self) -> None:
-        self._path = _folder() / f"{self.topic}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
+        self._path = sockets_folder(_FOLDER) / f"{self.topic}.{os.getpid()}.{uuid.uuid4().hex[:8]}"
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
         self._socket.bind(str(self._path))
@@ -105,9 +106,9 @@ def _postgres_params() -> dict[str, Any]:
     }
 
 
-def _folder() -> Path:
-    """The folder of the sockets. Its path is short, since that of a socket may have 107 bytes at most."""
-    folder = settings.HOME / "run" / "wake"  # it has nothing else in it, so a socket without a listener is deleted
+def sockets_folder(name: str) -> Path:
+    """A folder for sockets of one kind. Its path is short, since that of a socket may have 107 bytes at most."""
+    folder = settings.HOME / "run" / name
     if len(str(folder)) > 60:
         folder = (
             Path(tempfile.gettempdir())
@@ -119,7 +120,7 @@ def _folder() -> Path:
 def _send(topic: Topic) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
-        for path in _folder().glob(f"{topic}.*"):
+        for path in sockets_folder(_FOLDER).glob(f"{topic}.*"):
             try:
                 sender.sendto(b".", str(path))
             except BlockingIOError:

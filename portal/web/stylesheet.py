@@ -24,6 +24,7 @@ SECTIONS = (
     "wall",
     "figures",
     "plots",
+    "terminal",
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from clusters.engines.fake.runtime import Behaviour, FakeRuntime
 from clusters.engines.runtime import ContainerRequest, FaultReason, File, Phase, Progress, RuntimeFault
+from tests.contract_attach import AttachContract
 from tests.contract_runtime import Lab, Program, RuntimeContract, request
 from tests.helpers import until
 
@@ -68,6 +69,10 @@ def stranger(lab: FakeLab) -> str:
 
 
 class TestContract(RuntimeContract):
+    pass
+
+
+class TestTerminals(AttachContract):
     pass
 
 

@@ -55,7 +55,12 @@ def site(transactional_db: None) -> Iterator[str]:
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     config = uvicorn.Config(
-        application, http=Connection, log_level="error", lifespan="off", timeout_graceful_shutdown=1
+        application,
+        http=Connection,
+        ws="websockets-sansio",
+        log_level="error",
+        lifespan="off",
+        timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)

@@ -349,6 +349,10 @@ class _SSHAdapter(SSHHTTPAdapter):
             transport = self.ssh_client.get_transport()
         return transport.open_channel("direct-tcpip", (address, port), ("127.0.0.1", 0), timeout=CONNECT)
 
+    def is_alive(self) -> bool:
+        transport = self.ssh_client.get_transport()
+        return transport is not None and transport.is_active()
+
     def _connect_anew(self, failed: paramiko.Transport | None) -> None:
         with self._renewing:
             if self.ssh_client.get_transport() is not failed:

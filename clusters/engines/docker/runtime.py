@@ -1,8 +1,8 @@
 """A real Docker engine behind the seven operations of ``clusters.engines.runtime``.
 
 The Protocol says what it promises. Where an engine does what one would not expect, a comment says so. The parts of this
-room: connect (ways to an engine), request (a ContainerRequest in Docker's words), secrets, put, pull, logs, events,
-status and seen (what an engine reports) and errors (what goes wrong).
+room: connect (ways to an engine), attach (terminals), request (a ContainerRequest in Docker's words), secrets, put,
+pull, logs, events, status and seen (what an engine reports) and errors (what goes wrong).
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from docker import APIClient
 from docker.errors import APIError, NotFound
 
 from clusters.engines.docker import secrets as docker_secrets
+from clusters.engines.docker.attach.program import DockerAttached, Terminals
 from clusters.engines.docker.connect import CONNECT, QUICK, SLOW, Ways, ask, checked, url
 from clusters.engines.docker.dial import dial
 from clusters.engines.docker.errors import translated
@@ -78,6 +79,7 @@ class DockerRuntime:
     ) -> None:
         self.endpoint = endpoint
         self._ways = Ways(endpoint, tls_dir or ssh_dir, timeout=timeout)
+        self._terminals = Terminals(endpoint, tls_dir or ssh_dir, self._quick)
         self._windows = EventWindows()
         self._seen: dict[str, Seen] = {}  # by id
         self._fuse = True  # until the node proves to have none
@@ -215,6 +217,14 @@ class DockerRuntime:
         """Make an image of one layer from a root file system; ``changes`` are Dockerfile lines."""
         with self._slow() as api:
             import_image(api, self.endpoint, image, tar, changes)
+
+    async def attach(
+        self, name: str, argv: tuple[str, ...], *, env: Mapping[str, str], columns: int, rows: int
+    ) -> DockerAttached:
+        return await self._terminals.attach(name, argv, env, columns, rows)
+
+    async def hang_up(self, name: str, pid: int, mark: str) -> None:
+        await self._terminals.hang_up(name, pid, mark)
 
     @contextmanager
     def _quick(self) -> Iterator[APIClient]:

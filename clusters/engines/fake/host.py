@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from clusters.engines.fake.terminal import FakeTerminal
 from clusters.engines.runtime import (
     LABEL_TASK,
     LOOK_CLOSER,
@@ -62,6 +63,7 @@ class FakeContainer:
     dropped: dict[Stream, int] = field(default_factory=dict)  # chunks of its log that the engine has thrown away
     given_again: int = 0  # how often the engine gives its log once more to those who follow it
     log_fault: RuntimeFault | None = None  # in place of the end of its log
+    terminals: list[FakeTerminal] = field(default_factory=list)
 
 
 class FakeHost:
@@ -172,7 +174,8 @@ class FakeHost:
     def vanish(self, name: str) -> None:
         """Somebody removed the container behind our back."""
         with self._changed:
-            del self._containers[name]
+            for terminal in self._containers.pop(name).terminals:
+                terminal.end(None)
             self._event()
 
     def fail_next(self, operation: str, fault: RuntimeFault) -> None:
@@ -274,6 +277,8 @@ class FakeHost:
             error=error,
             finished_at=datetime.now(UTC),
         )
+        for terminal in container.terminals:
+            terminal.end(None)
         self._event()
 
     def _write(self, container: FakeContainer, stream: Stream, data: bytes) -> None:
@@ -288,6 +293,9 @@ class FakeHost:
 
     def _break_streams(self) -> None:
         self._breaks += 1
+        for container in self._containers.values():
+            for terminal in container.terminals:
+                terminal.break_off()
         self._changed.notify_all()
 
     def _await(self, happened: Callable[[], bool], deadline: float | None) -> None:

@@ -11,12 +11,14 @@ from __future__ import annotations
 import builtins
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import IO
 
+from clusters.engines.attach import MARK
 from clusters.engines.fake.host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, again, unpacked
 from clusters.engines.fake.meter import FakeMeter
+from clusters.engines.fake.terminal import FakeTerminal
 from clusters.engines.image_names import canonical
 from clusters.engines.runtime import (
     LABEL_TASK,
@@ -94,7 +96,8 @@ class FakeRuntime(FakeMeter):
         with self._changed:
             self._enter("remove")
             if self._own(name):
-                del self._containers[name]
+                for terminal in self._containers.pop(name).terminals:
+                    terminal.end(None)
                 self._event()
 
     def dial(self, address: str, port: int) -> socket.socket:
@@ -148,6 +151,26 @@ class FakeRuntime(FakeMeter):
         with self._changed:
             self._enter("disk_use")
             return self.disk
+
+    async def attach(
+        self, name: str, argv: tuple[str, ...], *, env: Mapping[str, str], columns: int, rows: int
+    ) -> FakeTerminal:
+        with self._changed:
+            self._enter("attach")
+            container = self._containers.get(name)
+            if container is None or container.status.phase is not Phase.RUNNING:
+                raise gone(name)
+            made = FakeTerminal(len(container.terminals) + 100, argv, env, columns, rows)
+            container.terminals.append(made)
+            return made
+
+    async def hang_up(self, name: str, pid: int, mark: str) -> None:
+        with self._changed:
+            self._enter("hang_up")
+            container = self._containers.get(name)
+            for terminal in container.terminals if container else ():
+                if terminal.pid == pid and mark == terminal.env.get(MARK):
+                    terminal.end(None)
 
     def _pull(self, request: ContainerRequest, behaviour: Behaviour, on_progress: Callable[[Progress], None]) -> None:
         with self._changed:

@@ -34,12 +34,6 @@ class Bridge:
         self._health = ThreadPoolExecutor(2, thread_name_prefix="health")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "lifespan":
-            await _live(receive, send)
-        else:
-            await self._serve(scope, receive, send)
-
-    async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         loop = asyncio.get_running_loop()
         pool = self._health if scope["path"].startswith(_HEALTH) else self._pages
         environ = environ_of(scope)
@@ -147,12 +141,6 @@ async def send_pieces(more: Callable[[], Awaitable[bytes]], receive: Any, send: 
             await send({"type": "http.response.body", "body": b""})
     finally:
         gone.cancel()
-
-
-async def _live(receive: Any, send: Any) -> None:
-    while (await receive())["type"] == "lifespan.startup":
-        await send({"type": "lifespan.startup.complete"})
-    await send({"type": "lifespan.shutdown.complete"})
 
 
 async def _disconnected(receive: Any) -> None:

@@ -1,0 +1,1 @@
+"""Programs with a terminal in containers of a Docker engine: program (exec), hijack (HTTP), dial (ways to it)."""

@@ -1,0 +1,185 @@
+"""Programs with a terminal in containers of a Docker engine: an exec with a tty.
+
+An engine goes on with an exec when its connection is closed, and has no call to end it. So a program is started by a
+small script that first says its process id, and is ended by another exec that signals it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from docker import APIClient
+from docker.errors import APIError, NotFound
+
+from clusters.engines.attach import GRACE, MARK
+from clusters.engines.docker.attach.dial import Dialer, Pipe
+from clusters.engines.docker.attach.hijack import hijack
+from clusters.engines.docker.connect import CONNECT
+from clusters.engines.docker.errors import short, translated
+from clusters.engines.runtime import FaultReason, RuntimeFault, gone
+
+T = TypeVar("T")
+Quick = Callable[[], AbstractContextManager[APIClient]]
+
+# The size is set here where the image has stty, so that the first line is drawn for it already.
+_BEGIN = 'stty cols "$1" rows "$2" 2>/dev/null; shift 2; echo $$; exec "$@"'
+_END = """
+[ -z "$2" ] || case "$(tr '\\000' '\\n' <"/proc/$1/environ" 2>/dev/null)" in *"$3=$2"*) ;; *) exit ;; esac
+kill -HUP "$1" && kill -CONT "$1" && sleep "$4"; kill -KILL "$1"
+"""
+_PID = re.compile(rb"(\d{1,9})\r?\n")
+_LONGEST_START = 4096  # bytes of what an engine says in place of a process id
+_STARTING = 20.0  # seconds
+_PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # until the engine has noticed an end that its stream told
+_calls = ThreadPoolExecutor(8, thread_name_prefix="exec")  # quick questions; none waits for a program
+
+
+class Terminals:
+    """Those of one engine. ``quick`` gives a client for quick questions."""
+
+    def __init__(self, endpoint: str, folder: Path | None, quick: Quick) -> None:
+        self.endpoint = endpoint
+        self._quick = quick
+        self._dialer = Dialer(endpoint, folder)
+
+    async def attach(
+        self, name: str, argv: tuple[str, ...], env: Mapping[str, str], columns: int, rows: int
+    ) -> DockerAttached:
+        begin = ["/bin/sh", "-c", _BEGIN, "sh", str(columns), str(rows), *argv]
+        exec_id, version = await self.call(lambda api: (_created(api, name, begin, env, tty=True), api.api_version))
+        with translated(self.endpoint):
+            pipe = await self._dialer.dial()
+        try:
+            async with asyncio.timeout(_STARTING):
+                pid, first = await self._begun(pipe, f"/v{version}/exec/{exec_id}/start")
+        except TimeoutError:
+            pipe.close()
+            raise RuntimeFault("The engine started no shell in time.", reason=FaultReason.UNREACHABLE) from None
+        except BaseException:
+            pipe.close()
+            raise
+        attached = DockerAttached(self, name, exec_id, pipe, pid, first)
+        await attached.resize(columns, rows)
+        return attached
+
+    async def hang_up(self, name: str, pid: int, mark: str) -> None:
+        end = ["/bin/sh", "-c", _END, "sh", str(pid), mark, MARK, str(GRACE)]
+
+        def run(api: APIClient) -> None:
+            try:
+                api.exec_start(_created(api, name, end, {}, tty=False), detach=True)
+            except (NotFound, RuntimeFault):
+                return  # the container is gone, and what ran in it
+
+        await self.call(run)
+
+    async def call(self, function: Callable[[APIClient], T]) -> T:
+        """What ``function`` gives, in a thread."""
+
+        def run() -> T:
+            with self._quick() as api:
+                return function(api)
+
+        return await asyncio.get_running_loop().run_in_executor(_calls, run)
+
+    async def _begun(self, pipe: Pipe, path: str) -> tuple[int, bytes]:
+        """The process id of the program, and the first bytes that it wrote."""
+        with translated(self.endpoint):
+            said = await hijack(pipe, path, {"Detach": False, "Tty": True})
+            while not (found := _PID.match(said)):
+                more = await pipe.read() if len(said) < _LONGEST_START else b""
+                if not more:
+                    text = short(said.decode(errors="replace")) or "it hung up"
+                    missing = f"No shell could be started in the container: {text}"
+                    raise RuntimeFault(missing, reason=FaultReason.COMMAND_MISSING, permanent=True)
+                said += more
+        return int(found[1]), said[found.end() :]
+
+
+class DockerAttached:
+    def __init__(self, terminals: Terminals, name: str, exec_id: str, pipe: Pipe, pid: int, first: bytes) -> None:
+        self.pid = pid
+        self._terminals, self._name, self._exec_id = terminals, name, exec_id
+        self._pipe, self._first = pipe, first
+        self._ended = self._closed = False
+
+    async def read(self) -> bytes:
+        data, self._first = self._first, b""
+        if not data and not self._ended:
+            with self._said():
+                data = await self._pipe.read()
+            self._ended = not data
+        return data
+
+    async def write(self, data: bytes) -> None:
+        with self._said():
+            await self._pipe.write(data)
+
+    async def resize(self, columns: int, rows: int) -> None:
+        def run(api: APIClient) -> None:
+            try:
+                api.exec_resize(self._exec_id, height=rows, width=columns)
+            except APIError:
+                return  # it has ended
+
+        if not self._ended:
+            await self._terminals.call(run)
+
+    async def exit_code(self) -> int | None:
+        for pause in _PAUSES:
+            await asyncio.sleep(pause)
+            is_running, code = await self._terminals.call(self._look)
+            if not is_running:
+                return code
+        return None
+
+    async def close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        try:
+            if not self._ended:
+                async with asyncio.timeout(CONNECT):
+                    await self._terminals.hang_up(self._name, self.pid, "")
+        except (TimeoutError, RuntimeFault):
+            pass  # the engine does not answer; whoever opened it may try again later
+        finally:
+            self._ended = True
+            self._pipe.close()
+
+    def _look(self, api: APIClient) -> tuple[bool, int | None]:
+        """Whether it runs, and its exit code."""
+        try:
+            seen = api.exec_inspect(self._exec_id)
+            if seen["Running"]:
+                return True, None
+            lives = api.inspect_container(self._name)["State"]["Running"]
+        except NotFound:
+            return False, None
+        return False, seen["ExitCode"] if lives else None
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        if self._closed:
+            raise gone(self._name)
+        with translated(self._terminals.endpoint):
+            yield
+
+
+def _created(api: APIClient, name: str, argv: list[str], env: Mapping[str, str], *, tty: bool) -> str:
+    """The id of a new exec. Raises GONE when the container does not run."""
+    try:
+        made = api.exec_create(name, argv, stdin=tty, tty=tty, stdout=tty, stderr=tty, environment=dict(env))
+    except NotFound:
+        raise gone(name) from None
+    except APIError as error:
+        if error.status_code != 409:
+            raise
+        raise RuntimeFault(f"Container {name} does not run.", reason=FaultReason.GONE, permanent=True) from None
+    return str(made["Id"])

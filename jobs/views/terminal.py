@@ -1,0 +1,54 @@
+"""Views of terminals: the page, the end of one from the list, and who may open one."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from jobs import queries, versions
+from jobs.pages.live import address
+from jobs.pages.rows import job_url
+from jobs.pages.tabs import context
+from jobs.terminal import place, records
+from jobs.terminal.sockets import number
+from portal.accounts.auth import require_user
+from portal.accounts.guard import reader, signed_in
+from portal.accounts.viewer import viewer_of
+from portal.web.middleware import style_nonce
+
+
+@require_safe
+@never_cache
+@reader
+def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    job = queries.get_job(username, name)
+    page = context(job, viewer_of(request), "terminal", request.GET.dict())
+    own = {"user": username, "name": name, "tab": "terminal", "v": versions.of_job_page(job)}
+    stream = "" if page.get("is_window") else address("job", **{**request.GET.dict(), **own})
+    return render(request, "jobs/terminal.html", {"stream": stream, "nonce": style_nonce(request), **page})
+
+
+@never_cache
+@signed_in
+@require_POST
+def close(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    """End one of the reader's own terminals, wherever it is open."""
+    user, token = require_user(request), request.POST.get("token", "").replace("\x00", "")
+    row = records.open_terminals(user.username).filter(token=token).first()
+    if row is not None and records.closed(row, "It was closed from another window."):
+        messages.success(request, f"The terminal in {row.where} is closed.")
+    else:
+        messages.success(request, "That terminal was closed already.")
+    return redirect(f"{job_url(username, name)}/terminal")
+
+
+@never_cache
+@require_safe
+def may_open(request: HttpRequest, username: str, name: str, role: str, index: int) -> HttpResponse:
+    """The address of the WebSocket, asked by GET: 204, or why it would be refused. A script cannot read that from a
+    refused WebSocket."""
+    place.find(viewer_of(request), username, name, role, index, number(request.GET.get("attempt")))
+    return HttpResponse(status=204)

@@ -1,0 +1,99 @@
+"""A terminal on a real engine, through a portal of two web processes."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from tests.acceptance.portal import Portal, config, container_of, docker, portal_on
+from tests.bed.docker_bed import BedNode
+from tests.helpers import patience, until
+
+pytestmark = pytest.mark.docker
+
+
+@pytest.fixture(scope="module")
+def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    home = tmp_path_factory.mktemp("portal")
+    with portal_on(home, docker_engine, LONGSHORE_WEB_PROCESSES="2", LONGSHORE_TERMINALS="60") as one:
+        one.submit(config("shell", "sleep 1000"))
+        one.wait_running("shell")
+        yield one
+        one.stop_all()
+        one.wait_clean(docker_engine)
+
+
+@contextmanager
+def terminal(portal: Portal, **query: Any) -> Iterator[tuple[ClientConnection, dict[str, Any]]]:
+    asked = "&".join(f"{name}={value}" for name, value in query.items())
+    head = {"Authorization": portal.http.headers["Authorization"]}
+    address = f"{portal.url.replace('http', 'ws')}/terminal/admin/shell/main/0?{asked}"
+    with connect(address, additional_headers=head, proxy=None, open_timeout=30) as socket:
+        yield socket, json.loads(socket.recv(30))
+
+
+def reads(socket: ClientConnection, pattern: str) -> str:
+    seen = ""
+    while not (found := re.search(pattern, seen)):
+        data = socket.recv(20 * patience())
+        seen += data.decode(errors="replace") if isinstance(data, bytes) else ""
+    return found[0]
+
+
+def test_it_has_the_environment_of_the_command(portal: Portal) -> None:
+    with terminal(portal, cols=133, rows=33) as (socket, _):
+        socket.send(
+            b"stty size; echo $PAI_USER_NAME-$PAI_JOB_NAME; echo $PAI_WORK_DIR; echo ${LONGSHORE_FILE_0-none}\r"
+        )
+        reads(socket, r"33 133\r\nadmin-\S*shell\r\n/\S*-none\r\n")
+        socket.send('{"close": true}')
+
+
+def test_a_window_finds_its_shell_again_in_whichever_process_it_comes_to(portal: Portal) -> None:
+    with terminal(portal) as (socket, first):
+        socket.send(b"KEPT=yes-it-is\r")
+    for _ in range(8):
+        with terminal(portal, shell=first["shell"]) as (socket, again):
+            assert again["shell"] == first["shell"]
+            socket.send(b"echo ${KEPT#yes-}\r")
+            reads(socket, r"\nit-is\r\n")
+    with terminal(portal, shell=first["shell"]) as (socket, _):
+        socket.send('{"close": true}')
+
+
+def test_fifty_hold_no_thread_and_end_with_their_windows(portal: Portal, docker_engine: BedNode) -> None:
+    with terminal(portal) as (socket, _):
+        socket.send(b"exit 0\r")
+    before = threads(portal)
+    name = container_of(docker_engine, "shell")
+    opened = [terminal(portal) for _ in range(50)]
+    sockets = [each.__enter__()[0] for each in opened]
+    try:
+        for socket in sockets:
+            socket.send(b"echo one-$((1 + 1))\r")
+        for socket in sockets:
+            reads(socket, r"\none-2\r\n")
+        assert threads(portal) - before <= 2 * 40  # of pools, whatever the number of terminals
+    finally:
+        for socket in sockets:
+            socket.send('{"close": true}')
+        for each in opened:
+            each.__exit__(None, None, None)
+    until(lambda: shells_in(docker_engine, name) == 0, 30, 0.5, "the shells to end")
+
+
+def threads(portal: Portal) -> int:
+    pids = portal.running("web")
+    return sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in pids)
+
+
+def shells_in(node: BedNode, container: str) -> int:
+    lines = docker(node, "top", container).splitlines()[1:]
+    return sum("/bin/sh -c" not in line and line.rstrip().endswith(("bash", "/bin/sh")) for line in lines)

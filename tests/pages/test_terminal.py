@@ -1,0 +1,326 @@
+"""The terminal: its WebSocket as any client sees it, and its page in a browser, on an engine in memory."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import httpx
+import pytest
+from asgiref.sync import sync_to_async
+from django.contrib.sessions.models import Session
+from django.utils import timezone
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection, connect
+from websockets.typing import Origin
+
+from clusters.engines import schemes as engines
+from clusters.engines.attach import MARK, PIECE
+from clusters.engines.fake.runtime import FakeRuntime
+from clusters.engines.fake.terminal import FakeTerminal
+from clusters.models import VcGrant, VirtualCluster
+from jobs.models import Event, Job, Task
+from jobs.terminal import place, records, shell, shells
+from portal.accounts import tokens
+from portal.accounts.callers import Caller
+from portal.models import AuditEvent, Terminal, User
+from tests.cluster import Clock, Cluster
+from tests.helpers import on_a_loop, until
+from tests.pages.conftest import Tab, session_of
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """alice/train runs on n1."""
+    monkeypatch.setattr(shells, "EVERY", 0.05)
+    cluster = Cluster(alice, Clock())
+    cluster.add_node()
+    cluster.submit(name="train")
+    cluster.settle()
+    yield cluster
+    engines.use(None)
+
+
+@pytest.fixture
+def engine(cluster: Cluster) -> FakeRuntime:
+    return cluster.engines["n1"]
+
+
+class Person:
+    """Somebody with a WebSocket."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.first: dict[str, Any] = json.loads(self.socket.recv(20))
+        self.seen = b""
+        self.said: list[dict[str, Any]] = []
+
+    def types(self, text: str | bytes) -> None:
+        self.socket.send(text.encode() if isinstance(text, str) else text)
+
+    def reads(self, pattern: str) -> re.Match[bytes]:
+        while not (found := re.search(pattern.encode(), self.seen)):
+            self.takes(20)
+        self.seen = self.seen[found.end() :]
+        return found
+
+    def takes(self, seconds: float) -> None:
+        """One message. Raises TimeoutError."""
+        data = self.socket.recv(seconds)
+        if isinstance(data, str):
+            self.said.append(json.loads(data))
+        else:
+            self.seen += data
+
+    def is_closed(self) -> tuple[int, str]:
+        """The code and the reason, once it is."""
+        with pytest.raises(ConnectionClosed):
+            while True:
+                self.takes(20)
+        return self.socket.protocol.close_code or 0, self.socket.protocol.close_reason or ""
+
+
+ADDRESS = "/terminal/alice/train/worker/0"
+Opens = Callable[..., ClientConnection]
+
+
+@pytest.fixture
+def opens(site: str) -> Iterator[Opens]:
+    """``opens(session, **query)``: a WebSocket to the task of alice/train, as a page of the portal opens it."""
+    with ExitStack() as stack:
+
+        def opened(session: str = "", *, address: str = ADDRESS, origin: str = site, **query: Any) -> ClientConnection:
+            headers = {"Cookie": f"longshore={session}"} if session else {}
+            headers |= query.pop("headers", {})
+            asked = f"{site.replace('http', 'ws')}{address}?{urlencode(query)}"
+            way: Any = connect(asked, additional_headers=headers, origin=Origin(origin), proxy=None, compression=None)
+            socket: ClientConnection = stack.enter_context(way)
+            return socket
+
+        yield opened
+
+
+def test_its_owner_types_into_a_task(opens: Opens, cluster: Cluster, alice: User) -> None:
+    person = Person(opens(session_of(alice), cols=100, rows=40))
+    assert person.first | {"shell": "", "left": 0} == {"shell": "", "from": 0, "idle": 900, "left": 0}
+    person.types("stty size\r")
+    person.reads("\n40 100\r\n")
+    person.socket.send('{"resize": [70, 20]}')
+    person.types("stty size\r")
+    person.reads("\n20 70\r\n")
+    person.types("exit 3\r")
+    assert person.is_closed() == (4000, "The shell ended with 3.")
+
+
+def test_who_opened_which_when_is_recorded(opens: Opens, cluster: Cluster, alice: User) -> None:
+    person = Person(opens(session_of(alice)))
+    until(lambda: AuditEvent.objects.filter(action="terminal opened").exists())
+    person.types("exit 0\r")
+    until(lambda: AuditEvent.objects.filter(action="terminal closed").exists())
+    first, last = AuditEvent.objects.filter(action__startswith="terminal").order_by("id")
+    assert (first.actor, first.object, first.ip) == ("alice", "alice/train worker-0", "127.0.0.1")
+    assert last.data["why"] == "The shell ended with 0."
+    assert Event.objects.get(kind="task.terminal").reason == "alice opened a terminal in worker-0."
+
+
+def test_a_reload_finds_the_same_shell(opens: Opens, cluster: Cluster, alice: User) -> None:
+    session = session_of(alice)
+    before = Person(opens(session))
+    before.types("echo before\r")
+    before.socket.close()
+    again = Person(opens(session, shell=before.first["shell"]))
+    assert again.first["shell"] == before.first["shell"]
+    again.reads("\nbefore\r\n")
+    assert Terminal.objects.count() == 1
+
+
+def test_a_connection_that_broke_goes_on_where_it_was(opens: Opens, cluster: Cluster, alice: User) -> None:
+    session = session_of(alice)
+    before = Person(opens(session))
+    before.types("echo before\r")
+    before.reads("\nbefore\r\n")
+    before.socket.close()
+    have = len(b"$ echo before\r\nbefore\r\n")
+    again = Person(opens(session, shell=before.first["shell"], after=have))
+    assert again.first["from"] == have
+    again.types("echo after\r")
+    assert again.reads("\nafter\r\n").start() == len(b"$ echo after\r")
+
+
+def test_another_window_takes_it_over(opens: Opens, cluster: Cluster, alice: User) -> None:
+    session = session_of(alice)
+    first = Person(opens(session))
+    second = Person(opens(session, shell=first.first["shell"]))
+    assert first.is_closed()[0] == 4001
+    second.types("echo here\r")
+    second.reads("\nhere\r\n")
+
+
+def test_nobody_gets_the_shell_of_another_session(opens: Opens, cluster: Cluster, alice: User, admin: User) -> None:
+    mine = Person(opens(session_of(alice)))
+    for session in (session_of(admin), session_of(alice)):
+        other = Person(opens(session, shell=mine.first["shell"]))
+        assert other.first["shell"] != mine.first["shell"]
+
+
+def test_a_window_that_shows_slowly_holds_the_program_back(opens: Opens, cluster: Cluster, alice: User) -> None:
+    person = Person(opens(session_of(alice), flow=1))
+    person.types("yes\r")
+    with pytest.raises(TimeoutError):
+        while True:
+            person.takes(1)
+    assert shell.AHEAD <= len(person.seen) < shell.AHEAD + 2 * PIECE
+    person.socket.send(json.dumps({"shown": len(person.seen)}))
+    person.takes(10)
+
+
+def test_it_ends_when_the_user_logs_out(opens: Opens, site: str, cluster: Cluster, alice: User) -> None:
+    session = session_of(alice)
+    person = Person(opens(session))
+    Session.objects.get(session_key=session).delete()
+    assert person.is_closed() == (4003, "You are not signed in any more.")
+    until(lambda: not Terminal.objects.exists())
+
+
+@pytest.mark.parametrize("how", ["disabled", "grant taken", "token revoked"])
+def test_it_ends_when_access_is_withdrawn(opens: Opens, cluster: Cluster, alice: User, how: str) -> None:
+    vc = VirtualCluster.objects.create(name="nlp", capacity=10, max_capacity=100)
+    grant = VcGrant.objects.create(vc=vc, username="alice")
+    Job.objects.update(vc="nlp")
+    if how == "token revoked":
+        person = Person(opens(headers={"Authorization": f"Bearer {tokens.issue(alice, 600)}"}, origin=""))
+        tokens.revoke_all(alice)
+    else:
+        person = Person(opens(session_of(alice)))
+        grant.delete() if how == "grant taken" else User.objects.update(is_active=False)
+    assert person.is_closed()[0] == 4003
+
+
+def test_who_may_not_is_refused_before_anything_is_opened(
+    opens: Opens, cluster: Cluster, alice: User, bob: User, site: str
+) -> None:
+    refused: dict[int, list[dict[str, Any]]] = {
+        401: [{}, {"ticket": "none"}, {"session": "none"}],
+        403: [{"session": session_of(bob)}, *({"session": session_of(alice), "origin": at} for at in FOREIGN)],
+        404: [{"session": session_of(alice), "address": at} for at in NOWHERE],
+        409: [{"session": session_of(alice), "address": "/terminal/alice/waits/worker/0"}],
+    }
+    cluster.submit(name="waits", roles=[{"cpuNumber": 8}])
+    cluster.settle()
+    for status, asked in refused.items():
+        for one in asked:
+            with pytest.raises(InvalidStatus) as caught:
+                opens(one.pop("session", ""), **one)
+            assert (caught.value.response.status_code, one) == (status, one)
+    assert cluster.engines["n1"].calls["attach"] == 0
+
+
+FOREIGN = ("https://evil.example", "null", "", "http://127.0.0.1")
+NOWHERE = (
+    "/terminal/alice/none/worker/0",
+    "/terminal/alice/train/worker/1",
+    "/terminal/alice/train",
+    "/elsewhere",
+    "/terminal/alice/train/worker/999999",
+    "/terminal/al%00ice/train/worker/0",
+    "/terminal/alice/train/a%00b/0",
+)
+
+
+def test_a_ticket_opens_it_once(opens: Opens, cluster: Cluster, alice: User, bob: User, site: str) -> None:
+    def asked(user: User) -> httpx.Response:
+        head = {"Authorization": f"Bearer {tokens.issue(user, 600)}"}
+        return httpx.post(f"{site}/api/v1/user/alice/jobs/train/taskRoles/worker/0/terminal", headers=head)
+
+    assert asked(bob).status_code == 403
+    answer = asked(alice)
+    assert (answer.status_code, answer.json()["expiresIn"]) == (201, 30)
+    path, _, query = answer.json()["address"].partition("?")
+    Person(opens(address=path, origin="https://elsewhere.example", **dict(parse_qsl(query))))
+    for wrong in (path, "/terminal/alice/train/worker/1"):
+        with pytest.raises(InvalidStatus):
+            opens(address=wrong, **dict(parse_qsl(query)))
+
+
+def test_a_user_has_so_many_and_no_more(opens: Opens, cluster: Cluster, alice: User, settings: Any) -> None:
+    settings.TERMINALS = 2
+    session = session_of(alice)
+    Person(opens(session)), Person(opens(session))
+    third = opens(session)
+    with pytest.raises(ConnectionClosed):
+        third.recv(20)
+    assert third.protocol.close_code == 4005 and "2 terminals" in str(third.protocol.close_reason)
+
+
+def test_an_idle_one_is_warned_of_and_ends(
+    opens: Opens, cluster: Cluster, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TERMINAL_IDLE = 2
+    monkeypatch.setattr(shell, "WARNED", 1.5)
+    person = Person(opens(session_of(alice)))
+    assert person.is_closed() == (4002, "It was idle.")
+    assert person.said[0]["left"] in (1, 2)
+
+
+def test_one_without_a_window_ends(
+    opens: Opens, cluster: Cluster, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shell, "WAITS", 0.2)
+    person = Person(opens(session_of(alice)))
+    person.socket.close()
+    until(lambda: not Terminal.objects.exists())
+    assert AuditEvent.objects.get(action="terminal closed").data["why"] == "Its window was closed."
+
+
+def test_it_says_so_when_its_task_ends_or_its_engine_is_lost(
+    opens: Opens, cluster: Cluster, engine: FakeRuntime, alice: User
+) -> None:
+    first = Person(opens(session_of(alice)))
+    engine.cut()
+    assert first.is_closed() == (4004, "The engine does not answer.")
+    engine.heal()
+    second = Person(opens(session_of(alice)))
+    engine.finish(Task.objects.get().container_name)
+    assert second.is_closed() == (4004, "The task has ended.")
+
+
+def test_one_whose_process_died_is_ended_by_another(cluster: Cluster, engine: FakeRuntime, alice: User) -> None:
+    async def lost() -> FakeTerminal:
+        caller = Caller(alice, "session:x")
+        found = place.find(alice, "alice", "train", "worker", 0)
+        row = await sync_to_async(records.reserve)(caller, found, "dead")
+        made = await engine.attach(found.container, ("sh",), env={MARK: row.token}, columns=80, rows=24)
+        await sync_to_async(records.opened)(row, found, made.pid, None)
+        await sync_to_async(Terminal.objects.update)(seen_at=timezone.now() - 2 * records.LOST)
+        await shells.Shells().sweep()
+        while await made.read():
+            pass
+        return made
+
+    on_a_loop(lost())
+    assert not Terminal.objects.exists()
+
+
+def test_a_get_of_the_address_says_why_it_would_be_refused(
+    cluster: Cluster, browse: Any, alice: User, bob: User
+) -> None:
+    assert browse(alice).get(ADDRESS).status_code == 204
+    refused = browse(bob).get(ADDRESS)
+    assert refused.status_code == 403 and b"for alice and for admins" in refused.content
+    assert browse(alice).get("/terminal/alice/none/worker/0").status_code == 404
+
+
+@pytest.mark.browser
+def test_its_page(site: str, cluster: Cluster, alice: User, tab: Callable[..., Tab]) -> None:
+    shown = tab(alice)
+    page = shown.open("/jobs/alice/train/terminal")
+    page.get_by_role("status").filter(has_text="Connected").wait_for()
+    page.keyboard.type("echo hello\n")
+    page.locator(".xterm-rows").get_by_text("hello", exact=True).wait_for()
+    shown.check("the page of a terminal")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import io
 import json
@@ -27,7 +26,6 @@ from clusters.engines.runtime import FaultReason, File, Phase, Progress, Runtime
 from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import BedNode
 from tests.bed.registry import Registry
-from tests.contract_attach import AttachContract, Person
 from tests.contract_runtime import Program, RuntimeContract, ended, found, left_in_created, request, text
 from tests.helpers import patience, until
 
@@ -126,15 +124,6 @@ def runtime_at(node: BedNode, way: str) -> DockerRuntime:
 
 class TestContract(RuntimeContract):
     pass
-
-
-class TestTerminals(AttachContract):
-    async def is_gone(self, lab: DockerLab, person: Person) -> None:  # type: ignore[override]
-        def runs() -> bool:
-            listed = lab.sdk.api.top(lab.sdk.containers.list()[0].id)["Processes"]
-            return any("sleep 999" in process[-1] for process in listed)
-
-        await asyncio.to_thread(until, lambda: not runs(), 10)
 
 
 # --- what a container gets ---

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -13,10 +14,22 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.acceptance.portal import Portal, config, container_of, docker, portal_on
+from tests.acceptance.test_docker_runtime import DockerLab, lab
 from tests.bed.docker_bed import BedNode
+from tests.contract_attach import AttachContract, Person
 from tests.helpers import patience, until
 
 pytestmark = pytest.mark.docker
+__all__ = ["lab"]  # a fixture: each way to an engine
+
+
+class TestTerminals(AttachContract):
+    async def is_gone(self, lab: DockerLab, person: Person) -> None:  # type: ignore[override]
+        def runs() -> bool:
+            listed = lab.sdk.api.top(lab.sdk.containers.list()[0].id)["Processes"]
+            return any("sleep 999" in process[-1] for process in listed)
+
+        await asyncio.to_thread(until, lambda: not runs(), 10)
 
 
 @pytest.fixture(scope="module")

@@ -32,8 +32,8 @@ def main() -> None:
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
-    tasks = _rows(number)
-    farm = _farm(number, tasks)
+    tasks = rows(number)
+    farm = farm_of(number, tasks)
     scheduler = subprocess.Popen(
         [sys.executable, "manage.py", "runscheduler"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -60,7 +60,7 @@ def main() -> None:
             process.wait(30)
 
 
-def _rows(number: int) -> list[list[Any]]:
+def rows(number: int, each: int = TASKS) -> list[list[Any]]:
     """Nodes with running tasks; the tasks of each."""
     from django.conf import settings
     from django.db import transaction
@@ -76,7 +76,7 @@ def _rows(number: int) -> list[list[Any]]:
             node = make_node(
                 f"farm-{at:04}", cpus=64, memory_mb=512 << 10, endpoint=f"tcp://127.0.0.1:{FIRST_PORT + at}"
             )
-            make_job(f"user{at % 20}", f"job-{at}", state="RUNNING", tasks=TASKS, node=node)
+            make_job(f"user{at % 20}", f"job-{at}", state="RUNNING", tasks=each, node=node)
         Node.objects.update(surveyed_at=None, engine_id="")
     labels = {runtime.LABEL_INSTANCE: settings.INSTANCE}
     names = list(Node.objects.order_by("id").values_list("name", flat=True))
@@ -94,7 +94,7 @@ def _rows(number: int) -> list[list[Any]]:
     return tasks
 
 
-def _farm(number: int, tasks: list[list[Any]]) -> subprocess.Popen[str]:
+def farm_of(number: int, tasks: list[list[Any]]) -> subprocess.Popen[str]:
     command = [sys.executable, "-m", "benchmarks.farm", str(number)]
     farm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert farm.stdin is not None and farm.stdout is not None
@@ -105,7 +105,7 @@ def _farm(number: int, tasks: list[list[Any]]) -> subprocess.Popen[str]:
     return farm
 
 
-def _told(farm: subprocess.Popen[str], line: str) -> str:
+def told(farm: subprocess.Popen[str], line: str) -> str:
     assert farm.stdin is not None and farm.stdout is not None
     farm.stdin.write(line + "\n")
     farm.stdin.flush()
@@ -125,10 +125,10 @@ def _until_all_seen(number: int) -> None:
 
 
 def _idle(pid: int, farm: subprocess.Popen[str]) -> dict[str, Any]:
-    before, used, began = json.loads(_told(farm, "asked")), _cpu(pid), time.monotonic()
+    before, used, began = json.loads(told(farm, "asked")), cpu_of(pid), time.monotonic()
     time.sleep(MEASURE)
     seconds = time.monotonic() - began
-    cpu, after = 100 * (_cpu(pid) - used) / seconds, json.loads(_told(farm, "asked"))
+    cpu, after = 100 * (cpu_of(pid) - used) / seconds, json.loads(told(farm, "asked"))
     status = Path(f"/proc/{pid}/status").read_text()
     threads, memory = (int(status.partition(f"{name}:")[2].split()[0]) for name in ("Threads", "VmRSS"))
     asked = {kind: round((times - before.get(kind, 0)) / seconds, 1) for kind, times in after.items()}
@@ -140,16 +140,16 @@ def _events(pid: int, farm: subprocess.Popen[str], tasks: list[list[Any]], idle:
     from jobs.models import Task
 
     chosen = random.Random(1).sample(range(len(tasks)), min(EVENTS, len(tasks)))
-    took, used, start = [], _cpu(pid), time.monotonic()
+    took, used, start = [], cpu_of(pid), time.monotonic()
     for node in chosen:
         id = tasks[node][0]["Id"]
         began = time.monotonic()
-        _told(farm, f"{node} {id}")
+        told(farm, f"{node} {id}")
         while Task.objects.filter(pk=int(id, 16), state="RUNNING").exists() and time.monotonic() - began < 20:
             time.sleep(0.004)
         took.append(time.monotonic() - began)
         time.sleep(PAUSE)
-    more = _cpu(pid) - used - idle / 100 * (time.monotonic() - start)
+    more = cpu_of(pid) - used - idle / 100 * (time.monotonic() - start)
     return {
         "event_cpu_ms": 1000 * more / len(took),
         "event_p50_ms": 1000 * percentile(took, 50),
@@ -158,7 +158,7 @@ def _events(pid: int, farm: subprocess.Popen[str], tasks: list[list[Any]], idle:
     }
 
 
-def _cpu(pid: int) -> float:
+def cpu_of(pid: int) -> float:
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK
 

@@ -88,6 +88,9 @@ HISTORY_DAYS = number("LONGSHORE_HISTORY_DAYS", 400, least=1)  # what jobs held 
 # take so much room together at most; then the oldest go.
 METRICS_DIR = Path(text("LONGSHORE_METRICS", str(HOME / "metrics"))).absolute()
 METRICS_DAYS = number("LONGSHORE_METRICS_DAYS", 400, least=1)
+GPU_IDLE_AFTER = number("LONGSHORE_GPU_IDLE_AFTER", 1800, least=60)  # seconds of doing nothing, after which it is said
+# From there anybody reads /metrics, which then names no user and no job; admins read it from everywhere.
+METRICS_FROM = networks("LONGSHORE_METRICS_FROM", "127.0.0.0/8,::1/128")
 METRICS_MB = number("LONGSHORE_METRICS_MB", 20_000, least=1)
 DIAGNOSIS_RULES = text("LONGSHORE_DIAGNOSIS_RULES", str(HOME / "diagnosis.yaml"))  # an admin's own (docs/diagnosis.md)
 TASK_PIDS = number("LONGSHORE_TASK_PIDS", 4096, least=16)  # processes and threads a task may have at once

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal, TypeVar
+from urllib.parse import urlsplit
 
 from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -47,6 +48,19 @@ def _host(value: str) -> str:
     return value
 
 
+def _exporter(value: str) -> str:
+    """``http://gpu-01:9400/metrics``, or nothing."""
+    try:
+        parts = urlsplit(value)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        host, port = "", 0
+    is_plain = "@" not in value and not parts.query and not parts.fragment if host else False
+    if value and not (is_plain and parts.scheme in ("http", "https") and HOST.fullmatch(host) and port != 0):
+        raise ValueError("must be an address such as http://gpu-01:9400/metrics")
+    return _no_space(value)
+
+
 def _labels(value: dict[str, str]) -> dict[str, str]:
     if any(not NAME.fullmatch(key.replace("/", "_", 1)) for key in value):
         raise ValueError("must have keys of letters, digits, '_', '.', '-' and one '/', 63 at most")
@@ -65,6 +79,7 @@ Endpoint = Annotated[str, AfterValidator(check_endpoint)]
 GpuId = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_no_space)]
 GpuType = Annotated[str, Field(max_length=256), AfterValidator(_no_space)]
 Pem = Annotated[str, Field(min_length=1, max_length=65_536)]
+Exporter = Annotated[str, Field(max_length=255), AfterValidator(_exporter)]
 LabelValue = Annotated[str, Field(max_length=256), AfterValidator(_printable)]
 Port = Annotated[int, Field(ge=1024, le=65_535)]
 AnyPort = Annotated[int, Field(ge=1, le=65_535)]
@@ -102,6 +117,7 @@ class NodeChange(Body):
     portRange: Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(_range)] | None = None
     fixedPorts: Annotated[list[FixedPorts], Field(max_length=64)] | None = None
     network: Literal["host", "bridge"] | None = None
+    gpuExporter: Exporter | None = None
     labels: Annotated[dict[str, LabelValue], Field(max_length=64), AfterValidator(_labels)] | None = None
     tls: Tls | None = None
 
@@ -141,6 +157,7 @@ class NodeChange(Body):
             "port_to": self.portRange and self.portRange[1],
             "fixed_ports": self.fixedPorts,
             "network": self.network,
+            "exporter": self.gpuExporter,
             "labels": self.labels,
             "gpus": self.declared_gpus(),
         }
@@ -218,6 +235,7 @@ class NodeObject(TypedDict):
         list[list[int]], Field(description="Beside that range: ports that a config may ask for by number.")
     ]
     network: Annotated[str, one_of("host", "bridge")]
+    gpuExporter: Annotated[str, Field(description="Where the use of its GPUs is read; empty: in the containers.")]
     labels: dict[str, str]
     dockerVersion: str
     marks: list[NodeMark]
@@ -258,6 +276,7 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
         "portRange": [node.port_from, node.port_to],
         "fixedPorts": node.fixed_ports,
         "network": node.network,
+        "gpuExporter": node.exporter,
         "labels": node.labels,
         "dockerVersion": node.docker_version,
         "marks": [

@@ -4,7 +4,8 @@ A file has a fixed size, however long it is written: 10 seconds for 2 hours, a m
 days. Its parts, in order:
 
     head      one block: MAGIC, and the names of the columns
-    summary   two slots, written in turn: of the whole time, for each column, the last, least, greatest and mean value
+    summary   two slots, written in turn: of the whole time, for each column, the last, least, greatest and mean value,
+              and when it was busy
     tiers     one after the other; a tier has a fixed number of rows, and the row of a moment is at
               (moment // step) % rows: a new lap overwrites the last one
 
@@ -25,6 +26,7 @@ from functools import lru_cache
 MAGIC = b"longshore ring 1"
 BLOCK = 4096
 NAN = math.nan
+UNKNOWN = 300  # seconds without a value after which nobody can say that a GPU was idle meanwhile
 _PREFIX = struct.Struct("<II")  # checksum, bucket
 
 
@@ -43,27 +45,31 @@ TIERS = (Tier(10, 720), Tier(60, 2_880), Tier(900, 8_640))
 
 @dataclass(slots=True)
 class Mean:
-    """One column over some time."""
+    """One column over some time. Times are seconds since 1970, 0 for never."""
 
-    last: float = NAN
+    last: float = NAN  # known value
     least: float = NAN
     most: float = NAN
     total: float = 0.0
     count: int = 0
-    busy: int = 0  # the last time (seconds since 1970) at which the value was above the idle limit, or the first one
+    known: int = 0  # when it was last known
+    busy: int = 0  # when it was last above the limit of idleness, or was first known
 
     @property
     def mean(self) -> float:
         return self.total / self.count if self.count else NAN
 
-    def add(self, value: float) -> None:
-        self.last = value
+    def add(self, value: float, at: int, idle: float) -> None:
         if math.isnan(value):
             return
+        self.last = value
         self.least = value if math.isnan(self.least) else min(self.least, value)
         self.most = value if math.isnan(self.most) else max(self.most, value)
         self.total += value
         self.count += 1
+        if value > idle or at - self.known > UNKNOWN:
+            self.busy = at
+        self.known = at
 
 
 @dataclass(slots=True)
@@ -94,7 +100,7 @@ class Layout:
         number = len(columns)
         self._fine = struct.Struct(f"<II{number}f")
         self._coarse = struct.Struct("<II" + "fffH" * number)
-        self._summary = struct.Struct("<IIII" + "fffdII" * number)  # checksum, sequence, began, at
+        self._summary = struct.Struct("<IIII" + "fffdIII" * number)  # checksum, sequence, began, at
         self.head_size = _up(len(MAGIC) + 4 + len(self._names()), BLOCK)
         self.slot = _up(self._summary.size, 512)
         self.starts: list[int] = []
@@ -153,7 +159,7 @@ class Layout:
         """Where it is written, and its bytes."""
         parts: list[float] = []
         for one in summary.columns:
-            parts += (one.last, one.least, one.most, one.total, one.count, one.busy)
+            parts += (one.last, one.least, one.most, one.total, one.count, one.known, one.busy)
         data = _sealed(self._summary.pack(0, summary.sequence, summary.began, summary.at, *parts))
         return self.head_size + summary.sequence % 2 * self.slot, data
 
@@ -164,7 +170,7 @@ class Layout:
         if not found:
             return Summary(0, 0, 0, [Mean() for _ in self.columns])
         _, sequence, began, at, *parts = max(found, key=lambda one: one[1])
-        columns = [Mean(*parts[6 * number :][:6]) for number in range(len(self.columns))]
+        columns = [Mean(*parts[7 * number :][:7]) for number in range(len(self.columns))]
         return Summary(began, at, sequence, columns)
 
     def _is_slot(self, piece: bytes) -> bool:

@@ -14,6 +14,7 @@ from jobs.metrics.layout import TIERS
 from jobs.models import Attempt, Job, Task
 from portal.core.errors import NoJob
 
+FRESH = 60  # seconds: what was known before is not how it is now
 OLDEST = TIERS[-1].span  # seconds
 
 
@@ -25,7 +26,6 @@ class Figure:
     peak: float | None
     mean: float | None
     asked: float | None = None
-    busy: int = 0  # seconds since 1970: when it was last above the limit of idleness, or first measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,9 @@ def _figures(attempt: Attempt, task: Task, asked: Mapping[str, float]) -> TaskFi
         return TaskFigures(task)
     columns, summary = found
     figures = {
-        name: Figure(_known(one.last), _known(one.most), _known(one.mean), asked.get(name), one.busy)
+        name: Figure(
+            one.last if summary.at - one.known <= FRESH else None, _known(one.most), _known(one.mean), asked.get(name)
+        )
         for name, one in zip(columns, summary.columns, strict=True)
         if one.count
     }

@@ -69,9 +69,7 @@ def _write(file: int, layout: Layout, at: int, values: Sequence[float], idle: fl
         before = os.pread(file, layout.row_size(tier), place)
         os.pwrite(file, layout.coarse_row(tier, at, values, before), place)
     for one, value in zip(summary.columns, values, strict=True):
-        one.add(value)
-        if value > idle or not one.busy:
-            one.busy = at
+        one.add(value, at, idle)
     summary.sequence, summary.began, summary.at = summary.sequence + 1, summary.began or at, at
     place, slot = layout.summary_slot(summary)
     os.pwrite(file, slot, place)

@@ -73,6 +73,7 @@ def test_it_registers_a_node_with_what_its_engine_reports(gpu01: Node, root: API
         "portRange": [30000, 39999],
         "fixedPorts": [],
         "network": "host",
+        "gpuExporter": "",
         "labels": {},
         "dockerVersion": "20.10-fake",
         "marks": [],
@@ -151,14 +152,14 @@ def test_it_takes_every_field_of_the_body(hosts: Hosts, root: APIClient) -> None
         "portRange": [20000, 20000],
         "fixedPorts": [[80, 80], [6000, 6100]],
         "network": "bridge",
+        "gpuExporter": "http://gpu-02:9400/metrics",
         "labels": {"rack": "b 2", "site/room": ""},
     }
     answer = root.post(URL, body, format="json").json()
     assert answer["resourcesTotal"] == {"vCores": 3, "memory": 4096, "GPUs": 2}
     assert [(gpu["id"], gpu["type"]) for gpu in answer["gpus"]] == [("GPU-5ad1", "V100"), ("7", "K80")]
-    assert {key: answer[key] for key in ("address", "portRange", "fixedPorts", "network", "labels")} == {
-        key: body[key] for key in ("address", "portRange", "fixedPorts", "network", "labels")
-    }
+    told = ("address", "portRange", "fixedPorts", "network", "gpuExporter", "labels")
+    assert {key: answer[key] for key in told} == {key: body[key] for key in told}
 
 
 def test_it_keeps_tls_keys_in_private_files_and_never_gives_them_back(hosts: Hosts, root: APIClient) -> None:
@@ -282,6 +283,18 @@ WRONG: list[tuple[Any, str]] = [
     (GOOD | {"fixedPorts": [[0, 22]]}, '"fixedPorts.0.0" must be 1 or more'),
     (GOOD | {"fixedPorts": [80]}, '"fixedPorts.0" must be a list'),
     (GOOD | {"network": "overlay"}, "\"network\" must be 'host' or 'bridge'"),
+    *(
+        (GOOD | {"gpuExporter": text}, '"gpuExporter" must be an address such as http://gpu-01:9400/metrics')
+        for text in (
+            "gpu-01:9400",
+            "file:///etc/passwd",
+            "http://",
+            "http://a:b@gpu-01/",
+            "http://gpu-01:x/",
+            "http://g/?q",
+        )
+    ),
+    (GOOD | {"gpuExporter": "http://gpu-01/a b"}, '"gpuExporter" must not contain white space'),
     (GOOD | {"labels": ["a"]}, '"labels" must be an object'),
     (GOOD | {"labels": {"a": 1}}, '"labels.a" must be a string'),
     (GOOD | {"labels": {"a": "b\0"}}, '"labels.a" must not contain control characters'),

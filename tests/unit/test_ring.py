@@ -78,7 +78,14 @@ def test_the_summary_is_of_the_whole_time(path: Path) -> None:
     assert (columns, summary.began, summary.at) == (COLUMNS, BEGAN, BEGAN + 20)
     assert (cpu.last, cpu.least, cpu.most, cpu.mean, cpu.count) == (2, 1, 9, 4, 3)
     assert cpu.busy == BEGAN + 10  # when it was last above 5
-    assert (memory.count, memory.busy) == (0, BEGAN)
+    assert (memory.count, memory.busy) == (0, 0)
+
+
+def test_of_a_time_without_values_nobody_says_that_it_was_idle(path: Path) -> None:
+    for at in (BEGAN, BEGAN + 10, BEGAN + 1000):
+        write(path, at, 1, 1)
+    _, summary = ring.summary(path) or pytest.fail("no file")
+    assert (summary.columns[0].busy, summary.columns[0].known) == (BEGAN + 1000, BEGAN + 1000)
 
 
 def test_no_size_grows_with_time(path: Path) -> None:

@@ -23,6 +23,7 @@ SOCKET = "/var/run/docker.sock"
 _FIELD_OF = {
     **{"name": "name", "endpoint": "endpoint", "address": "address", "gpuNumber": "gpus", "gpuType": "gpu_type"},
     **{"cpuNumber": "cpus", "memoryMB": "memory", "portRange": "ports", "network": "network", "labels": "labels"},
+    "gpuExporter": "exporter",
     **{f"tls.{name}": name for name in PEM_FILES},
 }
 
@@ -50,6 +51,7 @@ class NodeForm:
     port_from: str = "30000"
     port_to: str = "39999"
     network: str = "host"
+    exporter: str = ""
     labels: str = ""  # a line each: name=value
     trust: str = ""  # the fingerprint of an SSH host key that somebody has compared
     is_new: bool = True
@@ -72,6 +74,7 @@ class NodeForm:
         """What the API would be sent. A number that is none is sent as the text it is, and refused there."""
         body: dict[str, Any] = {"name": self.name, "endpoint": self.endpoint, "network": self.network}
         body |= {"portRange": [_number(self.port_from), _number(self.port_to)], "labels": self._labels()}
+        body["gpuExporter"] = self.exporter
         numbers = {"gpuNumber": self.gpus, "cpuNumber": self.cpus, "memoryMB": self.memory}
         body |= {name: _number(text) for name, text in numbers.items() if text}
         body |= {name: text for name, text in (("address", self.address), ("gpuType", self.gpu_type)) if text}
@@ -136,6 +139,7 @@ def of_node(node: Node) -> NodeForm:
         port_from=str(node.port_from),
         port_to=str(node.port_to),
         network=node.network,
+        exporter=node.exporter,
         labels="\n".join(f"{name}={value}" for name, value in node.labels.items()),
         is_new=False,
     )
@@ -150,7 +154,7 @@ def changes(form: NodeForm, before: NodeForm) -> dict[str, Any]:
 
 _TEXTS = (
     *("name", "kind", "ssh_to", "ssh_port", "tcp_host", "tcp_port", "socket", "address", "gpus", "gpu_type"),
-    *("cpus", "memory", "port_from", "port_to", "network", "labels", "trust"),
+    *("cpus", "memory", "port_from", "port_to", "network", "exporter", "labels", "trust"),
 )
 
 

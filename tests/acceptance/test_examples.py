@@ -91,8 +91,8 @@ def test_tensorboard_shows_the_curves_while_the_training_runs(portal: Portal) ->
 
 def test_parameter_servers_and_workers_train_one_model(portal: Portal) -> None:
     told = [succeeded(portal, "tensorflow", "worker"), portal.log("tensorflow", "worker", 1)]
-    done = [int(re.search(r"did (\d+) of 2000 steps.*; loss 0\.0000\n", each)[1]) for each in told]  # type: ignore[index]
-    assert all(done) and sum(done) >= 2000, "both of them computed gradients"
+    done = [int(re.search(r"did (\d+) of 5000 steps.*; loss 0\.0000\n", each)[1]) for each in told]  # type: ignore[index]
+    assert all(done) and sum(done) >= 5000, "both of them computed gradients"
     assert [portal.task("tensorflow", "ps_server", index)["containerExitCode"] for index in (0, 1)] == [-7400, -7400]
     weights = json.loads(portal.read("/Output/admin/tensorflow/weights.npz"))
     assert [round(weight, 2) for weight in weights] == LINE

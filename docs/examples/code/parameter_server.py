@@ -53,8 +53,10 @@ def work(server: Any, cluster: Any, task: int, steps: int, batch_size: int, trai
     with tf1.device(tf1.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{task}")):
         loss, step = model(batch_size, seed=task + 1)
     hooks = [tf1.train.StopAtStepHook(last_step=steps)] + ([Saves(train_dir)] if task == 0 and train_dir else [])
+    # Without this a session waits for all other workers too, for ever when one of them was fast and has ended.
+    config = tf1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"])
     done, began, last = 0, time.monotonic(), 0.0
-    with tf1.train.MonitoredTrainingSession(master=server.target, is_chief=task == 0, hooks=hooks) as session:
+    with tf1.train.MonitoredTrainingSession(server.target, is_chief=task == 0, hooks=hooks, config=config) as session:
         while not session.should_stop():
             _, last, at = session.run([step, loss, tf1.train.get_global_step()])
             done += 1
@@ -70,7 +72,7 @@ def main() -> None:
     parser.add_argument("--worker_hosts", required=True)
     parser.add_argument("--job_name", choices=("ps", "worker"), required=True)
     parser.add_argument("--task_index", type=int, required=True)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--train_dir", default="")
     asked = parser.parse_args()

@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--worker_hosts", required=True)
     parser.add_argument("--job_name", choices=("ps", "worker"), required=True)
     parser.add_argument("--task_index", type=int, required=True)
-    parser.add_argument("--steps", type=int, default=2000)
+    parser.add_argument("--steps", type=int, default=5000)
     parser.add_argument("--batch_size", type=int, default=32)
     parser.add_argument("--train_dir", default="")
     asked = parser.parse_args()

@@ -127,7 +127,9 @@ def test_notebooks_of_jupyter_outlive_their_container(portal: Portal) -> None:
     portal.submit(config.replace('"jobName": "jupyter"', '"jobName": "notebooks"'))
     notebook = {"type": "notebook", "format": "json", "content": {"cells": [], "nbformat": 4}}
     knows = {"headers": {"Authorization": f"token {TOKEN}"}}
-    address = f"{page_of(portal, 'notebooks', 'lab', 'jupyter')}/api/contents/first.ipynb"
+    page = page_of(portal, "notebooks", "lab", "jupyter")
+    below = answer("GET", f"{page}/").headers["Location"].removesuffix("lab")
+    address = f"{page}{below}api/contents/first.ipynb"
     assert answer("PUT", address, json=notebook).status_code == 403
     assert answer("PUT", address, json=notebook, **knows).status_code in (200, 201)
     portal.stop("notebooks")

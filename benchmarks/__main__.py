@@ -16,13 +16,14 @@ from typing import Any
 
 from benchmarks import code, files, idle, pages, rates, serving, slow, starts, trace
 from benchmarks.faults import measure as faults
+from benchmarks.inside import measure as inside
 from benchmarks.policy import measure as policy
 from benchmarks.report import Report
 from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
 NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
-ASKED_FOR = ("growth", "policy", "trace", "faults")  # by name alone
+ASKED_FOR = ("growth", "policy", "trace", "faults", *inside.NAMES)  # by name alone
 
 
 def main() -> int:
@@ -50,7 +51,7 @@ def main() -> int:
         _trace()
     if "faults" in wanted:
         _faults(report)
-    if set(wanted) - {"passes", "watch", "files", "slow", *ASKED_FOR}:
+    if set(wanted) - {"passes", "watch", "files", "slow", *ASKED_FOR} | {*wanted} & {*inside.NAMES}:
         _on_an_engine(report, wanted)
     print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
     return 0
@@ -63,7 +64,7 @@ def _on_an_engine(report: Report, wanted: list[str]) -> None:
     folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), Bed()
     try:
         node = bed.up(1)[0]
-        with portal_on(folder, node) as portal:
+        with portal_on(folder, node, LONGSHORE_TERMINALS="60") as portal:
             if "idle" in wanted:
                 idle.measure(report, portal)
             if "starts" in wanted:
@@ -76,6 +77,7 @@ def _on_an_engine(report: Report, wanted: list[str]) -> None:
                 pages.measure(report, portal)
             if "serving" in wanted:
                 serving.measure(report, portal)
+            inside.measure(report, portal, node, wanted)
     finally:
         bed.down()
         shutil.rmtree(folder, ignore_errors=True)

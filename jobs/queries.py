@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db.models import Count, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from jobs.models import Attempt, Event, Job, Task
@@ -58,7 +58,8 @@ _V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "st
 @dataclass(frozen=True, slots=True)
 class JobFilter:
     """Which jobs a list has; an empty field means any. ``keyword`` is searched in name, user and virtual cluster.
-    ``since`` leaves out jobs that were submitted before.
+    ``since`` leaves out jobs that were submitted before. ``sweep`` is user~name. ``folded``: of the jobs of one sweep
+    that the filter leaves in only the last is in a list; counts are of all.
 
     ``state`` is a JobState or STOPPING. As in v1, WAITING and RUNNING include jobs that are stopping. With ``shown_as``
     they do not: the state is then the one that pages show, and each job has exactly one.
@@ -70,6 +71,8 @@ class JobFilter:
     keyword: str = ""
     shown_as: bool = False
     since: datetime | None = None
+    sweep: str = ""
+    folded: bool = False
 
 
 _ended: dict[JobFilter, tuple[float, dict[str, int]]] = {}  # when they were counted, and how many of each state
@@ -93,6 +96,9 @@ def list_jobs(which: JobFilter = JobFilter(), sort: str = "newest") -> QuerySet[
     jobs = _filtered(which)
     if sort == "ended":
         jobs = jobs.filter(completed_at__isnull=False)
+    if which.folded:
+        later = jobs.filter(sweep=OuterRef("sweep"), id__gt=OuterRef("id")).order_by()
+        jobs = jobs.filter(Q(sweep__isnull=True) | ~Exists(later))
     rows: QuerySet[Job, dict[str, Any]] = jobs.order_by(*order_of(sort)).values(*LIST_FIELDS)
     return rows
 
@@ -136,7 +142,7 @@ def count_by_state(which: JobFilter = JobFilter()) -> dict[str, int]:
 
     Live jobs are counted each time. Counting a few million ended jobs takes a second, so the number of very many ended
     jobs is up to ENDED_FOR seconds old."""
-    which = replace(which, state="")
+    which = replace(which, state="", folded=False)
     ended = _ended_lately(which)
     jobs = _filtered(which) if ended is None else _filtered(which).filter(state__in=LIVE)
     counts = dict.fromkeys([*(state.value for state in JobState), STOPPING], 0) | (ended or {})
@@ -271,6 +277,9 @@ def _filtered(which: JobFilter) -> QuerySet[Job]:
         jobs = jobs.filter(state=which.state)
         if which.shown_as and which.state in LIVE:
             jobs = jobs.filter(execution=Job.Execution.START)
+    if which.sweep:
+        username, _, name = which.sweep.partition("~")
+        jobs = jobs.filter(sweep__username=username, sweep__name=name)
     if which.since:
         jobs = jobs.filter(created_at__gte=which.since)
     if which.keyword:

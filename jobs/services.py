@@ -27,7 +27,7 @@ from jobs.config import edit
 from jobs.config.demands import demands
 from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
 from jobs.forecast.outlook import Outlook, outlook
-from jobs.models import Event, Job, Task
+from jobs.models import Event, Job, Sweep, Task
 from jobs.planning.lifecycle import JobState, TaskState
 from portal.accounts import audit
 from portal.core.errors import (
@@ -55,6 +55,18 @@ def submit(
     text, spec, values = secrets.split(text, spec)
     admission.require_may_submit(user, spec, username, legacy)
     return _insert(user, text, spec, values, legacy)
+
+
+def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep) -> list[Job]:
+    """Accept the jobs of a sweep, each a text with its spec, in this order: all, or none when it raises. Each may wait
+    for those before it. Raises what ``submit`` raises."""
+    submitted = []
+    with transaction.atomic():
+        for text, asked in configs:
+            text, spec, values = secrets.split(text, asked)
+            admission.require_may_submit(user, spec)
+            submitted.append(_insert(user, text, spec, values, False, sweep=sweep))
+    return submitted
 
 
 def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
@@ -208,7 +220,13 @@ def delete(actor: User, job: Job) -> bool:
 
 
 def _insert(
-    user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool, instead_of: Job | None = None
+    user: User,
+    text: str,
+    spec: JobSpec,
+    values: Mapping[str, str],
+    legacy: bool,
+    instead_of: Job | None = None,
+    sweep: Sweep | None = None,
 ) -> Job:
     now = timezone.now()
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
@@ -224,6 +242,7 @@ def _insert(
         total_gpus=spec.total_gpus,
         never=never.sentence if never else "",
         priority=spec.asked.priority,
+        sweep=sweep,
         created_at=now,
         queued_at=now,
         changed_at=now,
@@ -240,7 +259,7 @@ def _insert(
             _lock_user(user)
             _lock_vc(job.vc)
             open_attempt(job, 1, now)
-            why = f" in place of {instead_of.name}" if instead_of else ""
+            why = f" in place of {instead_of.name}" if instead_of else f" with sweep {sweep.name}" if sweep else ""
             _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}{why}.")
             _wake()
     except IntegrityError:

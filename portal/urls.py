@@ -18,6 +18,7 @@ _V1 = [
     path("", include("jobs.policy.api_urls")),
     path("", include("jobs.plots.api_urls")),
     path("", include("jobs.web_apps.api_urls")),
+    path("", include("jobs.sweeps.api_urls")),
 ]
 _V2 = [
     path("", include("portal.accounts.api.urls")),
@@ -48,6 +49,7 @@ urlpatterns = [
     path("", include("jobs.policy.urls")),
     path("", include("jobs.plots.urls")),
     path("", include("jobs.web_apps.urls")),
+    path("", include("jobs.sweeps.urls")),
 ]
 handler400 = error_pages.bad_request
 handler403 = error_pages.forbidden

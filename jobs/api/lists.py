@@ -32,6 +32,7 @@ AT_ONCE = 1000  # lines of the list in memory; a longer list is streamed
 _STATES = frozenset({*(state.value for state in JobState), queries.STOPPING})
 _PARAMETERS = [
     *(OpenApiParameter(name, str) for name in ("username", "vc", "state", "keyword")),
+    OpenApiParameter("sweep", str, description="user~name: the jobs of that sweep."),
     OpenApiParameter("since", str, description="Submitted since: `24h`, `7d`, `2026-11-20` or a time in ISO 8601."),
     OpenApiParameter("sort", str, enum=list(queries.SORTS), description="Then at most `limit` lines, 1,000 without."),
     *(OpenApiParameter(name, int) for name in ("offset", "limit")),
@@ -99,6 +100,7 @@ def _filter(request: Request, username: str) -> JobFilter:
         vc=query_text(request, "vc"),
         state=state,
         keyword=query_text(request, "keyword"),
+        sweep=query_text(request, "sweep"),
         since=_since(request),
     )
 

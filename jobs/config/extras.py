@@ -29,6 +29,7 @@ HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
 MAX_SECRETS = 30_000  # bytes of all secrets of a job
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _LOC = ("extras",)
+SWEEP_KEYS = frozenset({"grid", "list"})  # with one of them ``sweep`` makes many jobs (jobs/config/sweep)
 
 
 def _named(value: Any) -> Any:
@@ -89,6 +90,10 @@ def errors(extras: Any) -> Iterator[Error]:
         yield from _twice(Asked.model_validate(extras))
     except ValidationError as invalid:
         yield from ({**each, "loc": (*_LOC, *each["loc"])} for each in invalid.errors(include_url=False))
+    sweep = coerce.container(extras.get("sweep"))
+    if isinstance(sweep, dict) and SWEEP_KEYS & sweep.keys():
+        says = "This is a sweep of many jobs: send it to /sweeps, or take extras.sweep out for one job."
+        yield error("sweep", (*_LOC, "sweep"), None, sentence=says, v1="must be sent to /sweeps")
     if "secrets" in extras:
         yield from _secrets(coerce.container(extras["secrets"]))
 

@@ -14,7 +14,7 @@ from django.utils import timezone
 from clusters.models import Node, VirtualCluster
 from jobs import queries
 from jobs.models import Job
-from jobs.pages.rows import JobRow, rows_of, with_gpu_type
+from jobs.pages.rows import JobRow, rows_of, with_gpu_type, with_sweeps
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
 from portal.accounts.viewer import Viewer
@@ -22,7 +22,7 @@ from portal.accounts.viewer import Viewer
 SIZES = (20, 50, 100)
 SPANS = {"1h": "last hour", "24h": "last 24 h", "7d": "last 7 days", "30d": "last 30 days"}
 SORT_WORDS = {"newest": "Newest first", "oldest": "Oldest first", "ended": "Ended last"}
-_KNOWN = frozenset({"state", "username", "vc", "keyword", "since", "sort", "before", "after", "limit"})
+_KNOWN = frozenset({"state", "username", "vc", "keyword", "since", "sort", "before", "after", "limit", "sweep"})
 _Jobs = QuerySet[Job, dict[str, Any]]
 STATES = (JobState.WAITING, JobState.RUNNING, queries.STOPPING, JobState.SUCCEEDED, JobState.FAILED, JobState.STOPPED)
 
@@ -81,6 +81,8 @@ class ListQuery:
             keyword=params.get("keyword", "").strip(),
             shown_as=True,
             since=begin,
+            sweep=params.get("sweep", "").strip().replace("/", "~"),
+            folded=not params.get("sweep", "").strip(),
         )
         before, after = PageCursor.read(params.get("before", "")), PageCursor.read(params.get("after", ""))
         odd = tuple(name for name in params if name not in _KNOWN or wrong.get(name))
@@ -102,6 +104,7 @@ class ListQuery:
             "username": which.username,
             "vc": which.vc,
             "keyword": which.keyword,
+            "sweep": which.sweep,
             "since": self.since,
             "sort": self.sort if self.sort != "newest" else "",
             "limit": self.limit if self.limit != 50 else "",
@@ -144,7 +147,7 @@ def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
         "sizes": SIZES,
         "vcs": list(VirtualCluster.objects.order_by("name").values_list("name", flat=True)),
         "drops": _drops(query),
-        "selectable": any(row.may_stop for row in rows),
+        "selectable": any(row.may_stop and not row.sweep for row in rows),
     }
 
 
@@ -164,7 +167,7 @@ def page_of(query: ListQuery, viewer: Viewer) -> tuple[list[JobRow], bool, bool]
         page = list(jobs[: query.limit + 1])
         newer, older = bool(query.before), len(page) > query.limit
         page = page[: query.limit]
-    return rows_of(page, viewer), newer, older
+    return _lines(page, query.which, viewer), newer, older
 
 
 def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
@@ -175,9 +178,14 @@ def _behind(jobs: _Jobs, cursor: PageCursor, order: tuple[str, ...]) -> _Jobs:
     return jobs.filter(**{f"{field}__{side}": cursor.at}).exclude(**{field: cursor.at, f"id__{passed}": cursor.id})
 
 
-def rows_by_id(ids: list[int], viewer: Viewer) -> list[JobRow]:
-    """The rows of these jobs as they are now, for the live stream."""
-    return rows_of(list(with_gpu_type(queries.list_jobs()).filter(id__in=ids)), viewer)
+def rows_by_id(ids: list[int], which: JobFilter, viewer: Viewer) -> list[JobRow]:
+    """The rows of these jobs of a list as they are now, for the live stream."""
+    return _lines(list(with_gpu_type(queries.list_jobs()).filter(id__in=ids)), which, viewer)
+
+
+def _lines(jobs: list[dict[str, Any]], which: JobFilter, viewer: Viewer) -> list[JobRow]:
+    rows = rows_of(jobs, viewer)
+    return with_sweeps(rows, viewer) if which.folded else rows
 
 
 def newer_than(query: ListQuery, top: int) -> int:
@@ -208,6 +216,7 @@ def _drops(query: ListQuery) -> list[Drop]:
         ("User", "username", which.username),
         ("Virtual cluster", "vc", which.vc),
         ("Name contains", "keyword", which.keyword),
+        ("Sweep", "sweep", which.sweep),
         ("Submitted since", "since", query.since),
     )
     return [Drop(says, value, query.address(**{name: ""})) for says, name, value in given if value]

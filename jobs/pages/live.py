@@ -117,7 +117,7 @@ class Jobs(_ForReaders):
             "jobs-facets": render_to_string("jobs/_facets.html", page, self._request),
             "jobs-news": render_to_string("jobs/_news.html", page, self._request),
         }
-        for row in rows_by_id(self._ids, viewer_of(self._request)):
+        for row in rows_by_id(self._ids, self._query.which, viewer_of(self._request)):
             line = {"row": row, "selectable": self._selectable}
             drawn[row.part] = render_to_string("jobs/_row.html", line)
         return drawn

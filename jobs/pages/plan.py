@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
@@ -18,6 +18,8 @@ from jobs.planning.turns import Turn
 from jobs.scheduling.queue import Queued
 from jobs.scheduling.why import use_with
 from jobs.services import CheckResult
+from jobs.submitting import sweeps
+from jobs.submitting.sweeps import Checked, Planned
 from portal.core import words
 from portal.core.errors import LongshoreError, Problem
 from portal.models import User
@@ -36,6 +38,8 @@ class WhatIf:
     refuses: str = ""
     use: VcUse | None = None
     instead: tuple[tuple[str, str], ...] = ()  # smallest changes that start it now; of those of the config the JSON too
+    sweep: Planned | None = None
+    verb: str = ""  # on the button, where it is not Submit job
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,34 @@ def plan_for(text: str, user: User) -> WhatIf:
     if not text.strip():
         return WhatIf("", "Nothing typed yet", ("Paste a job config, or start from a sample.",))
     try:
+        if sweeps.asks_for(text):
+            return _sweep(sweeps.check(text, user))
         result = services.check(text, user)
     except LongshoreError as error:
         return WhatIf(JobState.FAILED, "It would be refused", (error.message,), refuses=error.message)
     if result.problems:
         return _yaml(text) or refused(result.problems)
+    return _of_one(result)
+
+
+def _sweep(checked: Checked) -> WhatIf:
+    """The panel of a sweep: what happens to its first job, and all of its jobs."""
+    if checked.problems or checked.planned is None or checked.first is None:
+        return replace(refused(checked.problems), sweep=checked.planned)
+    planned, first = checked.planned, _of_one(checked.first)
+    number = len(planned.variants)
+    gpus = sum(spec.total_gpus for spec in planned.specs)
+    asks = [("Jobs", f"{number:,}, {planned.variants[0].name} to {planned.variants[-1].name}")]
+    if planned.asked.at_once:
+        asks.append(("At once", f"{planned.asked.at_once:,} at most"))
+    if gpus:
+        asks.append(("GPUs", f"{gpus:,} in all"))
+    title = first.title if first.state == JobState.FAILED else f"First job: {first.title[:1].lower()}{first.title[1:]}"
+    verb = f"Submit {words.count(number, 'job')}"
+    return replace(first, title=title, asks=(*asks, *first.asks), instead=(), sweep=planned, verb=verb)
+
+
+def _of_one(result: CheckResult) -> WhatIf:
     if result.spec is None or result.outlook is None:
         return WhatIf(JobState.RUNNING, "Starts now")
     return _outlook(result, result.outlook, _asks(result.spec))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from django.db.models import Count, F, QuerySet
+from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.fields.json import KT
 from django.utils import timezone
 
@@ -60,11 +60,43 @@ class JobRow(Named):
     retries: int
     has_run: bool  # else it has no log
     may_stop: bool
+    sweep_id: int | None = None
+    sweep: SweepRow | None = None  # the line stands for all jobs of it
 
     @property
     def part(self) -> str:
         """The id of the line's element, by which the live stream replaces it."""
         return f"job:{self.full_name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """All jobs of a sweep as one line. ``counts`` are its jobs by the state that pages show."""
+
+    id: int
+    username: str
+    name: str
+    counts: Mapping[str, int]
+    gpus: int
+    may_stop: bool
+
+    @property
+    def url(self) -> str:
+        return f"/sweeps/{quote(self.username)}/{quote(self.name)}"
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @property
+    def state(self) -> str:
+        """Of those that it has, the one that says most about it."""
+        return next((state for state in _TELLING if self.counts.get(state)), JobState.STOPPED.value)
+
+
+_TELLING = tuple(
+    map(str, (JobState.RUNNING, JobState.WAITING, "STOPPING", JobState.FAILED, JobState.SUCCEEDED, JobState.STOPPED))
+)
 
 
 def job_url(username: str, name: str) -> str:
@@ -81,7 +113,8 @@ def gpu_text(total: int, gpu_type: str | None) -> str:
 
 
 def with_gpu_type(jobs: QuerySet[Job, dict[str, Any]]) -> QuerySet[Job, dict[str, Any]]:
-    return jobs.annotate(gpu_type=KT("spec__gpuType"), not_before_at=F("not_before"), stopper=F("stopped_by"))
+    more = {"not_before_at": F("not_before"), "stopper": F("stopped_by"), "of_sweep": F("sweep_id")}
+    return jobs.annotate(gpu_type=KT("spec__gpuType"), **more)
 
 
 def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
@@ -182,7 +215,34 @@ def _row(
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
         has_run=job["started_at"] is not None or job["attempt_number"] > 1,
         may_stop=access.may_stop(viewer, job["username"], job["state"], job["execution"]),
+        sweep_id=job["of_sweep"],
     )
+
+
+def with_sweeps(rows: Sequence[JobRow], viewer: Viewer) -> list[JobRow]:
+    """The lines, of which those of a sweep stand for all its jobs. One query, when there is a sweep."""
+    ids = {row.sweep_id for row in rows if row.sweep_id is not None}
+    if not ids:
+        return list(rows)
+    found = {each.id: each for each in sweeps_of(ids, viewer)}
+    return [replace(row, sweep=found.get(row.sweep_id or 0)) for row in rows]
+
+
+def sweeps_of(ids: Collection[int], viewer: Viewer) -> list[SweepRow]:
+    """The lines of these sweeps, by one query."""
+    jobs = queries.visible_jobs().filter(sweep__in=ids).order_by()
+    counted = jobs.values_list("sweep_id", "sweep__username", "sweep__name", "state", "execution")
+    found: dict[int, SweepRow] = {}
+    for id, username, name, state, execution, number, gpus in counted.annotate(Count("id"), Sum("total_gpus")):
+        known = found.get(id, SweepRow(id, username, name, {}, 0, False))
+        shown = shown_state(state, execution)
+        found[id] = replace(
+            known,
+            counts={**known.counts, shown: known.counts.get(shown, 0) + number},
+            gpus=known.gpus + (gpus or 0),
+            may_stop=known.may_stop or access.may_stop(viewer, username, state, execution),
+        )
+    return list(found.values())
 
 
 def _happening(

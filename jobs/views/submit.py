@@ -7,6 +7,7 @@ import hashlib
 import json
 from secrets import token_urlsafe
 from typing import Any
+from urllib.parse import quote
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
@@ -21,15 +22,17 @@ from jobs.config.edit import CHANGE
 from jobs.config.editing.schema import schema as config_schema
 from jobs.config.samples import SAMPLES
 from jobs.config.spec import MAX_CONFIG_BYTES
+from jobs.models import Job
 from jobs.pages.config import coloured, is_packed, laid_out
 from jobs.pages.plan import WhatIf, plan_for, refused
 from jobs.pages.rows import job_url
 from jobs.planning.lifecycle import JobState
-from jobs.submitting import choices, drafts, templates
+from jobs.submitting import choices, drafts, sweeps, templates
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, InvalidConfig, LongshoreError
+from portal.models import User
 from portal.web.middleware import allow_styles
 
 _RECENT = 3
@@ -97,17 +100,26 @@ def _submit(request: HttpRequest, text: str) -> HttpResponse:
         plan = _plan(request, text)
         if not plan.problems and plan.title == "Can never run here" and not request.POST.get("anyway"):
             return _page(request, text, plan, anyway=True)
-        job = services.submit(require_user(request), text)
+        done = _accept(require_user(request), text)
     except InvalidConfig as error:
         return _page(request, text, refused(error.problems), status=error.status)
     except LongshoreError as error:
         plan = plan_for(text, require_user(request))
         refusal = WhatIf(JobState.FAILED, "It was refused", (error.message,), refuses=error.message)
         return _page(request, text, plan if plan.refuses else refusal, status=error.status)
-    url = job_url(job.username, job.name)
-    messages.success(request, format_html("Job <b>{}</b> was submitted.", job.name))
+    messages.success(request, done[1])
     _forget_draft(request)
-    return redirect(url)
+    return redirect(done[0])
+
+
+def _accept(user: User, text: str) -> tuple[str, str]:
+    """(the page of what was submitted, a sentence about it). Raises what the services raise."""
+    if not sweeps.asks_for(text):
+        job = services.submit(user, text)
+        return job_url(job.username, job.name), format_html("Job <b>{}</b> was submitted.", job.name)
+    sweep = sweeps.submit(user, text)
+    url = f"/sweeps/{quote(sweep.username)}/{quote(sweep.name)}"
+    return url, format_html("The {} jobs of <b>{}</b> were submitted.", sweep.jobs.count(), sweep.name)
 
 
 def _forget_draft(request: HttpRequest) -> None:
@@ -170,6 +182,10 @@ def _start(request: HttpRequest) -> tuple[str, str, int]:
         text = _renamed(request, job.config, job.name)
         asked = request.GET.get("change", "")
         return (_with_change(text, asked) if asked else text), full_name, 0
+    if full_name := request.GET.get("sweep", ""):
+        sweep = sweeps.find(*full_name.partition("/")[::2])
+        access.require_config(viewer_of(request), Job(username=sweep.username, name=sweep.name))
+        return _renamed(request, sweep.config, sweep.name), "", 0
     if saved := _id(request.GET.get("saved")):
         config = templates.open_one(user, saved).config
         return _renamed(request, config, drafts.title_of(config)), "", 0

@@ -14,6 +14,7 @@ class Storage(CompressedManifestStaticFilesStorage):
     """Files have their digest in their names, also where one script imports another."""
 
     support_js_module_import_aggregation = True
+    max_post_process_passes = 30  # a pass for each script between a page's first and the last that it needs
 
 
 def collect() -> bool:

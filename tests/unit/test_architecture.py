@@ -69,6 +69,7 @@ FLOORS = """
     jobs.policy
     jobs.plots
     jobs.web_apps
+    jobs.sweeps
     jobs.apps jobs.management
     portal.checks portal.context portal.first_start portal.health portal.supervisor
     portal.urls

@@ -20,7 +20,7 @@ def keys_of(page: str) -> set[str]:
 
 
 def test_the_page_of_extras_names_every_one_that_is_known() -> None:
-    assert keys_of("extras.md") == {field.alias for field in Asked.model_fields.values()} | {"secrets"}
+    assert keys_of("extras.md") == {field.alias for field in Asked.model_fields.values()} | {"secrets", "sweep"}
 
 
 def test_its_example_is_a_valid_config() -> None:

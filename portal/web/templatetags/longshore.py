@@ -129,6 +129,7 @@ def taskbar(counts: Mapping[str, int], text: str = "") -> SafeString:
     return format_html('<span class="ls-taskbar">{}<span>{}</span></span>', drawn, said)
 
 
+@register.filter("state_words")
 def task_words(counts: Mapping[str, int]) -> str:
     """``5 running``; ``1 failed, 1 stopped``; ``11 of 16 done`` while some are done and some are not."""
     total, done = sum(counts.values()), counts.get("SUCCEEDED", 0)

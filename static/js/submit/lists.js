@@ -5,7 +5,7 @@ import { change, text } from "./editor.js";
 import { edit, onDraw, state } from "./form.js";
 import { button, element, one } from "./page.js";
 
-const field = (value, label, css, act) => {
+export const field = (value, label, css, act) => {
   const drawn = element("input", `form-control ${css}`);
   drawn.value = value;
   drawn.setAttribute("aria-label", label);
@@ -13,13 +13,13 @@ const field = (value, label, css, act) => {
   return drawn;
 };
 const whole = (typed) => (/^\d{1,9}$/.test(typed.trim()) ? Number(typed) : typed);
-const remover = (name, act) => {
+export const remover = (name, act) => {
   const drawn = button("Remove", `Remove ${name}`);
   drawn.addEventListener("click", act);
   return drawn;
 };
 // Redraws a list unless one of its fields is in use.
-const drawList = (box, rows) => {
+export const drawList = (box, rows) => {
   const used = document.activeElement;
   if (!box.contains(used) || used.tagName === "BUTTON") box.replaceChildren(...rows.flat());
 };

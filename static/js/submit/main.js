@@ -6,6 +6,8 @@ import "./plan.js";
 import "./form.js";
 import "./roles.js";
 import "./lists.js";
+import "./sweep.js";
+import "./upload.js";
 import { form, one, say } from "./page.js";
 import { imagesKnown } from "./schema.js";
 

@@ -1,0 +1,175 @@
+"""Reads the parameters of a sweep (``extras.sweep``): which values each has, and which jobs they make. Pure.
+
+``{"grid": {"lr": [1e-4, 3e-4], "seed": "1..3"}}`` makes all combinations, the last parameter changing fastest;
+``{"list": [{"lr": 1e-4, "seed": 1}, ...]}`` names the jobs one by one. A value is a text or a number and is put into
+the config as it is written.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from jobs.config import jsonc
+from jobs.config.coerce import container
+from jobs.config.extras import SWEEP_KEYS
+from portal.core.errors import Problem
+
+MOST = 200  # jobs of one sweep
+MOST_VALUE = 1000  # characters of one value
+POINTER = "/extras/sweep"
+NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
+_RANGE = re.compile(r"\s*(-?\d{1,9})\s*\.\.\s*(-?\d{1,9})\s*(?:by\s*(\d{1,9})\s*)?")
+_LOG = re.compile(r"\s*log\(\s*([0-9.eE+-]+)\s*,\s*([0-9.eE+-]+)\s*,\s*(\d{1,4})\s*\)\s*")
+_NUMBER = re.compile(r"-?[0-9][0-9.eE+-]*")
+_KNOWN = SWEEP_KEYS | {"atOnce"}
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """``jobs`` are the values of each job as texts by parameter, in order."""
+
+    parameters: tuple[str, ...]
+    jobs: tuple[dict[str, str], ...]
+    at_once: int | None = None
+
+
+class BadSweep(Exception):
+    """``problems`` says what is wrong with it and where."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        super().__init__(problems[0].message)
+        self.problems = tuple(problems)
+
+
+def is_sweep(value: Any) -> bool:
+    """Whether a decoded config asks for a sweep. ``extras`` is free storage: another ``sweep`` in it is a note."""
+    asked = _asked(value)
+    return isinstance(asked, dict) and bool(SWEEP_KEYS & asked.keys())
+
+
+def read(document: jsonc.Document) -> Sweep:
+    """The sweep of a config for which ``is_sweep`` holds. Raises BadSweep."""
+    asked = _asked(document.value)
+    found = _Reader(document)
+    for key in asked.keys() - _KNOWN:
+        found.refuse(f"/{key}", f"{jsonc.shown(key)} is not known in a sweep; it has grid or list, and atOnce.")
+    if asked.keys() >= SWEEP_KEYS:
+        found.refuse("/list", "A sweep has either a grid or a list.")
+    jobs = found.listed(asked["list"]) if "list" in asked else found.combined(asked["grid"])
+    at_once = asked.get("atOnce")
+    if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1):
+        found.refuse("/atOnce", "atOnce must be a whole number from 1.")
+    if found.problems:
+        raise BadSweep(found.problems)
+    return Sweep(tuple(jobs[0]), tuple(jobs), at_once)
+
+
+class _Reader:
+    def __init__(self, document: jsonc.Document) -> None:
+        self._document = document
+        self.problems: list[Problem] = []
+
+    def refuse(self, path: str, message: str) -> None:
+        path = POINTER + path
+        place = self._document.line_column(self._document.offset(path))
+        self.problems.append(Problem(*place, path, message))
+
+    def combined(self, grid: Any) -> list[dict[str, str]]:
+        if not isinstance(grid, dict) or not grid:
+            self.refuse("/grid", "grid must be an object: parameters with their values.")
+            return []
+        values = {name: self._values(name, given) for name, given in grid.items()}
+        total = math.prod(len(each) for each in values.values())
+        if total > MOST:
+            self.refuse("/grid", f"The sweep makes {total:,} jobs; the most is {MOST}.")
+        if self.problems:
+            return []
+        return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
+
+    def listed(self, jobs: Any) -> list[dict[str, str]]:
+        if not isinstance(jobs, list) or not jobs or not all(isinstance(each, dict) and each for each in jobs):
+            self.refuse("/list", "list must be an array of objects: the parameters of each job.")
+            return []
+        if len(jobs) > MOST:
+            self.refuse("/list", f"The sweep makes {len(jobs):,} jobs; the most is {MOST}.")
+            return []
+        names = list(jobs[0])
+        for name in names:
+            self._require_name(f"/list/0/{jsonc.escape(name)}", name)
+        found = []
+        for at, job in enumerate(jobs):
+            if set(job) != set(names):
+                self.refuse(f"/list/{at}", f"Each job of a list has the same parameters: {', '.join(names)}.")
+                continue
+            found.append({name: self._text(f"/list/{at}/{jsonc.escape(name)}", name, job[name]) for name in names})
+        return found
+
+    def _values(self, name: str, given: Any) -> list[str]:
+        path = f"/grid/{jsonc.escape(name)}"
+        self._require_name(path, name)
+        if isinstance(given, str):
+            return self._span(path, name, given)
+        if not isinstance(given, list) or not given:
+            self.refuse(path, f'{jsonc.shown(name)} needs values: [1, 2], "1..8" or "log(1e-5, 1e-2, 4)".')
+            return []
+        found = [self._text(f"{path}/{at}", name, value) for at, value in enumerate(given)]
+        for at, value in enumerate(found):
+            if value in found[:at]:
+                self.refuse(f"{path}/{at}", f"{jsonc.shown(name)} has the value {jsonc.shown(value)} twice.")
+        return found
+
+    def _span(self, path: str, name: str, text: str) -> list[str]:
+        try:
+            values = list(itertools.islice(span(text), MOST + 1))
+        except ValueError:
+            self.refuse(path, f'{jsonc.shown(name)} is no range: write "1..8", "0..100 by 10" or "log(1e-5, 1e-2, 4)".')
+            return []
+        if len(values) > MOST:
+            self.refuse(path, f"{jsonc.shown(name)} has more than {MOST} values.")
+            return []
+        return values
+
+    def _text(self, path: str, name: str, value: Any) -> str:
+        """The value as it is written: ``1e-4`` stays ``1e-4``."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, int | float):
+            raw = _NUMBER.match(self._document.text, self._document.offset(POINTER + path))
+            return raw[0] if raw else str(value)
+        if isinstance(value, str) and len(value) <= MOST_VALUE:
+            return value
+        says = f"is longer than {MOST_VALUE} characters" if isinstance(value, str) else "must be a text or a number"
+        self.refuse(path, f"A value of {jsonc.shown(name)} {says}.")
+        return ""
+
+    def _require_name(self, path: str, name: str) -> None:
+        if not NAME.fullmatch(name):
+            self.refuse(path, f"{jsonc.shown(name)} cannot name a parameter: letters, digits and _, no digit first.")
+
+
+def span(text: str) -> Iterator[str]:
+    """The values of ``1..8``, ``0..100 by 10`` or ``log(1e-5, 1e-2, 4)``. Raises ValueError for another text."""
+    if match := _RANGE.fullmatch(text):
+        first, last, step = int(match[1]), int(match[2]), int(match[3] or 1)
+        if step == 0:
+            raise ValueError(text)
+        turn = 1 if last >= first else -1
+        return map(str, range(first, last + turn, turn * step))
+    if match := _LOG.fullmatch(text):
+        least, most, number = float(match[1]), float(match[2]), int(match[3])
+        if not (0 < least < math.inf and 0 < most < math.inf and number >= 2):
+            raise ValueError(text)
+        ratio = (math.log(most) - math.log(least)) / (number - 1)
+        return (f"{math.exp(math.log(least) + at * ratio):.6g}" for at in range(number))
+    raise ValueError(text)
+
+
+def _asked(value: Any) -> Any:
+    value = container(value)
+    extras = container(value.get("extras")) if isinstance(value, dict) else None
+    return container(extras.get("sweep")) if isinstance(extras, dict) else None

@@ -18,21 +18,24 @@ const portal = new URLSearchParams(location.search).get("portal"), found = {};
 const tried = async (name, act) => { try { found[name] = String(await act()); } catch (e) { found[name] = `! ${e}`; } };
 const framed = (url) => new Promise((done) => {
   const frame = document.createElement("iframe");
-  const look = () => { try { done(frame.contentDocument.body.innerText || "empty"); } catch (e) { done(`! ${e}`); } };
+  const look = () => { try { done(frame.contentDocument.body.innerText); } catch (e) { done(`! ${e}`); } };
   frame.onload = look; setTimeout(look, 3000); frame.src = url; document.body.append(frame);
 });
+const send = (path, more) => fetch(`${portal}${path}`, {credentials: "include", ...more});
+const form = {method: "POST", mode: "no-cors", body: new URLSearchParams({})};
 (async () => {
   await tried("cookies", () => document.cookie);
-  document.cookie = "longshore=fixated; path=/"; document.cookie = "longshore=fixated; path=/; domain=localhost";
-  document.cookie = "csrftoken=fixated; path=/";
-  await tried("read", async () => (await fetch(`${portal}/account/tokens`, {credentials: "include"})).text());
-  await tried("api", async () => (await fetch(`${portal}/api/v1/user`, {credentials: "include"})).text());
-  await tried("blind", async () => (await fetch(`${portal}/api/v1/jobs/one/executionType`,
-    {method: "PUT", credentials: "include", mode: "cors", headers: {"Content-Type": "application/json"},
-     body: '{"value":"STOP"}'})).status);
-  await tried("posted", async () => (await fetch(`${portal}/jobs/alice/one/stop`,
-    {method: "POST", credentials: "include", mode: "no-cors", body: new URLSearchParams({})})).type);
+  for (const name of ["longshore", "csrftoken", "__Host-longshore"])
+    for (const scope of ["", "; domain=localhost", `; domain=${location.hostname}`])
+      document.cookie = `${name}=fixated; path=/${scope}`;
+  await tried("read", async () => (await send("/account/tokens")).text());
+  await tried("api", async () => (await send("/api/v1/user")).text());
+  await tried("changed", async () => (await send("/api/v1/user/alice/jobs/one/executionType",
+    {method: "PUT", headers: {"Content-Type": "application/json"}, body: '{"value": "STOP"}'})).status);
+  for (const path of ["/jobs/alice/one/stop", "/logout", "/account/tokens"])
+    await tried(path, async () => (await send(path, form)).type);
   await tried("framed", () => framed(`${portal}/account/tokens`));
+  await tried("opener", () => window.opener && window.opener.document.title);
   window.found = found;
 })();
 </script>"""

@@ -36,6 +36,10 @@ class WebPage:
     def title(self) -> str:
         return _TITLES.get(kind(self.label), self.label.capitalize())
 
+    def path(self, instance: str, job_id: int) -> str:
+        """Where it is below a host name that it shares with others."""
+        return f"{PREFIX}{key(instance, job_id, self.role, self.index, self.label)}"
+
     @property
     def is_risky(self) -> bool:
         return kind(self.label) in RISKY
@@ -65,6 +69,13 @@ def of_task(spec: JobSpec, role: str, index: int, ports: Mapping[str, Sequence[i
     sure = _sure(spec.role(role))
     for label in sorted((label for label in ports if label != "ssh" and ports[label]), key=lambda one: one not in sure):
         yield WebPage(role, index, label, int(ports[label][0]), label in sure)
+
+
+def declared(role: RoleSpec, index: int) -> Iterator[WebPage]:
+    """The pages of a task's own ``portList``, before it has a place."""
+    for port in role.port_list:
+        if port.label != "ssh":
+            yield WebPage(role.name, index, port.label, is_sure=is_sure(port.label))
 
 
 def key(instance: str, job_id: int, role: str, index: int, label: str) -> str:

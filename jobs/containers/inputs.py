@@ -70,6 +70,7 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         ssh_key=shared.ssh_key,
         ssh_authorized=shared.ssh_authorized,
         secrets=shared.secrets,
+        job_id=task.job_id,
     )
 
 

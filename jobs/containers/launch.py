@@ -26,6 +26,7 @@ from clusters.engines.runtime import (
     LABEL_TASK,
     ContainerRequest,
 )
+from jobs.config import web_pages
 from jobs.config.spec import JobSpec
 from jobs.containers import bootstrap, environment
 from jobs.containers.environment import TaskPlace
@@ -66,6 +67,7 @@ class Launch:
     ssh_key: str = ""  # the job's private key
     ssh_authorized: str = ""  # lines of authorized_keys
     secrets: Mapping[str, str] = field(default_factory=dict)
+    job_id: int = 0  # of the job's row: the addresses of its web pages have it
 
 
 def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
@@ -154,6 +156,8 @@ def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
         env["NVIDIA_VISIBLE_DEVICES"] = "void"
     if launch.files_token:
         env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}
+    for page in web_pages.declared(launch.spec.role(launch.role), launch.index):
+        env[f"LONGSHORE_WEB_PATH_{page.label}"] = page.path(launch.instance, launch.job_id)
     if launch.hold_seconds:
         env[bootstrap.HOLD] = str(launch.hold_seconds)
     return env | bootstrap.ENV

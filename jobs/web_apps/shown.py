@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import itertools
 import socket
 import ssl
 import time
@@ -105,12 +106,14 @@ def _placed(spec: JobSpec, tasks: Sequence[Task]) -> dict[WebPage, tuple[str, Ta
 
 
 def _promised(spec: JobSpec) -> list[WebPage]:
-    pages: list[WebPage] = []
-    for role in spec.task_roles:
-        labels = [port.label for port in role.port_list if web_pages.is_sure(port.label)]
-        for index in range(min(role.task_number, MOST) if labels else 0):
-            pages += [WebPage(role.name, index, label) for label in labels]
-    return pages[:MOST]
+    every = (
+        page
+        for role in spec.task_roles
+        for index in range(min(role.task_number, MOST))
+        for page in web_pages.declared(role, index)
+        if page.is_sure
+    )
+    return list(itertools.islice(every, MOST))
 
 
 def _with_rights(job: Job, viewer: Viewer, url: str, rows: Sequence[tuple[WebPage, str, State]]) -> list[Listed]:

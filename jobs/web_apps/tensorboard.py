@@ -32,11 +32,6 @@ def folder_of(job: Job) -> str:
     return _path(given["outputDir"])
 
 
-def image_for(job: Job) -> str:
-    """The image to serve it with: what an admin has set, else the job's own, which likely has TensorBoard."""
-    return settings.TENSORBOARD_IMAGE or JobSpec.from_json(job.spec).image
-
-
 def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
     """Submits the job that serves ``folder`` (a path of the store, or an address in it). Raises BadRequest, and what
     services.submit raises."""
@@ -44,7 +39,7 @@ def serve(user: User, job: Job, folder: str = "", image: str = "") -> Job:
     if not path or len(path) > _LONGEST_FOLDER or not path.isprintable():
         raise BadRequest("Name a folder of this portal's files, such as /Output/lena/bert.")
     name = queries.free_name(user.username, f"{job.name[:200]}-tensorboard")
-    config = _config(name, path, image.strip() or image_for(job), job.vc)
+    config = _config(name, path, image.strip() or settings.TENSORBOARD_IMAGE, job.vc)
     try:
         return services.submit(user, config)
     except (Forbidden, NotFound):  # the virtual cluster of somebody else's job

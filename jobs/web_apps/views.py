@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
@@ -151,7 +152,7 @@ def _ended(request: HttpRequest, job: Job) -> dict[str, Any]:
     """The card that serves the output of an ended job."""
     if job.state in queries.LIVE or not access.may_read_config(viewer_of(request), job):
         return {"serving": None}
-    return {"serving": {"folder": tensorboard.folder_of(job), "image": tensorboard.image_for(job)}}
+    return {"serving": {"folder": tensorboard.folder_of(job), "image": settings.TENSORBOARD_IMAGE}}
 
 
 def _number(text: str | None) -> int:

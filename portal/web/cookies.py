@@ -17,7 +17,7 @@ def cookies_of(header: str) -> dict[str, str]:
 
 
 def _differ(header: str, name: str, value: str) -> bool:
-    if header.count(f"{name}=") < 2:
+    if header.count(name) < 2:
         return False
     given = [parse_cookie(part).get(name) for part in header.split(";")]
     return any(each not in (None, value) for each in given)

@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
@@ -22,7 +23,7 @@ from tests.acceptance.portal import Portal, config, portal_beside
 from tests.acceptance.test_two_nodes import register
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.ssh_image import ensure_python_image
-from tests.helpers import patience, until
+from tests.helpers import chromium, need, patience, until
 
 pytestmark = pytest.mark.docker
 PROGRAM = Path(__file__).parents[1] / "web_app.py"
@@ -31,6 +32,7 @@ COMMAND = f"""cat >/tmp/page.py <<'END'
 END
 exec python3 /tmp/page.py $PAI_CONTAINER_HOST_web_PORT_LIST"""
 PASSWORD = "correct horse"
+NAMED = "gpu-master"  # a host name under which portal and pages are on two ports
 WAYS = ("unix", "tls", "ssh")
 
 
@@ -52,21 +54,30 @@ def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPat
 
 
 @pytest.fixture(scope="module")
-def job(portal: Portal) -> Iterator[dict[str, int]]:
-    """The job ``one`` with a task on each node: its index by the way to the node."""
+def alice(portal: Portal) -> Iterator[httpx.Client]:
+    """A user who is no admin, with a token."""
+    about = {"username": "alice", "password": PASSWORD, "admin": False, "modify": False}
+    assert portal.http.put("/user", json=about).status_code == 201
+    with httpx.Client(base_url=portal.http.base_url, timeout=30) as client:
+        token = client.post("/token", json={"username": "alice", "password": PASSWORD}).json()["token"]
+        client.headers["Authorization"] = f"Bearer {token}"
+        yield client
+
+
+@pytest.fixture(scope="module")
+def job(portal: Portal, alice: httpx.Client) -> Iterator[dict[str, int]]:
+    """Alice's job ``one`` with a task on each node: its index by the way to the node."""
     labels = [{"label": "web", "beginAt": 0, "portNumber": 1}]
     asked = config("one", COMMAND, image="longshore-test/python:1", taskNumber=3, cpuNumber=3, portList=labels)
-    portal.submit(asked)
-    for index in range(3):
-        portal.wait_running("one", index=index)
-    until(lambda: all(page["state"] == "answers" for page in pages(portal)), 20, 0.2, what="all pages answer")
-    yield {page["node"]: page["index"] for page in pages(portal)}
-    portal.stop("one")
-    portal.wait_state("one")
+    assert alice.post("/jobs", json=asked).status_code == 201
+    until(lambda: [page["state"] for page in pages(portal)] == ["answers"] * 3, 60, 0.3, what="all pages answer")
+    yield {str(page["node"]): int(str(page["index"])) for page in pages(portal)}
+    stop = portal.http.put("/user/alice/jobs/one/executionType", json={"value": "STOP"})
+    assert stop.status_code == 202
 
 
 def pages(portal: Portal) -> list[dict[str, object]]:
-    found: list[dict[str, object]] = portal.get("/user/admin/jobs/one/services")["services"]
+    found: list[dict[str, object]] = portal.get("/user/alice/jobs/one/services")["services"]
     return found
 
 
@@ -89,7 +100,7 @@ class Visitor:
 
 @contextmanager
 def visit(portal: Portal, index: int, client: httpx.Client | None = None) -> Iterator[Visitor]:
-    asked = (client or portal.http).post(f"/user/admin/jobs/one/services/main/{index}/web/ticket")
+    asked = (client or portal.http).post(f"/user/alice/jobs/one/services/main/{index}/web/ticket")
     assert asked.status_code == 201, asked.text
     url = urlsplit(asked.json()["url"])
     with httpx.Client(base_url=f"http://127.0.0.1:{url.port}", headers={"Host": url.netloc}, timeout=60) as http:
@@ -127,27 +138,26 @@ def test_an_answer_comes_as_it_is_written(portal: Portal, job: dict[str, int]) -
 
 
 @pytest.fixture(scope="module")
-def alice(portal: Portal) -> Iterator[httpx.Client]:
-    """Another user, with a token."""
-    about = {"username": "alice", "password": PASSWORD, "admin": False, "modify": False}
+def bob(portal: Portal) -> Iterator[httpx.Client]:
+    about = {"username": "bob", "password": PASSWORD, "admin": False, "modify": False}
     assert portal.http.put("/user", json=about).status_code == 201
     with httpx.Client(base_url=portal.http.base_url, timeout=30) as client:
-        token = client.post("/token", json={"username": "alice", "password": PASSWORD}).json()["token"]
+        token = client.post("/token", json={"username": "bob", "password": PASSWORD}).json()["token"]
         client.headers["Authorization"] = f"Bearer {token}"
         yield client
 
 
 def test_what_is_open_ends_within_seconds_of_the_right_to_it(
-    portal: Portal, job: dict[str, int], alice: httpx.Client
+    portal: Portal, job: dict[str, int], alice: httpx.Client, bob: httpx.Client
 ) -> None:
-    page = f"/user/admin/jobs/one/services/main/{job['unix']}/web"
-    assert alice.post(f"{page}/ticket").status_code == 403
-    assert portal.http.put(f"{page}/shares/user/alice").status_code == 201
-    with visit(portal, job["unix"], alice) as visitor, visitor.socket() as wire:
+    page = f"/user/alice/jobs/one/services/main/{job['unix']}/web"
+    assert bob.post(f"{page}/ticket").status_code == 403
+    assert alice.put(f"{page}/shares/user/bob").status_code == 201
+    with visit(portal, job["unix"], bob) as visitor, visitor.socket() as wire:
         with visitor.http.stream("GET", "/stream?lines=900&pause=0.1") as answer:
             lines = answer.iter_lines()
             assert next(lines) == "line 0"
-            assert portal.http.delete(f"{page}/shares/user/alice").status_code == 200
+            assert alice.delete(f"{page}/shares/user/bob").status_code == 200
             began = time.monotonic()
             with pytest.raises(httpx.RemoteProtocolError):
                 list(lines)
@@ -155,3 +165,92 @@ def test_what_is_open_ends_within_seconds_of_the_right_to_it(
             wire.recv(20)
         assert time.monotonic() - began < 5 * patience()
         assert visitor.http.get("/").status_code == 401
+
+
+# --- in a real browser -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    need("browser")
+    with sync_playwright() as playwright:
+        arguments = ["--no-sandbox", "--disable-gpu", f"--host-resolver-rules=MAP {NAMED} 127.0.0.1"]
+        started = playwright.chromium.launch(executable_path=chromium(), args=arguments)
+        yield started
+        started.close()
+
+
+@contextmanager
+def signed_in(browser: Browser, portal: str, username: str, password: str) -> Iterator[BrowserContext]:
+    context = browser.new_context()
+    context.set_default_timeout(60_000)
+    page = context.new_page()
+    page.goto(f"{portal}/login")
+    page.fill("[name=username]", username)
+    page.fill("[name=password]", password)
+    page.click("button[type=submit]")
+    page.wait_for_url(f"{portal}/")
+    yield context
+    context.close()
+
+
+def attacked(context: BrowserContext, portal: str, index: int) -> dict[str, str]:
+    """What a page of the task has found out and done, looked at by who is signed in."""
+    page = context.new_page()
+    page.goto(f"{portal}/jobs/alice/one/web/main/{index}/web")
+    assert page.inner_text("h1") == "Here I am"
+    base = page.url.rstrip("/")
+    sent = page.goto(f"{base}/headers")
+    assert sent is not None
+    assert "longshore" not in str(dict(sent.json()).get("cookie", "")) and "csrftoken" not in sent.text()
+    page.goto(f"{base}/cookies")
+    page.goto(f"{base}/evil?portal={portal}")
+    page.wait_for_function("window.found")
+    found: dict[str, str] = page.evaluate("window.found")
+    return found
+
+
+def session(context: BrowserContext, portal: str) -> list[str]:
+    return [str(cookie.get("value")) for cookie in context.cookies(portal) if cookie.get("name") == "longshore"]
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("host", ["127.0.0.1", "localhost", NAMED])
+def test_a_page_cannot_act_as_who_looks_at_it(portal: Portal, job: dict[str, int], browser: Browser, host: str) -> None:
+    """On the machine itself an admin looks at Alice's page; where all share a host name she looks at her own."""
+    at = portal.url.replace("127.0.0.1", host)
+    who, secret = ("alice", PASSWORD) if host == NAMED else ("admin", password(portal))
+    with signed_in(browser, at, who, secret) as context:
+        before = session(context, at)
+        found = attacked(context, at, job["ssh"])
+        assert "longshore" not in found["cookies"] and "csrftoken" not in found["cookies"]
+        for name in ("read", "api", "changed", "framed"):
+            assert found[name].startswith("!"), found
+        assert found["opener"] in ("null", ""), found
+        assert session(context, at) == before
+        page = context.new_page()
+        page.goto(f"{at}/account")
+        assert who in page.inner_text("main")
+    status = portal.get("/user/alice/jobs/one")["jobStatus"]
+    assert (status["state"], status["executionType"]) == ("RUNNING", "START")
+
+
+@pytest.mark.browser
+def test_where_pages_share_a_host_nobody_is_led_to_the_page_of_another(
+    portal: Portal, job: dict[str, int], browser: Browser, alice: httpx.Client
+) -> None:
+    """Not by the portal, and not by a ticket that Alice has sent them."""
+    at = portal.url.replace("127.0.0.1", NAMED)
+    named = {"Host": at.partition("//")[2]}
+    url = alice.post(f"/user/alice/jobs/one/services/main/{job['unix']}/web/ticket", headers=named).json()["url"]
+    assert urlsplit(url).hostname == NAMED
+    with signed_in(browser, at, "admin", password(portal)) as context:
+        page = context.new_page()
+        refused = page.goto(f"{at}/jobs/alice/one/web/main/{job['unix']}/web")
+        assert refused and refused.status == 403
+        led = page.goto(url)
+        assert led and (led.status, "Here I am" in page.content()) == (403, False)
+
+
+def password(portal: Portal) -> str:
+    return (portal.home / "secrets" / "admin-password").read_text().strip()

@@ -276,7 +276,7 @@ def test_one_click_serves_the_output_of_an_ended_job(api: Api, alice: User) -> N
     answer = api(alice).post("/api/v1/user/alice/jobs/done/tensorboard")
     assert (answer.status_code, answer.json()) == (201, {"name": "done-tensorboard"})
     made = Job.objects.get(name="done-tensorboard")
-    assert made.username == "alice" and made.spec["image"] == Job.objects.get(name="done").spec["image"]
+    assert (made.username, made.spec["image"]) == ("alice", "longshore/run.tensorboard:1")
     assert "TB_FOLDER='/Output/alice/deep/it'\"'\"'s'" in made.spec["taskRoles"][0]["command"]
     assert api(alice).post("/api/v1/user/alice/jobs/done/tensorboard").json() == {"name": "done-tensorboard-2"}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from jobs.config import web_pages
+from jobs.config.spec import PortSpec, RoleSpec
 from jobs.web_apps.addresses import Place, Setup, place_for, place_of
 from jobs.web_apps.serving.headers import (
     Headers,
@@ -16,6 +17,7 @@ from jobs.web_apps.serving.headers import (
     to_container,
     to_visitor,
 )
+from portal.web.cookies import cookies_of
 
 KEY = "tensorboard-worker-0-9f2c41aa0b3d"
 ALONE = Place(KEY, f"http://{KEY}.localhost:9187", "")
@@ -224,6 +226,13 @@ def test_a_key_is_a_host_name_and_no_two_pages_share_one() -> None:
     assert all(web_pages.is_key(key) for key in keys)
 
 
+def test_a_container_knows_where_its_pages_are() -> None:
+    labels = tuple(PortSpec(label=label) for label in ("jupyter", "ps", "ssh"))
+    role = RoleSpec(name="lab", command="true", port_list=labels)
+    paths = {page.label: page.path("i", 7) for page in web_pages.declared(role, 1)}
+    assert paths == {label: f"/~/{web_pages.key('i', 7, 'lab', 1, label)}" for label in ("jupyter", "ps")}
+
+
 @pytest.mark.parametrize(
     "label, kind",
     [("http", "http"), ("Jupyter_2", "jupyter"), ("https.api", "https"), ("httpd", "httpd"), ("ps", "ps")],
@@ -231,3 +240,21 @@ def test_a_key_is_a_host_name_and_no_two_pages_share_one() -> None:
 def test_a_label_says_what_kind_of_page_it_is(label: str, kind: str) -> None:
     assert web_pages.kind(label) == kind
     assert web_pages.is_sure(label) is (kind in web_pages.SURE)
+
+
+# --- the portal's own session ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "header, session",
+    [
+        ("longshore=a; b=1", "a"),
+        ("longshore=a; longshore=a", "a"),
+        ("longshore=a; longshore=b", None),
+        ("longshore=b; x=1;longshore = a", None),
+        ("mylongshore=b; longshore=a", "a"),
+        ("b=1", None),
+    ],
+)
+def test_of_two_sessions_neither_is_believed(header: str, session: str | None) -> None:
+    assert cookies_of(header).get("longshore") == session

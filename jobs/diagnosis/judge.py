@@ -17,7 +17,7 @@ from jobs.diagnosis.rules import Rule
 from jobs.diagnosis.template import Template
 
 NEAR_END = 30  # lines from the end of a log in which a program says why it ends
-NEARER = 15  # what that adds to the rank
+NEARER = 30  # what that adds to the rank
 WEAKER = {"certain": "likely", "likely": "possible", "possible": "possible"}
 SHOWN = 12  # lines around the proof
 WIDEST_SHOWN = 300

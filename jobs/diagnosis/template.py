@@ -1,6 +1,6 @@
 """Compares lines of a log with message templates: how rules write what a program prints. Pure.
 
-A template is the message itself. ``{name}`` stands for one word, up to the character that follows in the template;
+A template is the message itself. ``{name}`` stands for one word, up to the text that follows in the template;
 ``{name#}`` for a number; ``{name*}`` and ``{*}`` for any text. ``^`` at the beginning and ``$`` at the end hold it to
 the ends of the line. Any blanks match any blanks; ``{{`` and ``}}`` are braces.
 
@@ -87,7 +87,7 @@ def _made(tokens: list[re.Match[str]], is_start: bool, is_end: bool, shift: int)
             segments.append("")
         elif is_place:
             rest = tokens[at + 1][0].replace("{{", "{").replace("}}", "}") if at + 1 < len(tokens) else ""
-            segments[-1] += _group(token["name"], _one(token["kind"], rest[:1]))
+            segments[-1] += _group(token["name"], _one(token["kind"], rest))
         elif token["space"]:
             segments[-1] += r"\s++"
         else:
@@ -110,7 +110,7 @@ def _made(tokens: list[re.Match[str]], is_start: bool, is_end: bool, shift: int)
 def _one(kind: str, following: str) -> str:
     if kind == "#":
         return r"[-+]?\d++(?:\.\d++)?+"
-    return rf"[^\s{re.escape(following)}]++" if following.strip() else r"\S++"
+    return rf"(?:(?!{re.escape(following)})\S)++" if following.strip() else r"\S++"
 
 
 def _group(name: str, pattern: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from jobs.diagnosis.evidence import Diagnosis, Evidence, LogLine, TaskEvidence
 
 CORPUS = Path(__file__).with_name("corpus")
-HALVES = ("written_first", "held_out")
+HALVES = ("written_first", "held_out", "produced_later")
 _BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 
 

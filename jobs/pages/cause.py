@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 from urllib.parse import urlencode
@@ -167,7 +167,7 @@ def failed(job: Job, attempt: Attempt, *, may_read_logs: bool = True) -> Cause:
             task=task_of(attempt),
             attempt=attempt.number,
         )
-    return _diagnosed(job, attempt, found, exit_, not_retried, may_read_logs)
+    return _diagnosed(job, attempt, found, not_retried, may_read_logs)
 
 
 def diagnosis_of(attempt: Attempt) -> Diagnosis | None:
@@ -176,26 +176,34 @@ def diagnosis_of(attempt: Attempt) -> Diagnosis | None:
     return found if found is not None and found.rule else None
 
 
-def _diagnosed(
-    job: Job, attempt: Attempt, found: Diagnosis, exit_: exits.Exit, more: tuple[Fact, ...], may_read_logs: bool
-) -> Cause:
-    title, _, rest = (found.says if may_read_logs else exit_.sentence).rstrip(".").partition(". ")
+def between(cause: Cause, job: Job, last: Attempt, *, may_read_logs: bool) -> Cause:
+    """The panel of a job that waits to be tried again, with what the diagnosis of its last attempt says."""
+    found = diagnosis_of(last)
+    if found is None:
+        return cause
+    told = _diagnosed(job, last, found, (), may_read_logs)
+    rest = tuple(fact for fact in cause.facts if fact.name not in {one.name for one in told.facts})
+    return replace(
+        told,
+        state=cause.state,
+        lead=cause.lead,
+        facts=(*told.facts, *rest),
+        hindrances=cause.hindrances,
+        next_try=cause.next_try,
+    )
+
+
+def _diagnosed(job: Job, attempt: Attempt, found: Diagnosis, more: tuple[Fact, ...], may_read_logs: bool) -> Cause:
+    exit_ = _detail(attempt)
+    title, _, rest = found.says.rstrip(".").partition(". ")
     if not may_read_logs:
         title, rest = cause_words(found.name, found.task), exit_.sentence.rstrip(".")
     marked: Mapping[str, Any] = next((line for line in found.lines if line["mark"]), _NO_LINE)
-    who, rather = _WHOSE[found.whose]
-    facts = [Fact("Blame", f"{who}{rather}", _proof(found, exit_, marked if may_read_logs else {}))]
-    if found.advice and may_read_logs:
-        facts.append(Fact("What to do", found.advice))
-    if found.followed:
-        facts.append(Fact("Followed", f"{words.listing(list(found.followed))} ended because of it."))
-    if found.suspects:
-        facts.append(Fact("Suspect", f"{words.listing(list(found.suspects))}.", "Retries of this job avoid it."))
     return Cause(
         JobState.FAILED,
         title,
         lead=f"{rest}." if rest else "",
-        facts=(*facts, *more),
+        facts=(*_facts(found, exit_, marked, may_read_logs), *more),
         evidence=(*_evidence(exit_), Fact("rule", found.rule)),
         task=found.task,
         attempt=attempt.number,
@@ -204,6 +212,17 @@ def _diagnosed(
         lines=found.lines if may_read_logs else (),
         actions=tuple(_action(job, one) for one in found.actions),
     )
+
+
+def _facts(found: Diagnosis, exit_: exits.Exit, marked: Mapping[str, Any], may_read_logs: bool) -> Iterator[Fact]:
+    who, rather = _WHOSE[found.whose]
+    yield Fact("Blame", f"{who}{rather}", _proof(found, exit_, marked if may_read_logs else {}))
+    if found.advice and may_read_logs:
+        yield Fact("What to do", found.advice)
+    if found.followed:
+        yield Fact("Followed", f"{words.listing(list(found.followed))} ended because of it.")
+    if found.suspects:
+        yield Fact("Suspect", f"{words.listing(list(found.suspects))}.", "Retries of this job avoid it.")
 
 
 def _proof(found: Diagnosis, exit_: exits.Exit, marked: Mapping[str, Any]) -> str:

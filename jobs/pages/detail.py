@@ -123,7 +123,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         counts=counts,
         steps=progress.steps(job, attempts if may_read_story else attempts[:1], starts, state),
         strip=progress.strip(job, spec, counts, nodes, attempts, turn.place if turn else 0),
-        cause=_cause(job, state, attempts[0], turn, before, viewer) if may_read_story else None,
+        cause=_cause(job, state, attempts, turn, before, viewer) if may_read_story else None,
         before=before,
         attempt_text=progress.attempt_text(job, spec),
         held=_held(job, spec) if may_read_story else None,
@@ -263,14 +263,16 @@ def _before(attempts: Sequence[Attempt], spec: JobSpec) -> Streak | None:
 
 
 def _cause(
-    job: Job, state: str, attempt: Attempt, turn: Turn[Queued] | None, before: Streak | None, viewer: Viewer
+    job: Job, state: str, attempts: Sequence[Attempt], turn: Turn[Queued] | None, before: Streak | None, viewer: Viewer
 ) -> cause.Cause | None:
+    may_read_logs = access.may_read_logs(viewer, job)
     if state == JobState.WAITING:
         next_try = job.not_before if job.not_before and job.not_before > timezone.now() else None
-        return cause.waiting(waiting_reason(job, turn, before), before, next_try)
+        shown = cause.waiting(waiting_reason(job, turn, before), before, next_try)
+        return cause.between(shown, job, attempts[1], may_read_logs=may_read_logs) if before else shown
     if state == JobState.FAILED:
-        return cause.failed(job, attempt, may_read_logs=access.may_read_logs(viewer, job))
-    return cause.stopped(job, attempt) if state == JobState.STOPPED else None
+        return cause.failed(job, attempts[0], may_read_logs=may_read_logs)
+    return cause.stopped(job, attempts[0]) if state == JobState.STOPPED else None
 
 
 def _number(text: str | None) -> int:

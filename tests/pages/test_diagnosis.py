@@ -11,7 +11,7 @@ from django.test import Client
 from jobs.models import Attempt, Job
 from jobs.planning import exits
 from portal.models import User
-from tests.builders import make_job
+from tests.builders import fail_again, make_job
 
 Browse = Callable[[User | None], Client]
 SECRET = "password hunter2 is wrong"
@@ -88,3 +88,13 @@ def test_the_button_opens_the_config_with_that_one_change(browse: Browse, train:
 @pytest.mark.parametrize("change", ["{", '{"memoryMB": 5}', '{"command": "x"}', '{"memoryMB": {"worker": -1}}', "[]"])
 def test_a_change_that_nobody_offered_is_refused(browse: Browse, train: Job, alice: User, change: str) -> None:
     assert browse(alice).get("/submit", {"from": "alice/train", "change": change}).status_code == 400
+
+
+def test_a_job_that_is_tried_again_says_what_its_last_attempt_failed_of(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", config={"retryCount": 3})
+    fail_again(job, exits.of(exits.USER_FAILED, "worker-1 ended with exit code 1."), 1)
+    Attempt.objects.filter(job=job, number=1).update(diagnosis=FOUND)
+    for viewer, is_told in ((alice, True), (None, False)):
+        shown = page(browse(viewer))
+        assert "What the job asks for, not the cluster." in shown
+        assert ("worker-1 ran out of memory</h2>" in shown, "hunter2" in shown) == (is_told, is_told)

@@ -4,19 +4,90 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from datetime import datetime
 
 from benchmarks.policy.workload import DAY, GPUS_A_NODE, a_cluster, a_day
 from benchmarks.report import Report
-from jobs.planning.replay.cluster import Run
+from jobs.planning.forecast.lengths import Lengths
+from jobs.planning.forecast.play import Spread, starts
+from jobs.planning.forecast.score import Shown, score
+from jobs.planning.replay.cluster import Cluster, Run
 from jobs.planning.replay.day import Day, Played
 from jobs.planning.replay.easy import Easy
 from jobs.planning.replay.outcome import CLASSES, Outcome, Setting, sum_up
-from jobs.planning.replay.policies import Backfill, Fifo, Longshore, Policy
+from jobs.planning.replay.policies import Backfill, Decision, Fifo, Longshore, Policy
 
-POLICIES: tuple[type[Policy], ...] = (Fifo, Backfill, Easy, Longshore)
 STEP, LATEST = 30.0, 3 * DAY  # seconds between two looks; whatever has not started then is starved
 NODES, LOAD, SEED = 1_000, 1.2, 1  # LONGSHORE_BENCH_POLICY="100 1.2 1" plays a smaller day
+
+
+EARLY = 2  # forecasts, in which little is learnt
+FORESEE_EVERY, FORESEEN_SECONDS = 7200.0, 3.0  # of the day; of CPU for one forecast
+
+
+class Foreseeing(Longshore):
+    """Says every two hours when those that wait will start; what it has learnt is of this day alone, so it begins with
+    nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shown: list[tuple[int, float, Spread]] = []  # (job, when it was said, what)
+        self.seconds = 0.0
+        self._due = 0.0
+
+    def decide(self, cluster: Cluster) -> Decision:
+        decision = super().decide(cluster)
+        if self._due <= cluster.now < DAY and cluster.running:
+            self._due = cluster.now + FORESEE_EVERY
+            self._foresee(cluster, {start.run.id for start in decision[0]})
+        return decision
+
+    def _foresee(self, cluster: Cluster, starting: Collection[int]) -> None:
+        scene, began = self.scene(cluster), time.process_time()
+        lengths, now = Lengths(self._ended), cluster.at(cluster.now)
+
+        def length(run: Run) -> Sequence[float]:
+            ran = (now - run.started_at).total_seconds() if run.started_at is not None else 0.0
+            return lengths.quantiles(run.like, ran, run.most_seconds)
+
+        def spent() -> float:
+            return (time.process_time() - began) / FORESEEN_SECONDS
+
+        waiting = [self.as_it_waits(run) for run in cluster.waiting.values()]
+        found = starts(waiting, scene, length, spent).spreads if lengths else {}
+        self.shown += [(id, cluster.now, spread) for id, spread in found.items() if id not in starting]
+        self.seconds += time.process_time() - began
+
+
+def _calibration(report: Report, policy: Foreseeing, played: Played, midnight: datetime) -> None:
+    """How many of the starts that were foreseen fell between p10 and p90: at first, when little is learnt, and after
+    that. A job that was not seen to start does not count."""
+    began: dict[int, list[float]] = {}
+    for span in played.spans:
+        began.setdefault(span.id, []).append(span.began)
+    seen: dict[bool, list[Shown]] = {True: [], False: []}
+    for id, at, spread in policy.shown:
+        after = [start for start in began.get(id, ()) if start >= at]
+        if after:
+            p10, p50, p90 = (round(1000 * (each - midnight).total_seconds()) for each in spread)
+            shown = Shown(round(1000 * at), p10, p50, p90, None, None, round(1000 * min(after)))
+            seen[at < EARLY * FORESEE_EVERY].append(shown)
+    for is_early, all_ in seen.items():
+        one = score(all_)
+        part = "-" if one.within is None else f"{100 * one.within:.0f} %"
+        told = (
+            f"{one.scored:,} starts; before it {100 * (one.early or 0):.0f} %, after it {100 * (one.late or 0):.0f} %"
+        )
+        told += f"; median error {_minutes((one.median_error or 0) / 1000)} min"
+        when = f"by the first {EARLY} forecasts" if is_early else "by those after"
+        report.add(f"starts between p10 and p90 {when}", part, told, "80 % +- 5", one.meets_aim)
+    report.add(
+        "forecasts", f"{policy.seconds:.0f} s of CPU", f"{len(policy.shown):,} of jobs that waited, one each hour"
+    )
+
+
+POLICIES: tuple[type[Policy], ...] = (Fifo, Backfill, Easy, Foreseeing)
 
 
 def measure(report: Report) -> None:
@@ -28,7 +99,9 @@ def measure(report: Report) -> None:
         policy = kind()
         found[kind], played = _play(runs, int(nodes), policy)
         _show(report, policy.name, found[kind], int(nodes), len(runs), played)
-    _judge(report, found[Longshore], found[Fifo], found[Easy])
+        if isinstance(policy, Foreseeing):
+            _calibration(report, policy, played, a_cluster(1).midnight)
+    _judge(report, found[Foreseeing], found[Fifo], found[Easy])
 
 
 def _play(runs: Sequence[Run], nodes: int, policy: Policy) -> tuple[Outcome, Played]:

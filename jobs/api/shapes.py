@@ -88,6 +88,9 @@ class WaitingReason(TypedDict):
     ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
     reservation: NotRequired[Reservation]
     forecast: NotRequired[Annotated[Forecast, Field(description="When it will start; absent where nobody can tell.")]]
+    notBefore: NotRequired[
+        Annotated[Milliseconds, Field(description="Without a forecast: of ten such jobs one starts before, at most.")]
+    ]
 
 
 class Cell(TypedDict):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from django.db import connections, transaction
@@ -19,18 +19,21 @@ from jobs.forecast import scores
 from jobs.history.holdings import milliseconds
 from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
-from jobs.planning.forecast.lengths import DRAWS, Lengths
-from jobs.planning.forecast.play import MOST, Spread, at_limits, starts
+from jobs.planning.forecast.lengths import Lengths
+from jobs.planning.forecast.play import LEAST_DRAWS, Spread, Starts, at_limits, starts
 from jobs.planning.lifecycle import JobState
+from jobs.planning.turns import in_order
 from jobs.scheduling.queue import Queued, picture
 from portal.core.bulk import insert_values, update_rows
 
-BUDGET = 3.0  # seconds of one forecast
+BUDGET = 6.0  # seconds of one forecast, in which it has a core
+PATIENCE = 5.0  # times as long it takes at most, where others have the cores
 STALE = 60.0  # seconds: an order that lay for so long is followed by another one
 NO_LIMIT = 86_400.0  # seconds: what a job without a limit counts for where only limits count
 _BREATH = 0.002  # seconds left to other threads of the worker after each step
 _AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
 _SOONEST = timedelta(minutes=5)
+_EVER = datetime.min.replace(tzinfo=UTC)
 _NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "by_limit", "started")
 
 log = structlog.get_logger()
@@ -44,22 +47,39 @@ def order(given: float) -> None:
 
 
 def refresh(budget: float = BUDGET) -> int:
-    """Write the forecasts of all waiting jobs, and return how many there are. Takes ``budget`` seconds at most, but for
-    reading and writing; where that is not enough for the whole queue, its first jobs alone have one."""
+    """Write the forecasts of all waiting jobs, and return how many there are. Takes ``budget`` seconds of a core at
+    most, but for reading and writing; where that is not enough for the whole queue, its first jobs alone have one, and
+    those behind them the moment before which they hardly start."""
     scores.note()
     waiting, scene = picture()
-    found: dict[int, Spread] = {}
+    found, limits = Starts({}, {}), dict[int, float]()
     lengths = learn() if waiting else Lengths(())
     if lengths:
-        for most in (MOST, MOST // 8):
-            found = starts(
-                waiting, scene, lambda job: length_of(lengths, job, scene.now.timestamp()), clock(budget), most
-            )
-            if found or len(waiting) <= most // 8:
-                break
-    limits = at_limits(waiting, scene, _limit, clock(budget / DRAWS)) if found else {}
-    _write(waiting, found, {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()})
-    return len(found)
+        now = scene.now.timestamp()
+        found = starts(waiting, scene, lambda job: length_of(lengths, job, now), clock(budget))
+        limits = at_limits(waiting, scene, _limit, clock(budget / LEAST_DRAWS)) if found.spreads else {}
+    by_limit = {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()}
+    _write(
+        waiting,
+        {id: in_milliseconds(spread) for id, spread in found.spreads.items()},
+        _bounds(waiting, found),
+        by_limit,
+    )
+    return len(found.spreads)
+
+
+def _bounds(waiting: Sequence[Queued], found: Starts) -> dict[int, dict[str, int]]:
+    """{"after"} of jobs without a spread, in milliseconds. Of a job that was not played it is that of the last one
+    before it in its virtual cluster."""
+    last, bounds = dict[str, datetime](), dict[int, dict[str, int]]()
+    for job in in_order(waiting):
+        if job.id in found.spreads:
+            last[job.vc] = found.spreads[job.id].p10
+            continue
+        last[job.vc] = max(found.not_before.get(job.id, last.get(job.vc, _EVER)), last.get(job.vc, _EVER))
+        if last[job.vc] > _EVER:
+            bounds[job.id] = {"after": milliseconds(last[job.vc])}
+    return bounds
 
 
 def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
@@ -89,22 +109,29 @@ def _in_thread() -> None:
         connections.close_all()  # of this thread, which ends
 
 
-def clock(budget: float) -> Callable[[], bool]:
-    end = time.monotonic() + budget
+def clock(budget: float, patience: float = PATIENCE) -> Callable[[], float]:
+    """The part of ``budget`` seconds that is over: of those in which this thread has a core, or of ``patience`` times
+    as many on the wall."""
+    used, began = time.thread_time(), time.monotonic()
 
-    def is_over() -> bool:
+    def spent() -> float:
         time.sleep(_BREATH)
-        return time.monotonic() > end
+        return max(time.thread_time() - used, (time.monotonic() - began) / patience) / max(budget, 1e-9)
 
-    return is_over
+    return spent
 
 
-def _write(waiting: Iterable[Queued], found: dict[int, Spread], limits: dict[int, int]) -> None:
+def _write(
+    waiting: Iterable[Queued],
+    shown: dict[int, dict[str, int]],
+    bounds: dict[int, dict[str, int]],
+    limits: dict[int, int],
+) -> None:
     """What pages show, and what is scored. ``limits``: when limits say that the jobs start, in milliseconds."""
-    shown = {id: in_milliseconds(spread) for id, spread in found.items()}
     now = milliseconds(timezone.now())
-    gone = [job.id for job in waiting if job.id not in shown]
-    rows = [(shown[id], id, JobState.WAITING) for id in sorted(shown)]  # a pass may write the same rows
+    known = {**shown, **bounds}
+    gone = [job.id for job in waiting if job.id not in known]
+    rows = [(known[id], id, JobState.WAITING) for id in sorted(known)]  # a pass may write the same rows
     with transaction.atomic():
         update_rows(Job, ["forecast"], ["id", "state"], rows)
         for at in range(0, len(gone), 500):

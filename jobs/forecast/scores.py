@@ -2,54 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import median
-from typing import NamedTuple
 
 from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, Q
 
 from jobs.models import Holding, Job, Prediction
+from jobs.planning.forecast.score import Accuracy, Shown, score
 from jobs.planning.lifecycle import JobState
 from portal.core.bulk import update_rows
 
-AIM, ROUND_AIM = 0.8, 0.05  # the part of all starts that should be between p10 and p90, and how far off it may be
 MINUTE, DAY = 60_000, 86_400_000  # milliseconds
 WEEK = 7 * DAY
 _MONDAY = 4 * DAY  # 1970 began on a Thursday
 _SCORED = 10_000  # predictions, the newest
 _WAITS = (0, 10 * MINUTE, 60 * MINUTE, 6 * 60 * MINUTE)
-
-
-class Shown(NamedTuple):
-    """A forecast that came true at ``started``, with the guesses of others; all moments in milliseconds."""
-
-    made: int
-    p10: int
-    p50: int
-    p90: int
-    guess: int | None
-    by_limit: int | None
-    started: int
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """How good forecasts were: how many starts were seen, the part of them between p10 and p90, before and after; and
-    the median error, in milliseconds, of p50, of the guess that a job waits as long as the last one did, and of the
-    guess that all jobs run for as long as they may."""
-
-    scored: int
-    within: float | None = None
-    early: float | None = None
-    late: float | None = None
-    median_error: float | None = None
-    median_error_of_guess: float | None = None
-    median_error_by_limit: float | None = None
-
-    @property
-    def meets_aim(self) -> bool:
-        return self.within is not None and abs(self.within - AIM) <= ROUND_AIM
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,22 +58,6 @@ def newest() -> list[Shown]:
     return [Shown(*values) for values in rows.values_list(*Shown._fields)[:_SCORED]]
 
 
-def score(seen: Sequence[Shown]) -> Accuracy:
-    if not seen:
-        return Accuracy(0)
-    early = sum(one.started < one.p10 for one in seen) / len(seen)
-    late = sum(one.started > one.p90 for one in seen) / len(seen)
-    return Accuracy(
-        len(seen),
-        1 - early - late,
-        early,
-        late,
-        _median((one.started, one.p50) for one in seen),
-        _median((one.started, one.guess) for one in seen),
-        _median((one.started, one.by_limit) for one in seen),
-    )
-
-
 def by_wait(seen: Iterable[Shown]) -> list[tuple[int, int | None, list[Shown]]]:
     """(from, to, those) by the length of the wait that was shown, in milliseconds; the last one has no end."""
     parts: list[list[Shown]] = [[] for _ in _WAITS]
@@ -122,8 +73,3 @@ def weeks(since: int) -> list[Week]:
     within = Count("id", filter=Q(started__gte=F("p10"), started__lte=F("p90")))
     found = rows.annotate(starts=Count("id"), within=within).order_by("week")
     return [Week(row["week"] * WEEK + _MONDAY, row["starts"], row["within"]) for row in found]
-
-
-def _median(pairs: Iterable[tuple[int, int | None]]) -> float | None:
-    errors = [abs(started - foreseen) for started, foreseen in pairs if foreseen is not None]
-    return median(errors) if errors else None

@@ -17,8 +17,7 @@ from clusters.vcs.queries import load_rights
 from jobs.forecast.refresh import clock, length_of
 from jobs.history.lengths import learn
 from jobs.planning.forecast.lengths import Lengths
-from jobs.planning.forecast.play import MOST, Spread, side_by_side
-from jobs.planning.turns import in_order
+from jobs.planning.forecast.play import MOST, Spread, first, side_by_side
 from jobs.planning.what_if.asked import Asked
 from jobs.planning.what_if.changed import Evicted, Picture, after
 from jobs.planning.what_if.compare import Case, Effect, Felt, decide, felt, moved
@@ -29,6 +28,7 @@ from portal.core.errors import BadRequest
 
 BUDGET = 1.5  # seconds to play the queues: first a few jobs, and where that is quick enough, more
 PATIENCE = 3.0  # times the budget is what a play is likely to take that is tried: a third of its draws is enough
+WAIT = 2.0  # times the budget that somebody waits for an answer, where others have the cores
 FEW = MOST // 8
 MANY = 2_000  # waiting jobs: of more, no change is tried alone
 
@@ -161,12 +161,12 @@ def _side_by_side(
 ) -> list[dict[int, Spread | None]] | None:
     """None where the time was too short."""
     length = partial(length_of, lengths, now=pictures[0].scene.now.timestamp())
-    is_over = clock(budget)
-    found = side_by_side([(one.waiting, one.scene) for one in pictures], length, is_over, most)
-    if is_over() and not any(found):
+    spent = clock(budget, WAIT)
+    found = side_by_side([(one.waiting, one.scene) for one in pictures], length, spent, most)
+    if spent() >= 1 and not any(found):
         return None
     return [
-        {job.id: spreads.get(job.id) for job in in_order(one.waiting)[:most]}
+        {job.id: spreads.get(job.id) for job in first(one.waiting, most)}
         for one, spreads in zip(pictures, found, strict=True)
     ]
 

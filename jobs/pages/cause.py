@@ -15,7 +15,7 @@ from jobs.diagnosis.evidence import Diagnosis, from_json
 from jobs.models import Attempt, Job
 from jobs.pages.rows import cause_words, job_url
 from jobs.planning import exits
-from jobs.planning.forecast.words import likely
+from jobs.planning.forecast.words import likely, moment
 from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, read_exit
 from portal.core import words
@@ -103,7 +103,7 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
         for blocker in blockers
         if blocker.get("kind") not in shown_elsewhere
     )
-    facts = _likely(reason.get("forecast"))
+    facts = _likely(reason.get("forecast"), reason.get("notBefore"))
     if before:
         return _again(before, next_try, shown, facts)
     if kept := reason.get("reservation"):
@@ -116,11 +116,14 @@ def waiting(reason: Mapping[str, Any], before: Streak | None = None, next_try: d
     return Cause(JobState.WAITING, "This job is about to start", lead=str(reason.get("summary", "")))
 
 
-def _likely(forecast: Mapping[str, int] | None) -> tuple[Fact, ...]:
-    """When it will start, with the spread."""
+def _likely(forecast: Mapping[str, int] | None, after: int | None) -> tuple[Fact, ...]:
+    """When it will start, with the spread, or at least when hardly any such job would."""
+    now = timezone.localtime()
+    if after is not None:
+        return (Fact("Likely start", f"after {moment(after, now)}", "So many wait that nobody can tell more yet."),)
     if not forecast:
         return ()
-    about, spread = likely(forecast, timezone.localtime())
+    about, spread = likely(forecast, now)
     return (Fact("Likely start", about, f"{spread}."),)
 
 

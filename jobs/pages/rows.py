@@ -15,7 +15,7 @@ from django.utils import timezone
 from jobs import access, queries
 from jobs.models import Attempt, Job, Task
 from jobs.pages.reasons import waiting_reasons
-from jobs.planning.forecast.words import briefly, current
+from jobs.planning.forecast.words import briefly, current, moment, not_before
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import MANY, End, Streak, streak
 from portal.accounts.viewer import Viewer
@@ -281,6 +281,8 @@ def _said_of(before: Streak) -> str:
 
 def _likely(forecast: Mapping[str, int] | None) -> str:
     now = timezone.localtime()
+    if (after := not_before(forecast, now)) is not None:
+        return f"Starts after {moment(after, now)}."
     known = current(forecast, now)
     return briefly(known, now) if known else ""
 

@@ -8,6 +8,7 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict
 
 from jobs.forecast import scores
+from jobs.planning.forecast.score import AIM
 from portal.accounts.viewer import require_user, viewer_of
 from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View
@@ -37,7 +38,7 @@ class Forecasts(V1View):
         seen = scores.accuracy()
         answer: AccuracyAnswer = {
             "scored": seen.scored,
-            "aim": scores.AIM,
+            "aim": AIM,
             "within": seen.within,
             "early": seen.early,
             "late": seen.late,

@@ -11,10 +11,11 @@ from django.utils import timezone
 
 from jobs.forecast import scores
 from jobs.forecast.refresh import NO_LIMIT
-from jobs.forecast.scores import AIM, ROUND_AIM, Accuracy, Week
+from jobs.forecast.scores import Week
 from jobs.history.holdings import milliseconds
 from jobs.models import Job, Prediction
 from jobs.pages.rows import job_url
+from jobs.planning.forecast.score import AIM, ROUND_AIM, Accuracy, Shown, score
 from jobs.reports import plot
 from portal.core import words
 
@@ -68,7 +69,7 @@ class One:
 def forecasts_page() -> dict[str, Any]:
     """The context of the template: four queries, however many forecasts there are."""
     seen = scores.newest()
-    all_ = scores.score(seen)
+    all_ = score(seen)
     weeks = scores.weeks(milliseconds(timezone.now()) - MOST_WEEKS * scores.WEEK)[-MOST_WEEKS:]
     return {
         "all": all_,
@@ -126,7 +127,7 @@ def _css(week: Week) -> str:
     return "ok" if abs(part - AIM) <= ROUND_AIM else "off"
 
 
-def _line(least: int, most: int | None, seen: Sequence[scores.Shown]) -> Line:
+def _line(least: int, most: int | None, seen: Sequence[Shown]) -> Line:
     if most is None:
         name = f"over {_time(least)}"
     else:
@@ -136,7 +137,7 @@ def _line(least: int, most: int | None, seen: Sequence[scores.Shown]) -> Line:
     if worst is not None:
         off = worst.started - worst.p50
         says = f"{_time(abs(off))} {'late' if off > 0 else 'early'}"
-    return Line(name, scores.score(seen), says)
+    return Line(name, score(seen), says)
 
 
 def _last() -> list[One]:

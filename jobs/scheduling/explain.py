@@ -12,7 +12,7 @@ from clusters.placement.fit import Blocker
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Job
-from jobs.planning.forecast.words import current
+from jobs.planning.forecast.words import current, not_before
 from jobs.planning.lifecycle import JobState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
@@ -29,11 +29,14 @@ def turn_of(job: Job) -> Turn[Queued] | None:
 
 def waiting_reason(job: Job, turn: Turn[Queued] | None, before: Streak | None = None) -> dict[str, Any]:
     """``{"summary", "blockers": [{"kind", "sentence", "need"?, "have"?, "node"?, "until"?}], "position"?, "ahead":
-    [{"name"}], "reservation"?, "forecast"?}`` of a waiting job; ``ahead`` are the first of those before it. ``turn`` is
-    of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
+    [{"name"}], "reservation"?, "forecast"?, "notBefore"?}`` of a waiting job; ``ahead`` are the first of those before
+    it. ``turn`` is of ``turn_of``; ``before`` of ``earlier``, for those who know it."""
     if turn is None:
         return {"summary": "It does not start any more; it ends in a moment.", "blockers": [], "ahead": []}
-    return _reason(turn, explain(job, turn, before), current(job.forecast, timezone.now()))
+    now = timezone.now()
+    found = _reason(turn, explain(job, turn, before), current(job.forecast, now))
+    after = not_before(job.forecast, now)
+    return found if after is None else {**found, "notBefore": after}
 
 
 def reason_if_submitted(turn: Turn[Queued], forecast: Mapping[str, int] | None) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -14,7 +15,9 @@ from django_q.signing import SignedPackage
 from jobs.forecast import refresh, scores
 from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job, Prediction
-from jobs.planning.forecast.words import briefly, current, likely
+from jobs.pages import cause
+from jobs.planning.forecast.play import starts
+from jobs.planning.forecast.words import briefly, current, likely, not_before
 from jobs.scheduling import orders
 from jobs.scheduling.explain import turn_of, waiting_reason
 from portal.models import User
@@ -52,6 +55,20 @@ def test_a_waiting_job_starts_when_the_one_before_it_is_likely_to_end(cluster: C
     assert shown["p50"] - now == pytest.approx(HOUR, rel=0.1)
     reason = waiting_reason(cluster.job(waits), turn_of(cluster.job(waits)))
     assert reason["forecast"] == shown
+
+
+def test_behind_more_jobs_than_can_be_played_a_job_has_the_moment_before_which_it_hardly_starts(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a_past()
+    _, waits = a_queue(cluster)
+    last = cluster.submit(name="train-100", roles=[{"gpuNumber": 2}])
+    monkeypatch.setattr(refresh, "starts", partial(starts, most=1))
+    assert refresh.refresh(BUDGET) == 1
+    first: Any = cluster.job(waits).forecast
+    reason = waiting_reason(cluster.job(last), turn_of(cluster.job(last)))
+    assert (reason["notBefore"], reason.get("forecast")) == (first["p10"], None)
+    assert "after" in cause.waiting(reason).facts[0].text
 
 
 def test_without_any_history_nothing_is_forecast(cluster: Cluster) -> None:
@@ -171,6 +188,9 @@ def test_a_forecast_is_a_time_with_its_spread_until_it_is_overtaken() -> None:
     assert briefly(spread, now) == "Starts at about 12:30 (12:05 to 13:30)."
     assert current(spread, now) == spread
     assert current(spread, now + timedelta(hours=2)) is None
+    after = {"after": spread["p50"]}
+    assert (not_before(after, now), not_before(after, now + timedelta(hours=1))) == (spread["p50"], None)
+    assert current(after, now) is None and not_before(spread, now) is None
     narrow = dict.fromkeys(spread, spread["p50"])
     assert likely(narrow, now) == ("about 12:30", "8 of 10 such starts are within that minute")
     assert briefly(narrow, now) == "Starts at about 12:30 (within that minute)."

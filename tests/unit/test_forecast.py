@@ -43,10 +43,9 @@ def test_many_of_the_like_say_how_long_it_runs() -> None:
 
 def test_few_of_the_like_are_shrunk_to_the_wider_class() -> None:
     wide = [(Like("alice", "other", 1, "nlp"), HOUR)] * 50
-    one = Lengths([(ME, 60.0), *wide]).quantiles(ME)
-    many = Lengths([(ME, 60.0)] * 40 + wide).quantiles(ME)
-    assert (median(one), median(many)) == (HOUR, 60.0)
-    assert one[0] == 60.0, "but what is known of the like counts too"
+    one, many = Lengths([(ME, 60.0), *wide]), Lengths([(ME, 60.0)] * 40 + wide)
+    assert (one.likely(ME), many.likely(ME)) == (HOUR, 60.0)
+    assert one.quantiles(ME)[0] < 60.0, "but what is known of the like counts too"
 
 
 def test_a_stranger_gets_what_the_virtual_cluster_had_and_then_all() -> None:
@@ -57,7 +56,17 @@ def test_a_stranger_gets_what_the_virtual_cluster_had_and_then_all() -> None:
 
 def test_a_running_job_is_compared_with_those_that_ran_longer() -> None:
     lengths = Lengths([(ME, float(seconds)) for seconds in (10, 20, 30, 1000, 1100)])
-    assert min(lengths.quantiles(ME, ran=40.0)) == 1000.0
+    assert lengths.likely(ME, ran=40.0) == 1000.0
+    assert min(lengths.quantiles(ME, ran=40.0)) > 40.0
+
+
+@pytest.mark.parametrize(("attempts", "least", "most"), [(1, 4.0, 8.0), (5, 2.0, 4.0), (100, 1.1, 1.4)])
+def test_the_fewer_are_known_the_wider_is_the_spread(attempts: int, least: float, most: float) -> None:
+    """Though all of them ran for the same time."""
+    found = Lengths([(ME, HOUR)] * attempts).quantiles(ME)
+    p10, p90 = found[2], found[20]
+    assert least < p90 / p10 < most
+    assert median(found) == pytest.approx(HOUR)
 
 
 def test_what_runs_longer_than_all_known_goes_on_for_about_as_long() -> None:
@@ -97,7 +106,7 @@ def ahead(jobs: Sequence[JobView], lengths: dict[int, float], **scene: Any) -> d
     def length(one: JobView) -> list[float]:
         return [lengths[one.id] * (0.5 + draw / (DRAWS - 1)) for draw in range(DRAWS)]
 
-    found = starts(jobs, Scene(now=NOW, **scene), length, lambda: False)
+    found = starts(jobs, Scene(now=NOW, **scene), length, lambda: False).spreads
     return {id: tuple((each - NOW).total_seconds() for each in spread) for id, spread in found.items()}  # type: ignore[misc]
 
 
@@ -137,7 +146,24 @@ def test_a_job_of_which_too_much_is_unknown_has_no_forecast() -> None:
 def test_when_the_time_is_over_what_was_played_counts_if_it_is_enough(rounds: int, is_known: bool) -> None:
     left = iter([False] * rounds)
     found = starts([waiting(2)], Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(left, True))
-    assert bool(found) is is_known
+    assert bool(found.spreads) is is_known
+
+
+def test_where_the_time_is_short_the_first_jobs_get_times_and_those_behind_them_a_bound() -> None:
+    """Each draw is played for its part of the time: here for three rounds of turns."""
+    asked = iter(range(10**6))
+    jobs = [waiting(id) for id in range(2, 12)]
+    found = starts(
+        jobs, Scene(now=NOW, **busy()), lambda _: [HOUR] * DRAWS, lambda: next(asked) / (4 * play.LEAST_DRAWS)
+    )
+    assert list(found.spreads) == [2, 3]
+    assert set(found.not_before) == set(range(4, 12))
+    assert found.not_before[11] == NOW + timedelta(hours=3)
+
+
+def test_of_each_virtual_cluster_the_first_jobs_are_played() -> None:
+    jobs = [*(waiting(id, vc="a") for id in range(10, 20)), *(waiting(id, vc="b") for id in range(20, 30))]
+    assert [one.id for one in play.first(jobs, 4)] == [10, 11, 20, 21]
 
 
 def test_the_same_world_gives_the_same_forecast() -> None:
@@ -146,8 +172,8 @@ def test_the_same_world_gives_the_same_forecast() -> None:
 
 
 def ranks(one: JobView) -> list[float]:
-    lengths = {one.id: list(range(DRAWS))}
-    draws: list[Any] = [play._Draw([], Scene(nodes=[], now=NOW), [], lengths, draw) for draw in range(DRAWS)]
+    table = play._Table([one], Scene(nodes=[], now=NOW), lambda _: list(range(DRAWS)))
+    draws: list[Any] = [table.future(draw) for draw in range(DRAWS)]
     return [draw._length(one) for draw in draws]
 
 
@@ -163,7 +189,7 @@ def test_the_jobs_of_one_user_are_long_or_short_together() -> None:
 
 def test_only_the_first_of_a_long_queue_are_played() -> None:
     jobs = [waiting(id, gpus=1) for id in range(2, 30)]
-    found = starts(jobs, Scene(now=NOW, nodes=[node()]), lambda _: [HOUR] * DRAWS, lambda: False, most=12)
+    found = starts(jobs, Scene(now=NOW, nodes=[node()]), lambda _: [HOUR] * DRAWS, lambda: False, most=12).spreads
     assert all(isinstance(each, Spread) for each in found.values())
     assert set(found) == set(range(2, 14))
 
@@ -178,7 +204,7 @@ def test_a_job_with_a_right_to_the_room_starts_when_those_evicted_for_it_have_le
 def test_queues_side_by_side_get_the_same_lengths() -> None:
     alike = [waiting(2)], Scene(now=NOW, **busy())
     first, second = play.side_by_side([alike, alike], lambda one: list(map(float, range(DRAWS))), lambda: False)
-    assert first == second == starts(*alike, lambda one: list(map(float, range(DRAWS))), lambda: False)
+    assert first == second == starts(*alike, lambda one: list(map(float, range(DRAWS))), never).spreads
 
 
 # --- one job ---------------------------------------------------------------------------------------------------------
@@ -191,7 +217,7 @@ def test_of_one_job_it_says_the_same_and_whose_end_lets_it_start() -> None:
     def length(one: JobView) -> list[float]:
         return [lengths[one.id] * (0.5 + draw / (DRAWS - 1)) for draw in range(DRAWS)]
 
-    all_ = starts(jobs, scene, length, lambda: False)
+    all_ = starts(jobs, scene, length, never).spreads
     for id, after in ((2, 1), (3, 2)):
         found = play.start_of(jobs[id - 2], jobs, scene, length, lambda: False)
         assert found is not None and found.after is not None

@@ -1,7 +1,8 @@
 """How long do jobs run? Learnt from attempts that ended, as quantiles. Pure.
 
 Jobs of the like are those of the same user whose names differ in digits only and that have as many GPUs, then all of
-the user, then all of the virtual cluster, then all. The fewer a class has, the more the wider one counts.
+the user, then all of the virtual cluster, then all. The fewer a class has, the more the wider one counts. Few attempts
+say little of how much others will differ from them, so the fewer there are, the wider is the spread around each.
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from math import exp, sqrt
 from typing import NamedTuple, Protocol
 
 DRAWS = 23  # quantiles of each length; a prime, so that every step through them visits all
 _ENOUGH = 5  # with so many ended attempts a class counts as much as all wider ones together
 _MOST = 100  # attempts of a class that count, the newest
 _LONGEST = 90 * 86_400.0  # seconds
+# What is taken for the standard deviation of a length's logarithm where nothing is known, and the places in a normal
+# distribution that stand for it, all as likely.
+_UNSURE = 1.0
+_AROUND = (-1.28, -0.52, 0.0, 0.52, 1.28)
 _DIGITS = re.compile(r"[0-9]+")
 
 
@@ -38,6 +44,14 @@ class Job(Protocol):
 _Classes = tuple[tuple[object, ...], ...]
 
 
+class _Weighted(NamedTuple):
+    """A length that an attempt had, one of ``among`` in its class."""
+
+    seconds: float
+    weight: float
+    among: int
+
+
 class Lengths:
     """``ended`` are attempts that ended by themselves or were stopped, the newest first, with their seconds."""
 
@@ -50,7 +64,7 @@ class Lengths:
                     found.append(seconds)
         for found in self._of.values():
             found.sort()
-        self._fresh: dict[Like, list[float]] = {}
+        self._spreads: dict[tuple[_Classes, int], tuple[list[float], float]] = {}
         self._edges: dict[_Classes, list[float]] = {}  # between two of them the likely length stays the same
         self._likely: dict[tuple[_Classes, int], float] = {}
         self._of_job: dict[int, tuple[object, float, float, float]] = {}
@@ -65,10 +79,13 @@ class Lengths:
     def quantiles(self, like: Like, ran: float = 0.0, most: float | None = None) -> Sequence[float]:
         """DRAWS lengths in seconds, all as likely, shortest first, of a job that has run for ``ran`` seconds already
         and may run for ``most``. Where nothing ran as long, it goes on for about as long as it has run."""
-        if ran > 0:
-            found = self._mixed(_classes(like), ran)
-        else:
-            found = self._fresh.get(like) or self._fresh.setdefault(like, self._mixed(_classes(like), 0.0))
+        classes = _classes(like)
+        key = classes, bisect_right(self._edges_of(classes), ran) if ran > 0 else -1
+        if key not in self._spreads:
+            weighted = self._weighted(classes, ran)
+            self._spreads[key] = _quantiles(weighted, range(DRAWS)), _unsure(weighted)
+        middle, unsure = self._spreads[key]
+        found = _widened(middle, unsure, ran) if middle else [_unheard_of(ran, draw) for draw in range(DRAWS)]
         return [min(each, most) for each in found] if most is not None else found
 
     def likely(self, like: Like, ran: float = 0.0) -> float:
@@ -85,30 +102,37 @@ class Lengths:
 
     def _span(self, classes: _Classes, ran: float) -> tuple[float, float, float]:
         """The likely length after ``ran`` seconds, third; it is the same from the first to before the second."""
+        edges = self._edges_of(classes)
+        at = bisect_right(edges, ran)
+        if at == len(edges):
+            return ran, ran, self._median(classes, ran)
+        if (classes, at) not in self._likely:
+            self._likely[classes, at] = self._median(classes, ran)
+        return edges[at - 1] if at else 0.0, edges[at], self._likely[classes, at]
+
+    def _edges_of(self, classes: _Classes) -> list[float]:
         edges = self._edges.get(classes)
         if edges is None:
             edges = sorted({each for key in classes for each in self._of.get(key, ())})
             self._edges[classes] = edges
-        at = bisect_right(edges, ran)
-        if at == len(edges):
-            return ran, ran, self._mixed(classes, ran, [DRAWS // 2])[0]
-        if (classes, at) not in self._likely:
-            self._likely[classes, at] = self._mixed(classes, ran, [DRAWS // 2])[0]
-        return edges[at - 1] if at else 0.0, edges[at], self._likely[classes, at]
+        return edges
 
-    def _mixed(self, classes: _Classes, ran: float, draws: Iterable[int] = range(DRAWS)) -> list[float]:
-        weighted: list[tuple[float, float]] = []
+    def _median(self, classes: _Classes, ran: float) -> float:
+        middle = _quantiles(self._weighted(classes, ran), [DRAWS // 2])
+        return middle[0] if middle else _unheard_of(ran, DRAWS // 2)
+
+    def _weighted(self, classes: _Classes, ran: float) -> list[_Weighted]:
+        """The lengths of those that ran longer than ``ran``, the shortest first."""
+        found: list[_Weighted] = []
         left = 1.0
         for key in classes:
             samples = self._of.get(key, [])
             longer = samples[bisect_right(samples, ran) :] if ran > 0 else samples
             if longer:
                 weight = left * len(longer) / (len(longer) + _ENOUGH)
-                weighted += [(each, weight / len(longer)) for each in longer]
+                found += [_Weighted(each, weight / len(longer), len(longer)) for each in longer]
                 left -= weight
-        if not weighted:
-            return [min(_LONGEST, max(ran, 60.0) / (1 - _part(draw))) for draw in draws]
-        return _quantiles(sorted(weighted), draws)
+        return sorted(found)
 
 
 def stem(name: str) -> str:
@@ -125,15 +149,35 @@ def _part(draw: int) -> float:
     return (draw + 0.5) / DRAWS
 
 
-def _quantiles(weighted: Sequence[tuple[float, float]], draws: Iterable[int]) -> list[float]:
-    whole = sum(weight for _, weight in weighted)
+def _unheard_of(ran: float, draw: int) -> float:
+    """Of a job that has run for longer than all of the like."""
+    return min(_LONGEST, max(ran, 60.0) / (1 - _part(draw)))
+
+
+def _unsure(weighted: Sequence[_Weighted]) -> float:
+    """The standard deviation of the logarithm around each length; smaller, the more attempts there were."""
+    whole = sum(one.weight for one in weighted)
+    return _UNSURE / sqrt(1 + sum(one.weight * one.among for one in weighted) / whole) if whole else 0.0
+
+
+def _widened(middle: Sequence[float], unsure: float, ran: float) -> list[float]:
+    """DRAWS quantiles, each of which was sure before, with what is likely around them. What remains is what nobody is
+    sure of: the job has run for ``ran``."""
+    factors = [exp(unsure * step) for step in _AROUND]
+    around = sorted(min(_LONGEST, ran + (each - ran) * factor) for each in middle for factor in factors)
+    return around[len(_AROUND) // 2 :: len(_AROUND)]
+
+
+def _quantiles(weighted: Sequence[_Weighted], draws: Iterable[int]) -> list[float]:
+    """Empty where nothing is known."""
+    whole = sum(one.weight for one in weighted)
     found: list[float] = []
     passed, values = 0.0, iter(weighted)
-    length = weighted[0][0]
-    for draw in draws:
+    length = weighted[0].seconds if weighted else 0.0
+    for draw in draws if weighted else ():
         part = _part(draw) * whole
         while passed < part:
-            length, weight = next(values, (weighted[-1][0], whole))
+            length, weight, _ = next(values, (weighted[-1].seconds, whole, 0))
             passed += weight
         found.append(length)
     return found

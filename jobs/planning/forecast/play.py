@@ -16,6 +16,7 @@ from math import ceil, inf
 from typing import Generic, NamedTuple
 from zlib import crc32
 
+from clusters.placement.room import Room
 from clusters.placement.shares import Amount, Hold, add, freed
 from jobs.planning.forecast.lengths import DRAWS
 from jobs.planning.queue import reclaim
@@ -25,8 +26,10 @@ from jobs.planning.turns import Turn, Verdict, in_order, turns
 MOST = 400  # waiting jobs that are played, the first of the queue
 LEAST_DRAWS = 7  # a spread of fewer says nothing
 _ROUNDS = 120  # of turns in one draw
-_CLOSE = 0.04  # what ends within this part of the time played so far ends together
-_SOON = 10.0  # seconds
+# What ends within so many seconds ends together, and what ends within this part of the time played so far; in a cluster
+# where very many run, of which some always end, both are larger.
+_SOON, _CLOSE = 10.0, 0.04
+_VERY_MANY, _SOON_OF_MANY, _CLOSE_OF_MANY = 500, 60.0, 0.12
 _GRACE = 30.0  # seconds that what is evicted takes to leave
 
 
@@ -50,38 +53,80 @@ class _Runs(Generic[W]):
 
 
 Length = Callable[[W], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
-
-
+Spent = Callable[[], float]  # the part of the time for a play that is over; from 1 on, nothing is left
 Case = tuple[Sequence[W], Scene[W]]  # the waiting jobs, and the cluster
 
 
-def starts(
-    waiting: Sequence[W], scene: Scene[W], length: Length[W], is_over: Callable[[], bool], most: int = MOST
-) -> dict[int, Spread]:
-    """When each waiting job starts, by its id, of the first ``most``; a job of which too much is unknown has none.
-    ``is_over`` says that no time is left: what was played until then counts."""
-    return side_by_side([(waiting, scene)], length, is_over, most)[0]
+class Starts(NamedTuple):
+    """When waiting jobs start, by their ids: a job that was seen to start in nearly all draws has its spread, another
+    one the moment before which, of ten starts, one would be at most."""
+
+    spreads: dict[int, Spread]
+    not_before: dict[int, datetime]
+
+
+def starts(waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spent, most: int = MOST) -> Starts:
+    """When each waiting job starts, of the ``first`` so many. Where the time does not do for all of it, every draw is
+    played for a while, so that those whose turn comes soon have a spread; a job of which too much is unknown has
+    nothing."""
+    table = _Table(first(waiting, most), scene, length)
+    for draw in range(DRAWS):
+        future = table.future(draw)
+        is_whole = future.play(_over(spent, (draw + 1) / LEAST_DRAWS)) is not None
+        if not is_whole and draw >= LEAST_DRAWS:
+            break  # it would say less of each job than those before
+        table.note(future.began, None if is_whole else future.delay)
+    return Starts(table.spreads(), table.not_before())
+
+
+def _over(spent: Spent, part: float = 1.0) -> Callable[[], bool]:
+    """Says whether this part of the time is over."""
+    return lambda: spent() >= min(1.0, part)
+
+
+def first(waiting: Sequence[W], most: int = MOST) -> list[W]:
+    """So many of the waiting jobs, in their order: of each virtual cluster the first ones, as their turns come side by
+    side."""
+    queue = in_order(waiting)
+    if len(queue) <= most:
+        return queue
+    places, seen = Counter[str](), dict[int, int]()
+    for job in queue:
+        seen[job.id] = places[job.vc]
+        places[job.vc] += 1
+    chosen = {job.id for job in sorted(queue, key=lambda job: seen[job.id])[:most]}
+    return [job for job in queue if job.id in chosen]
 
 
 def at_limits(
-    waiting: Sequence[W], scene: Scene[W], limit: Callable[[W], float], is_over: Callable[[], bool], most: int = MOST
+    waiting: Sequence[W], scene: Scene[W], limit: Callable[[W], float], spent: Spent, most: int = MOST
 ) -> dict[int, float]:
     """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
-    by limits. Empty when the time was over."""
-    table = _Table(waiting, scene, lambda job: [limit(job)] * DRAWS, most)
-    return table.future(0).play(is_over) or {}
+    by limits. Of those alone that were seen to start before the time was over."""
+    future = _Table(first(waiting, most), scene, lambda job: [limit(job)] * DRAWS).future(0)
+    future.play(_over(spent))
+    return future.began
 
 
 def side_by_side(
-    cases: Sequence[Case[W]], length: Length[W], is_over: Callable[[], bool], most: int = MOST
+    cases: Sequence[Case[W]], length: Length[W], spent: Spent, most: int = MOST
 ) -> list[dict[int, Spread]]:
-    """``starts`` of several queues, to be compared: each draw gives a job the same length in all of them, and counts
+    """The spreads of several queues, to be compared: each draw gives a job the same length in all of them, and counts
     only when all have been played with it."""
-    tables = [_Table(waiting, scene, length, most) for waiting, scene in cases]
+    known: dict[tuple[int, datetime | None], Sequence[float]] = {}
+
+    def once(job: W) -> Sequence[float]:
+        """Most jobs are in all of the queues."""
+        key = job.id, job.started_at
+        if key not in known:
+            known[key] = length(job)
+        return known[key]
+
+    tables = [_Table(first(waiting, most), scene, once) for waiting, scene in cases]
     for draw in range(DRAWS):
         played = []
         for table in tables:
-            began = table.future(draw).play(is_over)
+            began = table.future(draw).play(_over(spent))
             if began is None:
                 return [table.spreads() for table in tables]
             played.append(began)
@@ -93,25 +138,44 @@ def side_by_side(
 class _Table(Generic[W]):
     """One queue with what its draws have shown so far."""
 
-    def __init__(self, waiting: Sequence[W], scene: Scene[W], length: Length[W], most: int) -> None:
-        self.scene = scene
-        self.queue = in_order(waiting)[:most]
+    def __init__(self, queue: Sequence[W], scene: Scene[W], length: Length[W]) -> None:
+        self.scene, self.queue = scene, queue
         self.running = [
-            _Runs(job, [_Task(task.id) for task in tasks], scene.held_by(tasks)) for job, tasks in scene.running()
+            _Runs(job, [_Task(task.id) for task in tasks], tuple(scene.held_by(tasks)))
+            for job, tasks in scene.running()
         ]
         self.lengths = {job.id: length(job) for job in (*self.queue, *(one.job for one in self.running))}
         self.delays: dict[int, list[float]] = {job.id: [] for job in self.queue}
+        self.earliest: dict[int, list[float]] = {job.id: [] for job in self.queue}  # inf: never, as far as is known
+        self.room = Room(node for node in scene.nodes if node.name not in scene.unseen)
+        self.idle = Room(scene.nodes, empty=True)
 
     def future(self, draw: int, watched: int | None = None) -> _Draw[W]:
-        return _Draw(self.queue, self.scene, self.running, self.lengths, draw, watched)
+        return _Draw(self, draw, watched)
 
-    def note(self, began: dict[int, float]) -> None:
+    def note(self, began: dict[int, float], played: float | None = None) -> None:
+        """``played`` are the seconds after which a draw was cut off: what starts later is not known."""
         for id, delays in self.delays.items():
             delays.append(began.get(id, inf))
+            self.earliest[id].append(began.get(id, inf if played is None else played))
 
     def spreads(self) -> dict[int, Spread]:
         found = ((id, _spread(delays, self.scene.now)) for id, delays in self.delays.items())
         return {id: spread for id, spread in found if spread is not None}
+
+    def not_before(self) -> dict[int, datetime]:
+        """Of those without a spread."""
+        found: dict[int, datetime] = {}
+        for id, delays in self.earliest.items():
+            if (
+                len(delays) >= LEAST_DRAWS
+                and inf in self.delays[id]
+                and _spread(self.delays[id], self.scene.now) is None
+            ):
+                soonest = sorted(delays)[ceil(0.1 * len(delays)) - 1]
+                if 0 < soonest < inf:
+                    found[id] = self.scene.now + timedelta(seconds=soonest)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,19 +187,17 @@ class Foreseen(Generic[W]):
     part: float
 
 
-def start_of(
-    job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], is_over: Callable[[], bool]
-) -> Foreseen[W] | None:
+def start_of(job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spent) -> Foreseen[W] | None:
     """As ``starts``, of one of the waiting jobs alone: no draw is played longer than until it starts. None where too
     much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
     queue = _until(job, waiting)
     if queue is None:
         return None
-    table = _Table(queue, scene, length, MOST)
+    table = _Table(queue, scene, length)
     after: Counter[int] = Counter()
     for draw in range(DRAWS):
         future = table.future(draw, job.id)
-        began = future.play(is_over)
+        began = future.play(_over(spent))
         if began is None:
             break
         table.note(began)
@@ -171,20 +233,15 @@ def _spread(delays: list[float], now: datetime) -> Spread | None:
 class _Draw(Generic[W]):
     """One possible future."""
 
-    def __init__(
-        self,
-        queue: Sequence[W],
-        scene: Scene[W],
-        running: Iterable[_Runs[W]],
-        lengths: dict[int, Sequence[float]],
-        draw: int,
-        watched: int | None = None,
-    ) -> None:
+    def __init__(self, table: _Table[W], draw: int, watched: int | None) -> None:
         """``watched``: the job with whose start the future that matters ends."""
-        self.scene, self.draw, self.lengths, self.watched = scene, draw, lengths, watched
+        scene = table.scene
+        self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
         self.freed: list[_Runs[W]] = []  # what ended last
         self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
-        self.waiting = list(queue)
+        self.waiting = list(table.queue)
+        self.room, self.idle = table.room, table.idle
+        self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
         self.nodes = list(scene.nodes)
         self.types = {node.name: dict(node.gpus) for node in scene.nodes}
         self.use: dict[str, dict[str, float]] = {vc: dict(amount) for vc, amount in scene.use.items()}
@@ -194,14 +251,15 @@ class _Draw(Generic[W]):
         self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
         self.began: dict[int, float] = {}
         self.delay, self._task, self._makes_room = 0.0, 0, False
-        for one in running:
+        for one in table.running:
             self.running[one.job.id] = one
             started = one.job.started_at
             ran = (scene.now - started).total_seconds() if started is not None else 0.0
             self._ends(one.job, max(0.0, self._length(one.job) - ran) if not one.job.is_ending else 0.0)
 
     def play(self, is_over: Callable[[], bool]) -> dict[int, float] | None:
-        """{job: seconds until it starts}; None when the time was over before the end."""
+        """{job: seconds until it starts}; None when the time was over before the end, with what is known in ``began``
+        up to ``delay``."""
         for _ in range(_ROUNDS):
             if is_over():
                 return None
@@ -224,6 +282,7 @@ class _Draw(Generic[W]):
 
     def _turns(self) -> None:
         at = self.scene.now + timedelta(seconds=self.delay)
+        self.room = self.room.copy(self.nodes)
         scene = replace(
             self.scene,
             nodes=self.nodes,
@@ -233,6 +292,9 @@ class _Draw(Generic[W]):
             moves=None,
             lengths=lambda: NOTHING_LEARNT,  # each draw knows how long everything runs
             holds=self.holds,
+            held=lambda: [(one.job, one.holds) for one in self.running.values()],
+            before=self.room,
+            idle=self.idle,
         )
         gone: set[int] = set()
         again: list[W] = []
@@ -252,7 +314,7 @@ class _Draw(Generic[W]):
             self.waiting = [job for job in self.waiting if job.id not in gone] + again
 
     def _start(self, turn: Turn[W], at: datetime) -> None:
-        job, holds, tasks = turn.job, [], []
+        job, holds, tasks = turn.job, list[Hold](), list[_Task]()
         for demand, place in zip(job.demands, turn.places, strict=True):
             self._task -= 1  # no task of the scene has such an id
             ports = tuple(port for ports in place.ports.values() for port in ports)
@@ -278,7 +340,8 @@ class _Draw(Generic[W]):
 
     def _end(self) -> None:
         """End what ends now or so soon that it is the same."""
-        until = self.delay + max(_SOON, _CLOSE * self.delay)
+        soon, close = self.together
+        until = self.delay + max(soon, close * self.delay)
         self.freed = []
         while self.ends and self.ends[0][0] <= until:
             delay, id = heappop(self.ends)

@@ -10,7 +10,19 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 def current(forecast: Mapping[str, int] | None, now: datetime) -> Mapping[str, int] | None:
     """A forecast ({"p10", "p50", "p90"} in milliseconds) that has not been overtaken; else None."""
-    return forecast if forecast and _at(forecast["p90"], now) >= now else None
+    return forecast if forecast and "p90" in forecast and _at(forecast["p90"], now) >= now else None
+
+
+def not_before(forecast: Mapping[str, int] | None, now: datetime) -> int | None:
+    """In milliseconds, of a job of which nobody can tell more ({"after"}); None where there is no such moment, or it
+    has passed."""
+    after = (forecast or {}).get("after")
+    return after if after is not None and _at(after, now) > now else None
+
+
+def moment(time: int, now: datetime) -> str:
+    """ "15:40", of milliseconds, as ``clock`` writes it."""
+    return clock(_at(time, now), now)
 
 
 def likely(forecast: Mapping[str, int], now: datetime) -> tuple[str, str]:
@@ -26,9 +38,9 @@ def briefly(forecast: Mapping[str, int], now: datetime) -> str:
     return f"Starts at about {p50} ({f'{p10} to {p90}' if p10 != p90 else 'within that minute'})."
 
 
-def clock(moment: datetime, now: datetime) -> str:
+def clock(at: datetime, now: datetime) -> str:
     """ "15:40", with the day where that is another one than today's."""
-    return f"{moment:%H:%M}" if moment.date() == now.date() else f"{moment.day} {moment:%b} {moment:%H:%M}"
+    return f"{at:%H:%M}" if at.date() == now.date() else f"{at.day} {at:%b} {at:%H:%M}"
 
 
 def _clocks(forecast: Mapping[str, int], now: datetime) -> list[str]:

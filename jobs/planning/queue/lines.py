@@ -155,9 +155,9 @@ class Queue(Generic[W]):
     def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
         """What comes free on each node when, of what is known or likely, the first of it first."""
         found: dict[str, list[tuple[datetime, Hold]]] = {}
-        for job, tasks in self.scene.running() if self._looks else ():
+        for job, holds in self.scene.holding() if self._looks else ():
             end = self.scene.likely_end(job)
-            for hold in self.scene.held_by(tasks) if end is not None else ():
+            for hold in holds if end is not None else ():
                 found.setdefault(hold.node, []).append((end or self.scene.about, hold))
         return {name: sorted(each, key=itemgetter(0)) for name, each in found.items()}
 

@@ -32,8 +32,7 @@ class Holder(Generic[W]):
 
 def holders(scene: Scene[W]) -> list[Holder[W]]:
     """All running jobs that hold something."""
-    found = ((job, scene.held_by(tasks)) for job, tasks in scene.running())
-    return [Holder(job, tuple(holds)) for job, holds in found if holds]
+    return [Holder(job, tuple(holds)) for job, holds in scene.holding() if holds]
 
 
 def above_guarantee(mine: str, scene: Scene[W]) -> list[str]:

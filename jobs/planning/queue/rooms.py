@@ -20,6 +20,8 @@ class Rooms(Generic[W]):
     @cached_property
     def untouched(self) -> Room:
         """As the nodes were before anybody's turn. It is copied, and stays as it is."""
+        if self._scene.before is not None:
+            return self._scene.before.copy(self._scene.nodes)
         return Room(node for node in self._scene.nodes if node.name not in self._scene.unseen)
 
     @cached_property
@@ -39,7 +41,7 @@ class Rooms(Generic[W]):
     @cached_property
     def empty(self) -> Room:
         """As if nothing ran, also on nodes that nobody has seen."""
-        return Room(self._scene.nodes, empty=True)
+        return self._scene.idle or Room(self._scene.nodes, empty=True)
 
     def take(self, demands: Sequence[Demand], places: Sequence[Placement], *, is_guest: bool) -> None:
         """Note that a job goes where ``whole``, for a guest, or ``left`` has placed it."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Generic, Protocol, TypeVar
 
 from clusters.placement.fit import Demand, NodeView
+from clusters.placement.room import Room
 from clusters.placement.shares import Amount, Hold, Quota
 from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.queue.awaited import Awaited
@@ -124,6 +125,11 @@ class Scene(Generic[W]):
     policy: Policy = POLICY
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NOTHING_LEARNT
+    # For those who ask for turn after turn: what each running job holds, a Room of the same nodes as they were a moment
+    # ago, and one as if nothing ran. Without them all that is worked out from the rest.
+    held: Callable[[], Iterable[tuple[W, Sequence[Hold]]]] | None = None
+    before: Room | None = None
+    idle: Room | None = None
     # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/still.py).
     step: datetime | None = None
 
@@ -147,6 +153,12 @@ class Scene(Generic[W]):
     def quota(self, vc: str) -> Quota:
         """That of a virtual cluster which is gone has no guarantee and no ceiling."""
         return self.quotas.get(vc, _NO_QUOTA)
+
+    def holding(self) -> Iterable[tuple[W, Sequence[Hold]]]:
+        """The running jobs with what their tasks hold."""
+        if self.held is not None:
+            return self.held()
+        return ((job, self.held_by(tasks)) for job, tasks in self.running())
 
     def held_by(self, tasks: Sequence[HasId]) -> list[Hold]:
         return [hold for task in tasks if (hold := self.holds.get(str(task.id))) is not None]

@@ -93,17 +93,9 @@ class Longshore:
     def decide(self, cluster: Cluster) -> Decision:
         if cluster.now >= self._learn_at:
             self._lengths, self._learn_at = Lengths(self._ended), cluster.now + LEARN_EVERY
-        scene = Scene(
-            nodes=cluster.nodes,
-            now=cluster.at(cluster.now),
-            quotas=cluster.quotas,
-            use=cluster.use,
-            running=lambda: [self._as_it_runs(one) for one in cluster.running.values()],
-            holds=cluster.holds,
-            lengths=lambda: self._lengths,
-        )
         starts, evicted = list[Start](), list[int]()
-        for turn in turns([self._as_it_waits(run) for run in cluster.waiting.values()], scene, only_tried=True):
+        waiting = [self.as_it_waits(run) for run in cluster.waiting.values()]
+        for turn in turns(waiting, self.scene(cluster), only_tried=True):
             if turn.error is not None:
                 raise turn.error
             evicted += [holder.job.id for holder in turn.victims]
@@ -113,12 +105,23 @@ class Longshore:
             self._guests[id] = self._guests.get(id, 0) + cluster.running[id].as_it_runs.is_guest
         return starts, evicted
 
+    def scene(self, cluster: Cluster) -> Scene[Run]:
+        return Scene(
+            nodes=cluster.nodes,
+            now=cluster.at(cluster.now),
+            quotas=cluster.quotas,
+            use=cluster.use,
+            running=lambda: [self._as_it_runs(one) for one in cluster.running.values()],
+            holds=cluster.holds,
+            lengths=lambda: self._lengths,
+        )
+
     def ended(self, placed: Placed) -> None:
         run = placed.run
         gpus = run.shape[0].gpus if run.shape else 0
         self._ended.appendleft((Like(run.username, run.name, gpus, run.vc), run.seconds))
 
-    def _as_it_waits(self, run: Run) -> Run:
+    def as_it_waits(self, run: Run) -> Run:
         evictions = self._guests.get(run.id, 0)
         return replace(run, guest_evictions=evictions) if evictions else run
 

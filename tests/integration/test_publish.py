@@ -139,6 +139,7 @@ def test_every_attempt_has_the_same_key_and_the_user_s_own_beside_it(cluster: Cl
         cluster.tick()
         cluster.finish(job, 3)
         cluster.tick()
+        cluster.work()  # the next attempt waits for the diagnosis of this one
         cluster.tick()
     assert found[0] == found[1]
     job_line, own = found[0][1].splitlines()

@@ -212,7 +212,7 @@ def test_it_is_used_by_keys_alone(tab: Callable[..., Tab], alice: User) -> None:
     page.keyboard.press("k")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("newer")
-    page.keyboard.press("3")
+    page.keyboard.press("4")
     expect(page.locator("#job-tab h2")).to_have_text("Events")
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()

@@ -1,24 +1,35 @@
-"""The route ``.../jobs/:job/taskRoles/:role/:index/logs/stdout|stderr``: a log as plain text, all of it or its end."""
+"""Routes of logs: ``.../jobs/:job/taskRoles/:role/:index/logs/stdout|stderr``, one as plain text, all of it or its end,
+and ``.../jobs/:job/logs``, the lines of all tasks and attempts in the order of their times."""
 
 from __future__ import annotations
 
+import time
 from typing import cast
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
+from rest_framework.response import Response
 
 from clusters.engines.runtime import Stream
 from jobs import access
+from jobs.api import shapes
 from jobs.api.base import find_job, query_number
 from jobs.logs import read as logs
+from jobs.logs.together.expression import Expression
+from jobs.logs.together.search import grep
+from jobs.logs.together.sources import Row, Together, open_together
+from jobs.pages.log import OUTPUTS, Asked, Choice, choose
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, NoLog
 from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View
 
 _MOST = 9_999_999_999
+_LATEST = 9_000_000_000_000  # ms; in nanoseconds it still has 64 bits
+_LINES, _MOST_LINES = 500, 2000
+_SECONDS = 2.0  # that one request searches
 # The names that v1 clients append to containerLog. From v0.13 on the user's output had names of its own.
 STREAM_NAMES = {
     "stdout": "stdout",
@@ -64,6 +75,76 @@ class TaskLog(V1View):
         log = logs.open_log(task, output)
         start = log.start_of_tail(lines) if lines >= 0 else min(offset, log.view.size)
         return _answer(request, log, start, f"{row.name}-{task.attempt.number}-{task.label}.{output}.txt")
+
+
+class JobLogs(V1View):
+    """Lines of all tasks and attempts, or of those of a ``role``, an ``attempt``, a ``stream``, by time.
+
+    With ``grep`` only lines that match this regular expression (RE2; without capital letters in any case). An answer is
+    bounded in time and size: go on with ``after=next`` until ``next`` is null.
+    """
+
+    @extend_schema(
+        summary="The lines of a job's logs, by time; go on with after=next",
+        parameters=[
+            OpenApiParameter("grep", str, description="a regular expression"),
+            OpenApiParameter("role", str),
+            OpenApiParameter("attempt", int),
+            OpenApiParameter("stream", str, enum=OUTPUTS),
+            OpenApiParameter("from", int, description="lines from this moment on (ms)"),
+            OpenApiParameter("to", int, description="lines before this moment (ms)"),
+            OpenApiParameter("after", int),
+            OpenApiParameter("limit", int),
+        ],
+        responses={200: shapes.LogLines, **errors(400)},
+    )
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        row = find_job(request, username, job)
+        access.require_logs(viewer_of(request), row)
+        text = request.query_params.get("grep", "")
+        expression = Expression(text) if text else None
+        stream, role = request.query_params.get("stream", ""), request.query_params.get("role", "")
+        asked = Asked(tasks="all", role=role, stream=stream, attempt=query_number(request, "attempt", 0, most=_MOST))
+        choice = choose(row, asked)
+        together = open_together(choice.shown)
+        first, stop = query_number(request, "after", 0), together.total
+        if "from" in request.query_params:
+            first = max(first, together.order.at(_nanoseconds(request, "from")))
+        if "to" in request.query_params:
+            stop = min(stop, together.order.at(_nanoseconds(request, "to")))
+        limit = max(1, query_number(request, "limit", _LINES, most=_MOST_LINES))
+        rows, after = _lines(together, expression, first, stop, limit)
+        answer: shapes.LogLines = {"lines": [_line(choice, one) for one in rows], "next": after}
+        return Response(answer)
+
+
+def _lines(
+    together: Together, expression: Expression | None, first: int, stop: int, limit: int
+) -> tuple[list[Row], int | None]:
+    if first >= stop:
+        return [], None
+    if expression is not None:
+        until = time.monotonic() + _SECONDS
+        return grep(together, expression, first, stop, limit, lambda: time.monotonic() > until)
+    rows = together.rows(first, min(limit, stop - first))
+    after = first + len(rows)
+    return rows, after if rows and after < stop else None
+
+
+def _line(choice: Choice, row: Row) -> shapes.LogLine:
+    source = choice.sources[row.source]
+    return {
+        "task": source.task.label,
+        "attempt": source.task.attempt.number,
+        "stream": source.stream,
+        "number": row.line.number,
+        "time": row.at // 1_000_000,
+        "text": row.line.text,
+    }
+
+
+def _nanoseconds(request: Request, name: str) -> int:
+    return query_number(request, name, 0, most=_LATEST) * 1_000_000
 
 
 def _answer(request: Request, log: logs.Log, start: int, name: str) -> StreamingHttpResponse:

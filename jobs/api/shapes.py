@@ -356,3 +356,19 @@ class SshKeyPair(TypedDict):
 class SshInfo(TypedDict):
     containers: list[SshContainer]
     keyPair: SshKeyPair
+
+
+class LogLine(TypedDict):
+    """One line as people read it: without codes of colours, a progress bar in its last state."""
+
+    task: str
+    attempt: int
+    stream: Annotated[str, one_of("stdout", "stderr")]
+    number: int
+    time: Milliseconds
+    text: str
+
+
+class LogLines(TypedDict):
+    lines: list[LogLine]
+    next: int | None

@@ -33,6 +33,7 @@ log_routes: list[URLPattern] = [
     each
     for root in ("jobs", "user/<str:username>/jobs")
     for each in (
+        path(f"{root}/<str:job>/logs", logs.JobLogs.as_view()),
         path(f"{root}/{_LOGS}/<int:attempt>", log_pages.ContainerLogs.as_view()),
         path(f"{root}/{_LOGS}/<str:stream>", logs.TaskLog.as_view()),
         path(f"{root}/{_LOGS}/<int:attempt>/<str:stream>", log_pages.ContainerLog.as_view()),

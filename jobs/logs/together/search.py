@@ -91,8 +91,9 @@ def _in_order(
     order = together.order
     horizon = stop
     for place, one in begun.items():
-        if one.offset < one.end:
-            line = together.logs[place].view.number_at(one.offset - 1) + 1
+        view = together.logs[place].view
+        line = view.number_at(one.offset - 1) + 1
+        if one.offset < one.end and view.start_of(line) < one.end:
             horizon = min(horizon, order.rank(place, line - 1))
     ranked = sorted((order.rank(place, line - 1), place, line) for place, one in begun.items() for line in one.lines)
     certain = [found for found in ranked if found[0] < horizon]

@@ -1,0 +1,144 @@
+"""GET .../jobs/:job/logs: the lines of all tasks and attempts by time; and the streams of the page of all tasks."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from jobs.logs.together import found as log_found
+from jobs.logs.together import live as log_live
+from jobs.logs.together import search as log_search
+from jobs.logs.together.expression import Expression
+from jobs.models import Job
+from jobs.pages.log import Asked, choose
+from portal.models import User
+from tests.cluster import Cluster
+from tests.logs import cluster_with_logs
+
+pytestmark = pytest.mark.django_db(transaction=True)
+Api = Callable[[User | None], APIClient]
+LOGS = "/api/v1/user/alice/jobs/two/logs"
+
+
+@pytest.fixture
+def cluster(alice: User, settings: Any, tmp_path: Path) -> Iterator[Cluster]:
+    with cluster_with_logs(alice, settings, tmp_path) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def job(cluster: Cluster) -> Job:
+    """Two tasks that have written ten lines in turn; every fifth is an error."""
+    cluster.add_node()
+    job = cluster.submit(name="two", roles=[{"taskNumber": 2}])
+    cluster.settle()
+    write(cluster, job, range(10))
+    return job
+
+
+def write(cluster: Cluster, job: Job, numbers: range) -> None:
+    names = [task.container_name for task in job.tasks.order_by("index")]
+    for number in numbers:
+        kind = "error" if number % 5 == 0 else "step"
+        cluster.engines["n1"].print(names[number % 2], f"{kind} {number}\n".encode())
+
+
+def texts(client: APIClient, asked: str) -> list[str]:
+    """Of all pages."""
+    got, after = list[str](), 0
+    while after is not None:
+        answer = client.get(f"{LOGS}?{asked}&after={after}").json()
+        got += [line["text"] for line in answer["lines"]]
+        after = answer["next"]
+    return got
+
+
+def test_lines_of_all_tasks_come_by_time_and_page_by_page(api: Api, alice: User, cluster: Cluster, job: Job) -> None:
+    first = api(alice).get(f"{LOGS}?limit=3").json()
+    assert first["next"] == 3
+    assert [(line["task"], line["number"], line["text"]) for line in first["lines"]] == [
+        ("worker-0", 1, "error 0"),
+        ("worker-1", 1, "step 1"),
+        ("worker-0", 2, "step 2"),
+    ]
+    assert {(line["attempt"], line["stream"]) for line in first["lines"]} == {(1, "stdout")}
+    whole = texts(api(alice), "limit=3")
+    assert [text.split()[1] for text in whole] == [str(number) for number in range(10)]
+    times = [line["time"] for line in api(alice).get(LOGS).json()["lines"]]
+    assert texts(api(alice), f"from={times[-1] + 1}") == [] and texts(api(alice), f"to={times[0]}") == []
+    assert len(texts(api(alice), f"from={times[0]}&to={times[-1] + 1}")) == 10
+    cluster.finish(job)
+    cluster.settle()
+    assert texts(api(alice), "limit=4") == whole, "the archive has the same order"
+
+
+def test_grep_gives_matching_lines_in_order_however_it_is_cut(
+    api: Api, alice: User, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert texts(api(alice), "grep=^error") == ["error 0", "error 5"]
+    assert texts(api(alice), "grep=ERROR") == [] and texts(api(alice), "grep=p%20[1-9]&role=worker&limit=2&attempt=1")
+    monkeypatch.setattr(log_search, "PIECE", 5)
+    monkeypatch.setattr("jobs.api.logs._SECONDS", -1.0)
+    assert texts(api(alice), "grep=e") == texts(api(alice), "limit=3")
+    assert texts(api(alice), "grep=e&limit=1") == texts(api(alice), "limit=3")
+
+
+@pytest.mark.parametrize(
+    "asked", ["grep=(", "stream=x", "role=nobody", "attempt=7", "from=x", "limit=9999", "after=-1"]
+)
+def test_wrong_questions_are_refused(api: Api, alice: User, job: Job, asked: str) -> None:
+    answer = api(alice).get(f"{LOGS}?{asked}")
+    assert answer.status_code in (400, 404) and answer.json()["message"]
+
+
+def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cluster: Cluster, job: Job) -> None:
+    sources = choose(job, Asked(tasks="all")).sources
+    got: list[dict[str, Any]] = []
+
+    async def search() -> None:
+        async for event in log_found.events(sources, Expression("error")):
+            if not event.startswith("event: found"):
+                continue
+            got.append(json.loads(event.partition("data: ")[2]))
+            if sum(got[-1]["counts"].values()) == 2 and got[-1]["done"]:
+                write(cluster, job, range(10, 20))
+            elif sum(got[-1]["counts"].values()) == 4:
+                return
+
+    asyncio.run(asyncio.wait_for(search(), 30))
+    assert got[-1]["counts"] == {"0": 2, "2": 2}
+    hits = sorted((rank, source, line) for event in got for source, line, rank in event["hits"])
+    assert hits == [(0, 0, 1), (5, 2, 3), (10, 0, 6), (15, 2, 8)]
+
+
+def test_new_lines_of_several_logs_come_once_each_and_after_a_reconnect_only_the_rest(
+    alice: User, cluster: Cluster, job: Job
+) -> None:
+    sources = choose(job, Asked(tasks="all", stream="stdout")).sources
+    got: list[tuple[int, int]] = []
+    places: dict[int, int] = {}
+
+    async def watch(until: int) -> None:
+        watched = [
+            log_live.Watched(one.number, one.task.pk, one.stream, offset=places.get(one.number)) for one in sources
+        ]
+        events = log_live.events(watched)
+        async for event in events:
+            place, _, rest = event.partition("\n")
+            if rest.startswith("event: lines"):
+                places.update({int(a): int(b) for a, b in (one.split(":") for one in place[4:].split("-"))})
+                got.extend((row["s"], row["number"]) for row in json.loads(rest.partition("data: ")[2]))
+            if len(got) >= until:
+                break
+        await events.aclose()
+
+    asyncio.run(asyncio.wait_for(watch(10), 30))
+    write(cluster, job, range(10, 14))
+    asyncio.run(asyncio.wait_for(watch(14), 30))
+    assert sorted(got) == [(source, line) for source in (0, 1) for line in range(1, 8)]

@@ -242,7 +242,7 @@ class _File:
             self.fd = -1
 
     def __del__(self) -> None:
-        if getattr(self, "fd", -1) >= 0:
+        if getattr(self, "fd", -1) >= 0 and os is not None:  # at the end of a process modules may be gone already
             self.close()
 
 

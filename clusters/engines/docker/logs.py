@@ -8,7 +8,6 @@ begins with its stamp. No more than one chunk of a log is in memory. The mark wi
 
 from __future__ import annotations
 
-import re
 import select
 import socket
 import struct
@@ -28,7 +27,8 @@ from clusters.engines.stamps import SECOND, Seconds, nanoseconds, stamp
 CHUNK = 64 * 1024
 HEADER = 8
 SYSTEM_ERROR = 3  # the number of the stream on which the engine reports that it cannot read the log
-_HEADS = re.compile(rb"[\x01\x02]\0\0\0(.{4})(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.(\d{9})Z ", re.DOTALL)
+_HEAD = struct.Struct(">I19sc9s2s")  # length, second, ".", fraction, "Z "
+_BEFORE = _HEAD.size  # bytes before a text, without the first four of a head, which all frames of a stream share
 _STAMP = 31  # bytes of a stamp and the space behind it
 _WORTH_IT = 1024  # bytes; of fewer, one frame after the other is as fast
 _SECONDS = Seconds()
@@ -102,17 +102,18 @@ class Frames:
     def _many(self, data: bytes) -> int:
         """Take all frames but the last, when they are what an engine usually sends: whole lines, none before the last
         one in time. Returns the bytes taken; 0 leaves everything to ``feed``, which takes any frame."""
-        if len(data) < _WORTH_IT:
+        if len(data) < _WORTH_IT or data[0] == SYSTEM_ERROR:
             return 0
-        parts = _HEADS.split(data)  # before the first head; then length, second, fraction, text of each frame
-        texts = parts[4:-4:4]
-        if parts[0] or not texts:
+        parts = data.split(data[:4])[1:-1]  # what is between two heads: length, stamp, text
+        texts = [part[_BEFORE:] for part in parts]
+        heads = b"".join([part[:_BEFORE] for part in parts])
+        if not parts or len(heads) != _BEFORE * len(parts):
             return 0
-        sizes = struct.unpack(f">{len(texts)}I", b"".join(parts[1:-4:4]))
-        if [len(text) + _STAMP for text in texts] != list(sizes):
-            return 0  # a text that looks like a head
+        sizes, seconds, dots, fractions, ends = zip(*_HEAD.iter_unpack(heads), strict=True)
+        if [len(text) + _STAMP for text in texts] != list(sizes) or {*dots} != {b"."} or {*ends} != {b"Z "}:
+            return 0  # a text that looks like a head, or another form of stamps
         try:
-            times = [*map(add, map(_SECONDS.__getitem__, parts[2:-4:4]), map(int, parts[3:-4:4]))]
+            times = [*map(add, map(_SECONDS.__getitem__, seconds), map(int, fractions))]
         except ValueError:
             return 0
         taken: int = sum(sizes) + HEADER * len(sizes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.inside import terminal
+from benchmarks.inside import logs, terminal
 from benchmarks.report import Report
 from tests.acceptance.portal import Portal
 from tests.bed.docker_bed import BedNode
@@ -12,6 +12,7 @@ from tests.bed.docker_bed import BedNode
 # What each measures is in its module's head. A part leaves no job behind that runs.
 PARTS: dict[str, Callable[[Report, Portal, BedNode], None]] = {
     "terminal": terminal.measure,
+    "logs": logs.measure,
 }
 NAMES = ("inside", *(f"inside.{part}" for part in PARTS))
 

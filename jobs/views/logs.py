@@ -38,6 +38,8 @@ from portal.web.serving import seats
 _SEARCH_SECONDS = 2.0
 _MATCHES = 100  # on the page without a script
 _MOST_ROWS = 2000
+_REMEMBERED = 1.0  # seconds that somebody's right to read a job's logs is known
+_allowed: dict[tuple[str, bool, str, str], float] = {}
 _PLACES = re.compile(r"(?:(?:\d{1,6}:)?\d{1,15}(?:-(?!\Z)|\Z)){0,1000}\Z", re.ASCII)
 
 
@@ -132,7 +134,7 @@ async def _events(request: HttpRequest, username: str, name: str, begin: Callabl
             seats.take(request)
     except LongshoreError as error:
         return await sync_to_async(error_answer)(request, error)
-    welcome = while_welcome(request, lambda user: _require(user, username, name), events)
+    welcome = while_welcome(request, lambda user: _still_may(user, username, name), events)
     response = StreamingHttpResponse(welcome, content_type="text/event-stream")
     response["Cache-Control"] = "no-cache, no-transform"
     response["X-Accel-Buffering"] = "no"
@@ -197,6 +199,18 @@ def _matches(choice: Choice, together: Together, expression: Expression) -> list
         }
         for row in rows
     ]
+
+
+def _still_may(user: Viewer, username: str, name: str) -> bool:
+    """As ``_require``, which is asked once a second for all streams of one reader and job."""
+    key = (user.username, user.is_admin, username, name)
+    if time.monotonic() - _allowed.get(key, -_REMEMBERED) < _REMEMBERED:
+        return True
+    _require(user, username, name)
+    if len(_allowed) >= 10_000:
+        _allowed.clear()
+    _allowed[key] = time.monotonic()
+    return True
 
 
 def _saved(pieces: Iterator[bytes], name: str, kind: str) -> StreamingHttpResponse:

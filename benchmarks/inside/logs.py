@@ -1,4 +1,4 @@
-"""Measures logs, against a portal on engines in memory (benchmarks/inside_logs/serve.py) and in this process."""
+"""Measures logs, against a portal on engines in memory (benchmarks/inside/logs_served.py) and in this process."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 
-from benchmarks.inside_logs.serve import LINE
+from benchmarks import pages
+from benchmarks.inside.logs_served import LINE
 from benchmarks.report import Report, ms, percentile, spread
-from tests.acceptance.portal import ROOT
+from tests.acceptance.portal import ROOT, Portal, config
+from tests.bed.docker_bed import BedNode
 
 INGESTED = 200_000_000  # bytes
 SEARCHED = 1_000  # MB
@@ -33,24 +36,46 @@ EXPRESSION = r"NCCL (error|warn)|Kill|out of memory"
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def measure(report: Report) -> None:
+def measure(report: Report, portal: Portal, node: BedNode) -> None:
     """All figures of logs. It takes some 12 GB of disk for a while."""
-    report.title("Logs")
+    report.title("Logs: taken in, shown, searched, watched")
+    asyncio.run(_from_an_engine(report, portal))
     folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
     try:
         _ingest(report, folder)
-        with _portal(folder / "search", SEARCHED) as portal:
-            _search(report, Path(portal["task"]))
-            asyncio.run(_follow(report, portal))
+        with _portal(folder / "search", SEARCHED) as served:
+            _search(report, Path(served["task"]))
+            asyncio.run(_follow(report, served))
         shutil.rmtree(folder / "search", ignore_errors=True)
-        with _portal(folder / "long", LONG) as portal:
-            _first_screen(report, portal)
+        with _portal(folder / "long", LONG) as served:
+            _first_screen(report, served)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+async def _from_an_engine(report: Report, portal: Portal) -> None:
+    """A real container's lines, each with the time at which it was written."""
+    portal.submit(config("lines", "n=0; while true; do n=$((n + 1)); echo $n $(date +%s%N); sleep 0.1; done"))
+    portal.wait_running("lines")
+    with closing(pages._signed_in(portal)) as browser:
+        told = {
+            "port": urlsplit(portal.url).port,
+            "cookie": browser.cookies["longshore"],
+            "pid": portal.running("web")[0],
+        }
+        got = await _watch(told, ["admin/lines?task=main-0"])
+    portal.stop("lines")
+    _tell_lag(report, "line to browser, real engine", got)
+
+
+def _tell_lag(report: Report, name: str, got: dict[str, Any]) -> None:
+    wait = [percentile(got["lags"], 50), percentile(got["lags"], 95)]
+    met = wait[0] <= 0.1 and wait[1] <= 0.25
+    report.add(name, f"p50 {ms(wait[0])}, p95 {ms(wait[1])}", f"{len(got['lags'])} lines", "100 / 250 ms", met)
+
+
 def _ingest(report: Report, folder: Path) -> None:
-    """What a worker does with the bytes of an engine: frames apart, stamps off, lines counted, all written to a file."""
+    """What a worker does with an engine's bytes: takes frames apart, counts lines, writes text and stamps to files."""
     from clusters.engines.docker.logs import Frames
     from clusters.engines.stamps import stamp
     from jobs.logs.spool import Spool
@@ -73,7 +98,7 @@ def _ingest(report: Report, folder: Path) -> None:
     assert spool.view().size == text and spool.view().line_count() == len(lines) * 20
     spool.close()
     rate = max(rates)
-    beside = f"median {percentile(rates, 50):.0f}; {text / wall / 1e6:.0f} MB/s of wall time; lines of {len(LINE)} bytes"
+    beside = f"median {percentile(rates, 50):.0f}; {text / wall / 1e6:.0f} MB/s here; lines of {len(LINE)} bytes"
     report.add("ingest in one worker", f"{rate:.0f} MB/s of CPU time", beside, ">= 100 MB/s", rate >= 100)
 
 
@@ -136,14 +161,10 @@ def _first_screen(report: Report, portal: dict[str, Any]) -> None:
 
 
 async def _follow(report: Report, portal: dict[str, Any]) -> None:
-    one = await _watch(portal, [("one", 0)])
-    wait = [percentile(one["lags"], 50), percentile(one["lags"], 95)]
-    beside = f"{len(one['lags'])} lines"
-    met = wait[0] <= 0.1 and wait[1] <= 0.25
-    report.add("line to browser", f"p50 {ms(wait[0])}, p95 {ms(wait[1])}", beside, "100 / 250 ms", met)
+    _tell_lag(report, "line to browser, engine in memory", await _watch(portal, ["alice/one?task=worker-0"]))
     for name, which in (
-        (f"{VIEWERS:,} followers of one log", [("one", 0)] * VIEWERS),
-        (f"{VIEWERS:,} followers of 200 logs", [("many", n % 200) for n in range(VIEWERS)]),
+        (f"{VIEWERS:,} followers of one log", ["alice/one?task=worker-0"] * VIEWERS),
+        (f"{VIEWERS:,} followers of 200 logs", [f"alice/many?task=worker-{n % 200}" for n in range(VIEWERS)]),
     ):
         got = await _watch(portal, which)
         p95 = percentile(got["lags"], 95)
@@ -152,16 +173,16 @@ async def _follow(report: Report, portal: dict[str, Any]) -> None:
         report.add(name, lag, f"{beside}; {got['lines']:,} lines", "p95 <= 1 s", p95 <= 1 and got["missing"] == 0)
 
 
-async def _watch(portal: dict[str, Any], which: list[tuple[str, int]]) -> dict[str, Any]:
+async def _watch(portal: dict[str, Any], which: list[str]) -> dict[str, Any]:
     """What these viewers see in SECONDS, from when all are connected."""
     before = _process(portal["pid"])
     lags: list[float] = []
     seen: list[set[bytes]] = [set() for _ in which]
     began: list[float] = [0.0]
 
-    async def view(number: int, job: str, task: int) -> None:
+    async def view(number: int, job: str) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", portal["port"], limit=1 << 20)
-        path = f"/stream/logs/alice/{job}?task=worker-{task}&from=1"
+        path = f"/stream/logs/{job}&from=1"
         head = f"GET {path} HTTP/1.1\r\nHost: x\r\nCookie: longshore={portal['cookie']}\r\n\r\n"
         writer.write(head.encode())
         connected.release()
@@ -180,8 +201,8 @@ async def _watch(portal: dict[str, Any], which: list[tuple[str, int]]) -> dict[s
 
     connected = asyncio.Semaphore(0)
     viewers = []
-    for number, (job, task) in enumerate(which):
-        viewers.append(asyncio.create_task(view(number, job, task)))
+    for number, job in enumerate(which):
+        viewers.append(asyncio.create_task(view(number, job)))
         if number % 20 == 19:
             await asyncio.sleep(0.1)
     for _ in which:
@@ -227,7 +248,7 @@ def _portal(home: Path, megabytes: int) -> Iterator[dict[str, Any]]:
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "LONGSHORE_CONNECTIONS_PER_ADDRESS": "5000",
     }
-    command = [sys.executable, "-m", "benchmarks.inside_logs.serve", str(megabytes)]
+    command = [sys.executable, "-m", "benchmarks.inside.logs_served", str(megabytes)]
     with subprocess.Popen(command, cwd=ROOT, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdin is not None
         with closing(process.stdin):

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.inside_logs.serve <megabytes>``: the portal on engines in memory, with logs to look at.
+"""``python -m benchmarks.inside.logs_served <megabytes>``: the portal on engines in memory, with logs to look at.
 
 Alice's job ``one`` has a task that writes a line every half second, ``many`` has 200 tasks that write one each second,
 ``long`` has ended and left a log of that size. A line has the nanoseconds of its writing. Prints one JSON object, then
@@ -56,7 +56,7 @@ def main() -> None:
 def _make_user(users: Any) -> Any:
     from portal.models import User
 
-    return User.objects.create_user("alice", password="not-used-here-1")  # noqa: S106
+    return User.objects.create_user("alice", password="not-used-here-1")
 
 
 def _serve() -> int:
@@ -89,7 +89,6 @@ def _long_log(owner: Any, size: int) -> str:
     from clusters.engines.stamps import SECOND
     from jobs.logs.lines import LineIndex
     from jobs.logs.places import place_of
-    from jobs.logs.together import search  # noqa: F401
     from jobs.models import Task
     from portal.files.store import local_root, open_store
     from tests import builders

@@ -1,1 +1,0 @@
-"""What logs cost: taking them in, the first screen of a long one, searching, and many who watch."""

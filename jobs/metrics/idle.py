@@ -15,9 +15,9 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q
 
-from jobs.metrics import places, ring
+from jobs.metrics import places, rates, ring
 from jobs.metrics.layout import Mean
-from jobs.metrics.read import FRESH
+from jobs.metrics.rates import FRESH
 from jobs.models import Task
 
 _FIELDS = (
@@ -68,7 +68,7 @@ def _gpus(row: Mapping[str, Any], now: float) -> list[GpuNow]:
 def _gpu(row: Mapping[str, Any], id: str, columns: Mapping[str, Mean], now: float) -> GpuNow:
     util, memory = (columns.get(f"gpu{id}{what}") for what in ("Util", "Memory"))
     is_known = util is not None and now - util.known <= FRESH
-    is_idle = util is not None and is_known and now - util.busy >= settings.GPU_IDLE_AFTER
+    idle = rates.idle_since(util, now, settings.GPU_IDLE_AFTER) if util is not None else 0
     return GpuNow(
         job_id=row["job_id"],
         username=row["job__username"],
@@ -78,5 +78,5 @@ def _gpu(row: Mapping[str, Any], id: str, columns: Mapping[str, Mean], now: floa
         id=id,
         util=util.last if util is not None and is_known else None,
         memory=memory.last if memory is not None and now - memory.known <= FRESH else None,
-        idle_since=datetime.fromtimestamp(util.busy, UTC) if util is not None and is_idle else None,
+        idle_since=datetime.fromtimestamp(idle, UTC) if idle else None,
     )

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from clusters.engines.measuring import Usage
 from jobs.metrics.gpus import FIELDS, GpuUse, total
-from jobs.metrics.layout import NAN
+from jobs.metrics.layout import NAN, Mean
 
 # CPU in cores, sizes in bytes, network and disk in bytes a second.
 OF_A_TASK = ("cpu", "memory", "pids", "shared", "networkIn", "networkOut", "diskRead", "diskWritten")
@@ -19,6 +19,16 @@ OF_A_NODE = ("tasks", *SUMS, "gpus", "gpusBusy", "gpuMemory", "gpusIdle")
 OF_A_NODES_GPU = FIELDS
 IDLE = 5.0  # percent: a GPU that is less busy is idle
 NEW = 30.0  # seconds: what a container used since its start says how busy it is, while it is not older
+
+
+FRESH = 60  # seconds: what was known before is not how it is now
+
+
+def idle_since(util: Mean, now: float, after: float) -> int:
+    """Since when (seconds since 1970) a GPU is idle, of which this is known; 0 when it is not, or not for so long, or
+    when nobody measures it now."""
+    is_idle = now - util.known <= FRESH and now - util.busy >= after
+    return util.busy if is_idle else 0
 
 
 def columns_of(gpu_ids: Sequence[str]) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Reads what tasks used: series for plots and the API, and peaks and means beside what was asked for."""
+"""Reads what tasks and nodes used: series for plots and the API, peaks and means beside what was asked for, and how it
+is now."""
 
 from __future__ import annotations
 
@@ -6,15 +7,19 @@ import math
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
+from django.conf import settings
+
 from jobs.config.spec import JobSpec
-from jobs.metrics import places, ring
-from jobs.metrics.layout import TIERS
+from jobs.metrics import places, rates, ring
+from jobs.metrics.layout import TIERS, Mean
+from jobs.metrics.rates import FRESH
 from jobs.models import Attempt, Job, Task
+from portal.core import words
 from portal.core.errors import NoJob
 
-FRESH = 60  # seconds: what was known before is not how it is now
 OLDEST = TIERS[-1].span  # seconds
 
 
@@ -26,6 +31,7 @@ class Figure:
     peak: float | None
     mean: float | None
     asked: float | None = None
+    idle_since: int = 0  # of how busy a GPU is: see rates.idle_since
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,33 @@ class Series:
 
     step: int
     points: Mapping[str, list[tuple[int, float, float]]]
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGpu:
+    """One GPU; None is what nobody measures. ``idle_since``: see rates.idle_since."""
+
+    util: float | None = None
+    memory: float | None = None
+    total: float | None = None
+    temperature: float | None = None
+    idle_since: int = 0
+
+    def says(self, *, held: bool) -> str:
+        """``97 % busy, 71.0 of 80.0 GB`` of one that a task holds, ``34 °C`` of a free one."""
+        if not held:
+            return "" if self.temperature is None else f"{self.temperature:.0f} °C"
+        parts = [] if self.util is None else [f"{self.util:.0f} % busy"]
+        if self.memory is not None:
+            of = f" of {words.size(int(self.total))}" if self.total else ""
+            parts.append(f"{words.size(int(self.memory))}{of}")
+        return ", ".join(parts)
+
+    def idle_for(self, held_since: datetime | None) -> str:
+        """For how long the task that holds it since then has not used it, if that is long."""
+        since = max(self.idle_since, held_since.timestamp() if held_since else 0.0)
+        seconds = time.time() - since
+        return words.duration(seconds) if self.idle_since and seconds >= settings.GPU_IDLE_AFTER else ""
 
 
 def attempt_of(job: Job, number: int = 0) -> Attempt:
@@ -98,19 +131,52 @@ def span_of(attempt: Attempt, now: float | None = None) -> tuple[int, int]:
     return int(begin.timestamp()), math.ceil(end)
 
 
+def gpus_now(node: str, ids: Iterable[str]) -> dict[str, NodeGpu]:
+    """By id; a small file is read for each."""
+    now, found = time.time(), dict[str, NodeGpu]()
+    for id in ids:
+        path = places.of_gpu(node, id)
+        values = fresh(path, now)
+        summary = ring.summary(path)
+        since = rates.idle_since(summary[1].columns[0], now, settings.GPU_IDLE_AFTER) if summary else 0
+        util, memory, total, heat = (values.get(name) for name in ("util", "memory", "total", "temperature"))
+        found[id] = NodeGpu(util, memory, total, heat, since)
+    return found
+
+
+def node_now(node: str) -> dict[str, float]:
+    """By column of rates.OF_A_NODE, what its tasks use together."""
+    return fresh(places.of_node(node), time.time())
+
+
+def fresh(path: Path, now: float) -> dict[str, float]:
+    """The last values of a file, by column, that are not old."""
+    found = ring.summary(path)
+    if found is None:
+        return {}
+    columns, summary = found
+    known = zip(columns, summary.columns, strict=True)
+    return {name: one.last for name, one in known if one.count and now - one.known <= FRESH}
+
+
 def _figures(attempt: Attempt, task: Task, asked: Mapping[str, float]) -> TaskFigures:
     found = ring.summary(places.of_task(attempt.app_id, task.role, task.index))
     if found is None:
         return TaskFigures(task)
     columns, summary = found
     figures = {
-        name: Figure(
-            one.last if summary.at - one.known <= FRESH else None, _known(one.most), _known(one.mean), asked.get(name)
-        )
+        name: _figure(name, one, asked.get(name), summary.at)
         for name, one in zip(columns, summary.columns, strict=True)
         if one.count
     }
     return TaskFigures(task, summary.began, summary.at, figures)
+
+
+def _figure(name: str, one: Mean, asked: float | None, at: int) -> Figure:
+    last = one.last if at - one.known <= FRESH else None
+    is_util = name.startswith("gpu") and name.endswith("Util")
+    idle = rates.idle_since(one, time.time(), settings.GPU_IDLE_AFTER) if is_util else 0
+    return Figure(last, _known(one.most), _known(one.mean), asked, idle)
 
 
 def _known(value: float) -> float | None:

@@ -13,6 +13,7 @@ from django.utils import timezone
 from clusters.models import Allocation, Node
 from clusters.nodes.pages import squares, state_of
 from jobs import queries
+from jobs.metrics.idle import idle_gpus
 from jobs.pages.rows import rows_of, with_gpu_type
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
@@ -49,7 +50,7 @@ class NodeLine:
 
 
 def home(viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/home.html. A guest sees everybody's jobs, a user their own; fifteen queries at most."""
+    """The context of jobs/home.html. A guest sees everybody's jobs, a user their own; sixteen queries at most."""
     mine = viewer.username
     # With state="FAILED" SQLite would take the index of states and read every job that ever failed.
     lately = Q(state__iexact=JobState.FAILED, completed_at__gt=timezone.now() - timedelta(hours=24))
@@ -70,8 +71,21 @@ def home(viewer: Viewer) -> dict[str, Any]:
         # The database counts only where the list is full: else the list's length is the count.
         "counts": {name: parts[name].count() if len(some) == MOST else len(some) for name, some in jobs_of.items()},
         "is_new": not rows,
+        "idle": _idle(mine) if mine and any(job["total_gpus"] for job in jobs_of["running"]) else [],
         **cluster(mine),
     }
+
+
+def _idle(mine: str) -> list[str]:
+    """What to say of the user's GPUs that their tasks do not use."""
+    now = timezone.now()
+    found = idle_gpus(username=mine)
+    return [
+        f"{gpu.job}, {gpu.task}: GPU {gpu.id} of {gpu.node} has been idle for "
+        f"{words.duration((now - gpu.idle_since).total_seconds())}."
+        for gpu in found[:MOST]
+        if gpu.idle_since is not None
+    ]
 
 
 def cluster(mine: str) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from jobs import queries
 from jobs.config.spec import JobSpec, RoleSpec
+from jobs.metrics.use import TaskUse, uses
 from jobs.models import Attempt, Task
 from jobs.planning.lifecycle import TaskState
 from portal.core import words
@@ -43,6 +44,7 @@ class TaskLine:
     start: datetime | None
     end: datetime | None
     has_log: bool
+    use: TaskUse | None = None  # what it uses, if that was measured
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,14 +81,15 @@ def role_views(
     if len(roles) < len(spec.task_roles):
         tasks = tasks.filter(role=roles[0].name)
     lines: dict[str, list[TaskLine]] = {}
+    used = uses(attempt, list(tasks), spec)
     for task in tasks:
-        lines.setdefault(task.role, []).append(task_line(task))
+        lines.setdefault(task.role, []).append(replace(task_line(task), use=used.get(task.pk)))
     return [_role_view(role, counts.get(role.name, {}), lines.get(role.name, []), begin, size) for role in roles]
 
 
 def without_story(role: RoleView) -> RoleView:
     """The role for viewers who may not read the job's story (jobs.access)."""
-    lines = [replace(line, address="", ports=(), doing="", ended="") for line in role.lines]
+    lines = [replace(line, address="", ports=(), doing="", ended="", use=None) for line in role.lines]
     return replace(role, lines=lines)
 
 

@@ -52,14 +52,3 @@ def path(values: Sequence[float | None], top: float) -> str:
             parts.append("h.1")
         last = at
     return " ".join(parts)
-
-
-def spark(values: Sequence[float | None], top: float) -> str:
-    """The ``d`` of a small line of 60 by 16."""
-    parts, last, wide = [], -_GAP - 1, 60 / max(1, len(values) - 1)
-    for at, value in enumerate(values):
-        if value is not None:
-            y = 15.5 - 15 * min(1.0, value / top if top else 0.0)
-            parts.append(f"{'L' if at - last <= _GAP else 'M'}{wide * at:.3g} {y:.3g}")
-            last = at
-    return " ".join(parts)

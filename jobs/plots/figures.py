@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from pathlib import Path
 
 from django.conf import settings
 from django.db.models import Count, Min, Q, Sum
@@ -15,9 +14,9 @@ from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 
 from clusters.models import Allocation, Node
 from jobs import queries
-from jobs.metrics import idle, places, ring
+from jobs.metrics import idle, places
 from jobs.metrics.idle import GpuNow
-from jobs.metrics.read import FRESH
+from jobs.metrics.read import fresh
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from portal.files.store import state as store_state
@@ -128,7 +127,7 @@ def _of_nodes(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
 def _used(nodes: Sequence[Node]) -> Iterator[Metric]:
     """As the sampler last measured it, if that was lately."""
     now = time.time()
-    of_nodes = {node.name: _fresh(places.of_node(node.name), now) for node in nodes}
+    of_nodes = {node.name: fresh(places.of_node(node.name), now) for node in nodes}
     for name, column in (
         ("cpu_used_cores", "cpu"),
         ("memory_used_bytes", "memory"),
@@ -140,7 +139,7 @@ def _used(nodes: Sequence[Node]) -> Iterator[Metric]:
         rows = (([node], values.get(column)) for node, values in of_nodes.items())
         yield gauge(f"node_{name}", "What its tasks use together", ["node"], rows)
     of_gpus = {
-        (node.name, str(gpu["id"])): _fresh(places.of_gpu(node.name, str(gpu["id"])), now)
+        (node.name, str(gpu["id"])): fresh(places.of_gpu(node.name, str(gpu["id"])), now)
         for node in nodes
         for gpu in node.gpus
     }
@@ -163,7 +162,7 @@ def _of_each_job(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
     which = Q(state="RUNNING", job__state=JobState.RUNNING)
     fields = ("job__username", "job__name", "job__vc", "attempt__app_id", "role", "index")
     for user, job, vc, app_id, role, index in Task.objects.filter(which).order_by("id").values_list(*fields):
-        found = _fresh(places.of_task(app_id, role, index), now)
+        found = fresh(places.of_task(app_id, role, index), now)
         one = sums.setdefault((user, job, vc), {"tasks": 0.0})
         one["tasks"] += 1
         for column in ("cpu", "memory"):
@@ -185,19 +184,6 @@ def _of_each_job(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
         ("gpus_idle", "idle", "GPUs that it holds and has not used for long"),
     ):
         yield gauge(f"job_{name}", says, labels, ((list(key), one.get(column)) for key, one in sums.items()))
-
-
-def _fresh(path: Path, now: float) -> dict[str, float]:
-    """The last values of a file, by column, that are not old."""
-    found = ring.summary(path)
-    if found is None:
-        return {}
-    columns, summary = found
-    return {
-        name: one.last
-        for name, one in zip(columns, summary.columns, strict=True)
-        if one.count and now - one.known <= FRESH
-    }
 
 
 def _times(value: float | None, factor: float) -> float | None:

@@ -64,7 +64,26 @@ KINDS = (
     Kind("diskWritten", "Disk written", "rate", "diskWritten", why_not=_DISK),
     Kind("pids", "Processes and threads", "count", "pids"),
 )
-BY_KEY = {kind.key: kind for kind in KINDS}
+# Of a node, or of all together: what tasks use. The column of a kind with "each" is that of each GPU.
+NODE_KINDS = (
+    Kind("gpu", "GPUs busy", "percent", "util", "each", why_not=_GPU),
+    Kind("gpuMemory", "GPU memory", "bytes", "memory", "each", why_not=_GPU),
+    Kind("gpuPower", "GPU power", "watts", "power", "each", why_not=_GPU),
+    Kind("gpuHeat", "GPU temperature", "degrees", "temperature", "each", why_not=_GPU),
+    Kind("cpu", "CPU of tasks", "cores", "cpu"),
+    Kind("memory", "Memory of tasks", "bytes", "memory"),
+    Kind("tasks", "Running tasks", "count", "tasks"),
+    Kind("networkIn", "Network in", "rate", "networkIn", why_not=_NETWORK),
+    Kind("networkOut", "Network out", "rate", "networkOut", why_not=_NETWORK),
+    Kind("diskRead", "Disk read", "rate", "diskRead", why_not=_DISK),
+    Kind("diskWritten", "Disk written", "rate", "diskWritten", why_not=_DISK),
+)
+CLUSTER_KINDS = (
+    Kind("gpu", "GPUs busy", "count", "gpusBusy", why_not=_GPU),
+    Kind("gpuMemory", "GPU memory", "bytes", "gpuMemory", why_not=_GPU),
+    Kind("gpuIdle", "GPUs held and not busy", "count", "gpusIdle", why_not=_GPU),
+    *(kind for kind in NODE_KINDS if not kind.of_gpus),
+)
 
 
 def write(kind: Kind, value: float | None) -> str:

@@ -74,7 +74,7 @@ class Plot:
 
 def choose(job: Job, params: Mapping[str, str]) -> Choice:
     """Query: attempt, task, range; from and to in seconds win over the range. Raises NoJob, BadRequest."""
-    attempt = read.attempt_of(job, _number(params, "attempt"))
+    attempt = read.attempt_of(job, number_in(params, "attempt"))
     spec = JobSpec.from_json(job.spec)
     tasks = list(Task.objects.filter(attempt=attempt).order_by("id")[:MOST_TASKS])
     wanted = params.get("task", "")
@@ -84,7 +84,7 @@ def choose(job: Job, params: Mapping[str, str]) -> Choice:
     if chosen not in RANGES:
         chosen = "1h" if attempt.completed_at is None and last - first > RANGES["1h"][1] else "all"
     begin = max(first, last - RANGES[chosen][1]) if RANGES[chosen][1] else first
-    begin, end = _number(params, "from") or begin, _number(params, "to") or last
+    begin, end = number_in(params, "from") or begin, number_in(params, "to") or last
     if end <= begin:
         raise BadRequest("The end is not after the beginning.")
     return Choice(job, attempt, spec, tasks, shown[:MOST_LINES], wanted if shown else "", chosen, begin, end)
@@ -104,7 +104,7 @@ def page(choice: Choice, query: Mapping[str, str]) -> dict[str, Any]:
         "measured": any(one.at for one in found),
         "key": [(f"l{at % 4 + 1}", task.label) for at, task in enumerate(choice.shown)],
         "more_lines": max(0, choice.job.total_tasks - len(choice.shown)) if not choice.task else 0,
-        "ticks": _ticks(grid),
+        "ticks": ticks(grid),
         "step": words.duration(grid.step),
         "ranges": [(key, name, key == choice.range) for key, (name, _) in RANGES.items()],
         "columns": [kind for kind in KINDS if any(_peak(kind, one) is not None for one in found)],
@@ -123,9 +123,7 @@ def data(choice: Choice, points: int, *, apart: bool = True) -> dict[str, Any]:
         kind.key: {
             "unit": kind.unit,
             "labels": [line.label for line in lines[kind.key]],
-            "lines": [
-                [None if value is None else float(f"{value:.5g}") for value in one.values] for one in lines[kind.key]
-            ],
+            "lines": [rounded(one.values) for one in lines[kind.key]],
             "limit": _limit(kind, choice),
         }
         for kind in KINDS
@@ -245,9 +243,15 @@ def _why_not(missing: Sequence[Kind]) -> list[tuple[str, str]]:
     return [(", ".join(titles), why) for why, titles in reasons.items()]
 
 
-def _ticks(grid: Grid) -> list[str]:
+def rounded(values: Sequence[float | None]) -> list[float | None]:
+    """To five digits: more are not seen, and each takes room."""
+    return [None if value is None else float(f"{value:.5g}") for value in values]
+
+
+def ticks(grid: Grid) -> list[str]:
+    """The times at both ends and in the middle."""
     begin, end = grid.begin, grid.begin + grid.step * grid.number
-    form = "%H:%M" if end - begin < 86_400 else "%-d %b %H:%M"
+    form = "%H:%M" if end - begin < 86_400 else "%-d %b %H:%M" if end - begin < 14 * 86_400 else "%-d %b"
     moments = (datetime.fromtimestamp(at, UTC) for at in (begin, (begin + end) // 2, end))
     return [timezone.localtime(moment).strftime(form) for moment in moments]
 
@@ -256,6 +260,7 @@ def _kept(query: Mapping[str, str]) -> dict[str, str]:
     return {name: query[name] for name in ("attempt", "task", "range") if query.get(name)}
 
 
-def _number(params: Mapping[str, str], name: str) -> int:
+def number_in(params: Mapping[str, str], name: str) -> int:
+    """0 without one."""
     text = params.get(name, "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else 0

@@ -1,21 +1,25 @@
-"""Views of the plots of a job, and of their data for the script and as CSV."""
+"""Views of the plots of a job, of a node and of the cluster, and of their data for the script and as CSV."""
 
 from __future__ import annotations
 
 import csv
 import io
 import time
+from urllib.parse import quote
 
+from django.contrib.auth.decorators import login_required
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from clusters.nodes import services
 from jobs import access, queries, versions
 from jobs.models import Job
 from jobs.pages.live import address
 from jobs.pages.tabs import context
 from jobs.plots import page as plots
+from jobs.plots import wholes
 from portal.accounts.guard import reader
 from portal.accounts.viewer import viewer_of
 
@@ -61,6 +65,41 @@ def as_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
     answer = HttpResponse(file.getvalue(), content_type="text/csv; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{choice.job.name}-{choice.attempt.number}-metrics.csv"'
     return answer
+
+
+@require_safe
+@login_required
+def node(request: HttpRequest, name: str) -> HttpResponse:
+    row = services.find_node(name)
+    url = f"/nodes/{quote(row.name)}/metrics"
+    shown = wholes.page(wholes.of_node(row, request.GET.dict()), url)
+    rows = wholes.idle_rows(viewer_of(request), row.name)
+    context = {"nav": "nodes", "node": row, "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
+    return render(request, "jobs/node_metrics.html", context)
+
+
+@require_safe
+@never_cache
+@login_required
+def node_data(request: HttpRequest, name: str) -> JsonResponse:
+    return JsonResponse(wholes.data(wholes.of_node(services.find_node(name), request.GET.dict())))
+
+
+@require_safe
+@login_required
+def cluster(request: HttpRequest) -> HttpResponse:
+    """With the idle GPUs and their owners."""
+    shown = wholes.page(wholes.of_cluster(request.GET.dict()), "/cluster/metrics")
+    rows = wholes.idle_rows(viewer_of(request))
+    context = {"nav": "nodes", "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
+    return render(request, "jobs/node_metrics.html", context)
+
+
+@require_safe
+@never_cache
+@login_required
+def cluster_data(request: HttpRequest) -> JsonResponse:
+    return JsonResponse(wholes.data(wholes.of_cluster(request.GET.dict())))
 
 
 def _job(request: HttpRequest, username: str, name: str) -> Job:

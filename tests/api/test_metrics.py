@@ -157,3 +157,65 @@ def test_a_table_for_other_programs(browse: Browse, alice: User, job: Job) -> No
     assert lines[0].startswith("time,task,gpu,gpuMemory,cpu,memory")
     assert len(lines) == 7 and lines[1].split(",")[1:3] == ["worker-0", "90.0"]
     assert datetime.fromisoformat(lines[1].split(",")[0].replace("Z", "+00:00")).tzinfo == UTC
+
+
+def test_the_table_of_tasks_shows_what_each_uses(
+    browse: Browse, alice: User, bob: User, job: Job, settings: Any
+) -> None:
+    text = " ".join(browse(alice).get("/jobs/alice/train").content.decode().split())
+    assert '90 % <span class="ls-muted ls-small">GPU</span>' in text and "100 MB" in text
+    assert text.count('class="ls-spark"') == 1 and 'd="M' in text
+    settings.JOB_PRIVACY = "owner"
+    assert "ls-spark" not in browse(bob).get("/jobs/alice/train").content.decode()
+
+
+@pytest.fixture
+def idle(job: Job) -> Job:
+    """Its second task has a GPU that was last busy an hour ago."""
+    now = int(time.time()) // 10 * 10
+    write(job, 1, now - 3600, memory=1, gpu=90)
+    for at in range(now - 3500, now + 10, 100):
+        write(job, 1, at, memory=1, gpu=1)
+    write(job, 1, now, memory=1, gpu=1)
+    return job
+
+
+def test_idle_gpus_are_listed_with_their_owners(browse: Browse, bob: User, idle: Job, settings: Any) -> None:
+    text = " ".join(browse(bob).get("/cluster/metrics").content.decode().split())
+    assert "Idle GPUs" in text and "alice/</span>train" in text and "1 h" in text
+    settings.JOB_PRIVACY = "owner"
+    assert "Idle GPUs" not in browse(bob).get("/cluster/metrics").content.decode()
+
+
+def test_the_owner_gets_a_notice_and_nobody_else(browse: Browse, alice: User, bob: User, idle: Job) -> None:
+    for url in ("/", "/jobs/alice/train"):
+        assert "idle for" in browse(alice).get(url).content.decode()
+    assert "idle for" not in browse(bob).get("/").content.decode()
+
+
+def test_a_gpu_that_nobody_measures_or_that_works_is_not_called_idle(browse: Browse, bob: User, job: Job) -> None:
+    assert "Idle GPUs" not in browse(bob).get("/cluster/metrics").content.decode()
+
+
+@pytest.mark.parametrize("url", ["/nodes/node-1/metrics", "/cluster/metrics"])
+def test_nodes_and_the_cluster_have_plots(browse: Browse, alice: User, job: Job, url: str) -> None:
+    now = int(time.time()) // 10 * 10
+    for at in range(now - 600, now, 10):
+        values = [2, 1.5, 2**30, math.nan, math.nan, math.nan, math.nan, 2, 0.9, 2**30, 1]
+        for path in (places.of_node("node-1"), places.of_cluster()):
+            ring.write(path, rates.OF_A_NODE, at, values)
+        for id in "01":
+            ring.write(places.of_gpu("node-1", id), rates.OF_A_NODES_GPU, at, [90, 2**30, 2**31, 300, 61])
+    text = browse(alice).get(url).content.decode()
+    assert text.count('class="ls-chart"') >= 5 and "1.5 of 8" in text
+    found = browse(alice).get(f"{url}/data?range=1h").json()
+    assert {"cpu", "memory", "gpu"} <= set(found["plots"]) and found["plots"]["cpu"]["limit"] == 8
+    assert browse(None).get(url).status_code == 302
+    for query in ("from=9&to=1", "range=99", "from=x"):
+        assert browse(alice).get(f"{url}/data?{query}").status_code in (200, 400)
+    page = browse(alice).get("/nodes/node-1").content.decode()
+    assert "90 % busy, 1.0 GB of 2.0 GB" in page and "1.5 busy now" in page
+
+
+def test_of_a_node_that_is_not_there_nothing_is_shown(browse: Browse, alice: User) -> None:
+    assert browse(alice).get("/nodes/nobody/metrics").status_code == 404

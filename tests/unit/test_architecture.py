@@ -122,6 +122,7 @@ PURE = (
     "jobs/metrics/gpus.py",
     "jobs/metrics/layout.py",
     "jobs/metrics/rates.py",
+    "jobs/metrics/spark.py",
     "jobs/logs/times.py",
     "jobs/logs/together/order.py",
     "jobs/pages/config.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -15,6 +15,7 @@ from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.pages import NodeLine, line_of, nodes_version
 from jobs import access
+from jobs.metrics.read import NodeGpu, gpus_now, node_now
 from jobs.models import Event, Task
 from jobs.pages.detail import EventLine
 from jobs.pages.nodes.reserved import reserved
@@ -58,6 +59,8 @@ class Tile:
     kind: str
     css: str
     task: RunningTask | None = None
+    use: str = ""  # "97 % busy, 71.0 GB", "34 °C"
+    idle: str = ""  # "2 h 10 min"
 
     @property
     def says(self) -> str:
@@ -76,7 +79,7 @@ def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
     node = services.find_node(name)
     tasks = running_on(name, viewer)
     line = line_of(node, {name: {gpu for task in tasks if task.username == viewer.username for gpu in task.gpu_ids}})
-    tiles = _tiles(line, tasks)
+    tiles = _tiles(line, tasks, gpus_now(name, [id for id, _ in line.view.gpus]))
     images = node.images if settings.JOB_PRIVACY == "open" or viewer.is_admin else []
     return {
         "nav": "nodes",
@@ -86,7 +89,7 @@ def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
         "free": sum(tile.css == "free" for tile in tiles),
         "tasks": tasks,
         "reserved": reserved(viewer, name),
-        "cells": [*_cells(line), *_disk(node)],
+        "cells": [*_cells(line, node_now(name)), *_disk(node)],
         "images": images[:MOST_IMAGES],
         "more_images": max(0, len(images) - MOST_IMAGES),
         "events": _events(name, viewer),
@@ -123,25 +126,36 @@ def _running(task: Task, viewer: Viewer) -> RunningTask:
     )
 
 
-def _tiles(line: NodeLine, tasks: Sequence[RunningTask]) -> list[Tile]:
+def _tiles(line: NodeLine, tasks: Sequence[RunningTask], now: Mapping[str, NodeGpu]) -> list[Tile]:
     by_gpu = {gpu: task for task in tasks for gpu in task.gpu_ids}
     squares = zip(line.view.gpus, line.squares, strict=True)
-    return [Tile(id, kind, square, by_gpu.get(id)) for (id, kind), square in squares]
+    tiles = []
+    for (id, kind), square in squares:
+        task = by_gpu.get(id)
+        idle = now[id].idle_for(task.since) if task is not None else ""
+        tiles.append(Tile(id, kind, square, task, now[id].says(held=task is not None), idle))
+    return tiles
 
 
-def _cells(line: NodeLine) -> list[dict[str, Any]]:
+def _cells(line: NodeLine, now: Mapping[str, float]) -> list[dict[str, Any]]:
     view = line.view
     ports = view.port_to - view.port_from + 1
     cores = words.count(view.cpus, "core")
     return [
-        _cell("CPU taken", view.used_cpus, view.cpus, f"{view.used_cpus:,}", f"of {cores}"),
-        _cell(
-            "Memory taken",
-            view.used_memory_mb,
-            view.memory_mb,
-            words.memory(view.used_memory_mb),
-            f"of {words.memory(view.memory_mb)}",
-        ),
+        {
+            **_cell("CPU taken", view.used_cpus, view.cpus, f"{view.used_cpus:,}", f"of {cores}"),
+            "small": f"{now['cpu']:,.1f} busy now" if "cpu" in now else "",
+        },
+        {
+            **_cell(
+                "Memory taken",
+                view.used_memory_mb,
+                view.memory_mb,
+                words.memory(view.used_memory_mb),
+                f"of {words.memory(view.memory_mb)}",
+            ),
+            "small": f"{words.size(int(now['memory']))} used now" if "memory" in now else "",
+        },
         {
             **_cell("Ports taken", len(view.used_ports), ports, f"{len(view.used_ports):,}", f"of {ports:,}"),
             "small": f"{view.port_from}–{view.port_to}",

@@ -63,7 +63,9 @@ def at_start(now: Usage, started: float | None) -> Usage | None:
 def node_values(tasks: Sequence[Sequence[float]], gpus: Mapping[str, GpuUse], held: Sequence[str]) -> list[float]:
     """The values of OF_A_NODE. ``tasks``: those of its tasks; ``gpus``: by id, of all its GPUs that are known;
     ``held``: the ids that tasks hold."""
-    sums = [_sum(tasks, OF_A_TASK.index(name)) for name in SUMS]
+    sums = [total(row[OF_A_TASK.index(name)] for row in tasks) for name in SUMS]
+    if not tasks:
+        sums[:2] = 0.0, 0.0  # no CPU and no memory; of bytes that nobody counts nothing is said
     utils = [use.util for use in gpus.values() if not math.isnan(use.util)]
     busy = sum(utils) / 100 if utils else NAN
     known = [gpus[id].util for id in held if id in gpus and not math.isnan(gpus[id].util)]
@@ -73,11 +75,7 @@ def node_values(tasks: Sequence[Sequence[float]], gpus: Mapping[str, GpuUse], he
 
 def cluster_values(nodes: Sequence[Sequence[float]]) -> list[float]:
     """The values of OF_A_NODE for all nodes together."""
-    return [_sum(nodes, at) for at in range(len(OF_A_NODE))]
-
-
-def _sum(rows: Sequence[Sequence[float]], at: int) -> float:
-    return total(row[at] for row in rows) if rows else 0.0
+    return [total(row[at] for row in nodes) for at in range(len(OF_A_NODE))]
 
 
 def _known(value: int | None) -> float:

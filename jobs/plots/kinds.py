@@ -104,7 +104,7 @@ def top_of(kind: Kind, values: Sequence[float], asked: float | None = None) -> f
     """A round number at or above all values, and above what was asked for."""
     if kind.unit == "percent":
         return 100.0
-    most = max([*values, (asked or 0.0)], default=0.0)
+    most = max([*values, (asked or 0.0)], default=0.0) or float(UNITS[kind.unit].base > 1000) * 1024
     unit, base = 1.0, UNITS[kind.unit].base
     while base > 1000 and most >= 1000 * unit and unit < base**4:
         unit *= base

@@ -39,7 +39,8 @@ export function splits(unit, most) {
 
 export function top(unit, most) {
   if (unit === "percent") return 100;
-  const all = splits(unit, most || 1);
+  const least = unit === "bytes" || unit === "rate" ? 1024 : 1;
+  const all = splits(unit, most || least);
   const step = all[1] || 1;
-  return Math.ceil((most || 1) / step - 0.001) * step;
+  return Math.ceil((most || least) / step - 0.001) * step;
 }

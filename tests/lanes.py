@@ -35,6 +35,7 @@ LONG = {
     "test_code_docker.py": 50,
     "test_docker_runtime.py": 100,
     "test_docker_trouble.py": 40,
+    "test_examples.py": 60,
     "test_files_and_ssh.py": 50,
     "test_hdfs_store.py": 140,
     "test_hold_docker.py": 65,

@@ -25,7 +25,7 @@ from tests.helpers import until
 pytestmark = [pytest.mark.docker, pytest.mark.hdfs]
 CONFIGS = {sample.key: sample.config for sample in EXAMPLES}
 AT_ONCE = ("tensorboard", "tensorflow", "pytorch-ddp", "hdfs", "jupyter")
-REAL_PROGRAMS = ("store.py", "in_and_out.py")  # they need Python alone
+REAL_PROGRAMS = ("store.py", "in_and_out.py", "sweep.py")  # they need Python alone
 TOKEN = "token-of-the-test"
 LINE = [3.0, -1.0]  # what all stand-ins have to learn
 
@@ -113,6 +113,16 @@ def test_files_come_from_hdfs_and_go_back_there(portal: Portal) -> None:
     assert "saved the means of 2 columns" in succeeded(portal, "hdfs", "main")
     result = json.loads(portal.read("/users/admin/results/hdfs/means.json"))
     assert result == {"celsius": 22.6, "watts": 1530.0}
+
+
+def test_the_jobs_of_a_sweep_put_their_results_into_one_folder(portal: Portal) -> None:
+    text = {"content": CONFIGS["sweep"].encode(), "headers": {"Content-Type": "text/plain"}}
+    assert portal.http.post("/sweeps", **text).status_code == 201
+    told = [succeeded(portal, f"sweep-{number:02}", "main").splitlines() for number in range(1, 7)]
+    all_of_them = max(told, key=len)  # of the one that came last
+    assert (len(all_of_them), all_of_them[0]) == (6, "rate 0.3 seed 2: loss 0.0096")
+    results = [f"/users/admin/results/sweep/{rate}-{seed}.json" for rate in ("0.03", "0.1", "0.3") for seed in (1, 2)]
+    assert all(json.loads(portal.read(path))["loss"] < 3 for path in results)
 
 
 def test_jupyter_does_not_start_without_a_token(portal: Portal) -> None:

@@ -49,7 +49,7 @@ def test_its_variables_are_those_of_its_task(sample: Sample) -> None:
     spec = read_config(sample.config)
     known = {"LONGSHORE_WEBHDFS_URL", *spec.job_envs, *(spec.extras.get("secrets") or {})}
     for role in spec.task_roles:
-        used = set(re.findall(r"\$\{?([A-Za-z_]\w*)", role.command)) - known
+        used = set(re.findall(r"(?<!\$)\$\{?([A-Za-z_]\w*)", role.command)) - known
         assert all(name.startswith(("PAI_", "LONGSHORE_WEB_PATH_")) for name in used), used
 
 

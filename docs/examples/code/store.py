@@ -10,6 +10,7 @@ A place in the store is a path, or an address such as those in PAI_DATA_DIR and 
 
 from __future__ import annotations
 
+import errno
 import http.client
 import json
 import os
@@ -17,10 +18,12 @@ import shutil
 import signal
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
 
+T = TypeVar("T")
 PATIENCE = 60  # seconds for which a store that is down is tried again
 PAUSE = 5  # seconds between two looks at what has changed
 
@@ -31,6 +34,10 @@ class StoreError(Exception):
 
 class NotThere(StoreError):
     """There is no such file or folder."""
+
+
+class StoreDown(StoreError):
+    """It is tried again."""
 
 
 def get(remote: str, local: str | Path) -> list[Path]:
@@ -48,8 +55,7 @@ def put(local: str | Path, remote: str) -> None:
     if not Path(local).exists():
         raise StoreError(f"{local}: there is no such file or folder here")
     for name, _ in _local_files(Path(local)):
-        with (Path(local, name) if name else Path(local)).open("rb") as content:
-            _ask("PUT", _join(remote, name), "CREATE", content, overwrite="true", data="true").read()
+        _put_file(Path(local, name) if name else Path(local), _join(remote, name))
 
 
 def keep(local: str | Path, remote: str) -> None:
@@ -105,7 +111,7 @@ def _files(remote: str) -> list[tuple[str, str]]:
 
 
 def _list(remote: str) -> list[dict[str, str]]:
-    answer = json.load(_ask("GET", remote, "LISTSTATUS"))
+    answer = _patiently(remote, lambda: json.load(_send("GET", remote, {"op": "LISTSTATUS"})))
     statuses: list[dict[str, str]] = answer["FileStatuses"]["FileStatus"]
     return statuses
 
@@ -127,44 +133,58 @@ def _fetch(remote: str, local: Path) -> None:
     """Whoever reads the file meanwhile sees the old one or the new one."""
     local.parent.mkdir(parents=True, exist_ok=True)
     part = local.with_name(f".{local.name}.part")
-    with part.open("wb") as file:
-        shutil.copyfileobj(_ask("GET", remote, "OPEN"), file, 1 << 20)
+
+    def once() -> None:
+        with _send("GET", remote, {"op": "OPEN"}) as answer, part.open("wb") as file:
+            length = answer.length
+            shutil.copyfileobj(answer, file, 1 << 20)
+            if length is not None and file.tell() != length:
+                raise ConnectionError("the connection broke")
+
+    _patiently(remote, once)
     part.replace(local)
 
 
-def _ask(
-    method: str, remote: str, operation: str, body: BinaryIO | None = None, **more: str
-) -> http.client.HTTPResponse:
-    """The answer, once the portal has one. Raises NotThere and StoreError."""
+def _put_file(local: Path, remote: str) -> None:
+    def once() -> None:
+        with local.open("rb") as content:
+            query = {"op": "CREATE", "overwrite": "true", "data": "true"}
+            _send("PUT", remote, query, content).read()
+
+    _patiently(remote, once)
+
+
+def _patiently(remote: str, once: Callable[[], T]) -> T:
+    """What ``once`` gives. It is tried again while the portal, the store or the way to them is down."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
-            answer = _send(method, remote, {"op": operation, **more}, body)
-        except OSError as error:  # nobody listens, or the connection broke
-            reason: Exception = error
-        else:
-            if answer.status < 400:
-                return answer
-            reason = _refusal(remote, answer)
-            if answer.status != 503:
-                raise reason
-        if time.monotonic() > deadline:
-            raise StoreError(f"{remote}: {reason}") from reason
-        time.sleep(1)
+            return once()
+        except (OSError, http.client.HTTPException, StoreDown) as error:
+            if isinstance(error, FileNotFoundError) or getattr(error, "errno", None) == errno.ENOSPC:
+                raise
+            if time.monotonic() > deadline:
+                raise StoreError(f"{remote}: {error}") from error
+        time.sleep(min(1, PATIENCE))
 
 
-def _send(method: str, remote: str, query: dict[str, str], body: BinaryIO | None) -> http.client.HTTPResponse:
+def _send(method: str, remote: str, query: dict[str, str], body: BinaryIO | None = None) -> http.client.HTTPResponse:
     gateway = urlsplit(os.environ["LONGSHORE_WEBHDFS_URL"])
     token = Path(os.environ["LONGSHORE_WEBHDFS_TOKEN_FILE"]).read_text().strip()
     kind = http.client.HTTPSConnection if gateway.scheme == "https" else http.client.HTTPConnection
     connection = kind(gateway.hostname or "", gateway.port, timeout=60)
     headers = {"Content-Type": "application/octet-stream"}
     if body is not None:
-        body.seek(0)
         headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
     path = gateway.path + quote(_path(remote))
-    connection.request(method, f"{path}?{urlencode({**query, 'delegation': token})}", body, headers)
-    return connection.getresponse()
+    try:
+        connection.request(method, f"{path}?{urlencode({**query, 'delegation': token})}", body, headers)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # what is refused is not read to its end: the answer may be there
+    answer = connection.getresponse()
+    if answer.status >= 400:
+        raise _refusal(remote, answer)
+    return answer
 
 
 def _path(remote: str) -> str:
@@ -179,7 +199,8 @@ def _refusal(remote: str, answer: http.client.HTTPResponse) -> StoreError:
         body = json.loads(body)["RemoteException"]["message"]
     except (ValueError, KeyError, TypeError):
         pass
-    return (NotThere if answer.status == 404 else StoreError)(f"{remote}: {body.strip() or answer.reason}")
+    kinds = {404: NotThere, 503: StoreDown}
+    return kinds.get(answer.status, StoreError)(f"{remote}: {body.strip() or answer.reason}")
 
 
 # --- until it is ended -----------------------------------------------------------------------------------------------

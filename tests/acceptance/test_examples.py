@@ -15,12 +15,12 @@ import httpx
 import pytest
 
 from jobs.config.samples import EXAMPLES
-from jobs.config.spec import read_config
 from tests.acceptance.portal import ROOT, Portal, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.bed.example_image import STAND_INS, ensure_example_images
 from tests.bed.hdfs_bed import HdfsBed
 from tests.helpers import until
+from tests.samples import spec_of
 
 pytestmark = [pytest.mark.docker, pytest.mark.hdfs]
 CONFIGS = {sample.key: sample.config for sample in EXAMPLES}
@@ -33,7 +33,7 @@ LINE = [3.0, -1.0]  # what all stand-ins have to learn
 @pytest.fixture(scope="module")
 def portal(docker_engine: BedNode, hdfs: HdfsBed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     """The examples were submitted side by side, but for the one that needs the result of another."""
-    ensure_example_images(docker_engine, {read_config(config).image for config in CONFIGS.values()})
+    ensure_example_images(docker_engine, {spec_of(config).image for config in CONFIGS.values()})
     settings = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user}
     address = f"{docker_engine.bed.network}.1"  # of the bed's bridge: containers reach it
     with portal_on(tmp_path_factory.mktemp("portal"), docker_engine, address=address, **settings) as one:

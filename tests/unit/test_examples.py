@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from jobs.config.samples import EXAMPLES, Sample
-from jobs.config.spec import read_config
+from tests.samples import spec_of
 
 ROOT = Path(__file__).resolve().parents[2]
 GUIDES = ROOT / "docs/examples"
@@ -26,7 +26,7 @@ def options(program: Path) -> set[str]:
 
 @each_example
 def test_its_image_is_one_that_a_dockerfile_makes_as_the_page_of_images_says(sample: Sample) -> None:
-    repository, _, tag = read_config(sample.config).image.partition(":")
+    repository, _, tag = spec_of(sample.config).image.partition(":")
     name = f"Dockerfile.{repository.removeprefix('longshore/')}"
     assert f"Dockerfiles/{name}" in sample.config
     page = (ROOT / "Dockerfiles/README.md").read_text()
@@ -37,7 +37,7 @@ def test_its_image_is_one_that_a_dockerfile_makes_as_the_page_of_images_says(sam
 
 @each_example
 def test_its_commands_are_shell_and_name_programs_and_options_that_are_there(sample: Sample) -> None:
-    for role in read_config(sample.config).task_roles:
+    for role in spec_of(sample.config).task_roles:
         subprocess.run([shutil.which("sh") or "sh", "-n", "-c", role.command], check=True)
         for program, rest in re.findall(r"\bcode/(\w+\.py)([^;&|]*)", role.command):
             assert (GUIDES / "code" / program).exists()
@@ -46,7 +46,7 @@ def test_its_commands_are_shell_and_name_programs_and_options_that_are_there(sam
 
 @each_example
 def test_its_variables_are_those_of_its_task(sample: Sample) -> None:
-    spec = read_config(sample.config)
+    spec = spec_of(sample.config)
     known = {"LONGSHORE_WEBHDFS_URL", *spec.job_envs, *(spec.extras.get("secrets") or {})}
     for role in spec.task_roles:
         used = set(re.findall(r"(?<!\$)\$\{?([A-Za-z_]\w*)", role.command)) - known

@@ -19,16 +19,26 @@ def require_may_submit(user: User, spec: JobSpec, username: str | None = None, l
     Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma, NoProfile,
     BadDependency."""
     require_free_name(username or user.username, spec.job_name, legacy)
+    require_rights(user, spec)
+    dependencies.find(username or user.username, spec)
+    if username is not None and username != user.username:
+        raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
+
+
+def require_rights(user: User, spec: JobSpec) -> None:
+    """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NoRdma, NoProfile."""
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
-    dependencies.find(username or user.username, spec)
     if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
         raise NoRdma(vc)
     if spec.asked.profile == PAI and not VirtualCluster.objects.filter(name=vc, profile=PAI).exists():
         raise NoProfile(vc)
-    if username is not None and username != user.username:
-        raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
+
+
+def asks(spec: JobSpec) -> tuple[str, bool, str | None]:
+    """What ``require_rights`` looks at: specs that are alike in it have one answer."""
+    return spec.effective_virtual_cluster, spec.wants_rdma, spec.asked.profile
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:

@@ -32,6 +32,7 @@ from jobs.planning.lifecycle import JobState, TaskState
 from portal.accounts import audit
 from portal.core.errors import (
     Conflict,
+    ConflictJob,
     Forbidden,
     InvalidConfig,
     NoVirtualCluster,
@@ -57,16 +58,27 @@ def submit(
     return _insert(user, text, spec, values, legacy)
 
 
-def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep) -> list[Job]:
-    """Accept the jobs of a sweep, each a text with its spec, in this order: all, or none when it raises. Each may wait
-    for those before it. Raises what ``submit`` raises."""
-    submitted = []
-    with transaction.atomic():
-        for text, asked in configs:
-            text, spec, values = secrets.split(text, asked)
-            admission.require_may_submit(user, spec)
-            submitted.append(_insert(user, text, spec, values, False, sweep=sweep))
-    return submitted
+def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep) -> None:
+    """Accept the jobs of a new sweep, each a text with its spec, in this order: all, or none when it raises. Each may
+    wait for those before it. What does not need the transaction is done before it, as others wait for its end. Raises
+    what ``submit`` raises."""
+    split = [secrets.split(text, spec) for text, spec in configs]
+    for spec in {admission.asks(spec): spec for _, spec, _ in split}.values():
+        admission.require_rights(user, spec)
+    nevers = {asked: _never(spec) for asked, spec in {demands(spec): spec for _, spec, _ in split}.items()}
+    jobs = [_new_job(user, text, spec, nevers[demands(spec)]) for text, spec, _ in split]
+    try:
+        with transaction.atomic():
+            sweep.save(force_insert=True)
+            for job, (_, spec, values) in zip(jobs, split, strict=True):
+                job.sweep = sweep
+                _write(job, user, spec, values, f" with sweep {sweep.name}")
+            _lock_user(user)
+            for vc in sorted({job.vc for job in jobs}):
+                _lock_vc(vc)
+            _wake()
+    except IntegrityError:
+        raise ConflictJob(f"A job or a sweep of the name {sweep.name} was submitted just now.") from None
 
 
 def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
@@ -220,17 +232,32 @@ def delete(actor: User, job: Job) -> bool:
 
 
 def _insert(
-    user: User,
-    text: str,
-    spec: JobSpec,
-    values: Mapping[str, str],
-    legacy: bool,
-    instead_of: Job | None = None,
-    sweep: Sweep | None = None,
+    user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool, instead_of: Job | None = None
 ) -> Job:
-    now = timezone.now()
+    job = _new_job(user, text, spec, _never(spec), legacy)
+    if instead_of is not None:
+        _take_over_place(job, instead_of)
+    try:
+        with transaction.atomic():
+            _write(job, user, spec, values, f" in place of {instead_of.name}" if instead_of else "")
+            _lock_user(user)
+            _lock_vc(job.vc)
+            _wake()
+    except IntegrityError:
+        admission.require_free_name(user.username, spec.job_name, legacy)  # somebody else was faster with this name
+        raise
+    return job
+
+
+def _never(spec: JobSpec) -> str:
+    """Why no node could ever run it; empty where one could."""
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
-    job = Job(
+    return never.sentence if never else ""
+
+
+def _new_job(user: User, text: str, spec: JobSpec, never: str, legacy: bool = False) -> Job:
+    now = timezone.now()
+    return Job(
         username=user.username,
         name=spec.job_name,
         vc=spec.effective_virtual_cluster,
@@ -240,32 +267,23 @@ def _insert(
         total_tasks=spec.total_tasks,
         total_roles=len(spec.task_roles),
         total_gpus=spec.total_gpus,
-        never=never.sentence if never else "",
+        never=never,
         priority=spec.asked.priority,
-        sweep=sweep,
         created_at=now,
         queued_at=now,
         changed_at=now,
     )
-    if instead_of is not None:
-        _take_over_place(job, instead_of)
-    try:
-        with transaction.atomic():
-            awaited = dependencies.find(user.username, spec, lock=True)
-            job.awaits, job.unmet = dependencies.waits_for(awaited)
-            job.save(force_insert=True)
-            dependencies.store(job, awaited)
-            secrets.store(job, values)
-            _lock_user(user)
-            _lock_vc(job.vc)
-            open_attempt(job, 1, now)
-            why = f" in place of {instead_of.name}" if instead_of else f" with sweep {sweep.name}" if sweep else ""
-            _record([job.pk], now, "job.submitted", user.username, f"Submitted by {user.username}{why}.")
-            _wake()
-    except IntegrityError:
-        admission.require_free_name(user.username, spec.job_name, legacy)  # somebody else was faster with this name
-        raise
-    return job
+
+
+def _write(job: Job, user: User, spec: JobSpec, values: Mapping[str, str], why: str) -> None:
+    """Write the rows of a new job. Call it inside a transaction, and lock user and virtual cluster before its end."""
+    awaited = dependencies.find(user.username, spec, lock=True)
+    job.awaits, job.unmet = dependencies.waits_for(awaited)
+    job.save(force_insert=True)
+    dependencies.store(job, awaited)
+    secrets.store(job, values)
+    open_attempt(job, 1, job.created_at)
+    _record([job.pk], job.created_at, "job.submitted", user.username, f"Submitted by {user.username}{why}.")
 
 
 def _take_over_place(job: Job, other: Job) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from django.db import IntegrityError, transaction
 from django.utils import timezone
 from pydantic import JsonValue
 
@@ -88,24 +87,17 @@ def submit(user: User, config: str) -> Sweep:
     taken = _taken(config, user, planned)
     if taken:
         raise ConflictJob(taken.message)
-    hidden = secrets.hidden_in(config)
-    try:
-        with transaction.atomic():
-            _give_up(user.username, planned.name)
-            sweep = Sweep.objects.create(
-                username=user.username,
-                name=planned.name,
-                config=hidden,
-                parameters=list(planned.asked.parameters),
-                created_at=timezone.now(),
-            )
-            configs = [
-                (variant.config, _after(spec, at, planned))
-                for at, (variant, spec) in enumerate(zip(planned.variants, planned.specs, strict=True))
-            ]
-            services.submit_all(user, configs, sweep)
-    except IntegrityError:
-        raise ConflictJob(f"There is a sweep {planned.name} already.") from None
+    _give_up(user.username, planned.name)
+    sweep = Sweep(
+        username=user.username,
+        name=planned.name,
+        config=secrets.hidden_in(config),
+        parameters=list(planned.asked.parameters),
+        created_at=timezone.now(),
+    )
+    pairs = zip(planned.variants, planned.specs, strict=True)
+    configs = [(variant.config, _after(spec, at, planned)) for at, (variant, spec) in enumerate(pairs)]
+    services.submit_all(user, configs, sweep)
     return sweep
 
 

@@ -49,17 +49,24 @@ def test_all_are_submitted_or_none(alice: User, monkeypatch: pytest.MonkeyPatch)
     make_job("alice", "train-05")
     with pytest.raises(ConflictJob, match="train-05 already exists"):
         sweeps.submit(alice, text())
-    insert, calls = services._insert, iter(range(9))
+    write, calls = services._write, iter(range(9))
 
-    def fails(*given: Any, **more: Any) -> Job:
+    def fails(*given: Any) -> None:
         if next(calls) == 3:
             raise RuntimeError
-        return insert(*given, **more)
+        write(*given)
 
-    monkeypatch.setattr(services, "_insert", fails)
+    monkeypatch.setattr(services, "_write", fails)
     with pytest.raises(RuntimeError):
         sweeps.submit(alice, text("other"))
     assert Job.objects.count() == 1 and not Sweep.objects.exists()
+
+
+def test_its_transaction_is_short(alice: User) -> None:
+    with CaptureQueriesContext(connection) as seen:
+        sweeps.submit(alice, text())
+    begin = next(at for at, query in enumerate(seen.captured_queries) if 'INTO "jobs_sweep"' in query["sql"])
+    assert len(seen.captured_queries) - begin < 6 * 9
 
 
 def test_problems_are_at_their_places_in_the_text_of_the_sweep(alice: User) -> None:

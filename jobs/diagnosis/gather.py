@@ -76,7 +76,8 @@ def _lines(task: Task) -> Iterable[LogLine]:
             lines = last_lines(log, LINES) if log else []
         except (LongshoreError, OSError):
             continue
-        yield from (LogLine(stream, line.number, line.text) for line in lines)
+        # No database takes a NUL into a text.
+        yield from (LogLine(stream, line.number, line.text.replace("\0", "\ufffd")) for line in lines)
 
 
 def _events(attempt: Attempt, nodes: set[str]) -> dict[str, list[str]]:

@@ -185,3 +185,18 @@ def test_of_a_gang_the_task_is_blamed_that_did_not_just_follow(cluster: Cluster)
         cluster.finish(job, 1, at=at)
         cluster.settle()
     assert (found(job)["task"], found(job)["followed"]) == ("b-0", ["a-0"])
+
+
+def test_a_log_with_signs_that_no_database_takes_is_diagnosed(cluster: Cluster) -> None:
+    job = run(cluster, stderr=b"\x00\xff\x1b[31mModuleNotFoundError: No module named 'a\x00b'\n")
+    cluster.settle()
+    assert found(job)["cause"] == "missing-module" and "\0" not in str(found(job))
+
+
+def test_a_job_avoids_the_nodes_that_its_config_names_while_there_are_others(cluster: Cluster) -> None:
+    for name in ("n1", "n2"):
+        cluster.add_node(name)
+    elsewhere = cluster.submit(config("a", extras={"avoidNodes": ["n1"]}))
+    nowhere = cluster.submit(config("b", extras={"avoidNodes": ["n1", "n2"]}))
+    cluster.settle()
+    assert cluster.task(elsewhere).node == "n2" and cluster.task(nowhere).node

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,3 +197,18 @@ def test_what_is_wrong_with_a_file_is_said_with_its_place(text: str, line: int, 
 def test_the_other_rules_of_a_file_with_a_wrong_one_are_in_force() -> None:
     text = OWN.replace("rules:\n", "rules:\n  - id: bad\n")
     assert [rule.id for rule in read(text).rules] == ["mine"]
+
+
+def test_the_example_of_the_documents_can_be_read() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
+    example = read(page.partition("```yaml\n")[2].partition("```")[0])
+    assert (example.problems, [rule.id for rule in example.rules], example.remove) == (
+        (),
+        ["license-server"],
+        ("nan-loss",),
+    )
+
+
+def test_the_documents_name_every_key_of_a_rule() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
+    assert [key for key in Rule.model_fields if f"`{key}`" not in page] == []

@@ -37,6 +37,7 @@ HELP = {
     "taskRoles.portList.portNumber": "How many ports.",
     "extras.priority": "From -100 to 100: within the virtual cluster higher ones start first.",
     "extras.nodeLabels": "Only nodes with all of these labels run the job.",
+    "extras.avoidNodes": "Other nodes run the job, while they have room.",
     "extras.maxRunSeconds": "The job is ended after so long. Jobs with a limit often start sooner.",
     "extras.profile": "pai: more rights in the container, where the virtual cluster has been given them.",
     "extras.preemptible": "It may start on room that is kept for another job, and gives it back when asked.",

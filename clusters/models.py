@@ -135,3 +135,17 @@ class Allocation(models.Model):
     gpu_ids = models.JSONField(default=list)  # ["0", "3"]
     ports = models.JSONField(default=list)  # [30000, 30001]
     created_at = models.DateTimeField(auto_now_add=True)
+
+
+class KeptImage(models.Model):
+    """What was in a container that failed, as an image on its node, for a while (clusters/nodes/kept.py)."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="kept_images")
+    image = models.CharField(max_length=120, unique=True)
+    username = models.CharField(max_length=64)  # who may start something of it, besides admins
+    owner = models.BigIntegerField(db_index=True)  # id of the task in jobs
+    size = models.BigIntegerField()  # bytes that the container had written
+    until = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return self.image

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from clusters.engines.image_names import is_kept
 from clusters.models import VcGrant, VirtualCluster
+from clusters.nodes import kept
 from clusters.vcs.rules import DEFAULT
 from jobs import dependencies, queries
 from jobs.config import jsonc
@@ -30,6 +32,8 @@ def require_rights(user: User, spec: JobSpec) -> None:
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
+    if is_kept(spec.image) and not kept.may_start(user, spec.image):
+        raise NotKept(spec.image)
     if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
         raise NoRdma(vc)
     if spec.asked.profile == PAI and not VirtualCluster.objects.filter(name=vc, profile=PAI).exists():
@@ -53,7 +57,7 @@ def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     """Why ``require_may_submit`` refuses it, and where that stands in ``text``; None when it does not."""
     try:
         require_may_submit(user, spec)
-    except (NoRdma, NoProfile, BadDependency) as error:
+    except (NoRdma, NoProfile, NotKept, BadDependency) as error:
         return _problem_at(text, error.path, error.message)
     except (NoVirtualCluster, Forbidden) as error:
         return _problem_at(text, "/virtualCluster", error.message)
@@ -62,6 +66,15 @@ def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
         mend = Mend(f'Rename to "{free}"', "set", "/jobName", free)
         return _problem_at(text, "/jobName", error.message, mend)
     return None
+
+
+class NotKept(Forbidden):
+    """The image was made of a failed container of somebody else, or is not kept any more."""
+
+    path = "/image"
+
+    def __init__(self, image: str) -> None:
+        super().__init__(f"Image {image} is not kept for you. Open a failed task again from the page of its job.")
 
 
 class NoRdma(Forbidden):

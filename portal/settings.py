@@ -83,6 +83,9 @@ EVICTION_GRACE = number("LONGSHORE_EVICTION_GRACE", 30, least=1)  # seconds betw
 # Jobs for which room is kept at once (jobs/planning/queue/scene.py): one of a virtual cluster at most.
 RESERVATIONS = number("LONGSHORE_RESERVATIONS", 4, least=1)
 DEBUG_HOLD = number("LONGSHORE_DEBUG_HOLD", 604_800, least=1)  # seconds a failed isDebug container is kept
+REWIND = number("LONGSHORE_REWIND", 86_400, least=0)  # seconds for which what a failed container had is kept
+REWIND_MB = number("LONGSHORE_REWIND_MB", 4096, least=1)  # of a container; one that has written more is not kept
+REWIND_OPEN = number("LONGSHORE_REWIND_OPEN", 14_400, least=60)  # seconds for which one that is opened again runs
 HISTORY_DAYS = number("LONGSHORE_HISTORY_DAYS", 400, least=1)  # what jobs held is kept that long after they ended
 # What tasks used (jobs/metrics): on several hosts a folder that they share. Files of jobs are kept so many days, and
 # take so much room together at most; then the oldest go.

@@ -122,6 +122,30 @@ def exactly(way: socket.socket, size: int) -> bytes:
 
 
 class RuntimeContract:
+    # --- keeping what a container had ---
+
+    def test_it_makes_an_image_of_a_container_that_has_ended(self, lab: Lab) -> None:
+        asked = request(lab, Program(exit_code=3), files=(*lab.files(Program()), File("/left/note", b"x" * 3000)))
+        lab.runtime.ensure(asked)
+        ended(lab, asked.name)
+        image = f"localhost/longshore-kept:{asked.labels[LABEL_TASK]}"
+        with pytest.raises(RuntimeFault) as caught:
+            lab.runtime.keep(asked.name, image, 100)
+        assert caught.value.reason is FaultReason.REFUSED
+        assert 3000 <= lab.runtime.keep(asked.name, image, 1 << 20) < 1 << 20
+        assert image in lab.runtime.image_names()
+        lab.runtime.remove(asked.name)
+        again = request(lab, image=image)
+        lab.runtime.ensure(again)
+        assert lab.read_file(again.name, "/left/note") == b"x" * 3000
+        lab.runtime.remove(again.name)
+        for _ in range(2):
+            lab.runtime.drop_image(image)
+        assert image not in lab.runtime.image_names()
+        with pytest.raises(RuntimeFault) as caught:
+            lab.runtime.keep(asked.name, image, 1 << 20)
+        assert caught.value.reason is FaultReason.GONE
+
     # --- ensure ---
 
     def test_it_runs_a_container_to_its_end(self, lab: Lab) -> None:

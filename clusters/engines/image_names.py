@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 DOCKER_HUB = "docker.io"
+KEPT = "localhost/longshore-kept"  # the repository of images that were made of failed containers; no registry has them
 _HUB_NAMES = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
 
 
@@ -19,6 +20,11 @@ def canonical(image: str) -> str:
     else:
         repository = f"{registry}/{repository}"
     return f"{repository}@{digest}" if mark else f"{repository}:{tag if colon else 'latest'}"
+
+
+def is_kept(image: str) -> bool:
+    """Whether it was made of a failed container (clusters/nodes/kept.py)."""
+    return canonical(image).startswith((f"{KEPT}:", f"{KEPT}@"))
 
 
 def registry_of(image: str) -> str:

@@ -284,6 +284,15 @@ class ImageHolder(Protocol):
         """May take the engine long, as it adds up files."""
         ...
 
+    def keep(self, name: str, image: str, most: int) -> int:
+        """Make an image of a container that has ended: its files and its environment; returns the bytes that the
+        container has written. Raises RuntimeFault: REFUSED when these are more than ``most``, GONE."""
+        ...
+
+    def drop_image(self, image: str) -> None:
+        """Remove the image. Succeeds also when it is gone, or when a container uses it: then only its name goes."""
+        ...
+
 
 class Dialer(Protocol):
     """The way to what listens on an engine's host, beside the seven operations."""

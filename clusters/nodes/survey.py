@@ -15,10 +15,11 @@ from django.utils import timezone
 from django_q.tasks import async_task
 
 from clusters.engines import schemes as engines
+from clusters.engines.image_names import is_kept
 from clusters.engines.runtime import Engine, RuntimeFault
 from clusters.engines.sample_image import ensure_sample_image
 from clusters.models import Node
-from clusters.nodes import refusals, trial
+from clusters.nodes import kept, refusals, trial
 
 EVERY = timedelta(minutes=5)
 DISK_EVERY = timedelta(minutes=30)
@@ -56,6 +57,7 @@ def survey(name: str, *, thorough: bool) -> None:
         log.info("a node was not surveyed", node=name, reason=fault.sentence)
         return
     keep(node, images, found)
+    kept.sweep(node)
     _keep_disk(node)
 
 
@@ -76,7 +78,7 @@ def look_into(node: trial.Tried, engine: Engine, *, with_trial: bool) -> tuple[f
         log.warning("the sample image could not be put on a node", node=node.name, reason=fault.sentence)
         has_sample = False
     found = trial.try_out(node, engine) if with_trial and has_sample else {}
-    return engine.image_names(), found
+    return frozenset(image for image in engine.image_names() if not is_kept(image)), found
 
 
 def _keep_disk(node: Node) -> None:

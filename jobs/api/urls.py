@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from jobs.api import detail, history, lists, log_pages, logs, terminal, why
+from jobs.api import detail, history, lists, log_pages, logs, rewind, terminal, why
 
 _OF_A_JOB = {
     "": detail.JobDetail,
     "/executionType": detail.ExecutionType,
     "/release": detail.Release,
+    "/rewind": rewind.Rewind,
     "/priority": detail.Priority,
     "/position": detail.Position,
     "/config": detail.JobConfig,

@@ -20,6 +20,8 @@ ls_hold=$LONGSHORE_DEBUG_HOLD
 unset TINI_KILL_PROCESS_GROUP LONGSHORE_DEBUG_HOLD
 ls_log=$ls_pai/log/runtime.pai.log
 ls_exit=$ls_pai/log/exit-code
+ls_again= # it was kept after a failure and is opened again: its files stay as they were
+[ ! -e "$ls_exit" ] || ls_again=1
 (mkdir -p "$ls_pai/log"; : >"$ls_exit"; umask 0; : >"$ls_log") 2>/dev/null
 [ -f "$ls_log" ] && [ -w "$ls_log" ] || ls_log=/dev/null
 exec 3>&2 2>>"$ls_log"
@@ -64,7 +66,7 @@ copy_code() {
             echo "[WARNING] ${ls_item##*/} could not be copied to $(pwd); it is in $ls_pai/code" >&2
     done
 }
-[ ! -d "$ls_pai/code" ] || copy_code
+[ ! -d "$ls_pai/code" ] || [ "$ls_again" ] || copy_code
 
 # ssh between the containers of the job and from outside (v1 contract, 5.6): for images that have it, as root.
 set_up_ssh() {

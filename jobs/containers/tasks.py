@@ -20,8 +20,9 @@ from django.db import DatabaseError, close_old_connections
 from django.db.models import F, Q
 
 from clusters.engines import schemes as engines
+from clusters.engines.image_names import is_kept
 from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
-from clusters.nodes import refusals
+from clusters.nodes import kept, refusals
 from clusters.nodes import survey as surveying
 from jobs.containers import claims, code_tar, delivery
 from jobs.containers import discard as discarding
@@ -237,6 +238,8 @@ def _collect(id: int) -> Sequence[str]:
     done = False
     try:
         archive.archive(task, claims.renewing(id, claim))
+        if task.state == TaskState.FAILED and not is_kept(str(task.job.spec.get("image", ""))):
+            kept.keep(task.node, task.container_name, username=task.job.username, owner=task.pk)
         engines.runtime_for(task.node).remove(task.container_name)
         done = True
         code_tar.sweep()

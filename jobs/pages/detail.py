@@ -21,6 +21,7 @@ from jobs.pages.tasks import role_views, without_story
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
+from jobs.rewind.services import Kept, kept_of
 from jobs.scheduling.explain import turn_of, waiting_reason
 from jobs.scheduling.queue import Queued
 from portal.accounts.viewer import Viewer
@@ -30,6 +31,7 @@ TABS = ("tasks", "logs", "metrics", "events", "attempts", "config", "ssh", "term
 _NAMES = {"ssh": "SSH", "web": "Web pages"}
 MOST_EVENTS = 100
 MOST_ATTEMPTS = 100
+MOST_KEPT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,7 @@ class Detail:
     before: Streak | None  # how the attempts before this one failed, while the job lives
     attempt_text: str
     held: KeptTasks | None
+    kept: Sequence[Kept]  # failed tasks that can be opened again
     may_write: bool
     place_url: str  # of the page on which its place in the queue is changed; empty for those who may not
     may_read_story: bool
@@ -127,6 +130,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         before=before,
         attempt_text=progress.attempt_text(job, spec),
         held=_held(job, spec) if may_read_story else None,
+        kept=kept_of(job)[:MOST_KEPT] if may_read_story and job.state == JobState.FAILED else (),
         may_write=access.may_write(viewer, job),
         place_url=f"{job_url(job.username, job.name)}/place" if order.may_prioritize(viewer, job) else "",
         may_read_story=may_read_story,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from secrets import token_urlsafe
+
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
-from jobs import queries, versions
+from jobs import access, queries, versions
 from jobs.pages.live import address
 from jobs.pages.rows import job_url
 from jobs.pages.tabs import context
@@ -17,7 +19,7 @@ from jobs.terminal.sockets import number
 from portal.accounts.auth import require_user
 from portal.accounts.guard import reader, signed_in
 from portal.accounts.viewer import viewer_of
-from portal.web.middleware import style_nonce
+from portal.web.middleware import allow_styles
 
 
 @require_safe
@@ -28,7 +30,21 @@ def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
     page = context(job, viewer_of(request), "terminal", request.GET.dict())
     own = {"user": username, "name": name, "tab": "terminal", "v": versions.of_job_page(job)}
     stream = "" if page.get("is_window") else address("job", **{**request.GET.dict(), **own})
-    return render(request, "jobs/terminal.html", {"stream": stream, "nonce": style_nonce(request), **page})
+    nonce = token_urlsafe(16)
+    response = render(request, "jobs/terminal.html", {"stream": stream, "nonce": nonce, **page})
+    allow_styles(response, nonce)
+    return response
+
+
+@require_safe
+@never_cache
+@reader
+def ready(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    """Asked by a page that waits for its task: it is loaded again when there is one to enter, or none to come."""
+    job = queries.get_job(username, name)
+    access.require_enter(viewer_of(request), job)
+    waits = job.state in queries.LIVE and not place.running(job)
+    return HttpResponse(status=204, headers={} if waits else {"HX-Refresh": "true"})
 
 
 @never_cache

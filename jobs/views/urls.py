@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from jobs.submitting import views as keeping
-from jobs.views import actions, change, detail, lists, logs, nodes, order, stream, submit, terminal, why
+from jobs.views import actions, change, detail, lists, logs, nodes, order, rewind, stream, submit, terminal, why
 
 _JOB = "jobs/<str:username>/<str:name>"
 
@@ -29,6 +29,8 @@ urlpatterns: list[URLPattern] = [
     path(f"{_JOB}/ssh", detail.show, {"tab": "ssh"}, name="job-ssh"),
     path(f"{_JOB}/ssh/logins", detail.ssh_logins, name="job-ssh-logins"),
     path(f"{_JOB}/terminal", terminal.show, name="job-terminal"),
+    path(f"{_JOB}/terminal/ready", terminal.ready, name="job-terminal-ready"),
+    path(f"{_JOB}/rewind", rewind.reopen, name="job-rewind"),
     path(f"{_JOB}/terminal/close", terminal.close, name="job-terminal-close"),
     path("terminal/<str:username>/<str:name>/<str:role>/<int:index>", terminal.may_open, name="terminal"),
     path(f"{_JOB}/stop", actions.stop, name="job-stop"),

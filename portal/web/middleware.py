@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import uuid
 from datetime import tzinfo
 from zoneinfo import ZoneInfo
@@ -24,18 +23,10 @@ _CSP = (
     "default-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; "
     "form-action 'self'; object-src 'none'"
 )
-_NONCE = "longshore_style_nonce"
-
-
-def style_nonce(request: HttpRequest) -> str:
-    """What the page has to put on style elements that a library makes on it: without it a browser ignores them."""
-    nonce = secrets.token_urlsafe(16)
-    setattr(request, _NONCE, nonce)
-    return nonce
 
 
 def allow_styles(response: HttpResponseBase, nonce: str) -> None:
-    """Let the scripts of this page make style elements that bear the nonce, as CodeMirror does."""
+    """Let the scripts of this page make style elements that bear the nonce, as CodeMirror and xterm.js do."""
     response.headers["Content-Security-Policy"] = f"{_CSP}; style-src 'self' 'nonce-{nonce}'"
 
 
@@ -48,9 +39,7 @@ class SecurityHeaders(MiddlewareMixin):
         structlog.contextvars.bind_contextvars(request_id=uuid.uuid4().hex[:12])
 
     def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
-        nonce = getattr(request, _NONCE, "")
-        styles = f"; style-src 'self' 'nonce-{nonce}'" if nonce else ""
-        response.headers.setdefault("Content-Security-Policy", f"{_CSP}{styles}")
+        response.headers.setdefault("Content-Security-Policy", _CSP)
         response.headers.setdefault("X-Content-Type-Options", "nosniff")
         response.headers.setdefault("Referrer-Policy", "same-origin")
         if settings.IS_HTTPS and settings.HSTS and request.is_secure():

@@ -44,10 +44,10 @@ def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 @contextmanager
-def terminal(portal: Portal, **query: Any) -> Iterator[tuple[ClientConnection, dict[str, Any]]]:
+def terminal(portal: Portal, job: str = "shell", **query: Any) -> Iterator[tuple[ClientConnection, dict[str, Any]]]:
     asked = "&".join(f"{name}={value}" for name, value in query.items())
     head = {"Authorization": portal.http.headers["Authorization"]}
-    address = f"{portal.url.replace('http', 'ws')}/terminal/admin/shell/main/0?{asked}"
+    address = f"{portal.url.replace('http', 'ws')}/terminal/admin/{job}/main/0?{asked}"
     with connect(address, additional_headers=head, proxy=None, open_timeout=30) as socket:
         yield socket, json.loads(socket.recv(30))
 
@@ -55,17 +55,18 @@ def terminal(portal: Portal, **query: Any) -> Iterator[tuple[ClientConnection, d
 def reads(socket: ClientConnection, pattern: str) -> str:
     seen = ""
     while not (found := re.search(pattern, seen)):
-        data = socket.recv(20 * patience())
+        try:
+            data = socket.recv(10 * patience())
+        except TimeoutError:
+            pytest.fail(f"It said only {seen!r}.")
         seen += data.decode(errors="replace") if isinstance(data, bytes) else ""
     return found[0]
 
 
 def test_it_has_the_environment_of_the_command(portal: Portal) -> None:
     with terminal(portal, cols=133, rows=33) as (socket, _):
-        socket.send(
-            b"stty size; echo $PAI_USER_NAME-$PAI_JOB_NAME; echo $PAI_WORK_DIR; echo ${LONGSHORE_FILE_0-none}\r"
-        )
-        reads(socket, r"33 133\r\nadmin-\S*shell\r\n/\S*-none\r\n")
+        socket.send(b"stty size; echo $PAI_USER_NAME-$PAI_JOB_NAME; echo $PAI_WORK_DIR-${LONGSHORE_FILE_0-none}\r")
+        reads(socket, r"\n33 133\r\nadmin-\S*shell\r\n/\S*-none\r\n")
         socket.send('{"close": true}')
 
 
@@ -79,6 +80,20 @@ def test_a_window_finds_its_shell_again_in_whichever_process_it_comes_to(portal:
             reads(socket, r"\nit-is\r\n")
     with terminal(portal, shell=first["shell"]) as (socket, _):
         socket.send('{"close": true}')
+
+
+def test_a_failed_task_is_opened_again_with_the_files_it_had(portal: Portal, docker_engine: BedNode) -> None:
+    portal.submit(config("broken", "echo 417 >found.txt; exit 1"))
+    portal.wait_state("broken")
+    until(lambda: portal.get("/user/admin/jobs/broken/rewind")["kept"], 30, 0.2, "it is kept")
+    answer = portal.http.post("/user/admin/jobs/broken/rewind", json={})
+    assert answer.status_code == 201, answer.text
+    name = answer.json()["name"]
+    portal.wait_running(name)
+    with terminal(portal, name) as (socket, _):
+        socket.send(b"echo file-$(cat found.txt)\r")
+        reads(socket, r"\nfile-417\r\n")
+    portal.stop(name)
 
 
 def test_fifty_hold_no_thread_and_end_with_their_windows(portal: Portal, docker_engine: BedNode) -> None:

@@ -29,6 +29,7 @@ from clusters.engines.docker.connect import CONNECT, QUICK, SLOW, Ways, ask, che
 from clusters.engines.docker.dial import dial
 from clusters.engines.docker.errors import translated
 from clusters.engines.docker.events import EventWindows
+from clusters.engines.docker.keep import drop_image, keep
 from clusters.engines.docker.logs import LogStream, unix_stamp
 from clusters.engines.docker.own_exit import just_after, with_own_exit
 from clusters.engines.docker.pull import has_image, image_names, import_image, provide_image
@@ -217,6 +218,14 @@ class DockerRuntime:
         """Make an image of one layer from a root file system; ``changes`` are Dockerfile lines."""
         with self._slow() as api:
             import_image(api, self.endpoint, image, tar, changes)
+
+    def keep(self, name: str, image: str, most: int) -> int:
+        with self._slow() as api:
+            return keep(api, self.endpoint, name, image, most)
+
+    def drop_image(self, image: str) -> None:
+        with self._quick() as api:
+            drop_image(api, image)
 
     async def attach(
         self, name: str, argv: tuple[str, ...], *, env: Mapping[str, str], columns: int, rows: int

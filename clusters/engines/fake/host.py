@@ -86,6 +86,7 @@ class FakeHost:
         self.listening: dict[int, tuple[str, int]] = {}  # {port of the host: the address that answers for it}
         self.gpu_ids = gpu_ids  # None: whatever is asked for exists
         self.images = set(images)
+        self.kept: dict[str, dict[str, bytes]] = {}  # files of images that were made of containers
         self.disk = DiskUse(0)
         self.taken_ports: set[int] = set()  # by something outside Longshore
         self.disk_full = False  # then its list misses the ends of containers

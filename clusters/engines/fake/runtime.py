@@ -172,6 +172,23 @@ class FakeRuntime(FakeMeter):
                 if terminal.pid == pid and mark == terminal.env.get(MARK):
                     terminal.end(None)
 
+    def keep(self, name: str, image: str, most: int) -> int:
+        with self._changed:
+            self._enter("keep")
+            if name not in self._containers:
+                raise gone(name)
+            size = sum(map(len, self._containers[name].files.values()))
+            if size > most:
+                raise RuntimeFault(f"{name} has written too much to be kept.", reason=FaultReason.REFUSED)
+            self.images.add(canonical(image))
+            self.kept[canonical(image)] = dict(self._containers[name].files)
+            return size
+
+    def drop_image(self, image: str) -> None:
+        with self._changed:
+            self._enter("drop_image")
+            self.images.discard(canonical(image))
+
     def _pull(self, request: ContainerRequest, behaviour: Behaviour, on_progress: Callable[[Progress], None]) -> None:
         with self._changed:
             present = request.image in self.images
@@ -198,7 +215,8 @@ class FakeRuntime(FakeMeter):
             status = ContainerStatus(
                 f"{self.engine.hostname}-{self._ids:012x}", request.name, Phase.CREATED, dict(request.labels)
             )
-            self._containers[request.name] = FakeContainer(request, behaviour, status)
+            files = dict(self.kept.get(canonical(request.image), {}))
+            self._containers[request.name] = FakeContainer(request, behaviour, status, files)
             self._event()
             return self._containers[request.name]
 

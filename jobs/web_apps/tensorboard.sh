@@ -3,10 +3,12 @@ python3 -c 'import tensorboard' 2>/dev/null || python3 -m pip install --quiet te
   echo "This image has no TensorBoard. Name one that has it: LONGSHORE_TENSORBOARD_IMAGE, or the image on the form." >&2
   exit 1
 }
-mkdir -p /tmp/events
-cat >/tmp/fetch.py <<'PYTHON'
+work=$(mktemp -d)
+export TB_EVENTS=$work/events
+mkdir "$TB_EVENTS"
+cat >"$work/fetch.py" <<'PYTHON'
 import json, os, sys, time, urllib.error, urllib.parse, urllib.request
-ROOT, STORE = os.environ["TB_FOLDER"], os.environ["LONGSHORE_WEBHDFS_URL"]
+ROOT, STORE, EVENTS = (os.environ[name] for name in ("TB_FOLDER", "LONGSHORE_WEBHDFS_URL", "TB_EVENTS"))
 TOKEN = open(os.environ["LONGSHORE_WEBHDFS_TOKEN_FILE"]).read().strip()
 def ask(path, op, **more):
     query = urllib.parse.urlencode({"op": op, "delegation": TOKEN, **more})
@@ -21,7 +23,7 @@ def events(path):
 def fetch():
     found = 0
     for path, length in events(ROOT):
-        target = os.path.join("/tmp/events", os.path.relpath(path, ROOT))
+        target = os.path.join(EVENTS, os.path.relpath(path, ROOT))
         have = os.path.getsize(target) if os.path.exists(target) else 0
         found += 1
         if have < length:
@@ -38,18 +40,24 @@ def visited(port):
             if int(local.rpartition(":")[2], 16) == port and state == "01":
                 return True
     return False
+def runs(pid):
+    try:
+        return open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
 if len(sys.argv) > 1:
-    seen, port, idle = time.monotonic(), int(sys.argv[1]), int(os.environ["TB_IDLE"])
+    seen, port, idle = time.monotonic(), int(sys.argv[1]), float(os.environ["TB_IDLE"])
     while time.monotonic() - seen < idle:
         time.sleep(min(5, idle))
         seen = time.monotonic() if visited(port) else seen
-    print(f"Nobody visited for {idle} s.", flush=True)
+        if not runs(int(sys.argv[2])):
+            sys.exit("TensorBoard has ended.")
+    print(f"Nobody visited for {idle:g} s.", flush=True)
 PYTHON
 port=$PAI_CONTAINER_HOST_tensorboard_PORT_LIST
-python3 /tmp/fetch.py || exit 1
-python3 -m tensorboard.main --logdir /tmp/events --host 0.0.0.0 --port "$port" &
-serving=$!
-python3 /tmp/fetch.py "$port" &
-wait -n "$serving" $!
-kill "$serving" 2>/dev/null
-exit 0
+python3 "$work/fetch.py" || exit 1
+python3 -m tensorboard.main --logdir "$TB_EVENTS" --host 0.0.0.0 --port "$port" &
+python3 "$work/fetch.py" "$port" $!
+code=$?
+kill $! 2>/dev/null
+exit $code

@@ -148,5 +148,5 @@ def test_notebooks_of_jupyter_outlive_their_container(portal: Portal) -> None:
 
 
 def test_a_training_that_has_succeeded_ends_its_tensorboard(portal: Portal) -> None:
-    assert "saved the curves of 300 steps" in succeeded(portal, "tensorboard", "train")
+    assert "saved the curves of 1200 steps" in succeeded(portal, "tensorboard", "train")
     assert portal.task("tensorboard", "board")["containerExitCode"] == -7400

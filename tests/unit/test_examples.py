@@ -57,6 +57,7 @@ def test_its_variables_are_those_of_its_task(sample: Sample) -> None:
 def test_it_has_a_guide_that_names_it(sample: Sample) -> None:
     guide = (GUIDES / f"{sample.key}.md").read_text()
     assert f"*{sample.title}*" in guide
+    assert f"The guide: docs/examples/{sample.key}.md\n" in sample.config
     assert f"examples/{sample.key}.md" in (ROOT / "docs/examples.md").read_text()
 
 

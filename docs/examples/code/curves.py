@@ -13,7 +13,7 @@ from tensorboardX import SummaryWriter
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--steps", type=int, default=1200)
     parser.add_argument("--pause", type=float, default=0.1, help="seconds between two steps")
     parser.add_argument("--output", required=True, help="a folder of the store")
     asked = parser.parse_args()

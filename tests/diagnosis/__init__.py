@@ -1,8 +1,13 @@
 """A labelled corpus of failures, and how often the rules of the portal name their cause.
 
-``corpus/written_first.txt`` was looked at when the rules were written; ``held_out.txt`` was labelled before any rule
-was written, and no rule was changed for it. ``produced``: a program printed it on a development machine. ``known``: it
-is written in the known format of a message, with what stands around it. Run ``python -m tests.diagnosis``.
+``corpus/written_first.txt`` was looked at when the first rules were written; ``held_out.txt`` was labelled before any
+rule was written, and no rule was changed for it. ``produced_later.txt`` was made after these rules, which named 46 of
+its 62 cases right, and they were made broader after it. ``produced_fresh.txt`` was made after that: 77 of its 83 cases
+were right at first, and no wrong one certain, before the rules learnt the rest. ``unseen.txt`` came last: no rule was
+changed for it.
+
+``produced``: a program printed it on a development machine. ``known``: it is written in the known format of a message,
+with what stands around it. Run ``python -m tests.diagnosis``.
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from pathlib import Path
 from jobs.diagnosis.evidence import Diagnosis, Evidence, LogLine, TaskEvidence
 
 CORPUS = Path(__file__).with_name("corpus")
-HALVES = ("written_first", "held_out", "produced_later")
+PARTS = ("written_first", "held_out", "produced_later", "produced_fresh")
 _BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 
 
@@ -36,8 +41,8 @@ class Case:
         return not self.is_right(found) and found.certainty == "certain"
 
 
-def cases(half: str) -> list[Case]:
-    return list(_read((CORPUS / f"{half}.txt").read_text()))
+def cases(part: str) -> list[Case]:
+    return list(_read((CORPUS / f"{part}.txt").read_text()))
 
 
 def _read(text: str) -> Iterator[Case]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from jobs.diagnosis.evidence import Diagnosis, Evidence, LogLine, TaskEvidence
 
 CORPUS = Path(__file__).with_name("corpus")
-PARTS = ("written_first", "held_out", "produced_later", "produced_fresh")
+PARTS = ("written_first", "held_out", "produced_later", "produced_fresh", "unseen")
 _BEGAN = datetime(2026, 11, 20, tzinfo=UTC)
 
 

@@ -223,9 +223,13 @@ class Supervisor:
 class Ready:
     """Watches for the moment everything answers, and says so once, with the address."""
 
-    def __init__(self, host: str, port: str, version: str, password_file: Path | None, *, secure: bool = False) -> None:
+    def __init__(
+        self, host: str, port: str, version: str, password_file: Path | None, *, secure: bool = False, public: str = ""
+    ) -> None:
+        """``public`` is the address that people use, where it is another one."""
         shown = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
         self.url = f"{'https' if secure else 'http'}://{shown}:{port}"
+        self.public = public or self.url
         # It asks itself, by an address that its certificate need not name.
         self.context = ssl._create_unverified_context() if secure else None  # noqa: S323
         self.version = version
@@ -256,7 +260,7 @@ class Ready:
         if self.password_file is not None:
             password = self.password_file.read_text().strip()
             who = f"  sign in as admin with password {password} (kept in {self.password_file})"
-        return f"Longshore {self.version} is ready: {self.url}{who}"
+        return f"Longshore {self.version} is ready: {self.public}{who}"
 
 
 def say(name: str, line: str) -> None:
@@ -279,7 +283,7 @@ def _kill_group(leader: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="portal.supervisor", description=__doc__)
-    for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key", "--apps"):
+    for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key", "--apps", "--public"):
         parser.add_argument(name)
     parser.add_argument("--lock", type=int)
     parser.add_argument("--web-processes", type=int, default=1)
@@ -287,7 +291,14 @@ def main() -> None:
     os.set_inheritable(options.lock, False)  # ours alone: a child must not keep it
     password_file = Path(options.password_file) if options.password_file else None
     tls = (options.tls_cert, options.tls_key) if options.tls_cert else None
-    ready = Ready(options.host, options.port, options.version, password_file, secure=tls is not None)
+    ready = Ready(
+        options.host,
+        options.port,
+        options.version,
+        password_file,
+        secure=tls is not None,
+        public=options.public or "",
+    )
     apps = tuple(options.apps.rsplit(":", 1)) if options.apps else None
     Supervisor(children(options.host, options.port, tls, options.web_processes, apps), ready).run()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -78,6 +79,19 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for part in ("docker", "browser", "postgres"):
         if item.get_closest_marker(part):
             need(part)
+
+
+@pytest.fixture(autouse=True)
+def _without_the_loop_of_the_browser(request: pytest.FixtureRequest) -> Iterator[None]:
+    """From the first test with a browser on Playwright's loop counts as running in this thread; other tests run loops
+    of their own there."""
+    loop = asyncio._get_running_loop()
+    if loop is None or "browser" in request.fixturenames:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    yield
+    asyncio._set_running_loop(loop)
 
 
 @pytest.fixture(autouse=True)

@@ -18,6 +18,7 @@ from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
 from jobs.pages.tasks import role_views, without_story
+from jobs.planning import exits
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.streak import Streak, streak
 from jobs.planning.turns import Turn
@@ -217,6 +218,7 @@ def attempts_tab(shown: Detail) -> dict[str, Any]:
 class AttemptLine:
     attempt: Attempt
     state: str
+    word: str  # in place of the state's own
     why: str
     code: str
     nodes: str
@@ -226,14 +228,16 @@ class AttemptLine:
 
 def _attempt_line(shown: Detail, attempt: Attempt, nodes: Sequence[str]) -> AttemptLine:
     why, code = cause.short(attempt)
+    was_evicted = attempt.exit_code == exits.PREEMPTED
     if attempt.number == shown.job.attempt_number:
         state = shown.state
     elif attempt.exit_code == 0:
         state = JobState.SUCCEEDED
     else:
-        state = JobState.FAILED
+        state = JobState.STOPPED if was_evicted else JobState.FAILED
+    word = "Evicted" if was_evicted and state == JobState.STOPPED else ""
     end = attempt.completed_at or attempt.decided_at
-    return AttemptLine(attempt, state, why, code, words.listing(nodes), end, str(attempt.exit.get("next", "")))
+    return AttemptLine(attempt, state, word, why, code, words.listing(nodes), end, str(attempt.exit.get("next", "")))
 
 
 class EventLine:
@@ -244,6 +248,7 @@ class EventLine:
         self.attempt = event.attempt
         self.state = event.after if event.after in words.STATES else ""
         self.says = event.reason or ("" if self.state else self._kind(event))
+        self.names_task = bool(self.task) and self.says.startswith(f"{self.task} ")
 
     @staticmethod
     def _kind(event: Event) -> str:

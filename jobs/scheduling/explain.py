@@ -63,12 +63,13 @@ def reservation(turn: Turn[Queued]) -> dict[str, Any]:
 
 
 def explain(job: Job, turn: Turn[Queued], before: Streak | None = None) -> list[Blocker]:
-    """Everything that keeps it from starting, most telling first. Empty: it is about to be placed."""
+    """Everything that keeps it from starting, most telling first. Empty: it is about to be placed. That it was evicted
+    keeps it from nothing."""
     found = turn.blockers
     if any(blocker.kind == "parked" for blocker in found):
         return found
     before = before or earlier(job)
-    return [Blocker("failed", before.says), *found] if before else found
+    return [Blocker("failed", before.says), *found] if before and not before.is_eviction else found
 
 
 def earlier(job: Job) -> Streak | None:

@@ -194,10 +194,11 @@ def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
             "exit": exit_.to_json(),
         }
         rows.append((writing.now, exit_.code, told, job.id, job.attempt_number))
-        data = {"code": exit_.code, "trigger": decision.trigger}
-        writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
         if plan.evicted is not None:
             writing.events += evicted_events(plan, plan.evicted, writing.now)
+            continue
+        data = {"code": exit_.code, "trigger": decision.trigger}
+        writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
     for guests in _chunks([plan.job.id for plan in plans if plan.evicted and plan.evicted.was_guest]):
         Job.objects.filter(id__in=guests).update(guest_evictions=F("guest_evictions") + 1)
     _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)

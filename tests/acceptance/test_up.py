@@ -17,6 +17,7 @@ from urllib.error import URLError
 
 import pytest
 
+from portal.supervisor import Ready
 from tests.acceptance.portal import environment, free_port, processes_of
 from tests.helpers import patience, until
 
@@ -171,6 +172,11 @@ def test_a_taken_port_and_a_wrong_value_are_told_in_a_sentence(tmp_path: Path) -
     assert "LONGSHORE_ADMIN_PASSWORD: This password is too short." in refusal(
         tmp_path, LONGSHORE_ADMIN_PASSWORD="short", LONGSHORE_BIND=f"127.0.0.1:{free_port()}"
     )
+
+
+@pytest.mark.parametrize(("public", "said"), [("", "http://127.0.0.1:8080"), ("https://gpu.lab", "https://gpu.lab")])
+def test_it_says_that_it_is_ready_at_the_address_which_people_use(public: str, said: str) -> None:
+    assert Ready("0.0.0.0", "8080", "1", None, public=public)._sentence().endswith(f" is ready: {said}")
 
 
 def test_no_other_user_of_the_machine_reads_anything_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,10 @@ import pytest
 
 from clusters.models import Node, VcGrant, VirtualCluster
 from jobs.models import Event, Job
+from jobs.pages.detail import EventLine, attempts_tab, detail
+from jobs.scheduling.explain import turn_of, waiting_reason
 from jobs.scheduling.queue import turns_of
+from portal.accounts.viewer import Guest
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
@@ -54,6 +57,17 @@ def test_borrowed_room_is_given_back_with_one_event_for_both_and_no_retry_burnt(
         cluster.owner.username, "alice"
     )
     assert Event.objects.filter(job=owner, kind="job.reclaimed").count() == 1
+    reasons = list(Event.objects.filter(job=young, task="").exclude(reason="").values_list("reason", flat=True))
+    assert len(reasons) == len(set(reasons)), "nothing is said twice"
+    kinds = [each["kind"] for each in waiting_reason(evicted, turn_of(evicted))["blockers"]]
+    assert kinds and "failed" not in kinds, "that it was evicted keeps it from nothing"
+    lines = attempts_tab(detail(evicted, Guest()))["lines"]
+    assert [line.word for line in lines] == ["", "Evicted"]
+
+
+def test_an_event_that_begins_with_its_task_names_it_once() -> None:
+    assert EventLine(Event(kind="task.state", task="main-0", reason="main-0 ended with exit code 3.")).names_task
+    assert not EventLine(Event(kind="task.state", task="main-1", reason="main-10 was lost.")).names_task
 
 
 def test_a_job_beyond_its_guarantee_evicts_nobody(cluster: Cluster) -> None:

@@ -16,7 +16,7 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 
 from portal import first_start
-from portal.core.env import is_loopback
+from portal.core.env import is_loopback, text
 from portal.files.store import local_root, marker
 from portal.files.store.base import StoreUnavailable
 from portal.web import static_files
@@ -105,6 +105,8 @@ def _become_supervisor(lock: int, password_file: Path | None) -> None:
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")]))
     arguments = ["--host", settings.BIND_HOST, "--port", str(settings.BIND_PORT), "--version", settings.VERSION]
     arguments += ["--lock", str(lock), "--web-processes", str(settings.WEB_PROCESSES)]
+    if text("LONGSHORE_PUBLIC_URL", ""):
+        arguments += ["--public", settings.PUBLIC_URL]
     if settings.TLS_CERT:
         arguments += ["--tls-cert", settings.TLS_CERT, "--tls-key", settings.TLS_KEY]
     if settings.APPS_BIND:

@@ -43,7 +43,8 @@ def images_of(user: User) -> list[dict[str, Any]]:
     allowed = {None, *vcs_of(user)}
     there = Counter(image for images, vc in rows if vc in allowed for image in images)
     if settings.JOB_PRIVACY != "open" and not user.is_admin:
-        there = Counter({image: number for image, number in there.items() if image in _own(user)})
+        own = _own(user)
+        there = Counter({image: number for image, number in there.items() if image in own})
     found = sorted(there.items(), key=lambda one: (-one[1], one[0]))[:MOST_IMAGES]
     return [{"name": image, "nodes": number} for image, number in found]
 

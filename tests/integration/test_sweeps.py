@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from clusters.models import VcGrant, VirtualCluster
 from jobs import services
 from jobs.models import Dependency, Event, Job, JobSecrets, Sweep
-from jobs.pages.listing import ListQuery, page_of
+from jobs.pages.listing import ListQuery, page_of, rows_by_id
 from jobs.queries import JobFilter, count_by_state
 from jobs.submitting import sweeps
 from portal.core.errors import ConflictJob, InvalidConfig, NotFound
@@ -116,6 +116,8 @@ def test_a_list_folds_a_sweep_to_one_line_with_counts_and_the_same_number_of_que
     members, _, _ = page_of(ListQuery.read({"sweep": "alice/train"}), alice)
     assert len(members) == 6 and not members[0].sweep
     assert count_by_state(JobFilter(folded=True))["WAITING"] == 12
+    [live] = rows_by_id([rows[0].id], JobFilter(folded=True), alice)
+    assert live.sweep == rows[0].sweep and live.part == rows[0].part
 
 
 def test_it_is_stopped_as_one_by_its_owner(browse: Browse, alice: User, bob: User) -> None:

@@ -8,7 +8,7 @@ import {
 } from "../../vendor/editor.js";
 import { format as formatted } from "./config.js";
 import { language } from "./language.js";
-import { area, form, known, one } from "./page.js";
+import { area, known, one } from "./page.js";
 import { problems, show } from "./problems.js";
 import { complete, help } from "./schema.js";
 
@@ -54,7 +54,7 @@ export const view = new EditorView({
       autocorrect: "off", autocapitalize: "off",
     }),
     keymap.of([
-      { key: "Mod-Enter", run: () => { one("#submit", form).click(); return true; } },
+      { key: "Mod-Enter", run: () => true },  // it submits, as on the rest of the page: longshore.js
       { key: "Mod-Shift-f", run: () => { format(); return true; } },
       ...closeBracketsKeymap, ...defaultKeymap, ...historyKeymap, ...foldKeymap, ...completionKeymap, ...searchKeymap,
       indentWithTab,
@@ -66,6 +66,7 @@ area.tabIndex = -1;
 area.setAttribute("aria-hidden", "true");
 one("label[for=config]")?.addEventListener("click", () => view.focus());
 
+export const caret = () => view.state.selection.main.head;
 export const text = () => view.state.doc.toString();
 
 // Applies edits [{"offset", "length", "content"}] of config.js. ``isOurs``: they come from the form.

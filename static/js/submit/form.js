@@ -1,7 +1,7 @@
 // The form beside the JSON: each field shows the value at its place in the text, and changes nothing else there.
 
 import { at, nodeAt, pathOf, placeOf, read, set } from "./config.js";
-import { change, markLine, onChange, onMove, select, text } from "./editor.js";
+import { caret, change, markLine, onChange, onMove, select, text } from "./editor.js";
 import { all, form, known, one } from "./page.js";
 
 const box = one("[data-form]");
@@ -91,7 +91,7 @@ document.addEventListener("keydown", (event) => {
   if (event.target.dataset.path) {
     const node = nodeAt(state.tree, pathOfField(event.target));
     if (node) select(node.offset);
-  } else (one(".ls-at", box) ?? one("[data-path]", box)).focus();
+  } else (fieldAt(caret()) ?? one("[data-path]", box)).focus();
 });
 one("[data-back]").addEventListener("click", () => {
   change([{ offset: 0, length: text().length, content: state.good }]);

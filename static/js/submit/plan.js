@@ -1,10 +1,17 @@
 // What would happen if this text were submitted now: asked 400 ms after typing stops; the old answer stays, dimmed.
 
 import { goTo, onChange, showProblems, text, view } from "./editor.js";
-import { form, one, post, settled } from "./page.js";
+import { all, form, one, post, settled } from "./page.js";
 import { apply } from "./problems.js";
 
 let asked = null;
+
+// A narrow page has a second button, in the bar at its foot.
+const buttons = all("#submit, [data-submit-too]", form);
+const refuse = (why) => {
+  for (const each of all("#refuses, [data-refuses-too]", form)) each.textContent = why;
+  for (const each of buttons) each.toggleAttribute("disabled", Boolean(why));
+};
 
 const read = () => {
   const panel = one("[data-plan]");
@@ -20,9 +27,8 @@ const read = () => {
   count.hidden = !found.length;
   one("span", count).textContent = `${found.length} problem${found.length === 1 ? "" : "s"}`;
   const refuses = panel.dataset.refuses;
-  one("#refuses").textContent = refuses;
-  one("#submit").toggleAttribute("disabled", Boolean(refuses));
-  one("#submit").textContent = panel.dataset.verb || "Submit job";
+  refuse(refuses);
+  for (const each of buttons) each.textContent = panel.dataset.verb || "Submit job";
   view.contentDOM.setAttribute("aria-invalid", String(lines > 0));
   document.dispatchEvent(new CustomEvent("ls:checked", { detail: found }));
 };
@@ -43,8 +49,7 @@ export const check = async () => {
 const soon = settled(400, check);
 
 onChange(() => {
-  one("#submit").removeAttribute("disabled");
-  one("#refuses").textContent = "";
+  refuse("");
   one("#plan").classList.add("dim");
   soon();
 });

@@ -87,7 +87,7 @@ box.addEventListener("drop", async (event) => {
   send(await dropped(event.dataTransfer).catch(() => []));
 });
 form.addEventListener("submit", (event) => {
-  if (!open || event.submitter?.id !== "submit") return;
+  if (!open || !event.submitter?.matches("#submit, [data-submit-too]")) return;
   event.preventDefault();
   event.stopImmediatePropagation();
   one("#refuses").textContent = "Wait for the code: it is still being uploaded.";

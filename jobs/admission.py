@@ -28,7 +28,8 @@ def require_may_submit(user: User, spec: JobSpec, username: str | None = None, l
 
 
 def require_rights(user: User, spec: JobSpec) -> None:
-    """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NoRdma, NoProfile."""
+    """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NotKept, NoRdma,
+    NoProfile."""
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
@@ -40,9 +41,10 @@ def require_rights(user: User, spec: JobSpec) -> None:
         raise NoProfile(vc)
 
 
-def asks(spec: JobSpec) -> tuple[str, bool, str | None]:
+def asks(spec: JobSpec) -> tuple[str, str, bool, str | None]:
     """What ``require_rights`` looks at: specs that are alike in it have one answer."""
-    return spec.effective_virtual_cluster, spec.wants_rdma, spec.asked.profile
+    image = spec.image if is_kept(spec.image) else ""
+    return spec.effective_virtual_cluster, image, spec.wants_rdma, spec.asked.profile
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:

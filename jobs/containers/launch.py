@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
+from clusters.engines.image_names import canonical
 from clusters.engines.runtime import (
     LABEL_APP,
     LABEL_ATTEMPT,
@@ -80,7 +81,7 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
     ports = tuple(sorted({port for numbers in me.ports.values() for port in numbers}))
     return ContainerRequest(
         name=container_name(launch),
-        image=launch.spec.image,
+        image=canonical(launch.spec.image),  # with its tag: an engine takes a bare "ca" for the beginning of an id
         argv=bootstrap.ARGV,
         env=_env(launch, me),
         labels=_labels(launch, ports),

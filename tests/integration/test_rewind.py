@@ -12,7 +12,8 @@ from django.utils import timezone
 from clusters.engines import schemes as engines
 from clusters.models import KeptImage, Node
 from clusters.nodes import kept
-from jobs import services
+from jobs import admission, services
+from jobs.config.spec import read_config
 from jobs.models import Event, Job
 from jobs.planning.lifecycle import JobState
 from jobs.rewind.services import kept_of, reopen
@@ -82,6 +83,13 @@ def test_nobody_starts_the_image_of_somebody_else(cluster: Cluster, bob: User, a
     with pytest.raises(Forbidden):
         reopen(bob, failed)
     assert reopen(admin, failed).username == "admin"
+
+
+def test_no_job_of_a_sweep_has_the_image_of_somebody_else(cluster: Cluster, bob: User, failed: Job) -> None:
+    image = kept_of(failed)[0].image.image
+    text = config("steal").replace(IMAGE, "${image}")
+    mine, its = (read_config(text.replace("${image}", one)) for one in (IMAGE, image))
+    assert admission.asks(mine) != admission.asks(its)
 
 
 def test_what_succeeded_or_was_stopped_is_not_kept(cluster: Cluster, alice: User) -> None:

@@ -133,3 +133,9 @@ def test_ids_look_like_those_of_v1() -> None:
     assert launch.app_id(1552000000000, 42) == "application_1552000000000_0042"
     ids = [launch.container_id(LAUNCH.app_id, LAUNCH.spec, p.role, p.index)[-6:] for p in LAUNCH.places]
     assert ids == ["000002", "000003", "000004", "000005"]
+
+
+def test_an_image_is_asked_for_with_its_tag() -> None:
+    """An engine takes a name of hexadecimal digits alone for the beginning of an image's id."""
+    spec = LAUNCH.spec.model_copy(update={"image": "cafe"})
+    assert launch.request(replace(LAUNCH, spec=spec)).image == "cafe:latest"

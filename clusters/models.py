@@ -84,6 +84,9 @@ class VirtualCluster(models.Model):
     rdma = models.BooleanField(default=False)  # its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA)
     # Bytes that the files of each of its users may take; -1: no limit; null: it says nothing.
     store_quota = models.BigIntegerField(null=True, blank=True)
+    # How long, and how much of, the logs of its ended jobs are kept; null: for ever, all.
+    log_days = models.PositiveIntegerField(null=True, blank=True)
+    log_gigabytes = models.PositiveIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:
         return self.name

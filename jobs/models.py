@@ -160,6 +160,9 @@ class Attempt(models.Model):
     exit = models.JSONField(default=dict)
     diagnosis_due = models.DateTimeField(null=True)  # since then it is to be diagnosed (jobs/diagnosis)
     diagnosis = models.JSONField(null=True)  # why it failed: jobs.diagnosis.evidence.Diagnosis as data
+    log_bytes = models.BigIntegerField(default=0, db_default=0)  # that its archived logs take
+    log_goes_at = models.DateTimeField(null=True)  # told to its job (jobs/logs/retention.py)
+    log_gone_at = models.DateTimeField(null=True)
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_attempt_per_number")]

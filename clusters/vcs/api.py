@@ -43,6 +43,13 @@ class UserCaps(TypedDict):
     jobs: int | None
 
 
+class LogRetention(TypedDict, total=False):
+    """How many days, and gigabytes of, the logs of ended jobs are kept; null: no limit."""
+
+    days: int | None
+    gigabytes: int | None
+
+
 class VirtualCluster(TypedDict):
     """Capacities are percent of the whole cluster."""
 
@@ -64,6 +71,7 @@ class VirtualCluster(TypedDict):
     gpuCeiling: Annotated[int | None, Field(description=_CEILING)]
     dedicatedNodes: Annotated[list[str], Field(description=_NODES)]
     userCaps: UserCaps
+    logRetention: LogRetention
 
 
 class VcRequest(BaseModel):
@@ -78,6 +86,7 @@ class VcRequest(BaseModel):
     gpuCeiling: int | None = Field(None, ge=0, description=_CEILING)
     dedicatedNodes: list[str] | None = Field(None, description=_NODES)
     userCaps: dict[str, int | None] | None = Field(None, description='`{"gpus", "jobs"}` of one user at once.')
+    logRetention: dict[str, int | None] | None = Field(None, description='`{"days", "gigabytes"}` of logs that stay.')
 
 
 class VcStatusRequest(BaseModel):
@@ -162,6 +171,7 @@ def vc_object(vc: VcView, *, is_guest: bool = False) -> VirtualCluster:
         "gpuCeiling": vc.row.gpu_ceiling,
         "dedicatedNodes": list(vc.own),
         "userCaps": {"gpus": vc.row.user_gpus, "jobs": vc.row.user_jobs},
+        "logRetention": {"days": vc.row.log_days, "gigabytes": vc.row.log_gigabytes},
     }
 
 
@@ -228,6 +238,15 @@ def _caps(data: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {column: value for key in caps for column, value in readers[key](caps, key).items()}
 
 
+def _retention(data: Mapping[str, Any], name: str) -> dict[str, Any]:
+    kept = data[name]
+    if not isinstance(kept, dict):
+        raise wrong(name, "must be an object")
+    refuse_others(kept, ("days", "gigabytes"))
+    readers = {"days": _number("log_days", 1), "gigabytes": _number("log_gigabytes", 1)}
+    return {column: value for key in kept for column, value in readers[key](kept, key).items()}
+
+
 _SETTINGS: dict[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "profile": _profile,
     "rdma": _rdma,
@@ -236,8 +255,9 @@ _SETTINGS: dict[str, Callable[[Mapping[str, Any], str], dict[str, Any]]] = {
     "gpuCeiling": _number("gpu_ceiling"),
     "dedicatedNodes": _nodes,
     "userCaps": _caps,
+    "logRetention": _retention,
 }
-_OF_DEFAULT = frozenset({"storeQuota", "userCaps"})
+_OF_DEFAULT = frozenset({"storeQuota", "userCaps", "logRetention"})
 
 
 def _is_of_default(request: Request) -> bool:

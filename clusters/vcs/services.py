@@ -21,7 +21,7 @@ from portal.core.signals import NO_JOBS, about_jobs
 from portal.wakes import wake
 
 NO_SETTINGS: Mapping[str, Any] = {}
-OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs"})
+OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs", "log_days", "log_gigabytes"})
 _BAD_NAME = "VC name should only contain alpha-numeric and underscore characters"
 
 

@@ -38,6 +38,8 @@ class SettingsForm:
     user_gpus: str = ""
     user_jobs: str = ""
     store_quota: str = ""
+    log_days: str = ""
+    log_gigabytes: str = ""
     profile: str = VirtualCluster.Profile.DEFAULT
     rdma: bool = False
     nodes: tuple[str, ...] = ()
@@ -52,6 +54,8 @@ class SettingsForm:
             user_gpus=_text(row.user_gpus),
             user_jobs=_text(row.user_jobs),
             store_quota=words.quota_text(row.store_quota),
+            log_days=_text(row.log_days),
+            log_gigabytes=_text(row.log_gigabytes),
             profile=row.profile,
             rdma=row.rdma,
             nodes=view.own,
@@ -72,7 +76,7 @@ class SettingsForm:
     def settings(self, *, of_default: bool) -> dict[str, Any]:
         """The columns for clusters.vcs.services.change_settings. Only for a form without errors."""
         numbers = {name: int(getattr(self, name)) if getattr(self, name) else None for name in _NUMBERS}
-        caps = {name: numbers[name] for name in ("user_gpus", "user_jobs")}
+        caps = {name: numbers[name] for name in ("user_gpus", "user_jobs", "log_days", "log_gigabytes")}
         quota = {"store_quota": words.quota_in(self.store_quota) if self.store_quota else None}
         if of_default:
             return caps | quota
@@ -104,7 +108,10 @@ class SettingsForm:
         return errors
 
 
-_NUMBERS = {"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1}
+_NUMBERS = {
+    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1},
+    **{"log_days": 1, "log_gigabytes": 1},
+}
 
 
 def _text(number: int | None) -> str:

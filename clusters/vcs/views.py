@@ -66,7 +66,7 @@ def vc(request: HttpRequest, name: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 def settings(request: HttpRequest, name: str) -> HttpResponseBase:
     """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, store_quota (empty: none), profile, rdma,
-    node (many). Of ``default`` only user_gpus, user_jobs and store_quota count."""
+    log_days, log_gigabytes, node (many). Of ``default`` only what users and logs are limited to counts."""
     admin = require_admin(request)
     page = pages.page(viewer_of(request))
     line = pages.one_line(page["lines"], name)

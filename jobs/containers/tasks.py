@@ -18,6 +18,7 @@ import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.db.models import F, Q
+from django.utils import timezone
 
 from clusters.engines import schemes as engines
 from clusters.engines.image_names import is_kept
@@ -31,7 +32,7 @@ from jobs.containers import publish as publishing
 from jobs.containers.delivery import Delivery, DeliveryFault
 from jobs.containers.launch import Launch, request
 from jobs.diagnosis import run as diagnosing
-from jobs.logs import archive
+from jobs.logs import archive, retention
 from jobs.models import Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
@@ -64,6 +65,11 @@ def publish(job_ids: Sequence[int]) -> None:
 def discard(ids: Sequence[int]) -> None:
     """Remove the files of purged jobs from the store, as ordered by jobs.containers.discard. Returns at once."""
     _hands().submit(_files_in_thread, discarding.discard_all, list(ids))
+
+
+def expire_logs() -> None:
+    """Delete the logs that their virtual clusters keep no longer. Returns at once."""
+    _hands().submit(_files_in_thread, lambda _: retention.sweep(timezone.now()), [])
 
 
 def survey(nodes: Sequence[tuple[str, bool]]) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
+from django.db.models import F
 from django.utils import timezone
 
 from clusters.engines.runtime import ContainerRuntime, FaultReason, LogChunk, RuntimeFault, Stream
@@ -27,7 +28,7 @@ from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
 from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of
 from jobs.logs.times import WIDTH, TimeIndex, begun
-from jobs.models import Task
+from jobs.models import Attempt, Task
 from portal.files.store import open_store
 from portal.files.store.base import PathNotFound, Store
 
@@ -64,6 +65,8 @@ def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
         chunks = {stream: _with_progress(_from_engine(engine, place, stream, gap), progress) for stream in STREAMS}
         indexes = {stream: _write(store, place, stream, chunks[stream]) for stream in STREAMS}
         _finish(store, place, indexes, complete=not gap.reason, reason=gap.reason)
+        size = sum(index["bytes"] for index in indexes.values())
+        Attempt.objects.filter(pk=task.attempt_id).update(log_bytes=F("log_bytes") + size)
     except _ArchivedByAnother:
         return
     except RuntimeFault as fault:

@@ -17,6 +17,8 @@ from django.conf import settings
 from django.utils import timezone
 
 from clusters.engines.runtime import Stream
+from clusters.models import VirtualCluster
+from jobs.logs import retention
 from jobs.logs.places import STREAMS
 from jobs.logs.read import find_task
 from jobs.logs.together import sources as log_sources
@@ -161,6 +163,7 @@ def context(choice: Choice, page: Shown) -> dict[str, Any]:
         "zone": settings.TIME_ZONE,
         "sources": [_as_json(choice, source) for source in choice.sources],
         "alone": task is not None,
+        "stay": _how_long(choice),
         "since": _local(min((log.times.key(0) for log in page.together.logs if log.times.count), default=0)),
         "until": _local(
             max((log.times.key(log.times.count - 1) for log in page.together.logs if log.times.count), default=0)
@@ -233,6 +236,20 @@ def _colour(choice: Choice, source: Source) -> int:
     """The fifth task has the colour of the first again."""
     labels = list(dict.fromkeys(one.task.label for one in choice.sources))
     return labels.index(source.task.label) % _COLOURS + 1
+
+
+def _how_long(choice: Choice) -> str:
+    """Until when the logs stay; empty where that is for ever."""
+    rule = retention.rule_of(VirtualCluster.objects.filter(name=choice.job.vc).first())
+    if not rule:
+        return ""
+    going = Attempt.objects.filter(job=choice.job, log_gone_at=None, log_goes_at__isnull=False)
+    if choice.attempt:
+        going = going.filter(number=choice.attempt)
+    says = f"Virtual cluster {choice.job.vc} {rule}."
+    if (first := going.order_by("log_goes_at").first()) and (day := first.log_goes_at):
+        says += f" The logs of attempt {first.number} will be deleted on {day.day} {day:%b %Y}."
+    return says
 
 
 def _local(at: int) -> str:

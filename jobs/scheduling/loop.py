@@ -189,6 +189,8 @@ class Scheduler:
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY
             expiry.sweep(timezone.now())
+            with self.lease.writing():
+                orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
 
     def _patience(self) -> float:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django_q.tasks import async_task
 
+from clusters.models import VirtualCluster
 from jobs.models import Attempt, Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Kind, Order
@@ -23,6 +24,13 @@ def ask_for_forecasts() -> None:
     waiting = Job.objects.filter(state=JobState.WAITING, deleted_at=None)
     if waiting.exists() or Prediction.objects.filter(started=None).exists():
         async_task("jobs.forecast.refresh.order", time.time())
+
+
+def ask_to_expire_logs() -> None:
+    """Order a worker to delete old logs (jobs/logs/retention.py), where any virtual cluster does not keep all."""
+    limited = VirtualCluster.objects.exclude(log_days=None, log_gigabytes=None)
+    if limited.exists() or Attempt.objects.filter(log_gone_at=None, log_goes_at__isnull=False).exists():
+        async_task("jobs.containers.tasks.expire_logs")
 
 
 def ask_for_diagnoses(now: datetime) -> None:

@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('clusters', '0011_node_exporter'),
+        ("clusters", "0011_node_exporter"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='virtualcluster',
-            name='log_days',
+            model_name="virtualcluster",
+            name="log_days",
             field=models.PositiveIntegerField(blank=True, null=True),
         ),
         migrations.AddField(
-            model_name='virtualcluster',
-            name='log_gigabytes',
+            model_name="virtualcluster",
+            name="log_gigabytes",
             field=models.PositiveIntegerField(blank=True, null=True),
         ),
     ]

@@ -4,25 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0023_web_pages'),
+        ("jobs", "0023_web_pages"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='attempt',
-            name='log_bytes',
+            model_name="attempt",
+            name="log_bytes",
             field=models.BigIntegerField(db_default=0, default=0),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='log_goes_at',
+            model_name="attempt",
+            name="log_goes_at",
             field=models.DateTimeField(null=True),
         ),
         migrations.AddField(
-            model_name='attempt',
-            name='log_gone_at',
+            model_name="attempt",
+            name="log_gone_at",
             field=models.DateTimeField(null=True),
         ),
     ]

@@ -41,7 +41,7 @@ NOT_RUN = {
     "path=/${PAI_DATA_DIR": "the same",
     "hdfs dfs -get $PAI_DATA_DIR": "the same",
     "curl http://127.0.0.1:9186/api/v1/user/mira/jobs/serving": "the same",
-    'curl -H "Authorization: Bearer $TOKEN" -G http://127.0.0.1:9186/api/v1/user/admin/jobs/hello/logs': "a job that ran;"
+    'curl -H "Authorization: Bearer $TOKEN" -G http://127.0.0.1:9186/api/v1/user/admin/jobs/hello': "a job that ran;"
     " tests/api/test_job_logs.py asks so",
     "curl -X POST http://127.0.0.1:9186/api/v1/cluster/replay": "a day that was; tests/api/test_replay.py sends such",
 }

@@ -5,7 +5,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("clusters", "0011_node_exporter"),
+        ("clusters", "0012_kept_images"),
     ]
 
     operations = [

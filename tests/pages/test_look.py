@@ -9,11 +9,13 @@ import pytest
 from clusters.engines.runtime import ContainerStatus, Phase
 from clusters.models import VirtualCluster
 from jobs.checking import run
+from jobs.models import Attempt
 from jobs.planning import exits
 from portal.accounts import tokens
 from portal.models import AuditEvent, User
 from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab
+from tests.pages.test_diagnosis import FOUND
 
 pytestmark = pytest.mark.browser
 WIDTHS = (1280, 390)
@@ -129,7 +131,8 @@ def a_cluster() -> None:
     starting.tasks.update(node="gpu-01", address="10.0.0.1", progress="pulling 3.1 of 8.2 GB")
     status = ContainerStatus("c", "c", Phase.EXITED, {}, exit_code=137, oom_killed=True)
     out_of_memory = exits.classify(status, 1024, label="worker-1")
-    make_job("alice", "failed", state="FAILED", tasks=3, node=node, exit=out_of_memory, failed_task=1)
+    failed = make_job("alice", "failed", state="FAILED", tasks=3, node=node, exit=out_of_memory, failed_task=1)
+    Attempt.objects.filter(job=failed).update(diagnosis=FOUND)
     make_job("alice", "stopped", state="STOPPED", stopped_by="alice")
     make_job("alice", "done", state="SUCCEEDED")
     far = make_node("gpu-04-of-a-rather-long-name-in-rack-12", gpus=8, address="node-04.cluster.example.org")

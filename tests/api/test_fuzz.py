@@ -113,7 +113,7 @@ def people(
 ) -> Iterator[list[Client]]:
     settings.HOME = tmp_path
     monkeypatch.setattr("django.test.client.WSGIRequest", PageRequest)  # as portal.asgi has it
-    engines.use(lambda node: Nowhere())  # type: ignore[arg-type, return-value]
+    engines.use(lambda endpoint, tls_dir: Nowhere())
     make_job("alice", "hello", state="RUNNING", node=make_node("hello"))
     guest, as_alice, as_admin = (Browser(raise_request_exception=False) for _ in range(3))
     with_token = Client(raise_request_exception=False, HTTP_AUTHORIZATION=f"Bearer {tokens.issue(admin, 3600)}")

@@ -317,10 +317,37 @@ def test_a_get_of_the_address_says_why_it_would_be_refused(
 
 
 @pytest.mark.browser
-def test_its_page(site: str, cluster: Cluster, alice: User, tab: Callable[..., Tab]) -> None:
+def test_its_page_is_loaded_again_with_the_same_shell(
+    site: str, cluster: Cluster, alice: User, tab: Callable[..., Tab]
+) -> None:
     shown = tab(alice)
     page = shown.open("/jobs/alice/train/terminal")
     page.get_by_role("status").filter(has_text="Connected").wait_for()
     page.keyboard.type("echo hello\n")
     page.locator(".xterm-rows").get_by_text("hello", exact=True).wait_for()
     shown.check("the page of a terminal")
+    page.reload()
+    page.locator(".xterm-rows").get_by_text("hello", exact=True).wait_for()
+    assert Terminal.objects.count() == 1
+
+
+@pytest.mark.browser
+def test_a_megabyte_is_pasted_in_a_browser(site: str, cluster: Cluster, alice: User, tab: Callable[..., Tab]) -> None:
+    page = tab(alice).open("/jobs/alice/train/terminal")
+    page.get_by_role("status").filter(has_text="Connected").wait_for()
+    page.keyboard.type("wc -c\n")
+    page.evaluate(_PASTE, "x" * 127 + "\n")
+    page.keyboard.press("Control+d")
+    page.locator(".xterm-rows").get_by_text(str(1 << 20), exact=True).wait_for()
+    page.keyboard.type("exit 3\n")
+    page.get_by_role("status").filter(has_text="The shell ended with 3.").wait_for()
+    page.keyboard.press("Enter")
+    page.get_by_role("status").filter(has_text="Connected").wait_for()
+
+
+_PASTE = """line => {
+    const data = new DataTransfer();
+    data.setData("text/plain", line.repeat((1 << 20) / line.length));
+    const event = new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true });
+    document.querySelector(".xterm-helper-textarea").dispatchEvent(event);
+}"""

@@ -10,7 +10,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from django.conf import settings
@@ -27,7 +27,8 @@ from clusters.engines.runtime import (
 from clusters.engines.sample_image import SAMPLE_IMAGE
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
-PATIENCE = 8.0  # seconds for a container to reach the portal
+# Seconds for a container to reach the portal; where engines are slow, so many times as long as its start took.
+PATIENCE, PATIENCE_OF_STARTS = 8.0, 5.0
 STARTS = 20.0  # seconds that the web process may take to start
 _EVERY = 0.1
 # The answer must be this portal's: a node may have something else at the same address.
@@ -72,7 +73,7 @@ def listing(name: str, runtime: ContainerRuntime, gpu_ids: tuple[str, ...], scri
     with _container(_Plain(name), runtime, "list", ("sh", "-c", script), gpu_ids=gpu_ids) as container:
         if _end_of(container, runtime) is None:
             return ""
-        return b"".join(chunk.data for chunk in runtime.logs(container, "stdout")).decode(errors="replace")
+        return b"".join(chunk.data for chunk in runtime.logs(container.name, "stdout")).decode(errors="replace")
 
 
 def portal_answers() -> bool:
@@ -114,11 +115,11 @@ def _portal(node: Tried, runtime: ContainerRuntime) -> str | None:
         argv = ("sh", "-c", _CONNECT, str(address.hostname), str(address.port or 443))
     else:
         argv = ("sh", "-c", _REACH, settings.PUBLIC_URL, settings.INSTANCE)
-    with _container(node, runtime, "portal", argv) as name:
-        code = _end_of(name, runtime)
+    with _container(node, runtime, "portal", argv) as trial:
+        code = _end_of(trial, runtime)
         if code == 0:
             return ""
-        why = "there is no answer" if code is None else _said(name, runtime) or "something else answers there"
+        why = "there is no answer" if code is None else _said(trial.name, runtime) or "something else answers there"
     return f"{_unreached(node)}: {why}. {_advice(address.hostname or '')}"
 
 
@@ -136,8 +137,17 @@ def _advice(host: str) -> str:
     return "Jobs there get no files. Set LONGSHORE_PUBLIC_URL to an address that the node reaches, or open the way."
 
 
+class _Trial(NamedTuple):
+    """A container that runs, and the seconds that it may take to end."""
+
+    name: str
+    patience: float
+
+
 @contextmanager
-def _container(node: Tried, runtime: ContainerRuntime, kind: str, argv: tuple[str, ...], **more: Any) -> Iterator[str]:
+def _container(
+    node: Tried, runtime: ContainerRuntime, kind: str, argv: tuple[str, ...], **more: Any
+) -> Iterator[_Trial]:
     """A container with a label of its own, so that no scheduler takes it for a stranger. It is removed afterwards."""
     name = f"longshore-{settings.INSTANCE}-trial-{kind}"
     network: Literal["host", "bridge"] = "bridge" if node.network == "bridge" else "host"
@@ -151,20 +161,21 @@ def _container(node: Tried, runtime: ContainerRuntime, kind: str, argv: tuple[st
         **more,
     )
     runtime.remove(name)  # of a trial that was killed
+    began = time.monotonic()
     try:
         runtime.ensure(request)
-        yield name
+        yield _Trial(name, max(PATIENCE, PATIENCE_OF_STARTS * (time.monotonic() - began)))
     finally:
         with suppress(RuntimeFault):
             runtime.remove(name)
 
 
-def _end_of(name: str, runtime: ContainerRuntime) -> int | None:
+def _end_of(trial: _Trial, runtime: ContainerRuntime) -> int | None:
     """Its exit code; None when it has not ended in time."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + trial.patience
     while time.monotonic() < deadline:
         for status in runtime.list():
-            if status.name == name and status.phase is Phase.EXITED:
+            if status.name == trial.name and status.phase is Phase.EXITED:
                 return status.exit_code
         time.sleep(_EVERY)
     return None

@@ -12,6 +12,7 @@ from django.utils import timezone
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Job
+from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
 from portal.core import words
 
@@ -119,7 +120,8 @@ def _history(earlier: Sequence[Attempt]) -> list[Step]:
     ran = words.duration((end - last.launched_at).total_seconds()) if end and last.launched_at else "did not start"
     why = _phrase(last.exit)
     text = f"{ran}, {why}" if why else ran
-    state = JobState.FAILED if any(one.exit_code for one in earlier) else "done"
+    has_failed = any(one.exit_code and one.exit_code != exits.PREEMPTED for one in earlier)
+    state = JobState.FAILED if has_failed else "done"
     return [Step(state, name, text if last.number == 1 else f"last: {text}")]
 
 

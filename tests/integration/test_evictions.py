@@ -61,6 +61,7 @@ def test_borrowed_room_is_given_back_with_one_event_for_both_and_no_retry_burnt(
     assert len(reasons) == len(set(reasons)), "nothing is said twice"
     kinds = [each["kind"] for each in waiting_reason(evicted, turn_of(evicted))["blockers"]]
     assert kinds and "failed" not in kinds, "that it was evicted keeps it from nothing"
+    assert "FAILED" not in {step.state for step in detail(evicted, Guest()).steps}
     lines = attempts_tab(detail(evicted, Guest()))["lines"]
     assert [line.word for line in lines] == ["", "Evicted"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from benchmarks.inside import logs, terminal, web_pages
+from benchmarks.inside import logs, sampling, terminal, web_pages
 from benchmarks.report import Report
 from tests.acceptance.portal import Portal
 from tests.bed.docker_bed import BedNode
@@ -14,6 +14,7 @@ PARTS: dict[str, Callable[[Report, Portal, BedNode], None]] = {
     "terminal": terminal.measure,
     "logs": logs.measure,
     "web_pages": web_pages.measure,
+    "sampling": sampling.measure,
 }
 NAMES = ("inside", *(f"inside.{part}" for part in PARTS))
 

@@ -22,7 +22,7 @@ from tests.acceptance.portal import environment, free_port, processes_of
 from tests.helpers import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
-WHO = ("uvicorn portal.asgi", "manage.py runscheduler", "manage.py qcluster")
+WHO = ("uvicorn portal.asgi", "manage.py runscheduler", "manage.py qcluster", "manage.py runsampler")
 
 
 class Portal:

@@ -1,43 +1,65 @@
 """What it costs to sample a thousand running tasks: the real sampler, and twenty small engines behind real HTTP.
 
-Run as a process of its own with a LONGSHORE_HOME of its own (``python -m benchmarks.sampling [nodes] [tasks]``); prints
-one JSON object.
+What is measured runs in a process and a LONGSHORE_HOME of its own (``python -m benchmarks.inside.sampling``), which
+prints one JSON object.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 import django
 
+from benchmarks.report import Report
 from benchmarks.watch import cpu_of, farm_of, rows, told
+from tests.acceptance.portal import ROOT, Portal
+from tests.bed.docker_bed import BedNode
 
 NODES, TASKS = 20, 50  # tasks of each node
 SETTLE, MEASURE = 25.0, 60.0  # seconds
 
 
+def measure(report: Report, portal: Portal, node: BedNode) -> None:
+    """Neither the portal nor the node takes part: nodes of this size are not at hand."""
+    folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
+    own = {"LONGSHORE_HOME": str(folder), "LONGSHORE_LOG_LEVEL": "WARNING", "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    try:
+        command = [sys.executable, "-m", "benchmarks.inside.sampling"]
+        done = subprocess.run(
+            command, env={**os.environ, **own}, cwd=ROOT, check=True, stdout=subprocess.PIPE, timeout=600
+        )
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    found = json.loads(done.stdout)
+    report.title(f"Sampling {found['tasks']:,} running tasks on {found['nodes']} engines over HTTP, every 10 s")
+    cpu, memory = found["cpu_percent"], found["pss_mb"]
+    asked = f"{found['asked_per_s']:g} questions a second"
+    report.add("CPU of the sampler", f"{cpu:.1f} % of a core", asked, "<= 10 %", cpu <= 10)
+    beside = f"{found['rss_mb']:.0f} MB with what it shares; {found['threads']} threads"
+    report.add("its memory (PSS)", f"{memory:.0f} MB", beside, "<= 50 MB", memory <= 50)
+    written, due = found["samples"], found["due"]
+    disk = f"{found['disk_kb_each']:.0f} kB a task after {SETTLE + MEASURE:.0f} s"
+    report.add("samples in the files", f"{written:,} of {due:,}", disk, "all", written == due)
+
+
 def main() -> None:
-    nodes, each = (int(text) for text in [*sys.argv[1:], NODES, TASKS][:2]) if len(sys.argv) == 3 else (NODES, TASKS)
     django.setup()
     from django.core.management import call_command
 
     call_command("migrate", verbosity=0, interactive=False)
-    tasks = rows(nodes, each)
-    farm = farm_of(nodes, tasks)
-    sampler = subprocess.Popen(
-        [sys.executable, "manage.py", "runsampler"],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "portal.settings"},
-        stdout=subprocess.DEVNULL,
-    )
+    farm = farm_of(NODES, rows(NODES, TASKS))
+    sampler = subprocess.Popen([sys.executable, "manage.py", "runsampler"], stdout=subprocess.DEVNULL)
     try:
         time.sleep(SETTLE)
-        print(json.dumps({"nodes": nodes, "tasks": nodes * each, **_cost(sampler.pid, farm)}))
+        print(json.dumps({"nodes": NODES, "tasks": NODES * TASKS, **_cost(sampler.pid, farm)}))
     finally:
         for process in (sampler, farm):
             process.terminate()

@@ -112,7 +112,8 @@ def _long_log(owner: Any, size: int) -> str:
     def times() -> Any:
         for number in range(blocks):
             index.extend(block)
-            some = array("q", range(began + number * lines * step, began + (number + 1) * lines * step, step)[:lines])
+            first = began + number * lines * step
+            some = array("q", range(first, first + lines * step, step))
             tops.extend(some)
             yield some.tobytes()
 

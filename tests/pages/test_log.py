@@ -236,3 +236,37 @@ def test_the_tab_key_passes_the_lines_by_and_j_and_k_go_among_them(
     expect(page.locator(":focus")).to_have_text(str(first + 1))
     page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(f"#L{first + 1}$"))
+
+
+def test_all_tasks_are_one_log_by_time_with_hits_by_task_and_ticks(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    names = [task.container_name for task in job.tasks.order_by("index")]
+    for number in range(20):
+        cluster.engines["n1"].print(names[number % 2], f"step {number}\n".encode())
+    page = tab(alice).open(f"{URL}?tasks=all")
+    expect(page.locator("#log-state")).to_have_text("Live")
+    for number in (20, 21):
+        cluster.engines["n1"].print(names[number % 2], f"step {number}\n".encode())
+    last = page.locator("#log-lines > li code")
+    expect(last.last).to_have_text("step 21")
+    assert last.all_inner_texts()[-3:] == ["step 19", "step 20", "step 21"]
+    page.fill("#log-search [name=q]", r"^step \d$")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-found")).to_contain_text("1 of 10 in 2,022 lines")
+    assert page.locator("[data-hits]").all_inner_texts() == ["5 of ", "5 of "]
+    page.get_by_label("Show worker-0, attempt 1").uncheck()
+    expect(page.locator("#log-found")).to_contain_text("1 of 5 in 11 lines")
+    page.goto(f"{page.url.split('?')[0]}?tasks=all#worker-0.1.o2003")
+    expect(page.locator("#log-lines > li.at code")).to_have_text("step 4")
+
+
+def test_a_wrong_expression_is_refused_under_the_box_and_the_old_search_stays(
+    tab: Callable[..., Any], alice: User, job: Job
+) -> None:
+    page = tab(alice).open(f"{URL}?q=line+12+of")
+    expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")
+    page.fill("#log-search [name=q]", "(12")
+    page.keyboard.press("Enter")
+    expect(page.locator("#log-problem")).to_contain_text("This is no regular expression: missing")
+    expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")

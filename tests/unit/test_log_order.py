@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Sequence
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from jobs.logs.times import EVERY, TimeIndex, Times, no_times
+from clusters.engines.runtime import LogChunk
+from clusters.engines.stamps import stamp
+from jobs.logs.times import EVERY, TimeIndex, Times, begun, no_times
 from jobs.logs.together.order import Order
 
 _names = itertools.count()
@@ -88,3 +91,21 @@ def test_a_rank_in_millions_of_lines_reads_a_few_blocks_only() -> None:
     order = Order([numbers(1000), numbers(1007), numbers(999)])
     assert sum(order.before(14_999_999)) == 14_999_999
     assert len(read) <= 12 and sum(read) <= EVERY * 12
+
+
+@given(st.lists(st.tuples(st.text("ab\n", max_size=6), st.integers(0, 6)), max_size=20))
+def test_each_line_has_the_stamp_of_its_first_byte_also_where_an_engine_repeats_itself(
+    pieces: list[tuple[str, int]],
+) -> None:
+    data, times = b"", array("q")
+    wanted: list[int] = []
+    for at, (text, repeated) in enumerate(pieces, 1):
+        again = data[len(data) - min(repeated, len(data)) :]
+        chunk = LogChunk(stamp(at), again + text.encode())
+        for byte in text.encode():
+            if not data or data.endswith(b"\n"):
+                wanted.append(at)
+            data += bytes([byte])
+        before = data[: len(data) - len(text)]
+        times += begun(chunk, len(again), at_start=not before or before.endswith(b"\n"))
+    assert list(times) == wanted

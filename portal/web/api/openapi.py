@@ -17,6 +17,7 @@ from typing import (
     get_origin,
 )
 
+from django.conf import settings
 from drf_spectacular.contrib.pydantic import PydanticExtension
 from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.openapi import AutoSchema
@@ -111,7 +112,7 @@ class Session(OpenApiAuthenticationExtension):
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        return {"type": "apiKey", "in": "cookie", "name": "longshore"}
+        return {"type": "apiKey", "in": "cookie", "name": settings.SESSION_COOKIE_NAME}
 
 
 class Shapes(PydanticExtension):

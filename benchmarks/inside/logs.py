@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+import django
 import httpx
 
 from benchmarks import pages
@@ -33,6 +34,8 @@ LONG = 10_000  # MB
 VIEWERS = 1_000
 SECONDS = 20.0  # that the viewers watch
 EXPRESSION = r"NCCL (error|warn)|Kill|out of memory"
+# For what is measured in this process: it opens no database.
+_SETTINGS = {"DJANGO_SETTINGS_MODULE": "portal.settings", "LONGSHORE_HOME": "{}", "LONGSHORE_LOG_LEVEL": "ERROR"}
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -41,6 +44,9 @@ def measure(report: Report, portal: Portal, node: BedNode) -> None:
     report.title("Logs: taken in, shown, searched, watched")
     asyncio.run(_from_an_engine(report, portal))
     folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
+    for name, value in _SETTINGS.items():
+        os.environ.setdefault(name, value.format(folder))
+    django.setup()
     try:
         _ingest(report, folder)
         with _portal(folder / "search", SEARCHED) as served:

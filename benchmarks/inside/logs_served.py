@@ -27,7 +27,10 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
+    from portal.web import static_files
+
     call_command("migrate", verbosity=0, interactive=False)
+    static_files.collect()
     from django.test import Client
 
     from clusters.models import VirtualCluster

@@ -17,7 +17,7 @@ from portal.web.api.openapi import errors
 from portal.web.api.v1 import V1View
 
 
-class TicketAnswer(TypedDict):
+class TerminalAnswer(TypedDict):
     address: str
     expiresIn: int
 
@@ -31,7 +31,7 @@ class TerminalTicket(V1View):
         summary="A ticket for a terminal in a running task",
         parameters=[OpenApiParameter("attempt", int, description="the newest by default")],
         request=None,
-        responses={201: TicketAnswer, **errors(404, 409)},
+        responses={201: TerminalAnswer, **errors(404, 409)},
     )
     def post(self, request: Request, job: str, role: str, index: int, username: str = "") -> Response:
         user = require_user(request)

@@ -66,6 +66,21 @@ def test_the_plots_zoom_and_move_together_without_a_mouse(tab: Callable[..., Tab
         page.get_by_role("button", name="All", exact=True).press("Enter")
 
 
+def test_a_part_drawn_with_the_mouse_is_shown_by_all_plots(tab: Callable[..., Tab], alice: User, job: Job) -> None:
+    page = tab(alice).open("/jobs/alice/train/metrics")
+    over = page.locator(".u-over").first
+    over.wait_for()
+    box = over.bounding_box()
+    assert box is not None
+    with page.expect_response(lambda answer: "from=" in answer.url) as zoomed:
+        page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20)
+        page.mouse.down()
+        page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 20, steps=4)
+        page.mouse.up()
+    found = zoomed.value.json()
+    assert 250 < found["to"] - found["from"] < 600 and found["step"] == 10
+
+
 def test_without_a_script_lines_peaks_and_means_are_there(tab: Callable[..., Tab], alice: User, job: Job) -> None:
     page = tab(alice, java_script_enabled=False).open("/jobs/alice/train/metrics?task=worker-1")
     assert page.locator(".ls-chart path").count() >= 5

@@ -9,6 +9,7 @@ let root = null;
 let view = null; // [from, to] in seconds; null: what the page asks for
 let shown = null; // the last answer
 let asked = 0;
+let due = 0;
 
 async function load() {
   const mine = ++asked;
@@ -35,7 +36,8 @@ function show(box) {
 
 function zoom(to) {
   view = to && to[1] - to[0] < LEAST ? widened(to, LEAST) : to;
-  load();
+  clearTimeout(due); // all plots tell of the same selection
+  due = setTimeout(load);
 }
 
 function widened([from, to], wide) {

@@ -47,7 +47,7 @@ class ServicesAnswer(TypedDict):
     services: list[Service]
 
 
-class TicketAnswer(TypedDict):
+class PageTicketAnswer(TypedDict):
     """``url`` opens the page once, until ``expires`` (ms since 1970)."""
 
     url: str
@@ -76,7 +76,7 @@ class Ticket(V1View):
     @extend_schema(
         summary="An address that opens a web page of a task once",
         request=None,
-        responses={201: TicketAnswer, **errors(401, 403)},
+        responses={201: PageTicketAnswer, **errors(401, 403)},
     )
     def post(self, request: Request, job: str, role: str, index: int, label: str, username: str = "") -> Response:
         row = find_job(request, username, job)

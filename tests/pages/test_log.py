@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import APIResponse, Page, Route, expect
 
 from jobs.models import Job
 from portal.models import User
@@ -270,3 +270,25 @@ def test_a_wrong_expression_is_refused_under_the_box_and_the_old_search_stays(
     page.keyboard.press("Enter")
     expect(page.locator("#log-problem")).to_contain_text("This is no regular expression: missing")
     expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")
+
+
+def test_an_answer_that_is_older_than_what_was_streamed_meanwhile_takes_no_line_away(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-follow")).to_have_text("Following")
+
+    held: list[tuple[Route, APIResponse]] = []
+    page.route("**/logs/rows**", lambda route: held.append((route, route.fetch())))
+    page.locator("#log-box").hover()
+    page.mouse.wheel(0, -20_000)
+    until(lambda: page.wait_for_timeout(20) or held)
+    write(cluster, job, "fresh\n")
+    expect(page.locator("#log-follow")).to_have_text("Follow, 1 new line")
+    route, answer = held[0]
+    route.fulfill(response=answer)
+    page.unroute("**/logs/rows**")
+    page.locator("#log-follow").click()
+    write(cluster, job, "fresher\n")
+    expect(page.locator("#L2002 code")).to_have_text("fresher")
+    assert shown(page)[-1] == 2002

@@ -10,7 +10,9 @@ from pathlib import Path
 from portal.web import stylesheet
 
 ROOT = Path(__file__).resolve().parents[2]
-COMPOSED = re.compile(r"a-\w+|cm-\w+")  # of what a program asked for in its log: jobs.logs.colours; of CodeMirror
+# Names that no file has: what a program asked for in its log (jobs.logs.colours), those of CodeMirror and uPlot, and the
+# colours of a log's tasks and of a plot's lines, which have a number.
+COMPOSED = re.compile(r"a-\w+|cm-\w+|u-\w+|[sl][1-4]")
 
 
 def test_it_has_every_section() -> None:

@@ -21,11 +21,32 @@ export function forget() {
   places = new Map();
 }
 
-export function keep(got) {
+// Questions on their way, each with the lowest place that a new line has taken since. Of an answer that is older than
+// the stream, only what is above that place is taken.
+const onTheirWay = new Set();
+function taken(place) {
+  for (const question of onTheirWay) question.low = Math.min(question.low, place);
+}
+
+async function rowsFor(values) {
+  const question = { low: Infinity };
+  onTheirWay.add(question);
+  try {
+    const got = await ask(values);
+    if (!("from" in values)) forget();
+    keep(got, question.low);
+    return got;
+  } finally { onTheirWay.delete(question); }
+}
+
+function keep(got, low) {
   if (byPlace.size > MOST) forget();
-  got.rows.forEach((row, index) => put(got.from - 1 + index, row));
-  for (const [source, lines] of Object.entries(got.counts)) counts[source] = Math.max(counts[source] || 0, lines);
-  view.total = got.total;
+  got.rows.forEach((row, index) => got.from - 1 + index < low && put(got.from - 1 + index, row));
+  const isOlder = low < Infinity || Object.entries(got.counts).some(([s, lines]) => lines < (counts[s] || 0));
+  if (!isOlder) {
+    Object.assign(counts, got.counts);
+    view.total = got.total;
+  }
   view.size = Math.max(view.size, got.size);
 }
 
@@ -43,8 +64,7 @@ export async function need(from, to) {
       while (at < last && byPlace.has(at)) at += 1;
       if (at >= last) continue;
       const begin = Math.max(0, at - PAGE / 4);
-      const got = await ask({ from: begin + 1, count: Math.max(PAGE, last - begin + PAGE / 4) });
-      keep(got);
+      const got = await rowsFor({ from: begin + 1, count: Math.max(PAGE, last - begin + PAGE / 4) });
       if (!got.rows.length) break;
       changed();
     }
@@ -53,12 +73,7 @@ export async function need(from, to) {
 }
 
 // Loads the end of the logs, or the lines around one: that of a source, or the first one at a time in milliseconds.
-export async function load(values) {
-  const got = await ask({ count: PAGE, ...values });
-  if (!("from" in values)) forget();
-  keep(got);
-  return got;
-}
+export const load = (values) => rowsFor({ count: PAGE, ...values });
 
 // Above 0 when the line ``one`` comes after ``other``.
 const isLater = (one, other) =>
@@ -82,6 +97,8 @@ export function add(rows) {
       if (known !== undefined) put(known, row);
       continue;
     }
+    const missed = row.number - (counts[row.s] || 0) - 1;
+    if (missed > 0) passOver(row.s, row.number - 1, missed);
     counts[row.s] = row.number;
     fresh += 1;
     insert(row);
@@ -96,16 +113,18 @@ function insert(row) {
     for (; place > 0; place -= 1) {
       const before = byPlace.get(place - 1);
       if (before && isLater(row, before) >= 0) break;
-      if (!before && place === view.total) return;  // the end is not on the page: it is asked for when it is wanted
-      if (!before || view.total - place > WALK) { forget(); return; }
+      if (!before && place === view.total) { taken(place); return; }  // the end is not on the page: it is asked for when it is wanted
+      if (!before || view.total - place > WALK) { taken(0); forget(); return; }
     }
   }
+  taken(place);
   for (let at = view.total; at > place; at -= 1) put(at, byPlace.get(at - 1));
   put(place, row);
 }
 
 // Lines that are not shown because they were written too fast: they are asked for when the reader comes to them.
 export function passOver(source, last, lines) {
+  taken(sources.length > 1 ? 0 : view.total);
   counts[source] = last;
   view.total += lines;
   if (sources.length > 1) forget();

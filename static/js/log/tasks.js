@@ -6,7 +6,7 @@ import { counts, say, view } from "./page.js";
 import { load } from "./rows.js";
 import { search } from "./search.js";
 import { showSize } from "./size.js";
-import { reopen } from "./stream.js";
+import { close, reopen } from "./stream.js";
 
 const rows = [...document.querySelectorAll("[data-numbers]")];
 const numbersOf = (row) => row.dataset.numbers.split(" ").map(Number);
@@ -23,11 +23,12 @@ async function changed() {
   if (view.hidden.size) shown.searchParams.set("hide", [...view.hidden].join(","));
   else shown.searchParams.delete("hide");
   history.replaceState(null, "", shown);
-  for (const number of Object.keys(counts)) if (view.hidden.has(Number(number))) delete counts[number];
+  close();
+  for (const number of Object.keys(counts)) delete counts[number];
   try {
     clear();
     await load({});
-  } catch (error) { say(error.message); return; }
+  } catch (error) { say(error.message); reopen(); return; }
   showEnd();
   showSize();
   if (view.following) follow(true);

@@ -10,8 +10,8 @@ from pathlib import Path
 from portal.web import stylesheet
 
 ROOT = Path(__file__).resolve().parents[2]
-# Names that no file has: what a program asked for in its log (jobs.logs.colours), those of CodeMirror and uPlot, and the
-# colours of a log's tasks and of a plot's lines, which have a number.
+# Names that no file has: what a program asked for in its log (jobs.logs.colours), those of CodeMirror and uPlot, and
+# the colours of a log's tasks and of a plot's lines, which have a number.
 COMPOSED = re.compile(r"a-\w+|cm-\w+|u-\w+|[sl][1-4]")
 
 

@@ -41,8 +41,10 @@ async function rowsFor(values) {
 
 function keep(got, low) {
   if (byPlace.size > MOST) forget();
-  got.rows.forEach((row, index) => got.from - 1 + index < low && put(got.from - 1 + index, row));
-  const isOlder = low < Infinity || Object.entries(got.counts).some(([s, lines]) => lines < (counts[s] || 0));
+  const first = got.from - 1;
+  got.rows.slice(0, Math.max(0, low - first)).forEach((row, index) => put(first + index, row));
+  const isBehind = ([source, lines]) => lines < (counts[source] || 0);
+  const isOlder = low < Infinity || Object.entries(got.counts).some(isBehind);
   if (!isOlder) {
     Object.assign(counts, got.counts);
     view.total = got.total;
@@ -113,11 +115,12 @@ function insert(row) {
     for (; place > 0; place -= 1) {
       const before = byPlace.get(place - 1);
       if (before && isLater(row, before) >= 0) break;
-      if (!before && place === view.total) { taken(place); return; }  // the end is not on the page: it is asked for when it is wanted
+      if (!before && place === view.total) break;
       if (!before || view.total - place > WALK) { taken(0); forget(); return; }
     }
   }
   taken(place);
+  if (sources.length > 1 && place && !byPlace.has(place - 1)) return;  // it is asked for when its surroundings are
   for (let at = view.total; at > place; at -= 1) put(at, byPlace.get(at - 1));
   put(place, row);
 }

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import http.client
 import itertools
+import re
 import socket
 import ssl
 import time
@@ -31,6 +31,9 @@ from portal.core.errors import NotFound
 MOST = 100  # pages listed
 PATIENCE = 1.5  # seconds a page has to answer
 _AT_ONCE = 32
+_GET = "GET / HTTP/1.1\r\nHost: {host}\r\nUser-Agent: Longshore\r\nAccept: */*\r\nConnection: close\r\n\r\n"
+_STATUS = re.compile(rb"HTTP/1\.[01] ([1-9]\d\d)\b")
+_LONGEST = 4096  # bytes of an answer that are read
 
 Is = Literal["answers", "refused", "silent", "other", "away", "unplaced"]
 
@@ -140,31 +143,51 @@ def _ask(targets: Mapping[WebPage, Target]) -> dict[WebPage, State]:
 
 
 def look(target: Target) -> State:
-    """Asks the page for its first line. It has a second; nothing is sent but a GET of ``/``."""
+    """Asks the page for its first line. It has PATIENCE seconds in all; nothing is sent but a GET of ``/``."""
     began = time.monotonic()
     try:
         dialled = schemes.connect(target.endpoint, target.tls_dir or None).dial(target.address, target.port)
     except RuntimeFault as fault:
         return State("refused" if fault.reason is FaultReason.REFUSED else "away", says=fault.sentence)
+    return heard(dialled, f"{target.address}:{target.port}", is_tls=target.is_tls, began=began)
+
+
+def heard(dialled: socket.socket, host: str, *, is_tls: bool, began: float) -> State:
+    """What answers on a connection, which is closed then. A page that sends a byte now and then has not more time than
+    others: each that is asked has a thread."""
+    until = began + PATIENCE
     try:
-        return _asked(target, dialled, began)
+        if is_tls:
+            dialled.settimeout(_left(until))
+            dialled = _any_certificate().wrap_socket(dialled)
+        dialled.settimeout(_left(until))
+        dialled.sendall(_GET.format(host=host).encode())
+        line = b""
+        while b"\n" not in line and len(line) < _LONGEST:
+            dialled.settimeout(_left(until))
+            if not (data := dialled.recv(_LONGEST)):
+                break
+            line += data
     except (TimeoutError, ssl.SSLError):
         return State("silent", says="It does not answer in time.")
-    except (OSError, http.client.HTTPException):
-        return State("other", says="What listens there is no web page.")
+    except OSError:
+        line = b""
     finally:
         dialled.close()
+    if not (found := _STATUS.match(line)):
+        return State("other", says="What listens there is no web page.")
+    return State("answers", int(found[1]), round((time.monotonic() - began) * 1000))
 
 
-def _asked(target: Target, dialled: socket.socket, began: float) -> State:
-    dialled.settimeout(PATIENCE)
-    connection = http.client.HTTPConnection(target.address, target.port, timeout=PATIENCE)
-    if target.is_tls:
-        context = ssl.create_default_context()
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-        dialled = context.wrap_socket(dialled)
-    connection.sock = dialled
-    connection.request("GET", "/", headers={"Connection": "close", "User-Agent": "Longshore"})
-    status = connection.getresponse().status
-    return State("answers", status, round((time.monotonic() - began) * 1000))
+def _left(until: float) -> float:
+    left = until - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left
+
+
+def _any_certificate() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import threading
+import time
+
+import aiohttp
 import pytest
 
 from jobs.config import web_pages
 from jobs.config.spec import PortSpec, RoleSpec
+from jobs.web_apps import shown as looks
 from jobs.web_apps.addresses import Place, Setup, place_for, place_of
 from jobs.web_apps.serving.headers import (
     Headers,
@@ -17,6 +24,8 @@ from jobs.web_apps.serving.headers import (
     to_container,
     to_visitor,
 )
+from jobs.web_apps.serving.hop import Hop
+from jobs.web_apps.visits import Target
 from portal.web.cookies import cookies_of
 
 KEY = "tensorboard-worker-0-9f2c41aa0b3d"
@@ -258,3 +267,73 @@ def test_a_label_says_what_kind_of_page_it_is(label: str, kind: str) -> None:
 )
 def test_of_two_sessions_neither_is_believed(header: str, session: str | None) -> None:
     assert cookies_of(header).get("longshore") == session
+
+
+# --- whether it answers, and the way to it ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("said", [b"HTTP/1.1 302 Found\r\n\r\n", b"HTTP/1.0 404\n"])
+def test_a_page_that_answers_is_known_by_its_first_line(said: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(said)
+    state = looks.heard(ours, "gpu-1:80", is_tls=False, began=time.monotonic())
+    assert (state.is_, state.status) == ("answers", int(said[9:12]))
+    assert theirs.recv(4096).startswith(b"GET / HTTP/1.1\r\nHost: gpu-1:80\r\n")
+
+
+@pytest.mark.parametrize("said", [b"", b"SSH-2.0-OpenSSH\r\n", b"\n", b"x" * 10_000])
+def test_what_is_no_page_is_called_so(said: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(said)
+    theirs.shutdown(socket.SHUT_WR)
+    assert looks.heard(ours, "gpu-1:80", is_tls=False, began=time.monotonic()).is_ == "other"
+
+
+def test_a_page_that_sends_a_byte_now_and_then_keeps_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looks, "PATIENCE", 0.3)
+    ours, theirs = socket.socketpair()
+    ended = threading.Event()
+
+    def drip() -> None:
+        while not ended.wait(0.05):
+            theirs.send(b"x")
+
+    dripping = threading.Thread(target=drip)
+    dripping.start()
+    try:
+        assert looks.heard(ours, "gpu-1:80", is_tls=False, began=time.monotonic()).is_ == "silent"
+    finally:
+        ended.set()
+        dripping.join()
+
+
+def test_a_port_that_accepts_nothing_keeps_nobody_from_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+
+    def dial(target: Target) -> socket.socket:
+        if target.task_id == 1:
+            ended.wait(20)
+        return socket.socketpair()[0]
+
+    async def asked() -> None:
+        hop = Hop()
+        slow = [asyncio.create_task(hop.ask(_target(1), "GET", "/", [], None)) for _ in range(200)]
+        await asyncio.sleep(0)
+        for one in slow[::2]:
+            one.cancel()  # a visitor that has gone leaves its thread behind
+        await asyncio.gather(*slow[::2], return_exceptions=True)
+        with pytest.raises(aiohttp.ClientConnectionError):  # it is dialled, and the other end is gone
+            await asyncio.wait_for(hop.ask(_target(2), "GET", "/", [], None), 5)
+        ended.set()
+        await asyncio.gather(*slow, return_exceptions=True)
+        await hop.close()
+
+    monkeypatch.setattr("jobs.web_apps.serving.hop._dial", dial)
+    try:
+        asyncio.run(asked())
+    finally:
+        ended.set()
+
+
+def _target(task: int) -> Target:
+    return Target(task, "tcp://gpu-1:2376", "", "gpu-1", 80, False)

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 import aiohttp
 from yarl import URL
@@ -26,7 +29,8 @@ from jobs.web_apps.visits import Target
 ANSWER = 20.0  # seconds a container may take to accept a connection
 IDLE = 15.0  # seconds a connection without a request is kept
 MESSAGE = 64 << 20  # bytes of one message of a WebSocket
-_DIALS = 32  # connections being opened at once
+_DIALS = 64  # connections being opened at once, each of which may take a thread for some seconds
+_DIALS_OF_ONE = 4  # to one port: where nothing accepts them, others are not to wait
 _MOST_TARGETS = 10_000
 _HOST = "task"
 
@@ -37,6 +41,7 @@ class Hop:
     def __init__(self) -> None:
         self._dials = ThreadPoolExecutor(_DIALS, thread_name_prefix="dial")
         self._targets: dict[str, Target] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._client = aiohttp.ClientSession(
             connector=_Connector(self._dial),
             connector_owner=True,
@@ -84,9 +89,19 @@ class Hop:
     async def _dial(self, host: str) -> Any:
         target = self._targets[host]
         loop = asyncio.get_running_loop()
-        dialled = await loop.run_in_executor(self._dials, _dial, target)
+        turns = self._turns.setdefault(host, asyncio.Semaphore(_DIALS_OF_ONE))
+        await turns.acquire()
+        dialling = self._dials.submit(_dial, target)
+        # Not when nobody waits for it any more: its thread goes on until it is through.
+        dialling.add_done_callback(lambda _: _soon(loop, turns.release))
+        dialled = await asyncio.wrap_future(dialling)
         dialled.setblocking(False)
         return dialled
+
+
+def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
+    with suppress(RuntimeError):  # the loop has ended
+        loop.call_soon_threadsafe(call)
 
 
 def _dial(target: Target) -> Any:

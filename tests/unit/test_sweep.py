@@ -123,3 +123,16 @@ def test_nothing_that_is_json_breaks_it(sweep: Any) -> None:
     except (parameters.BadSweep, jsonc.NotJson):
         return
     assert 0 < len(jobs) <= parameters.MOST
+
+
+@pytest.mark.parametrize(
+    ("places", "says"),
+    [
+        (15_000, "The config of j-001 is larger than 100 kB with its values filled in."),
+        (60, "The configs of its jobs are larger than 8 MB together. Make it several sweeps."),
+    ],
+)
+def test_a_small_text_does_not_make_configs_without_measure(places: int, says: str) -> None:
+    text = config({"grid": {"a": ["x" * 1000], "seed": "1..200"}}, "$$a$$" * places + "$$seed$$")
+    with pytest.raises(parameters.BadSweep, match=says):
+        expanded(text)

@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from jobs.config import jsonc
+from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.config.sweep.parameters import POINTER, BadSweep, Sweep
 from portal.core.errors import Problem
 
+MOST_BYTES = 8_000_000  # of the configs of all jobs: each of them is read and kept
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PLACE = re.compile(r"\$\$([A-Za-z_][A-Za-z0-9_]*)\$\$", re.ASCII)
 
@@ -33,7 +35,7 @@ class Variant:
 def expand(text: str, document: jsonc.Document, sweep: Sweep) -> list[Variant]:
     """The jobs in order; ``document`` is the parsed ``text``. Their names are its jobName with -01, -02 ...
     behind it. Raises BadSweep: no jobName, a sweep that is written as a text with JSON in it, a place for which there
-    is no parameter, a parameter for which there is no place."""
+    is no parameter, a parameter for which there is no place, configs that are too large."""
     places = document.places
     if POINTER not in places or "/jobName" not in places or document.text[places["/jobName"].value] != '"':
         raise _bad(document, "/jobName", "A sweep needs a jobName, and extras.sweep as an object, not as a text.")
@@ -51,9 +53,11 @@ class _Pieces:
 
     def __init__(self, text: str, document: jsonc.Document, sweep: Sweep) -> None:
         self._text = text
+        self._document = document
         self._name = self._token(document.places["/jobName"].value)
         start = document.places[POINTER].value
         self._sweep = (start, _end(document.text, start))
+        self._written = 0  # bytes of the configs so far
         known = set(sweep.parameters)
         used: set[str] = set()
         self._strings: list[tuple[int, int, str]] = []
@@ -75,9 +79,19 @@ class _Pieces:
         mine = {"of": stem, "number": number, "values": dict(values)}
         cuts: list[tuple[int, int, Any]] = [(*self._name, name), (*self._sweep, mine)]
         cuts += [(start, end, _filled(text, values)) for start, end, text in self._strings]
-        text = self._text
-        for start, end, value in sorted(cuts, key=lambda cut: cut[0], reverse=True):
-            text = text[:start] + json.dumps(value, ensure_ascii=False) + text[end:]
+        parts, at = list[str](), 0
+        for start, end, value in sorted(cuts, key=lambda cut: cut[0]):
+            parts += (self._text[at:start], json.dumps(value, ensure_ascii=False))
+            at = end
+        text = "".join((*parts, self._text[at:]))
+        self._written += (size := len(text.encode(errors="surrogatepass")))
+        if size > MAX_CONFIG_BYTES:
+            says = f"The config of {name} is larger than {MAX_CONFIG_BYTES // 1024} kB with its values filled in."
+            raise _bad(self._document, POINTER, says)
+        if self._written > MOST_BYTES:
+            most = MOST_BYTES // 1_000_000
+            says = f"The configs of its jobs are larger than {most} MB together. Make it several sweeps."
+            raise _bad(self._document, POINTER, says)
         return text
 
     def _token(self, start: int) -> tuple[int, int]:

@@ -69,10 +69,7 @@ class LogView:
             return self.size
         block = bisect_left(self.blocks, newline, 0, self._block_count()) - 1
         data = self.read(block * BLOCK, BLOCK)
-        at = -1
-        for _ in range(newline - self.blocks[block]):
-            at = data.index(b"\n", at + 1)
-        return block * BLOCK + at + 1
+        return block * BLOCK + _place_of(data, newline - self.blocks[block]) + 1
 
     def number_at(self, offset: int) -> int:
         """The number of the line that holds the byte at ``offset``."""
@@ -116,6 +113,19 @@ class LogView:
 
 def view_of(index: LineIndex, read: Callable[[int, int], bytes], times: Times | None = None) -> LogView:
     return LogView(index.size, index.newlines, index.blocks, read, times)
+
+
+def _place_of(data: bytes, newline: int) -> int:
+    """Where this newline is, counted from 1. By halves, as lines may be empty: a block has up to 65,536."""
+    low, high = 0, len(data)
+    while high - low > 1:
+        middle = (low + high) // 2
+        before = data.count(b"\n", low, middle)
+        if before >= newline:
+            high = middle
+        else:
+            low, newline = middle, newline - before
+    return low
 
 
 def _split(data: bytes, offset: int, number: int, count: int, budget: int) -> list[Line]:

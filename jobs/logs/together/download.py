@@ -12,18 +12,27 @@ from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.together.sources import Together
 
 _LINES = 256  # that are put in order at once
+_MOST = 1 << 20  # bytes that are read at once; a longer line leaves in pieces
 
 
 def as_text(together: Together, rank: int, stop: int) -> Iterator[bytes]:
     """The lines with these ranks as they were written, each behind its stamp and, of several logs, behind task, attempt
     and stream."""
+    count = _LINES
     while rank < stop:
-        wanted = together.order.lines(rank, min(_LINES, stop - rank))
+        wanted = together.order.lines(rank, min(count, stop - rank))
         if not wanted:
             return
-        ready = {place: _lines(together, place, wanted) for place in {place for place, _ in wanted}}
-        yield b"".join(next(ready[place], b"") for place, _ in wanted)
+        if len(wanted) > 1 and _size(together, wanted) > _MOST:
+            count = len(wanted) // 2
+            continue
+        if len(wanted) == 1:
+            yield from _line(together, *wanted[0])
+        else:
+            ready = {place: _lines(together, place, wanted) for place in {place for place, _ in wanted}}
+            yield b"".join(next(ready[place], b"") for place, _ in wanted)
         rank += len(wanted)
+        count = min(2 * count, _LINES)
 
 
 def as_zip(together: Together) -> Iterator[bytes]:
@@ -35,7 +44,7 @@ def as_zip(together: Together) -> Iterator[bytes]:
                 continue
             name = f"attempt-{log.source.task.attempt.number}/{log.source.task.label}.{log.source.stream}.txt"
             with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
-                for piece in _pieces(log.view):
+                for piece in _pieces(log.view, 0, log.view.size):
                     entry.write(piece)
                     if ready := sink.take():
                         yield ready
@@ -64,19 +73,47 @@ def _lines(together: Together, place: int, wanted: list[tuple[int, int]]) -> Ite
     """The wanted lines of one log, which follow each other."""
     numbers = [line for log, line in wanted if log == place]
     log = together.logs[place]
-    source = log.source
-    named = f" {source.task.label}.{source.task.attempt.number} {source.stream} " if len(together.logs) > 1 else " "
-    begin, end = log.view.start_of(numbers[0] + 1), log.view.start_of(numbers[-1] + 2)
-    data = log.view.read(begin, end - begin)
-    lines = data.removesuffix(b"\n").split(b"\n")
+    begin, end = _span(log.view, numbers[0], numbers[-1])
+    lines = log.view.read(begin, end - begin).removesuffix(b"\n").split(b"\n")
     for text, at in zip(lines, log.times.of(numbers[0], len(numbers)), strict=False):
-        yield f"{stamp(at)}{named}".encode() + text + b"\n"
+        yield _head(together, place, at) + text + b"\n"
 
 
-def _pieces(view: LogView) -> Iterator[bytes]:
-    start = 0
-    while start < view.size:
-        data = view.read(start, min(BLOCK * 4, view.size - start))
+def _line(together: Together, place: int, number: int) -> Iterator[bytes]:
+    """One line, which may be of any length, in pieces."""
+    log = together.logs[place]
+    begin, end = _span(log.view, number, number)
+    for at in log.times.of(number, 1):
+        yield _head(together, place, at)
+        last = b"\n"
+        for piece in _pieces(log.view, begin, end):
+            yield piece
+            last = piece[-1:]
+        if last != b"\n" or begin == end:
+            yield b"\n"
+
+
+def _head(together: Together, place: int, at: int) -> bytes:
+    source = together.logs[place].source
+    named = f" {source.task.label}.{source.task.attempt.number} {source.stream} " if len(together.logs) > 1 else " "
+    return f"{stamp(at)}{named}".encode()
+
+
+def _size(together: Together, wanted: list[tuple[int, int]]) -> int:
+    """Bytes of these lines."""
+    first, last = dict(reversed(wanted)), dict(wanted)
+    spans = [_span(together.logs[place].view, first[place], last[place]) for place in first]
+    return sum(end - begin for begin, end in spans)
+
+
+def _span(view: LogView, first: int, last: int) -> tuple[int, int]:
+    """Where these lines, counted from 0, begin and end."""
+    return view.start_of(first + 1), view.start_of(last + 2)
+
+
+def _pieces(view: LogView, start: int, end: int) -> Iterator[bytes]:
+    while start < end:
+        data = view.read(start, min(BLOCK * 4, end - start))
         if not data:
             return
         yield data

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, islice
 
 from jobs.logs.follow import Follower, TooManyLogs, hub
 from jobs.logs.together.expression import Expression
@@ -117,7 +117,7 @@ class _Hunt:
             ((place, log, begin, end) for begin, end in pieces(self._searched[place], _end(log)))
             for place, log in enumerate(self._together.logs)
         )
-        working: set[asyncio.Future[tuple[int, int, list[int]]]] = set()
+        working: set[asyncio.Future[tuple[int, int, int, list[int]]]] = set()
         loop = asyncio.get_running_loop()
         more = True
         try:
@@ -137,13 +137,16 @@ class _Hunt:
             for one in working:
                 one.cancel()
 
-    def _piece(self, place: int, log: Opened, begin: int, end: int) -> tuple[int, int, list[int]]:
-        return place, end - begin, matching_lines(log.view, self._expression, begin, end)
+    def _piece(self, place: int, log: Opened, begin: int, end: int) -> tuple[int, int, int, list[int]]:
+        """Place, bytes, how many lines match, and the first of them: a piece of short lines has millions."""
+        matching = matching_lines(log.view, self._expression, begin, end)
+        first = list(islice(matching, MOST))
+        return place, end - begin, len(first) + sum(1 for _ in matching), first
 
-    def _take(self, place: int, searched: int, lines: list[int]) -> None:
+    def _take(self, place: int, searched: int, count: int, lines: list[int]) -> None:
         self._searched[place] += searched
         number = self._together.logs[place].source.number
-        self._counts[number] += len(lines)
+        self._counts[number] += count
         room = max(100, MOST // len(self._together.logs)) - self._listed[place]
         fresh = lines[: max(0, room)]
         self._listed[place] += len(fresh)

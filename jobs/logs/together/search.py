@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 
 from jobs.logs.lines import LogView
 from jobs.logs.together.expression import Expression, plain
@@ -25,20 +26,19 @@ def pieces(begin: int, end: int) -> Iterator[tuple[int, int]]:
         begin = stop
 
 
-def matching_lines(view: LogView, expression: Expression, begin: int, end: int) -> list[int]:
+def matching_lines(view: LogView, expression: Expression, begin: int, end: int) -> Iterator[int]:
     """The numbers of the lines that begin in this range of bytes and match."""
     number = view.number_at(begin - 1) + 1 if begin else 1
     start = view.start_of(number)
     stop = view.start_of(view.number_at(end - 1) + 1)
     data = plain(view.read(start, min(stop, end + _LONGEST) - start))
-    lines: list[int] = []
-    counted = 0
+    counted = last = 0
     for place in expression.lines(data):
         number += data.count(b"\n", counted, place)
         counted = place
-        if place < len(data) and (not lines or lines[-1] != number):  # behind the last newline is no line
-            lines.append(number)
-    return lines
+        if place < len(data) and last != number:  # behind the last newline is no line
+            last = number
+            yield number
 
 
 def whole_lines(view: LogView) -> int:
@@ -66,7 +66,8 @@ def grep(
         for place in sorted(todo):
             one, view = begun[place], together.logs[place].view
             until = min(one.offset + PIECE, one.end)
-            one.lines += matching_lines(view, expression, one.offset, until)
+            # Of those behind the first ``limit`` none is in the answer, and a piece may have millions.
+            one.lines += islice(matching_lines(view, expression, one.offset, until), limit + 1 - len(one.lines))
             one.offset = until
             if until >= one.end or len(one.lines) > limit:
                 todo.discard(place)

@@ -1,0 +1,76 @@
+"""Logs of several tasks as one text and searched, where lines are millions or have no end."""
+
+from __future__ import annotations
+
+import tracemalloc
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from jobs.logs.lines import LineIndex, view_of
+from jobs.logs.times import no_times
+from jobs.logs.together.download import as_text
+from jobs.logs.together.expression import Expression
+from jobs.logs.together.order import Order
+from jobs.logs.together.search import grep
+from jobs.logs.together.sources import Opened, Source, Together
+
+NANO = 1_000_000_000
+
+
+def together(*logs: bytes) -> Together:
+    return Together([_opened(place, data) for place, data in enumerate(logs)])
+
+
+def _opened(place: int, data: bytes) -> Opened:
+    index = LineIndex()
+    index.extend(data)
+    view = view_of(index, lambda offset, limit: data[offset : offset + max(0, limit)])
+    task = cast("Any", SimpleNamespace(label=f"w-{place}", attempt=SimpleNamespace(number=1)))
+    return Opened(Source(place, task, "stdout"), view, no_times(view.line_count(), NANO + place), True)
+
+
+def texts(of: Together) -> list[bytes]:
+    """What is saved, by line, without the stamps."""
+    data = b"".join(as_text(of, 0, of.total))
+    assert data.endswith(b"\n")
+    return [line.split(b" ", 1)[1] for line in data.removesuffix(b"\n").split(b"\n")]
+
+
+@pytest.mark.parametrize("most", [1, 30, 1 << 20])
+def test_what_is_saved_is_the_same_however_little_is_read_at_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("jobs.logs.together.download._MOST", most)
+    assert texts(together(b"one\n\nthree" + b"!" * 50 + b"\n\nlast")) == [
+        *(b"one", b"", b"three" + b"!" * 50, b"", b"last")
+    ]
+    assert texts(together(b"a\n" * 3, b"b")) == [*[b"w-0.1 stdout a"] * 3, b"w-1.1 stdout b"]
+
+
+def test_a_line_that_never_ends_is_saved_in_pieces() -> None:
+    data = b"x" * (8 << 20)
+    tracemalloc.start()
+    saved = sum(len(piece) for piece in as_text(together(data + b"\nend\n"), 0, 2))
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert saved > len(data) and most < 2 * len(data)  # the log itself is one of them
+
+
+def test_a_search_ranks_no_more_lines_than_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    ranked = 0
+
+    def rank(self: Order, log: int, line: int, rank: Any = Order.rank) -> int:
+        nonlocal ranked
+        ranked += 1
+        return int(rank(self, log, line))
+
+    monkeypatch.setattr(Order, "rank", rank)
+    of = together(b"loss\n" * 1000, b"loss\nno\n" * 1000)
+    rows, after = grep(of, Expression("loss"), 0, of.total, 10, lambda: False)
+    assert [row.line.number for row in rows] == list(range(1, 11)) and after == 10
+    assert ranked < 30
+    more: list[int] = []
+    while after is not None:
+        rows, after = grep(of, Expression("loss"), after, of.total, 500, lambda: True)
+        more += [row.source for row in rows]
+    assert (more.count(0), more.count(1)) == (990, 1000)

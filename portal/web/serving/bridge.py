@@ -11,15 +11,18 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from weakref import WeakValueDictionary
 
 from django.db import close_old_connections
 
 from portal.core.errors import LongshoreError
 from portal.web.serving import bodies
+from portal.web.serving.connection import group
 
 REFUSAL = "longshore.refusal"  # in the environ: the error to answer with instead of the page (portal.web.middleware)
 PIECE = 128 * 1024  # bytes of an answer that wait for its client in memory
 _THREADS = 16  # each keeps its database connection
+_OF_ONE = 10  # of them that one address may have: what is slow for it is not to keep others waiting
 SILENT = 5.0  # seconds without an answer after which the database counts as down
 _DOWN = b'{"status": "down", "database": false}'
 _HEALTH = ("/healthz", "/metrics")  # answered also when all threads of pages are busy
@@ -31,11 +34,11 @@ class Bridge:
     def __init__(self, wsgi: Any, limit: Callable[[dict[str, Any]], int]) -> None:
         self._wsgi, self._limit = wsgi, limit
         self._pages = ThreadPoolExecutor(_THREADS, thread_name_prefix="pages")
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._health = ThreadPoolExecutor(2, thread_name_prefix="health")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         loop = asyncio.get_running_loop()
-        pool = self._health if scope["path"].startswith(_HEALTH) else self._pages
         environ = environ_of(scope)
         try:
             body, size = await bodies.read(
@@ -49,21 +52,27 @@ class Bridge:
         with body:
             environ |= {"wsgi.input": body, "CONTENT_LENGTH": str(size)}
             exchange = _Exchange(self._wsgi, environ)
-            if pool is self._health:
+            if scope["path"].startswith(_HEALTH):
                 await self._tell_health(exchange, send)
                 return
             try:
-                piece = await loop.run_in_executor(pool, exchange.piece)
+                address = group(environ["REMOTE_ADDR"])
+                piece = await self._in_turn(address, exchange.piece)
                 await send({"type": "http.response.start", "status": exchange.status, "headers": exchange.headers})
                 if exchange.ended:
                     await send({"type": "http.response.body", "body": piece})
                 else:
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
                     del piece  # the client may take long
-                    await send_pieces(lambda: loop.run_in_executor(pool, exchange.piece), receive, send)
+                    await send_pieces(lambda: self._in_turn(address, exchange.piece), receive, send)
             finally:
                 if not exchange.ended:
-                    await loop.run_in_executor(pool, exchange.close)
+                    await loop.run_in_executor(self._pages, exchange.close)
+
+    async def _in_turn(self, address: str, piece: Callable[[], bytes]) -> bytes:
+        """In a thread of pages, when one of those for this address is free."""
+        async with self._turns.setdefault(address, asyncio.Semaphore(_OF_ONE)):
+            return await asyncio.get_running_loop().run_in_executor(self._pages, piece)
 
     async def _tell_health(self, exchange: _Exchange, send: Any) -> None:
         """A database that takes a question and never answers is down too, and whoever asks must not wait for it. A

@@ -13,7 +13,7 @@ from jobs.logs.times import no_times
 from jobs.logs.together.download import as_text
 from jobs.logs.together.expression import Expression
 from jobs.logs.together.order import Order
-from jobs.logs.together.search import grep
+from jobs.logs.together.search import PIECE, grep, pieces
 from jobs.logs.together.sources import Opened, Source, Together
 
 NANO = 1_000_000_000
@@ -74,3 +74,13 @@ def test_a_search_ranks_no_more_lines_than_it_answers(monkeypatch: pytest.Monkey
         rows, after = grep(of, Expression("loss"), after, of.total, 500, lambda: True)
         more += [row.source for row in rows]
     assert (more.count(0), more.count(1)) == (990, 1000)
+
+
+def test_pieces_of_short_lines_are_small_and_together_all_of_the_log() -> None:
+    of = together(b"long enough a line\n" * 300_000 + b"\n" * (1 << 20))
+    view = of.logs[0].view
+    found = list(pieces(view, 5, view.size))
+    assert [begin for begin, _ in found] == [5, *(stop for _, stop in found[:-1])] and found[-1][1] == view.size
+    assert all(view.number_at(stop) - view.number_at(begin) < 200_000 for begin, stop in found)
+    assert list(pieces(together(b"x" * PIECE * 2).logs[0].view, 0, 2 * PIECE)) == [(0, PIECE), (PIECE, 2 * PIECE)]
+    assert list(pieces(together(b"").logs[0].view, 0, 0)) == []

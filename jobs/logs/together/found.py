@@ -114,7 +114,7 @@ class _Hunt:
     async def _search(self) -> AsyncGenerator[None]:
         """Search all that has not been. Yields after each piece."""
         todo = chain.from_iterable(
-            ((place, log, begin, end) for begin, end in pieces(self._searched[place], _end(log)))
+            ((place, log, begin, end) for begin, end in pieces(log.view, self._searched[place], _end(log)))
             for place, log in enumerate(self._together.logs)
         )
         working: set[asyncio.Future[tuple[int, int, int, list[int]]]] = set()

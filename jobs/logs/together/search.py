@@ -10,20 +10,30 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import islice
 
-from jobs.logs.lines import LogView
+from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.together.expression import Expression, plain
 from jobs.logs.together.sources import Row, Together, rows_of
 
 PIECE = 4 << 20
+_MOST_LINES = 50_000  # of a piece, about
 _LONGEST = 1 << 20  # bytes of a line behind the end of its piece; the rest of a longer line is not searched
 
 
-def pieces(begin: int, end: int) -> Iterator[tuple[int, int]]:
-    """The pieces of this range."""
+def pieces(view: LogView, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The pieces of this range. They are smaller where lines are short, as each match takes time, so that whoever waits
+    for a thread waits as long behind any log. Reads nothing."""
     while begin < end:
         stop = min(begin + PIECE, end)
+        while stop - begin > BLOCK and _newlines(view, begin, stop) > _MOST_LINES:
+            stop = begin + (stop - begin) // 2
         yield begin, stop
         begin = stop
+
+
+def _newlines(view: LogView, begin: int, stop: int) -> int:
+    """About how many there are."""
+    last = (view.size - 1) // BLOCK
+    return view.blocks[min(stop // BLOCK, last)] - view.blocks[min(begin // BLOCK, last)]
 
 
 def matching_lines(view: LogView, expression: Expression, begin: int, end: int) -> Iterator[int]:

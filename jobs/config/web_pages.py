@@ -65,9 +65,11 @@ def count(spec: JobSpec) -> int:
 
 
 def of_task(spec: JobSpec, role: str, index: int, ports: Mapping[str, Sequence[int]]) -> Iterator[WebPage]:
-    """The pages of one task, those of the config's own order first. ``ports``: what it was given, {label: numbers}."""
+    """The pages of one task by label, the sure ones first. ``ports``: what it was given, {label: numbers}."""
     sure = _sure(spec.role(role))
-    for label in sorted((label for label in ports if label != "ssh" and ports[label]), key=lambda one: one not in sure):
+    for label in sorted(
+        (label for label in ports if label != "ssh" and ports[label]), key=lambda one: (one not in sure, one)
+    ):
         yield WebPage(role, index, label, int(ports[label][0]), label in sure)
 
 

@@ -109,7 +109,7 @@ def another_scheduler(portal: Portal) -> Iterator[int]:
 
 def acting(portal: Portal) -> int:
     """The process that holds the lease."""
-    ((holder,),) = portal.rows("SELECT holder FROM portal_leaserow")
+    ((holder,),) = portal.rows("SELECT holder FROM portal_leaserow WHERE name = 'scheduler'")
     return int(holder.split()[1])
 
 

@@ -62,6 +62,7 @@ class LiveSweep:
     def __init__(self, request: HttpRequest) -> None:
         self._request = live.as_page(request)
         self._username, self._name = request.GET.get("user", ""), request.GET.get("name", "")
+        sweeps.find(self._username, self._name)
 
     def require(self, viewer: Viewer) -> None:
         if not may_read_jobs(viewer):

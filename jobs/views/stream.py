@@ -66,7 +66,10 @@ async def _events(request: HttpRequest, shown: LivePage) -> AsyncGenerator[str]:
         while True:
             woken.clear()
             began = loop.time()
-            seen, message = await in_thread(_news, request, shown, seen, sent, pool=_pool)
+            try:
+                seen, message = await in_thread(_news, request, shown, seen, sent, pool=_pool)
+            except LongshoreError:  # what the page is of has gone: the browser asks once more, and is answered with 404
+                return
             if message:
                 yield message
             await _pause(woken, HEARTBEAT)

@@ -14,9 +14,11 @@ import httpx
 import pytest
 from django.contrib.sessions.models import Session
 from django.test import RequestFactory
+from django.utils import timezone
 
 from clusters.engines import schemes as engines
 from jobs.logs.follow import hub
+from jobs.models import Sweep
 from jobs.pages import live
 from jobs.views import welcome
 from portal.core.errors import LongshoreError
@@ -43,7 +45,10 @@ def job(alice: User) -> Iterator[Cluster]:
     """alice/hello runs."""
     cluster = Cluster(alice, Clock())
     cluster.add_node()
-    cluster.engines["n1"].print(cluster.task(cluster_job(cluster)).container_name, b"one\n")
+    hello = cluster_job(cluster)
+    cluster.engines["n1"].print(cluster.task(hello).container_name, b"one\n")
+    hello.sweep = Sweep.objects.create(username="alice", name="lr", config="", parameters=[], created_at=timezone.now())
+    hello.save()
     yield cluster
     engines.use(None)
 
@@ -67,7 +72,12 @@ def test_a_stream_ends_when_its_reader_is_switched_off_or_becomes_somebody_else(
             pass  # ends by itself
 
 
-OF_ITS_OWN = {"job": "&user=alice&name=hello&tab=events", "node": "&name=n1", "drain": "&name=n1"}
+OF_ITS_OWN = {
+    "job": "&user=alice&name=hello&tab=events",
+    "sweep": "&user=alice&name=lr",
+    "node": "&name=n1",
+    "drain": "&name=n1",
+}
 
 
 def watch(site: str, kind: str, session: str, began: list[str], ended: dict[str, float]) -> None:
@@ -79,6 +89,18 @@ def watch(site: str, kind: str, session: str, began: list[str], ended: dict[str,
         for _ in answer.iter_lines():
             pass
     ended[kind] = time.monotonic()
+
+
+def test_the_stream_of_a_page_ends_when_what_it_shows_is_gone(site: str, alice: User, job: Cluster) -> None:
+    url, cookies = f"{site}/stream/page?page=sweep{OF_ITS_OWN['sweep']}", {"longshore": session_of(alice)}
+    with httpx.stream("GET", url, cookies=cookies, timeout=20) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        Sweep.objects.get().delete()
+        job.submit(name="news")
+        for _ in lines:
+            pass  # ends by itself
+    assert httpx.get(url, cookies=cookies).status_code == 404
 
 
 @pytest.mark.parametrize("how", ["is no admin any more", "logs out", "is switched off", "has another password"])

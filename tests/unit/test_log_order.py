@@ -21,7 +21,7 @@ LOGS = st.lists(st.lists(st.integers(1, 12), max_size=30), min_size=1, max_size=
 def times_of(numbers: Sequence[int]) -> Times:
     index = TimeIndex()
     index.extend(numbers)
-    return Times(index.count, index.tops, lambda first, count: numbers[first : first + count], f"{next(_names)}")
+    return Times(index.count, index.tops, lambda first, count: numbers[first : first + count], f"log {next(_names)}")
 
 
 def wanted(logs: list[list[int]]) -> list[tuple[int, int]]:
@@ -86,7 +86,7 @@ def test_a_rank_in_millions_of_lines_reads_a_few_blocks_only() -> None:
             return range(first * step, (first + count) * step, step)
 
         tops = [0, *(range(EVERY * step - step, 10_000_000 * step, EVERY * step))]
-        return Times(10_000_000, tops, block, f"{next(_names)}")
+        return Times(10_000_000, tops, block, f"log {next(_names)}")
 
     order = Order([numbers(1000), numbers(1007), numbers(999)])
     assert sum(order.before(14_999_999)) == 14_999_999

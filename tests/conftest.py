@@ -76,7 +76,7 @@ def pytest_configure() -> None:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    for part in ("docker", "browser", "postgres"):
+    for part in ("docker", "browser", "postgres", "kubernetes"):
         if item.get_closest_marker(part):
             need(part)
 

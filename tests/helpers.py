@@ -66,6 +66,12 @@ def _no_hdfs() -> str:
     return hdfs_bed.missing()
 
 
+def _no_kubernetes() -> str:
+    from tests.bed import kubernetes_bed
+
+    return kubernetes_bed.missing()
+
+
 def chromium() -> str | None:
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
@@ -74,6 +80,7 @@ _PARTS: dict[str, Callable[[], str]] = {
     "docker": docker_bed.missing,
     "browser": _no_browser,
     "hdfs": _no_hdfs,
+    "kubernetes": _no_kubernetes,
     "postgres": postgres_bed.missing,
     "nginx": nginx_bed.missing,
 }

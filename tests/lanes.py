@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.bed import docker_bed, hdfs_bed, postgres_bed
+from tests.bed import docker_bed, hdfs_bed, kubernetes_bed, postgres_bed
 
 ROOT = Path(__file__).resolve().parents[1]
 MARK = "TEST_LANES"  # in the environment of everything that a run starts, with its process id
@@ -156,6 +156,7 @@ def lanes() -> list[Lane]:
     no_postgres = postgres_bed.missing()
     made = [Lane(f"engine-{nth}", pytest(*files)) for nth, files in enumerate(shares(), 1)]
     made += [
+        Lane("kubernetes", pytest("tests/kubernetes"), lacks=kubernetes_bed.missing()),
         Lane("pages", apart(pytest("tests/pages")), polite=True),
         Lane("sqlite", pytest("tests/unit", *database, *([] if no_postgres else without(*ON_POSTGRES))), polite=True),
         Lane("postgres", pytest(*database, *without(*ON_SQLITE)), {"DATABASE_URL": "postgres"}, True, no_postgres),
@@ -295,8 +296,8 @@ def sweep() -> list[str]:
             os.kill(pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-    for bury in (docker_bed.bury_the_dead, hdfs_bed.bury_the_dead, postgres_bed.bury_the_dead):
-        bury()
+    for bed in (docker_bed, hdfs_bed, kubernetes_bed, postgres_bed):
+        bed.bury_the_dead()
     return sorted(left.values())
 
 

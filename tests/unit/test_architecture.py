@@ -100,6 +100,7 @@ PURE = (
     "clusters/engines/docker/seen.py",
     "clusters/engines/docker/status.py",
     "clusters/engines/image_names.py",
+    "clusters/engines/kubernetes/kubeconfig.py",
     "clusters/engines/measuring.py",
     "clusters/engines/runtime.py",
     "clusters/engines/stamps.py",
@@ -151,6 +152,7 @@ CLOCKS = re.compile(r"\b(?:datetime|date)\.(?:now|utcnow|today)\(")
 # A library that only the named files may import.
 EDGES = {
     "docker": re.compile(r"clusters/engines/docker/(attach/)?\w+\.py"),
+    "kubernetes": re.compile(r"clusters/engines/kubernetes/\w+\.py"),
     "paramiko": re.compile(r"clusters/engines/docker/\w+\.py"),
     "aiohttp": re.compile(r"jobs/web_apps/serving/\w+\.py"),
     "hdfs": re.compile(r"portal/files/store/hdfs/client\.py"),

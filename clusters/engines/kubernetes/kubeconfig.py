@@ -1,0 +1,69 @@
+"""Reads a kubeconfig and refuses what would make this host run programs or read files for it. Pure.
+
+Whoever registers a cluster sends its kubeconfig. So only what is written in the file itself counts: a server with the
+certificate of its CA, and a token or a client certificate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+NAME = "kubeconfig"  # of the file in a node's folder of keys
+LONGEST = 256 * 1024  # bytes
+_USER_KEYS = frozenset({"token", "client-certificate-data", "client-key-data"})
+_CLUSTER_KEYS = frozenset({"server", "certificate-authority-data", "tls-server-name"})
+_HARMLESS = frozenset({"extensions"})
+
+
+def read(text: str) -> dict[str, Any]:
+    """A kubeconfig with nothing but its current context, as the client library takes it. Raises ValueError with what is
+    wrong, to be put after "The kubeconfig" or to stand alone."""
+    if len(text) > LONGEST:
+        raise ValueError("is too long")
+    try:
+        whole = yaml.safe_load(text)
+    except (yaml.YAMLError, RecursionError):
+        raise ValueError("is no YAML") from None
+    if not isinstance(whole, Mapping):
+        raise ValueError("is no kubeconfig: it must have clusters, users and contexts")
+    name = str(whole.get("current-context") or "")
+    context = _named(whole, "contexts", "context", name)
+    cluster = _named(whole, "clusters", "cluster", str(context.get("cluster") or ""))
+    user = _named(whole, "users", "user", str(context.get("user") or ""))
+    _check(cluster, user)
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "here",
+        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
+        "clusters": [{"name": "here", "cluster": {key: str(cluster[key]) for key in _CLUSTER_KEYS & set(cluster)}}],
+        "users": [{"name": "here", "user": {key: str(user[key]) for key in _USER_KEYS & set(user)}}],
+    }
+
+
+def _named(whole: Mapping[str, Any], many: str, one: str, name: str) -> Mapping[str, Any]:
+    entries = whole.get(many)
+    for entry in entries if isinstance(entries, list) else ():
+        if isinstance(entry, Mapping) and entry.get("name") == name and isinstance(entry.get(one), Mapping):
+            found: Mapping[str, Any] = entry[one]
+            return found
+    raise ValueError(f"lacks an entry {name or 'without a name'} among its {many}")
+
+
+def _check(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
+    if not str(cluster.get("server", "")).startswith("https://"):
+        raise ValueError("must name a server that begins with https://")
+    if cluster.get("insecure-skip-tls-verify"):
+        raise ValueError("must not turn off the check of the server's certificate")
+    foreign = sorted((set(user) - _USER_KEYS) | (set(cluster) - _CLUSTER_KEYS - {"insecure-skip-tls-verify"}))
+    foreign = [key for key in foreign if key not in _HARMLESS]
+    if foreign:
+        raise ValueError(
+            f"has {', '.join(foreign)}, which names files or programs of this host; write the data itself into it "
+            "(kubectl config view --flatten --minify --raw)"
+        )
+    if not (user.get("token") or (user.get("client-certificate-data") and user.get("client-key-data"))):
+        raise ValueError("has neither a token nor a client certificate with its key")

@@ -1,0 +1,63 @@
+"""Which kubeconfigs Longshore takes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import yaml
+
+from clusters.engines.kubernetes import kubeconfig
+
+CLUSTER = {"server": "https://10.0.0.1:6443", "certificate-authority-data": "Q0E="}
+USER = {"token": "abc"}
+
+
+def text(cluster: dict[str, Any] = CLUSTER, user: dict[str, Any] = USER, **more: Any) -> str:
+    return yaml.safe_dump(
+        {
+            "current-context": "lab",
+            "contexts": [
+                {"name": "other", "context": {"cluster": "x", "user": "y"}},
+                {"name": "lab", "context": {"cluster": "c", "user": "u", "namespace": "ns"}},
+            ],
+            "clusters": [{"name": "c", "cluster": cluster}],
+            "users": [{"name": "u", "user": user}],
+            **more,
+        }
+    )
+
+
+def test_only_the_current_context_is_read() -> None:
+    read = kubeconfig.read(text())
+    assert [one["cluster"] for one in read["clusters"]] == [CLUSTER]
+    assert [one["user"] for one in read["users"]] == [USER]
+    assert len(read["contexts"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("sent", "wrong"),
+    [
+        (text(user={"exec": {"command": "rm"}}), "has exec, which"),
+        (text(user={"auth-provider": {}, **USER}), "has auth-provider, which"),
+        (text(user={"tokenFile": "/etc/shadow"}), "has tokenFile, which"),
+        (text(user={"client-certificate": "/a", "client-key": "/b"}), "has client-certificate, client-key, which"),
+        (text(cluster={**CLUSTER, "certificate-authority": "/a"}), "has certificate-authority, which"),
+        (text(cluster={**CLUSTER, "proxy-url": "http://x"}), "has proxy-url, which"),
+        (text(cluster={**CLUSTER, "insecure-skip-tls-verify": True}), "must not turn off"),
+        (text(cluster={"server": "http://10.0.0.1"}), "must name a server that begins with https://"),
+        (text(user={}), "has neither a token nor"),
+        (text(user={"client-certificate-data": "x"}), "has neither a token nor"),
+        (text(users=[]), "lacks an entry u among its users"),
+        (text(users="u"), "lacks an entry u among its users"),
+        (text(**{"current-context": None}), "lacks an entry without a name among its contexts"),
+        ("- 1", "is no kubeconfig"),
+        ("", "is no kubeconfig"),
+        ("a: [", "is no YAML"),
+        ("!!python/object/apply:os.system ['true']", "is no YAML"),
+        ("x" * 300_000, "is too long"),
+    ],
+)
+def test_what_would_run_programs_or_read_files_here_is_refused(sent: str, wrong: str) -> None:
+    with pytest.raises(ValueError, match=wrong):
+        kubeconfig.read(sent)

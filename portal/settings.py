@@ -18,6 +18,7 @@ from portal.core.env import (
     own_address,
     quota,
     secret_file,
+    store_bucket,
     store_url,
     text,
     tls_files,
@@ -66,8 +67,9 @@ TENSORBOARD_IMAGE = text("LONGSHORE_TENSORBOARD_IMAGE", "longshore/run.tensorboa
 # (portal.web.serving.proxies).
 TRUSTED_PROXIES = networks("LONGSHORE_TRUSTED_PROXIES")
 HSTS = number("LONGSHORE_HSTS", 31_536_000, least=0)  # seconds a browser is told to come by https alone; 0: not told
-# Files: empty for a folder in HOME, or webhdfs://nn1:9870;nn2:9870 (see portal.files.store).
+# Files: empty for a folder in HOME, webhdfs://nn1:9870;nn2:9870 or s3://bucket/prefix (see portal.files.store).
 STORE_URL = store_url("LONGSHORE_STORE_URL")
+STORE_BUCKET = store_bucket("LONGSHORE_STORE_URL", "LONGSHORE_S3")  # None where it is none
 STORE_ID: str | None = None  # of a local store; None: what the database says (portal/files/store/marker.py)
 STORE_USER = text("LONGSHORE_STORE_USER", "root")  # whom an HDFS takes the portal for; must be its superuser
 # Exported to jobs as PAI_DEFAULT_FS_URI; where old programs want it, hdfs://namenode:8020.

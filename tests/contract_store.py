@@ -151,6 +151,14 @@ class StoreContract:
         with pytest.raises(PathNotFound):
             store.change("/gone", mode=0o600)
 
+    def test_the_entries_of_a_list_are_those_of_stat_when_that_is_asked_for(self, store: Store) -> None:
+        store.write("/a/run.sh", [b"x"], owner="mira", mode=0o755)
+        store.mkdirs("/a/folder", owner="noa")
+        entries = store.exact(store.list("/a"))
+        assert entries == [store.stat("/a/folder"), store.stat("/a/run.sh")]
+        assert [(entry.owner, entry.mode) for entry in entries] == [("noa", 0o755), ("mira", 0o755)]
+        assert store.exact([]) == []
+
     def test_it_appends_and_cuts(self, store: Store) -> None:
         store.write("/file", [b"one "])
         assert store.append("/file", [b"two ", b"three"]) == 13

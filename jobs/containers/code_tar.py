@@ -144,25 +144,25 @@ def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], Non
 
 def contents(store: Store, entries: Iterable[Entry]) -> Iterator[tuple[Entry, BinaryIO]]:
     """Each entry with its content, in order. Several threads read small files ahead, a batch of them at a time."""
-    ahead: deque[tuple[list[Entry], Future[list[bytes | None]]]] = deque()
+    ahead: deque[Future[list[tuple[Entry, bytes | None]]]] = deque()
     left = iter(entries)
     with ThreadPoolExecutor(_READERS, thread_name_prefix="code") as readers:
         while batch := list(islice(left, _BATCH)):
-            ahead.append((batch, readers.submit(_read_small, store, batch)))
+            ahead.append(readers.submit(_read_small, store, batch))
             if len(ahead) >= 2 * _READERS:
-                yield from _opened(store, *ahead.popleft())
+                yield from _opened(store, ahead.popleft().result())
         while ahead:
-            yield from _opened(store, *ahead.popleft())
+            yield from _opened(store, ahead.popleft().result())
 
 
-def _opened(store: Store, batch: list[Entry], read: Future[list[bytes | None]]) -> Iterator[tuple[Entry, BinaryIO]]:
-    for entry, content in zip(batch, read.result(), strict=True):
+def _opened(store: Store, batch: list[tuple[Entry, bytes | None]]) -> Iterator[tuple[Entry, BinaryIO]]:
+    for entry, content in batch:
         yield entry, store.open_read(entry.path, known=entry) if content is None else io.BytesIO(content)
 
 
-def _read_small(store: Store, batch: list[Entry]) -> list[bytes | None]:
-    """The content of each, None for large files."""
-    return [_read(store, entry) if entry.size <= _SMALL else None for entry in batch]
+def _read_small(store: Store, batch: list[Entry]) -> list[tuple[Entry, bytes | None]]:
+    """Each with its mode and its content, None for large files."""
+    return [(entry, _read(store, entry) if entry.size <= _SMALL else None) for entry in store.exact(batch)]
 
 
 def _read(store: Store, entry: Entry) -> bytes:

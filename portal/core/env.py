@@ -12,7 +12,7 @@ from pathlib import Path
 from django.core.exceptions import ImproperlyConfigured
 
 from portal.core import words
-from portal.core.store_url import namenodes
+from portal.core.store_url import Bucket, bucket, is_bucket, namenodes
 
 # Addresses of private networks.
 PRIVATE = "127.0.0.0/8,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,::1/128,fc00::/7,fe80::/10"
@@ -121,19 +121,32 @@ def is_loopback(host: str) -> bool:
 
 
 def store_url(name: str) -> str:
-    """Empty for a local folder, else the address of an HDFS."""
+    """Empty for a local folder, else the address of an HDFS or of a bucket."""
     value = text(name, "")
     try:
-        namenodes(value) if value else []
+        if value:
+            bucket(value) if is_bucket(value) else namenodes(value)
     except ValueError:
-        form = "webhdfs://namenode:9870, or both of a pair: webhdfs://nn1:9870;nn2:9870"
+        form = "webhdfs://namenode:9870, both of a pair, webhdfs://nn1:9870;nn2:9870, or s3://bucket/prefix"
         raise ImproperlyConfigured(f"{name} is {value!r}; it must be empty or {form}.") from None
     return value
 
 
+def store_bucket(url: str, names: str) -> Bucket | None:
+    """The bucket that the variable ``url`` names, with ``<NAMES>_ENDPOINT``, ``_REGION``, ``_ACCESS_KEY`` and
+    ``_SECRET_KEY``; None where it names none."""
+    if not is_bucket(where := text(url, "")):
+        return None
+    endpoint, region = web_address_or_none(f"{names}_ENDPOINT"), text(f"{names}_REGION", "")
+    access, secret = text(f"{names}_ACCESS_KEY", ""), text(f"{names}_SECRET_KEY", "")
+    if bool(access) != bool(secret):
+        raise ImproperlyConfigured(f"{names}_ACCESS_KEY and {names}_SECRET_KEY belong together: set both, or neither.")
+    return bucket(where, endpoint, region, access, secret)
+
+
 def fs_uri(store: str, public_url: str) -> str:
-    """The default of PAI_DEFAULT_FS_URI: the NameNode, or this portal in its place."""
-    address = namenodes(store)[0] if store else public_url
+    """The default of PAI_DEFAULT_FS_URI: the NameNode, or this portal in the place of one."""
+    address = namenodes(store)[0] if store and not is_bucket(store) else public_url
     secure, host = address.startswith("https:"), address.partition("://")[2].partition("/")[0]
     return f"{'swebhdfs' if secure else 'webhdfs'}://{host}"
 

@@ -37,7 +37,7 @@ def configure(config: dict[str, Any]) -> None:
         "foreign_pre_chain": _SHARED,
         "processors": [structlog.stdlib.ProcessorFormatter.remove_processors_meta, console],
     }
-    talkative = ("django", "axes", "urllib3", "docker", "hdfs", "uvicorn", "django-q")
+    talkative = ("django", "axes", "urllib3", "boto3", "botocore", "docker", "hdfs", "uvicorn", "django-q")
     quiet = {name: {"level": "WARNING"} for name in talkative}
     quiet["django.request"] = {"level": "ERROR"}  # a 404 is no news
     logging.config.dictConfig(

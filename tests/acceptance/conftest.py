@@ -12,6 +12,7 @@ from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import Bed, BedNode, missing
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry
+from tests.bed.s3_bed import S3Bed
 from tests.helpers import need
 
 
@@ -79,6 +80,16 @@ def hdfs() -> Iterator[HdfsBed]:
     """A real HDFS; whoever kills or freezes it heals it."""
     need("hdfs")
     bed = HdfsBed()
+    try:
+        yield bed
+    finally:
+        bed.close()
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3Bed]:
+    """A real S3 server; whoever kills or freezes it heals it."""
+    bed = S3Bed()
     try:
         yield bed
     finally:

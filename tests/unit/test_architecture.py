@@ -140,12 +140,14 @@ PURE = (
     "portal/core/words.py",
     "portal/files/store/base.py",
     "portal/files/store/rules.py",
+    "portal/files/store/s3/keys.py",
     "portal/files/webhdfs/messages.py",
     "portal/files/webhdfs/shapes.py",
 )
 IMPURE = {
     *("django", "rest_framework", "docker", "hdfs", "paramiko", "requests", "httpx", "urllib", "http", "socket", "ssl"),
     *("random", "secrets", "uuid", "time", "subprocess", "threading", "asyncio", "select", "os", "tempfile", "shutil"),
+    *("boto3", "botocore"),
 }
 CLOCKS = re.compile(r"\b(?:datetime|date)\.(?:now|utcnow|today)\(")
 
@@ -156,6 +158,8 @@ EDGES = {
     "paramiko": re.compile(r"clusters/engines/docker/\w+\.py"),
     "aiohttp": re.compile(r"jobs/web_apps/serving/\w+\.py"),
     "hdfs": re.compile(r"portal/files/store/hdfs/client\.py"),
+    "boto3": re.compile(r"portal/files/store/s3/client\.py"),
+    "botocore": re.compile(r"portal/files/store/s3/client\.py"),
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.files.store.hdfs.breaker import Breaker
+from portal.files.store.breaker import Breaker
 
 
 class Clock:

@@ -10,6 +10,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from portal import checks
 from portal.core import env
+from portal.core.store_url import Bucket
 from portal.database import configure
 from portal.management.commands.up import plain_http
 
@@ -113,6 +114,26 @@ def test_an_address_of_a_store_that_is_none_stops_the_start(monkeypatch: pytest.
         env.store_url("LONGSHORE_STORE_URL")
     monkeypatch.setenv("LONGSHORE_STORE_URL", "webhdfs://nn1:9870;nn2:9870")
     assert env.store_url("LONGSHORE_STORE_URL") == "webhdfs://nn1:9870;nn2:9870"
+
+
+def test_a_bucket_has_a_name_a_prefix_and_both_keys_or_neither(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for wrong in ("s3://", "s3://a", "s3://a b", "s3://bucket/../x", "s3://user:secret@bucket", "s3://bucket?x=1"):
+        monkeypatch.setenv("LONGSHORE_STORE_URL", wrong)
+        with pytest.raises(ImproperlyConfigured, match="s3://bucket/prefix"):
+            env.store_url("LONGSHORE_STORE_URL")
+    monkeypatch.setenv("LONGSHORE_STORE_URL", "s3://bucket/team/longshore/")
+    assert env.store_bucket("LONGSHORE_STORE_URL", "S3") == Bucket("bucket", "team/longshore")
+    monkeypatch.setenv("S3_ENDPOINT", "http://minio:9000/")
+    monkeypatch.setenv("S3_ACCESS_KEY", "key")
+    with pytest.raises(ImproperlyConfigured, match="S3_SECRET_KEY"):
+        env.store_bucket("LONGSHORE_STORE_URL", "S3")
+    (tmp_path / "secret").write_text("secret\n")
+    monkeypatch.setenv("S3_SECRET_KEY_FILE", str(tmp_path / "secret"))
+    found = env.store_bucket("LONGSHORE_STORE_URL", "S3")
+    assert found == Bucket("bucket", "team/longshore", "http://minio:9000", "", "key", "secret")
+    assert env.fs_uri("s3://bucket", "https://portal.example.org") == "swebhdfs://portal.example.org"
+    monkeypatch.setenv("LONGSHORE_STORE_URL", "webhdfs://nn1")
+    assert env.store_bucket("LONGSHORE_STORE_URL", "S3") is None
 
 
 def test_jobs_are_told_the_namenode_or_this_portal() -> None:

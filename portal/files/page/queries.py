@@ -135,7 +135,7 @@ def listing(who: Who, folder: str, wanted: Wish, selected: str = "", *, is_made:
     page = min(pages, wanted.page if at is None else at // ROWS + 1)
     start = (page - 1) * ROWS
     query = wanted.query(page=1)
-    rows = [_row(who, entry, query, selected) for entry in shown[start : start + ROWS]]
+    rows = [_row(who, entry, query, selected) for entry in who.store.exact(shown[start : start + ROWS])]
     url = address(folder)
     return Listing(
         rows=rows,

@@ -63,7 +63,7 @@ def _tar(who: Who, folder: str) -> Generator[bytes]:
 def _folder(who: Who, path: str, name: str) -> Iterator[bytes]:
     yield _header(who.store.stat(path), name)
     try:
-        entries = who.entries(path)
+        entries = who.store.exact(who.entries(path))
     except PathNotFound:
         return  # deleted meanwhile
     for entry in entries:

@@ -180,11 +180,13 @@ class _Limited:
 
 class _LimitedAppend(_Limited):
     """As HDFS has it, what was appended stays when the rest does not come or has no room: others may have appended
-    behind it."""
+    behind it. Where a store does not keep it, the next count says so."""
 
     def __init__(self, inner: Writing, room: _Room) -> None:
         super().__init__(inner, room, lambda: 0)
 
     def drop(self) -> None:
         self._inner.drop()
-        self._room.keep()
+        if self._room.taken:
+            self._room.keep()
+            self._room.use.outdate()

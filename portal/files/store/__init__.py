@@ -1,5 +1,5 @@
-"""The file store, where files outlive containers: one folder tree, on this host's disk or on HDFS, behind one
-Protocol."""
+"""The file store, where files outlive containers: one folder tree, on this host's disk, on HDFS or in a bucket of S3,
+behind one Protocol."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from portal.core.store_url import Bucket, is_bucket
 from portal.files.store.base import Store
 from portal.files.store.local import LocalStore
 
@@ -20,6 +21,8 @@ def open_store() -> Store:
 
         root = local_root()
         return LocalStore(root, marker.expected(root))
+    if is_bucket(settings.STORE_URL):
+        return _s3(settings.STORE_BUCKET)
     return _hdfs(settings.STORE_URL, settings.STORE_USER)
 
 
@@ -43,3 +46,11 @@ def _hdfs(url: str, user: str) -> Store:
     from portal.files.store.hdfs.store import HdfsStore  # loading it takes 0.1 s
 
     return HdfsStore(namenodes(url), user)
+
+
+@lru_cache(maxsize=1)
+def _s3(bucket: Bucket) -> Store:
+    """As with ``_hdfs``."""
+    from portal.files.store.s3.store import S3Store  # loading it takes 0.6 s and 20 MB
+
+    return S3Store(bucket)

@@ -7,6 +7,7 @@ the store's business (see portal.files.store.rules).
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -140,7 +141,7 @@ class Store(Protocol):
         ...
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
-        """Add to the file's end and return its new size. What arrived before a failure stays. PathNotFound."""
+        """Add to the file's end and return its new size. What arrived before a failure may stay. PathNotFound."""
         ...
 
     def begin_append(self, path: str) -> Writing:
@@ -168,8 +169,13 @@ class Store(Protocol):
         """Sum over all below ``path``."""
         ...
 
-    def list(self, path: str) -> list[Entry]:
-        """What is in the folder, by name."""
+    def list(self, path: str) -> builtins.list[Entry]:
+        """What is in the folder, by name. Its owners, modes and folders' times may be the usual ones: see ``exact``."""
+        ...
+
+    def exact(self, entries: Sequence[Entry]) -> builtins.list[Entry]:
+        """The entries of a list with owner, mode and time as ``stat`` tells them: not every store has these in a
+        list."""
         ...
 
     def stat(self, path: str) -> Entry: ...

@@ -142,6 +142,9 @@ class LocalStore:
                 continue  # deleted between the two calls
         return found
 
+    def exact(self, entries: Sequence[Entry]) -> builtins.list[Entry]:
+        return [*entries]
+
     def stat(self, path: str) -> Entry:
         with _translated(path):
             return _entry("/" + "/".join(names_of(path)), self._real(path))

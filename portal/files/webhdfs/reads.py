@@ -15,6 +15,7 @@ from portal.files.webhdfs.call import NEVER, Call
 from portal.files.webhdfs.messages import NO_REDIRECT, Answer, Request, json_answer, redirect
 
 PIECE = 1 << 19  # bytes of a download that wait for their client in memory; each costs two changes of threads
+_EXACT = 200  # entries: of a longer list a store may tell the usual owners, modes and times
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{0,18})")
 _DOWNLOAD = {
     "Content-Type": "application/octet-stream",
@@ -35,6 +36,7 @@ def listing(call: Call) -> Answer:
     if entry.is_dir:
         inside = call.store.list(call.path) if entry.modified_at != NEVER else []
         found = rules.visible(inside, call.user.username, call.rights.is_admin, call.accounts)
+        found = call.store.exact(found) if len(found) <= _EXACT else found
         rows = [call.shown(each, each.name) for each in found]
     else:
         rows = [call.shown(entry)]

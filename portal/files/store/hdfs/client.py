@@ -18,7 +18,7 @@ from requests.adapters import HTTPAdapter
 
 from portal.core.errors import BadRequest, LongshoreError
 from portal.files.store.base import BadPath, PathExists, PathNotFound, StoreFull, StoreUnavailable
-from portal.files.store.hdfs.breaker import Breaker
+from portal.files.store.breaker import Breaker
 from portal.files.store.hdfs.datanode import ANSWERS, SENDS
 
 # Seconds: to connect and to answer. Sending counts as connecting, and a busy DataNode takes its time.

@@ -1,0 +1,143 @@
+"""Speaks with the S3 server: boto3's client, and its errors as ours. No other module uses ``boto3``.
+
+A server that did not answer is left alone for a moment. Errors name what an admin may have set wrong and never what
+the server was sent: a request has the signature in it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,
+    CredentialRetrievalError,
+    HTTPClientError,
+    NoCredentialsError,
+)
+
+from portal.core.errors import BadRequest, Conflict, LongshoreError
+from portal.core.store_url import Bucket
+from portal.files.store.base import BadPath, PathExists, PathNotFound, StoreFull, StoreUnavailable
+from portal.files.store.breaker import Breaker
+
+CONNECTS, ANSWERS, TRIES = 3.0, 10.0, 3  # seconds, and how often a request is sent
+REST = 2.0  # seconds that a server is left alone after it did not answer
+_CONNECTIONS = 64
+_MISSING = {"404", "NoSuchKey", "NotFound"}
+_KEYS = "LONGSHORE_S3_ACCESS_KEY and LONGSHORE_S3_SECRET_KEY"
+_REFUSALS = {
+    "AccessDenied": "does not allow the portal's key to do that: it needs to list, read, write and delete",
+    "403": "does not allow the portal's key to do that: it needs to list, read, write and delete",
+    "AllAccessDisabled": "does not allow the portal's key to do that: it needs to list, read, write and delete",
+    "InvalidAccessKeyId": f"does not know the portal's key ({_KEYS})",
+    "SignatureDoesNotMatch": f"does not take the portal's key ({_KEYS})",
+    "ExpiredToken": "says that the portal's key has expired",
+    "InvalidToken": f"does not take the portal's key ({_KEYS})",
+    "RequestTimeTooSkewed": "refuses: its clock and this host's differ too much",
+    "NoSuchBucket": "has no bucket of the name in LONGSHORE_STORE_URL",
+    "InvalidBucketName": "has no bucket of the name in LONGSHORE_STORE_URL",
+    "PermanentRedirect": "has the bucket in another region (LONGSHORE_S3_REGION)",
+    "301": "has the bucket in another region (LONGSHORE_S3_REGION)",
+    "AuthorizationHeaderMalformed": "has the bucket in another region (LONGSHORE_S3_REGION)",
+    "IllegalLocationConstraintException": "has the bucket in another region (LONGSHORE_S3_REGION)",
+    "NotImplemented": "cannot do that",
+}
+_BUSY = {"SlowDown", "503", "ServiceUnavailable", "RequestLimitExceeded", "Throttling", "TooManyRequests", "429"}
+_FULL = {"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "StorageFull", "InsufficientStorage"}
+_CHANGED = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
+
+for _name in ("boto3", "botocore", "s3transfer"):  # below this they write each request with its signature
+    logging.getLogger(_name).setLevel(logging.WARNING)
+
+
+class BeyondEnd(BadRequest):
+    """The object has no byte there."""
+
+
+class Server:
+    """One bucket. ``client`` is boto3's, for many threads; each use of it is inside ``translated``."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self.bucket = bucket.name
+        self._breaker = Breaker(REST, patience=TRIES * (CONNECTS + ANSWERS))
+        own = bool(bucket.endpoint)
+        config = Config(
+            connect_timeout=CONNECTS,
+            read_timeout=ANSWERS,
+            retries={"mode": "standard", "total_max_attempts": TRIES},
+            max_pool_connections=_CONNECTIONS,
+            s3={"addressing_style": "path" if own else "auto"},
+            # Others' servers know the checksums of old, and take newer ones for a mistake.
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+            user_agent_extra="longshore",
+        )
+        with self.translated("/"):
+            self.client: Any = _session().client(
+                "s3",
+                endpoint_url=bucket.endpoint or None,
+                region_name=bucket.region or ("us-east-1" if own else None),
+                aws_access_key_id=bucket.access_key or None,
+                aws_secret_access_key=bucket.secret_key or None,
+                config=config,
+            )
+
+    @contextmanager
+    def translated(self, path: str) -> Iterator[None]:
+        """Errors of the library and of the network become those of the store."""
+        if reason := self._breaker.refusal():
+            raise StoreUnavailable(reason)
+        try:
+            yield
+        except ClientError as error:
+            self._breaker.answered()
+            raise _error_of(path, error) from None
+        except (NoCredentialsError, CredentialRetrievalError):
+            self._breaker.answered()
+            raise StoreUnavailable(f"The file store (S3) needs a key: set {_KEYS}.") from None
+        except (HTTPClientError, ConnectionError, OSError) as error:
+            reason = f"The file store (S3) cannot be reached ({type(error).__name__})."
+            self._breaker.silent(reason)
+            raise StoreUnavailable(reason) from None
+        except (BotoCoreError, ValueError, KeyError, TypeError) as error:
+            self._breaker.answered()
+            raise StoreUnavailable(f"The file store (S3) cannot be used ({type(error).__name__}).") from None
+        self._breaker.answered()
+
+
+@lru_cache(maxsize=1)
+def _session() -> Any:
+    """It has read what the library knows of S3, which takes a while."""
+    return boto3.session.Session()
+
+
+def _error_of(path: str, error: ClientError) -> LongshoreError:
+    code = str(error.response.get("Error", {}).get("Code", ""))
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if code in _MISSING:
+        return PathNotFound(f"{path} does not exist.")
+    if code in ("InvalidRange", "416"):
+        return BeyondEnd(f"{path} is shorter.")
+    if code in _CHANGED:
+        conditional = error.operation_name in ("PutObject", "CompleteMultipartUpload")
+        if conditional:
+            return PathExists(f"{path} exists already, or was changed meanwhile.")
+        return Conflict(f"{path} was changed by somebody else meanwhile. Try again.")
+    if code in _FULL or status == 507:
+        return StoreFull(f"The file store (S3) has no room for {path}.")
+    if code in ("KeyTooLongError", "XMinioInvalidObjectName", "InvalidURI", "XMinioParentIsObject"):
+        return BadPath(f"{path} is no path that this S3 store takes.")
+    if code in _BUSY:
+        return StoreUnavailable("The file store (S3) has too much to do and asks to wait. Try again in a moment.")
+    if code in _REFUSALS:
+        return StoreUnavailable(f"The file store (S3) {_REFUSALS[code]}.")
+    what = code if code.isalnum() and len(code) < 60 else status
+    return StoreUnavailable(f"The file store (S3) answered with an error ({what}).")

@@ -5,6 +5,29 @@ from __future__ import annotations
 from django.core.validators import RegexValidator
 from django.db import models
 
+_WORD = "[A-Za-z0-9][A-Za-z0-9_.-]*"
+
+
+class Cluster(models.Model):
+    """A Kubernetes cluster: an engine that stands for many nodes, each of which has a row of its own, named
+    ``<cluster>/<host>`` (clusters/nodes/kubernetes). The scheduler writes what it observes."""
+
+    name = models.CharField(max_length=40, unique=True)
+    endpoint = models.CharField(max_length=255)  # kubernetes://name/namespace
+    tls_dir = models.CharField(max_length=255, blank=True)  # 0700 folder with ``kubeconfig``; "": the pod's own account
+    selector = models.JSONField(default=dict)  # labels that a host must have to be a node here
+    port_from = models.PositiveIntegerField()  # these three: of hosts that come later
+    port_to = models.PositiveIntegerField()
+    network = models.CharField(max_length=8)
+    version = models.CharField(max_length=40, blank=True)
+    sees_others = models.BooleanField(default=True)  # whether what other workloads take is known
+    silent_reason = models.TextField(blank=True)  # why it could not be asked; empty: it answers
+    last_seen_at = models.DateTimeField(null=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.name
+
 
 class Node(models.Model):
     """A machine with a container engine. The scheduler writes ``health`` and ``held`` from what it observes."""
@@ -18,8 +41,14 @@ class Node(models.Model):
         READY = "ready"
         UNREACHABLE = "unreachable"
 
-    name = models.CharField(max_length=63, unique=True, validators=[RegexValidator(r"\A[A-Za-z0-9][A-Za-z0-9_.-]*\Z")])
-    endpoint = models.CharField(max_length=255)  # unix:///path, tcp://host:port, ssh://user@host
+    name = models.CharField(max_length=63, unique=True, validators=[RegexValidator(rf"\A{_WORD}(/{_WORD})?\Z")])
+    endpoint = models.CharField(max_length=255)  # unix:///path, tcp://host:port, ssh://user@host, or its cluster's
+    # Of a host of a Kubernetes cluster, whose endpoint and keys it has. Its size, GPUs, labels and images are what the
+    # cluster says; so are these: {"cpus", "memory_mb", "gpus"} that other workloads take, and why it is not offered.
+    cluster = models.ForeignKey(Cluster, models.CASCADE, null=True, related_name="nodes")
+    host = models.CharField(max_length=253, blank=True, default="", db_default="")  # its name in the cluster
+    others = models.JSONField(null=True)
+    closed = models.TextField(blank=True, default="", db_default="")
     address = models.CharField(max_length=255)  # where peers and users reach its containers
     engine_id = models.CharField(max_length=100, blank=True)
     docker_version = models.CharField(max_length=40, blank=True)

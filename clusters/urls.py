@@ -5,14 +5,15 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from clusters.nodes.adding import views as adding
+from clusters.nodes.kubernetes import paths as _paths  # noqa: F401 - makes <node:name> known
 from clusters.users import views as users
 from clusters.vcs import views as vcs
 
 urlpatterns: list[URLPattern] = [
     path("add-node", adding.add, name="node-add"),
-    path("nodes/<str:name>/edit", adding.edit, name="node-edit"),
-    path("nodes/<str:name>/remove", adding.remove, name="node-remove"),
-    path("nodes/<str:name>/status", adding.status, name="node-status"),
+    path("nodes/<node:name>/edit", adding.edit, name="node-edit"),
+    path("nodes/<node:name>/remove", adding.remove, name="node-remove"),
+    path("nodes/<node:name>/status", adding.status, name="node-status"),
     path("users", users.users, name="users"),
     path("users/<str:username>", users.user, name="user"),
     path("users/<str:username>/delete", users.delete, name="user-delete"),

@@ -14,6 +14,7 @@ from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
 from clusters.engines import own_ssh
+from clusters.engines.inventory import Inventoried
 from clusters.engines.measuring import Measurable
 from clusters.engines.own_ssh import HostKey
 from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
@@ -148,6 +149,17 @@ def meter_at(endpoint: str, tls_dir: str | Path | None = None) -> Measurable:
     if _factory is not None:
         return cast(Measurable, _factory(endpoint, folder))
     return scheme_of(endpoint).meter(endpoint, folder)
+
+
+def inventory_at(endpoint: str, tls_dir: str | Path | None = None) -> Inventoried:
+    """The inventory of an engine that stands for many hosts, with connections of its own, for one thread. Nothing is
+    sent yet."""
+    folder = Path(tls_dir) if tls_dir else None
+    if _factory is not None:
+        return cast(Inventoried, _factory(endpoint, folder))
+    from clusters.engines.kubernetes.inventory import connect
+
+    return connect(endpoint, folder)
 
 
 def forget(endpoint: str, tls_dir: str | Path | None = None) -> None:

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 from django.conf import settings
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import PolymorphicProxySerializer, extend_schema
 from rest_framework import status
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from clusters.models import Node
+from clusters.models import Cluster, Node
 from clusters.nodes import services
+from clusters.nodes.kubernetes import services as kubernetes
+from clusters.nodes.kubernetes.body import ENDPOINT, ClusterChange, ClusterObject, NewCluster, cluster_object
 from clusters.nodes.serializers import NewNode, NodeChange, NodeObject, NodeStatus, node_objects
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin, require_user
 from portal.core.errors import BadRequest
 from portal.web.api.openapi import Message, errors
 from portal.web.api.parsers import Json
+
+
+def _one_of(name: str, *kinds: type) -> PolymorphicProxySerializer:
+    return PolymorphicProxySerializer(name, list(kinds), None)
 
 
 class NodeView(APIView):
@@ -29,26 +35,53 @@ class NodeList(NodeView):
         _reader(request)
         return Response(node_objects(Node.objects.order_by("name")))
 
-    @extend_schema(summary="Register a node", request=NewNode, responses={201: NodeObject, **errors(409)})
+    @extend_schema(
+        summary="Register a node, or all nodes of a Kubernetes cluster",
+        request=_one_of("NewNodeOrCluster", NewNode, NewCluster),
+        responses={201: _one_of("NodeOrCluster", NodeObject, ClusterObject), **errors(409)},
+    )
     def post(self, request: Request) -> Response:
-        node = services.register_node(require_admin(request), _body(request), ip_of(request))
+        admin, body = require_admin(request), _body(request)
+        if _is_cluster(body):
+            cluster, hints = kubernetes.register_cluster(admin, body, ip_of(request))
+            return Response(cluster_object(cluster, hints), status=status.HTTP_201_CREATED)
+        node = services.register_node(admin, body, ip_of(request))
         return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
 
 
 class NodeDetail(NodeView):
-    @extend_schema(summary="One node", responses=NodeObject)
+    @extend_schema(
+        summary="One node, or a Kubernetes cluster with all its nodes",
+        responses=_one_of("NodeOrCluster", NodeObject, ClusterObject),
+    )
     def get(self, request: Request, name: str) -> Response:
         _reader(request)
+        if cluster := Cluster.objects.filter(name=name).first():
+            return Response(cluster_object(cluster))
         return Response(node_objects([services.find_node(name)])[0])
 
-    @extend_schema(summary="Change what the body names", request=NodeChange, responses={200: NodeObject, **errors(409)})
+    @extend_schema(
+        summary="Change what the body names",
+        request=_one_of("NodeOrClusterChange", NodeChange, ClusterChange),
+        responses={200: _one_of("NodeOrCluster", NodeObject, ClusterObject), **errors(409)},
+    )
     def put(self, request: Request, name: str) -> Response:
+        if Cluster.objects.filter(name=name).exists():
+            admin, body = require_admin(request), _body(request)
+            return Response(cluster_object(*kubernetes.change_cluster(admin, name, body, ip_of(request))))
         node = services.change_node(require_admin(request), name, _body(request), ip_of(request))
         return Response(node_objects([node])[0])
 
-    @extend_schema(summary="Remove a node that nothing runs on", responses={200: Message, **errors(409)})
+    @extend_schema(
+        summary="Remove a node, or a cluster with its nodes, that nothing runs on",
+        responses={200: Message, **errors(409)},
+    )
     def delete(self, request: Request, name: str) -> Response:
-        services.remove_node(require_admin(request), name, ip_of(request))
+        admin = require_admin(request)
+        if Cluster.objects.filter(name=name).exists():
+            kubernetes.remove_cluster(admin, name, ip_of(request))
+            return Response({"message": f"cluster {name} removed"})
+        services.remove_node(admin, name, ip_of(request))
         return Response({"message": f"node {name} removed"})
 
 
@@ -57,6 +90,10 @@ class NodeStatusView(NodeView):
     def put(self, request: Request, name: str) -> Response:
         node = services.set_node_status(require_admin(request), name, _body(request), ip_of(request))
         return Response(node_objects([node])[0])
+
+
+def _is_cluster(body: object) -> bool:
+    return isinstance(body, dict) and str(body.get("endpoint", "")).startswith(ENDPOINT)
 
 
 def _reader(request: Request) -> None:

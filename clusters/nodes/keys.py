@@ -1,5 +1,5 @@
-"""Keeps the TLS keys of nodes: LONGSHORE_HOME/secrets/nodes/<name>/<version>/{ca,cert,key}.pem, folders 0700, files
-0600.
+"""Keeps the TLS keys of nodes and the kubeconfigs of clusters: LONGSHORE_HOME/secrets/nodes/<name>/<version>/ with
+{ca,cert,key}.pem or kubeconfig, folders 0700, files 0600.
 
 Every change of keys makes a new version folder. So a process that is opening a connection never reads half of each
 version, and a connection pool that is known by its folder never has old keys.
@@ -11,6 +11,7 @@ import os
 import shutil
 import ssl
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from django.conf import settings
@@ -22,10 +23,7 @@ from portal.core.errors import BadRequest
 def store(name: str, tls: Tls) -> str:
     """Write the keys and return their new folder. BadRequest when the texts are not a usable set of keys; then no file
     is left."""
-    parent = _root() / name
-    for folder in (_root().parent, _root(), parent):
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=parent))
+    folder = _folder(name)
     try:
         fill(folder, tls)
     except BaseException:
@@ -41,6 +39,20 @@ def fill(folder: Path, tls: Tls) -> None:
     _check(folder)
 
 
+def store_files(name: str, files: Mapping[str, str]) -> str:
+    """Write {file: text} into a new folder and return it; "" when there are none."""
+    if not files:
+        return ""
+    folder = _folder(name)
+    write_files(folder, files)
+    return str(folder)
+
+
+def write_files(folder: Path, files: Mapping[str, str]) -> None:
+    for file, text in files.items():
+        _write(folder / file, text)
+
+
 def forget(tls_dir: str) -> None:
     """Remove a folder that ``store`` made. Any other folder (the admin's own certificates) stays."""
     folder = Path(tls_dir)
@@ -50,6 +62,13 @@ def forget(tls_dir: str) -> None:
             folder.parent.rmdir()
         except OSError:
             pass  # another version is in it
+
+
+def _folder(name: str) -> Path:
+    parent = _root() / name
+    for folder in (_root().parent, _root(), parent):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(dir=parent))
 
 
 def _root() -> Path:

@@ -25,7 +25,10 @@ def load_nodes() -> list[NodeView]:
 
 def load_idle_nodes() -> list[NodeView]:
     """All nodes by name as if nothing ran on them: what a job could get at best. One query."""
-    return [_view(node, [], _owner(node)) for node in _read().order_by("name")]
+    return [replace(_view(node, [], _owner(node)), **_IDLE) for node in _read().order_by("name")]
+
+
+_IDLE: Mapping[str, Any] = {"used_cpus": 0, "used_memory_mb": 0, "used_gpus": frozenset()}
 
 
 def view_of(node: Node) -> NodeView:
@@ -44,7 +47,7 @@ _TAKEN_OVER = sorted(
 # All that a NodeView depends on. The scheduler compares these as the database has them, 1,000 rows in a few
 # milliseconds, and only a node that differs is read and decoded again (``images_at`` stands for the long ``images``).
 _NODE = (
-    *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "labels"),
+    *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "labels", "others", "closed"),
     *("endpoint", "tls_dir", "status", "health", "unreachable_since", "dedicated_to_id"),
 )
 # Moments as texts: nobody reads them here, and to make datetimes of a thousand takes a millisecond.
@@ -186,6 +189,8 @@ def _owner(node: Node) -> str:
 
 def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
     why_not = _why_not(node)
+    others = node.others or {}
+    ours = frozenset(gpu for hold in holds for gpu in hold.gpu_ids)
     return NodeView(
         **{name: getattr(node, name) for name in _TAKEN_OVER},
         gpus=tuple((gpu["id"], gpu.get("type", "")) for gpu in node.gpus),
@@ -194,9 +199,9 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
         why_not=why_not,
         dedicated_to=dedicated_to,
         draining=node.status == Node.Status.DRAINING,
-        used_cpus=sum(hold.cpus for hold in holds),
-        used_memory_mb=sum(hold.memory_mb for hold in holds),
-        used_gpus=frozenset(gpu for hold in holds for gpu in hold.gpu_ids),
+        used_cpus=sum(hold.cpus for hold in holds) + others.get("cpus", 0),
+        used_memory_mb=sum(hold.memory_mb for hold in holds) + others.get("memory_mb", 0),
+        used_gpus=ours | _taken_by_others(node.gpus, ours, others.get("gpus", 0)),
         used_ports=frozenset(port for hold in holds for port in hold.ports),
         held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
         images=frozenset(map(sys.intern, node.images)),
@@ -205,8 +210,14 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
     )
 
 
+def _taken_by_others(gpus: Sequence[Mapping[str, str]], ours: frozenset[str], number: int) -> frozenset[str]:
+    """As many ids as other workloads have GPUs. A cluster tells of a number, so these are the last that are free."""
+    free = [gpu["id"] for gpu in gpus if gpu["id"] not in ours]
+    return frozenset(free[len(free) - min(number, len(free)) :])
+
+
 def _why_not(node: Node) -> str:
     if node.health != Node.Health.READY:
         since = node.unreachable_since
         return f"unreachable since {timezone.localtime(since):%H:%M}" if since else "unreachable"
-    return "" if node.status == Node.Status.ACTIVE else str(node.status)
+    return node.closed if node.status == Node.Status.ACTIVE else str(node.status)

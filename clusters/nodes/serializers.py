@@ -67,7 +67,7 @@ def _labels(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-def _range(value: list[int]) -> list[int]:
+def ranged(value: list[int]) -> list[int]:
     if value[0] > value[1]:
         raise ValueError("must go up: the first port is above the last")
     return value
@@ -83,7 +83,7 @@ Exporter = Annotated[str, Field(max_length=255), AfterValidator(_exporter)]
 LabelValue = Annotated[str, Field(max_length=256), AfterValidator(_printable)]
 Port = Annotated[int, Field(ge=1024, le=65_535)]
 AnyPort = Annotated[int, Field(ge=1, le=65_535)]
-FixedPorts = Annotated[list[AnyPort], Field(min_length=2, max_length=2), AfterValidator(_range)]
+FixedPorts = Annotated[list[AnyPort], Field(min_length=2, max_length=2), AfterValidator(ranged)]
 
 
 class Body(BaseModel):
@@ -114,7 +114,7 @@ class NodeChange(Body):
     gpuType: GpuType | None = None
     cpuNumber: int | None = Field(None, ge=1, le=65_536)
     memoryMB: int | None = Field(None, ge=64, le=2**31 - 1)
-    portRange: Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(_range)] | None = None
+    portRange: Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(ranged)] | None = None
     fixedPorts: Annotated[list[FixedPorts], Field(max_length=64)] | None = None
     network: Literal["host", "bridge"] | None = None
     gpuExporter: Exporter | None = None

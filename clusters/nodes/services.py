@@ -19,7 +19,7 @@ from django.utils import timezone
 
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import EngineInfo, RuntimeFault
-from clusters.models import Node
+from clusters.models import Cluster, Node
 from clusters.nodes import keys as node_keys
 from clusters.nodes import refusals, survey
 from clusters.nodes.gpus import find_gpus, found_gpus
@@ -33,6 +33,7 @@ from portal.core.errors import BadRequest, ConflictNode, NoNode
 from portal.wakes import wake
 
 LOCAL = "local"
+SET_OF_HOSTS = {"name", "portRange", "fixedPorts", "network", "gpuExporter"}  # of nodes of a cluster
 FIRST_START = "first start"  # actor of what Longshore does by itself then
 
 
@@ -41,7 +42,7 @@ def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
     engine is a node already."""
     who = require_admin(actor).username
     body = read(NewNode, data)
-    if Node.objects.filter(name=body.name).exists():
+    if Node.objects.filter(name=body.name).exists() or Cluster.objects.filter(name=body.name).exists():
         raise ConflictNode(f"A node with the name {body.name} exists already.")
     tls_dir = _keys(body.name, body.endpoint, body)
     try:
@@ -68,6 +69,8 @@ def change_node(actor: Viewer, name: str, data: object, ip: str | None = None) -
     body = read(NodeChange, data)
     if body.name is not None and body.name != name:
         raise BadRequest("A node keeps its name, since jobs refer to it. Delete it and register it again.")
+    if node.cluster_id is not None:
+        refuse_told(node, body)
     if body.endpoint is None and body.tls is None:
         return _surveyed(_change(node, body, None, node.tls_dir, who, ip), body)
     endpoint = body.endpoint or node.endpoint
@@ -102,6 +105,8 @@ def remove_node(actor: Viewer, name: str, ip: str | None = None) -> None:
     try:
         with transaction.atomic():
             node = find_node(name, lock=True)
+            if node.cluster_id is not None:
+                raise ConflictNode(f"{name} goes when it leaves its Kubernetes cluster, or with the whole cluster.")
             if count := node.allocations.count():
                 raise ConflictNode(_in_use(node, count))
             _record(who, "node removed", node, ip, {"endpoint": node.endpoint})
@@ -126,6 +131,13 @@ def register_local_node() -> Node | None:
         return _create(node, FIRST_START, None)
     except ConflictNode:  # another process of a first start was quicker
         return None
+
+
+def refuse_told(node: Node, body: NodeChange) -> None:
+    """What the cluster of a node says is not changed here."""
+    if told := sorted(body.model_fields_set - SET_OF_HOSTS):
+        fields = ", ".join(f'"{field}"' for field in told)
+        raise BadRequest(f"Its Kubernetes cluster says what {node.name} has; {fields} cannot be changed here.")
 
 
 def find_node(name: str, *, lock: bool = False) -> Node:

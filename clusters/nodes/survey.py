@@ -33,7 +33,8 @@ def sweep(now: datetime) -> None:
     due = Q(health=Node.Health.READY) & (
         Q(surveyed_at=None) | Q(surveyed_at__lt=now - EVERY) | Q(surveyed_at__gt=now + EVERY)  # the clock was set back
     )
-    found = list(Node.objects.filter(away | due).order_by("name").values_list("name", "health", "surveyed_at"))
+    asked = Node.objects.filter(cluster=None)  # a cluster says by itself which images its nodes have
+    found = list(asked.filter(away | due).order_by("name").values_list("name", "health", "surveyed_at"))
     gone = [name for name, health, _ in found if health == Node.Health.UNREACHABLE]
     here = [(name, at is None) for name, health, at in found if health == Node.Health.READY]
     if gone:

@@ -21,6 +21,7 @@ from django.utils import timezone
 from clusters.engines.watch import Look, Watch, Watched
 from clusters.models import Node
 from clusters.nodes import survey
+from clusters.nodes.kubernetes.watch import Clusters
 from jobs.containers import discard, publish
 from jobs.history import holdings
 from jobs.models import Event
@@ -55,6 +56,7 @@ class Scheduler:
         self.lease = lease or Lease("scheduler")
         self.woken = threading.Event()
         self.watch = Watch(self.woken.set)
+        self.clusters = Clusters(self.lease, self.woken.set)
         self.invariants = invariants.Checker()
         self._loader = Loader()
         self._strangers: dict[tuple[str, str], datetime] = {}
@@ -73,7 +75,7 @@ class Scheduler:
         Raises Fenced, with nothing written, when another scheduler acts now."""
         now, steady = timezone.now(), clock.steady()
         nodes = self._watch_registered()
-        looks = self.watch.looks() if looks is None else looks
+        looks = self.clusters.heard(self.watch.looks()) if looks is None else looks
         is_changed = self._write_health(nodes, looks, now)
         self._loader.writes(now, steady)
         world = self._loader.world(steady, self._observations(looks), self._strangers, again=is_changed)
@@ -103,7 +105,7 @@ class Scheduler:
                 log.exception("the database does not answer")
                 close_old_connections()
             self._pause(TURN_EVERY)
-        self.watch.stop()
+        self._stop_watching()
         self._give_back()
 
     def stop(self) -> None:
@@ -139,9 +141,13 @@ class Scheduler:
 
     def _forget(self) -> None:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
-        self.watch.stop()
+        self._stop_watching()
         self._loader, self._strangers, self._seen = Loader(), {}, {}
         self._nodes, self._observed, self._still = [], {}, None
+
+    def _stop_watching(self) -> None:
+        self.watch.stop()
+        self.clusters.stop()
 
     def _give_back(self) -> None:
         try:
@@ -162,7 +168,7 @@ class Scheduler:
                 beats.beat("scheduler", self._report())
 
     def _report(self) -> beats.Report:
-        threads = [*([self._ear] if self._ear is not None else []), *self.watch.threads()]
+        threads = [*([self._ear] if self._ear is not None else []), *self.watch.threads(), *self.clusters.threads()]
         return beats.Report(
             threads=len(threads),
             late_threads=sorted(thread.name for thread in threads if thread.is_late()),
@@ -182,6 +188,7 @@ class Scheduler:
                 survey.sweep(timezone.now())
                 orders.ask_for_diagnoses(timezone.now())
             self.invariants.check(self.lease, timezone.now())
+            self.clusters.keep_up()
         if time.monotonic() >= self._forecast_at:
             self._forecast_at = time.monotonic() + FORECAST_EVERY
             with self.lease.writing():
@@ -269,9 +276,10 @@ class Scheduler:
         """Wait until every node was looked at: a pass that knows half of them would let small jobs overtake a large
         one."""
         deadline = time.monotonic() + FIRST_LOOKS
+        self.clusters.keep_up()
         while not self._stopped and time.monotonic() < deadline:
             nodes = self._watch_registered()
-            if len(self.watch.looks()) == len(nodes):
+            if len(self.watch.looks()) == len(nodes) and self.clusters.are_known():
                 return
             self.woken.wait(0.1)
             self.woken.clear()

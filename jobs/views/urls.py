@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
+from clusters.nodes.kubernetes import paths as _paths  # noqa: F401 - makes <node:name> known
 from jobs.submitting import views as keeping
 from jobs.views import actions, change, detail, lists, logs, nodes, order, rewind, stream, submit, terminal, why
 
@@ -45,8 +46,8 @@ urlpatterns: list[URLPattern] = [
     path("check-cluster", nodes.check, name="check-cluster"),
     path("wall", nodes.wall, name="wall"),
     path("nodes", nodes.all_nodes, name="nodes"),
-    path("nodes/<str:name>", nodes.node, name="node"),
-    path("nodes/<str:name>/drain", nodes.drain, name="node-drain"),
+    path("nodes/<node:name>", nodes.node, name="node"),
+    path("nodes/<node:name>/drain", nodes.drain, name="node-drain"),
     path("stream/page", stream.page, name="stream"),
     path("stream/logs/<str:username>/<str:name>", logs.stream, name="job-log-stream"),
     path("stream/logs/<str:username>/<str:name>/search", logs.search, name="job-log-search"),

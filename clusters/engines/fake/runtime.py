@@ -17,7 +17,7 @@ from typing import IO
 
 from clusters.engines.attach import MARK
 from clusters.engines.fake.host import EXIT_KILL, EXIT_TERM, Behaviour, FakeContainer, again, unpacked
-from clusters.engines.fake.meter import FakeMeter
+from clusters.engines.fake.inventory import FakeInventory
 from clusters.engines.fake.terminal import FakeTerminal
 from clusters.engines.image_names import canonical
 from clusters.engines.runtime import (
@@ -39,7 +39,7 @@ from clusters.engines.runtime import (
 __all__ = ["Behaviour", "FakeLog", "FakeRuntime"]
 
 
-class FakeRuntime(FakeMeter):
+class FakeRuntime(FakeInventory):
     """One engine. Made as its host is: ``FakeRuntime(hostname="n1", gpu_ids=frozenset("01"))``."""
 
     def info(self) -> EngineInfo:

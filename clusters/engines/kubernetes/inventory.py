@@ -1,0 +1,160 @@
+"""The inventory of a Kubernetes cluster: its nodes, what other workloads take on them, and whether it may be used."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from clusters.engines.inventory import Fitness, Host, Inventory
+from clusters.engines.kubernetes import rights
+from clusters.engines.kubernetes.connect import Cluster
+from clusters.engines.kubernetes.errors import EXPIRED, FORBIDDEN, FOREIGN, NOT_FOUND, Refused, short, unreachable
+from clusters.engines.kubernetes.hosts import Taken, host_of, taken_by_others
+from clusters.engines.runtime import FaultReason, RuntimeFault
+
+NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+SILENCE = 15.0  # seconds that a stream may be silent beyond its window before it counts as broken
+_OCCUPYING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
+
+
+class KubernetesInventory:
+    """See clusters.engines.inventory.Inventoried."""
+
+    def __init__(self, endpoint: str, folder: Path | None) -> None:
+        self._cluster = Cluster(endpoint, folder)
+        self._known: dict[str, Host] = {}  # of the last inventory, without what others take
+        self._selector = ""
+        self._version = ""  # the resourceVersion of that list
+        self._may_see_others = True
+
+    def fitness(self) -> Fitness:
+        version = self._cluster.ask("GET", "/version")
+        if rights.too_old(str(version.get("major")), str(version.get("minor"))):
+            oldest = ".".join(map(str, rights.OLDEST))
+            return Fitness(_word(version), (f"It is Kubernetes {_word(version)}; {oldest} is the oldest that works.",))
+        lacks, hints = self._rights()
+        if not lacks:
+            refused = self._refuses_pods(host_network=True)
+            if refused and not self._refuses_pods(host_network=False):
+                hints.append(
+                    f"It takes no pods on the network of their node, so they get addresses of their own: {refused}"
+                )
+            elif refused:
+                lacks.append(f"It takes no pods such as Longshore's: {refused}")
+        return Fitness(_word(version), tuple(lacks), tuple(hints))
+
+    def inventory(self, selector: Mapping[str, str], instance: str) -> Inventory:
+        self._selector = ",".join(f"{name}={value}" for name, value in sorted(selector.items()))
+        nodes, self._version = self._cluster.listed(NODES, self._query())
+        others = self._others(instance)
+        self._known = {host.name: host for host in (host_of(node, {}) for node in nodes)}
+        hosts = tuple(host_of(node, others.get(str(node["metadata"]["name"]), {})) for node in nodes)
+        return Inventory(_word(self._cluster.ask("GET", "/version")), hosts, self._may_see_others)
+
+    def wait_change(self, timeout: float) -> None:
+        query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": self._version}
+        query |= {"timeoutSeconds": str(max(1, int(timeout))), **self._query()}
+        try:
+            with self._cluster.stream(NODES, query, timeout + SILENCE) as answer:
+                self._follow(answer)
+        except Refused as fault:
+            if fault.status != EXPIRED:  # else the list is too old to follow on from, and another one helps
+                raise
+        except FOREIGN as error:
+            raise unreachable(error, self._cluster.name) from error
+
+    def _follow(self, answer: Any) -> None:
+        """Until there is news."""
+        rest = b""
+        for piece in answer.stream(64 * 1024):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in filter(None, lines):
+                event = json.loads(line)
+                if event.get("type") == "ERROR" or self._is_news(event):
+                    return
+
+    def _is_news(self, event: Mapping[str, Any]) -> bool:
+        """Whether it is more than a sign of life."""
+        node = event.get("object") or {}
+        meta = node.get("metadata") or {}
+        if event.get("type") == "BOOKMARK":
+            return False
+        name = str(meta.get("name"))
+        if event.get("type") == "DELETED":
+            return self._known.pop(name, None) is not None
+        host = host_of(node, {})
+        is_news = self._known.get(name) != host
+        self._known[name] = host
+        return is_news
+
+    def _query(self) -> dict[str, str]:
+        return {"labelSelector": self._selector} if self._selector else {}
+
+    def _others(self, instance: str) -> dict[str, Taken]:
+        try:
+            pods, _ = self._cluster.listed(PODS, {"fieldSelector": _OCCUPYING})
+        except Refused as fault:
+            if fault.status != FORBIDDEN:
+                raise
+            self._may_see_others = False
+            return {}
+        self._may_see_others = True
+        return taken_by_others(pods, self._cluster.namespace, instance)
+
+    def _rights(self) -> tuple[list[str], list[str]]:
+        """What the account may not do: what must be mended, and what may stay."""
+        lacking: dict[tuple[rights.Rule, bool], list[str]] = {}
+        for rule, verb, is_namespaced in rights.questions():
+            if not self._may(rule.resource, verb, self._cluster.namespace if is_namespaced else ""):
+                lacking.setdefault((rule, is_namespaced), []).append(verb)
+        lacks: list[str] = []
+        hints: list[str] = []
+        for (rule, is_namespaced), verbs in lacking.items():
+            sentence = rights.missing(rule, verbs, self._cluster.namespace if is_namespaced else "")
+            (hints if rule.is_optional else lacks).append(sentence)
+        return lacks, hints
+
+    def _may(self, resource: str, verb: str, namespace: str) -> bool:
+        kind, _, part = resource.partition("/")
+        asked = {"resource": kind, "verb": verb, "namespace": namespace, "subresource": part}
+        body = {"kind": "SelfSubjectAccessReview", "apiVersion": "authorization.k8s.io/v1"}
+        said = self._cluster.ask("POST", REVIEWS, None, {**body, "spec": {"resourceAttributes": asked}})
+        return bool((said.get("status") or {}).get("allowed"))
+
+    def _refuses_pods(self, *, host_network: bool) -> str:
+        """Why a pod would be refused; empty when it would be taken. None is made."""
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"generateName": "longshore-test-"},
+            "spec": {
+                "restartPolicy": "Never",
+                "automountServiceAccountToken": False,
+                "hostNetwork": host_network,
+                "containers": [{"name": "main", "image": "longshore/sample:1", "command": ["true"]}],
+            },
+        }
+        try:
+            self._cluster.ask("POST", self._cluster.here("pods"), {"dryRun": "All"}, pod)
+        except Refused as fault:
+            if fault.status == NOT_FOUND:
+                return f"it has no namespace {self._cluster.namespace}."
+            if fault.reason is FaultReason.UNREACHABLE:
+                raise
+            return short(fault.text)
+        return ""
+
+
+def connect(endpoint: str, folder: Path | None) -> KubernetesInventory:
+    """Nothing is sent yet. RuntimeFault when the endpoint is none of a cluster."""
+    try:
+        return KubernetesInventory(endpoint, folder)
+    except ValueError as error:
+        raise RuntimeFault(f"{endpoint} {error}.", reason=FaultReason.UNREACHABLE, permanent=True) from None
+
+
+def _word(version: Mapping[str, Any]) -> str:
+    return str(version.get("gitVersion") or "").removeprefix("v")[:40]

@@ -1,0 +1,66 @@
+"""The rights that Longshore needs in a cluster: one list, of which the manifest of its Role is made and which a cluster
+is asked for before it is added.
+
+Pure: values and sentences.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+ACCOUNT = "longshore"  # the service account, its role and its binding
+OLDEST = (1, 20)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Verbs on a resource of the core group. ``needed_for``: what does not work without it, for people."""
+
+    resource: str
+    verbs: tuple[str, ...]
+    needed_for: str
+    is_optional: bool = False  # works without it, less well
+
+
+# Of the namespace in which containers run.
+NAMESPACED = (
+    Rule("pods", ("create", "delete", "get", "list", "patch", "watch"), "start, follow and remove tasks"),
+    Rule("pods/log", ("get",), "read logs"),
+    # Which of the two a websocket needs depends on the version of Kubernetes.
+    Rule("pods/exec", ("create", "get"), "open terminals, measure tasks and read how they ended"),
+    Rule("secrets", ("create", "delete", "get", "list", "patch"), "hand keys, start scripts and passwords to tasks"),
+    Rule("configmaps", ("create", "delete", "get", "list", "patch"), "hand code to tasks"),
+    Rule("events", ("list",), "say why a task does not start", is_optional=True),
+)
+# Of the whole cluster: nodes belong to no namespace, and what others take on them is asked for in all of them.
+CLUSTER_WIDE = (
+    Rule("nodes", ("get", "list", "watch"), "see the nodes"),
+    Rule("pods", ("list",), "count what other workloads take on the nodes", is_optional=True),
+)
+
+
+def questions() -> Iterator[tuple[Rule, str, bool]]:
+    """Every right by itself: its rule, one verb, and whether it is of the namespace."""
+    for rules, is_namespaced in ((NAMESPACED, True), (CLUSTER_WIDE, False)):
+        for rule in rules:
+            for verb in rule.verbs:
+                yield rule, verb, is_namespaced
+
+
+def missing(rule: Rule, verbs: list[str], namespace: str) -> str:
+    """The sentence about rights that the account does not have."""
+    where = f"in the namespace {namespace}" if namespace else "in the whole cluster"
+    may = f"{', '.join(verbs[:-1])} and {verbs[-1]}" if len(verbs) > 1 else verbs[0]
+    return f"It may not {may} {rule.resource} {where}: Longshore needs that to {rule.needed_for}."
+
+
+def too_old(major: str, minor: str) -> bool:
+    """Whether a server of this version is older than those that Longshore speaks with."""
+    numbers = "".join(filter(str.isdigit, major)), "".join(filter(str.isdigit, minor))
+    return all(numbers) and (int(numbers[0]), int(numbers[1])) < OLDEST
+
+
+def manifest_rules(rules: tuple[Rule, ...]) -> list[dict[str, list[str]]]:
+    """The rules as a Role or ClusterRole has them."""
+    return [{"apiGroups": [""], "resources": [rule.resource], "verbs": list(rule.verbs)} for rule in rules]

@@ -24,6 +24,7 @@ from django.utils import timezone
 
 from clusters.engines.runtime import ContainerRuntime, FaultReason, LogChunk, RuntimeFault, Stream
 from clusters.engines.schemes import runtime_for
+from jobs.logs import mirror
 from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
 from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of
@@ -170,14 +171,21 @@ def _from_engine(runtime: ContainerRuntime, place: LogPlace, stream: Stream, gap
 
 
 def _leftovers(store: Store, place: LogPlace, stream: Stream) -> Iterator[Piece]:
-    """The data file of a worker that died before it wrote the index, else the copy that viewers on this host were
-    shown."""
+    """The data file of a worker that died before it wrote the index, else what viewers were shown: on any host, or on
+    this one."""
     spool = spool_folder(place.task_id, stream)
     try:
         file = store.open_read(f"{place.folder}/{stream}")
         times = None
     except PathNotFound:
-        if not (spool / "data").is_file():
+        mirrored = mirror.stored(store, place, stream) if mirror.is_shared() else None
+        here = (spool / "data").stat().st_size if (spool / "data").is_file() else 0
+        if mirrored and mirrored.size >= here:
+            pieces, stamps = mirror.read(store, place, stream)
+            yield from ((piece, b"") for piece in pieces)
+            yield from ((b"", piece) for piece in stamps)
+            return
+        if not here:
             return
         file, times = (spool / "data").open("rb"), spool / "times"
     with file:
@@ -204,3 +212,4 @@ def _finish(
         **{str(stream): index for stream, index in indexes.items()},
     }
     store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])
+    mirror.drop(store, place)

@@ -2,7 +2,8 @@
 
 A ``Follower`` copies its stream from the engine into a spool (jobs/logs/spool.py) and wakes its viewers. It begins with
 the first viewer, goes on through reconnects, engine restarts and silent nodes, and ends some time after the last viewer
-left. At most MOST followers run in one process.
+left. At most MOST followers run in one process. What they have copied is in the store too, where other hosts have the
+same one (jobs/logs/mirror.py).
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from django.db import connections
 from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
 from clusters.engines.runtime import Phase as ContainerPhase
 from clusters.engines.schemes import runtime_for
+from jobs.logs import mirror
 from jobs.logs.lines import LogView
+from jobs.logs.mirror import Mirror
 from jobs.logs.places import LogPhase, LogPlace, current_place, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
 from portal.core.errors import LongshoreError, NoLog
@@ -51,6 +54,7 @@ class Follower:
         self._changed = threading.Condition()
         self._stop = threading.Event()
         self._reading: Any = None
+        self._mirror: Mirror | None = None
         self._thread = threading.Thread(target=self._run, name=f"log-{task_id}-{stream}", daemon=True)
         self._thread.start()
 
@@ -83,6 +87,11 @@ class Follower:
         with self._changed:
             self._wakers = self._wakers - {waker}
 
+    def flush(self) -> None:
+        """Write what has been copied to the store that hosts share."""
+        if self._mirror is not None and self.copies:
+            self._mirror.flush(self._spool)
+
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread and drop the spool."""
         self._stop.set()
@@ -104,6 +113,8 @@ class Follower:
                     self._stop.wait()
                 self._stop.wait(pause)
         finally:
+            if self._mirror is not None:
+                self._mirror.close(self._spool)
             self._spool.close()
             connections.close_all()
 
@@ -125,6 +136,10 @@ class Follower:
             if place.phase is LogPhase.ENDED:
                 raise NoLog(f"{place.label} never had a container, so it has no log.")
             return 0.5 if place.phase is LogPhase.WAITING else 0.2
+        if self._mirror is None:
+            copy = Mirror(place, self.stream)
+            copy.begin(self._spool)
+            self._mirror = copy
         runtime = runtime_for(place.node)
         connections.close_all()  # the copying may take days
         if not self._spool.state().caught_up:
@@ -207,6 +222,7 @@ class Followers:
         self._followers: dict[tuple[int, Stream], Follower] = {}
         self._timers: dict[tuple[int, Stream], threading.Timer] = {}
         self._swept = False
+        self._closed = threading.Event()
 
     def attach(self, task_id: int, stream: Stream) -> Follower:
         """The follower of this stream, started if there is none. Pair each call with ``release``. Raises
@@ -216,6 +232,7 @@ class Followers:
             if not self._swept:
                 sweep(_spools())
                 self._swept = True
+                self._mirrors()
             if timer := self._timers.pop(key, None):
                 timer.cancel()
             follower = self._followers.get(key)
@@ -236,13 +253,29 @@ class Followers:
 
     def close(self) -> None:
         """Stop every follower."""
+        self._closed.set()
         with self._lock:
+            self._swept = False
             followers, self._followers = list(self._followers.values()), {}
             timers, self._timers = list(self._timers.values()), {}
         for timer in timers:
             timer.cancel()
         for follower in followers:
             follower.stop()
+
+    def _mirrors(self) -> None:
+        """Start the thread that writes all copies to the store that hosts share."""
+        self._closed = threading.Event()
+        if mirror.is_shared():
+            threading.Thread(target=self._flush, args=(self._closed,), name="log-mirror", daemon=True).start()
+
+    def _flush(self, closed: threading.Event) -> None:
+        while not closed.wait(mirror.EVERY):
+            for follower in list(self._followers.values()):
+                try:
+                    follower.flush()
+                except Exception as error:  # a defect, or the spool has just gone
+                    _log.warning("a log's copy was not written", task=follower.task_id, exc_info=error)
 
     def _make_room(self) -> None:
         """Stop a follower without viewers when there are too many. Call it with the lock held. Raises TooManyLogs."""

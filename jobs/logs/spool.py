@@ -25,6 +25,7 @@ import threading
 import time
 import uuid
 from array import array
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -101,7 +102,20 @@ class Spool:
             if self._lock is None:
                 self._learn(os.fstat(self._data.fd).st_size)
             times = Times(self._lines(), self._times.tops, self._read_times, self._name)
-            return view_of(self._index, self._read, times)
+            return view_of(self._index, self.read, times)
+
+    def read(self, offset: int, limit: int) -> bytes:
+        return os.pread(self._data.fd, max(0, limit), offset)
+
+    def read_times(self, offset: int, limit: int) -> bytes:
+        """Of the file of times: offset and limit in bytes."""
+        return os.pread(self._times_file.fd, max(0, limit), offset)
+
+    def times_at(self, size: int) -> int:
+        """The bytes of the times of the lines that begin in the first ``size`` bytes, which are copied."""
+        with self._guard:
+            view = view_of(self._index, self.read)
+        return view.number_at(size - 1) * WIDTH if size else 0
 
     def size(self) -> int:
         return os.fstat(self._data.fd).st_size
@@ -140,6 +154,28 @@ class Spool:
         self._state, self._size, self._saved = state, state.size, state.size
         self._lock = lock
         return True
+
+    def begin(self, state: SpoolState, data: Iterable[bytes], times: Iterable[bytes]) -> bool:
+        """Take another copy of the stream into this one, which is empty. False when that one is not whole."""
+        for file, pieces in ((self._data, data), (self._times_file, times)):
+            size = 0
+            for piece in pieces:
+                _write_all(file.fd, piece, size)
+                size += len(piece)
+        is_whole = self.size() >= state.size
+        size = state.size if is_whole else 0
+        os.ftruncate(self._data.fd, size)
+        with self._guard:
+            self._learn(size)
+            if self._times.count < self._lines():
+                is_whole, size = False, 0
+                os.ftruncate(self._data.fd, 0)
+                self._learn(0)
+            os.ftruncate(self._times_file.fd, self._lines() * WIDTH)
+        _write_all(self._blocks_file.fd, self._index.blocks.tobytes(), 0)
+        self._state, self._size = (state, size) if is_whole else (SpoolState(), 0)
+        self._save()
+        return is_whole
 
     def append(self, chunk: LogChunk, skipped: int = 0) -> None:
         """Add ``chunk`` without its first ``skipped`` bytes, which the copy has already."""
@@ -210,9 +246,6 @@ class Spool:
     def _read_times(self, first: int, count: int) -> array[int]:
         data = os.pread(self._times_file.fd, max(0, count) * WIDTH, first * WIDTH)
         return array("q", data[: len(data) // WIDTH * WIDTH])
-
-    def _read(self, offset: int, limit: int) -> bytes:
-        return os.pread(self._data.fd, max(0, limit), offset)
 
     def _save(self) -> None:
         record = json.dumps(asdict(self._state)).encode()

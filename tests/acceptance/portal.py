@@ -77,6 +77,12 @@ class Portal:
         answer = self.http.post("/token", json={"username": "admin", "password": password})
         self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
 
+    def move(self, home: Path, **settings: str) -> None:
+        """Its next processes have another folder, and other settings."""
+        home.mkdir(mode=0o700, exist_ok=True)
+        self.home, self.output = home, home / "output.txt"
+        self.settings |= {"LONGSHORE_HOME": str(home), **settings}
+
     def _take_port(self) -> None:
         self.settings["LONGSHORE_BIND"] = f"{self.address}:{free_port()}"
         if self.settings["LONGSHORE_APPS_BIND"] != "none":

@@ -29,8 +29,9 @@ SECRET = "a long secret"
 NOT_RUN = {
     "git clone <this repository> longshore && cd longshore": "there is no network; test_up runs what make run does",
     "LONGSHORE_BIND=127.0.0.1:9186": "settings, which tests/acceptance of HTTPS set",
-    "python3 -c 'import sqlite3": "of a LONGSHORE_HOME that is destroyed: tests/acceptance/test_restore.py runs it",
-    "mkdir -m 700 var": "the same",
+    "(umask 077; python3 -c 'import secrets": "of a portal that is destroyed: tests/acceptance/test_restore.py runs it",
+    ".venv/bin/python manage.py backup": "the same, and tests/acceptance/test_upgrade.py from SQLite to PostgreSQL",
+    ".venv/bin/python manage.py restore": "the same",
     "longshore.example.org {": "Caddy's configuration",
     "for name in fetch train evaluate": "jobs of other users; tests/acceptance/test_extras_docker.py runs such a chain",
     "curl -X PUT http://127.0.0.1:9186/api/v1/jobs/mira~evaluate": "the same; tests/api/test_job_place.py sends both",

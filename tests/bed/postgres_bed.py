@@ -53,6 +53,11 @@ class Postgres:
             self.close()
             raise
 
+    def database(self, name: str) -> str:
+        """The address of a new database on it."""
+        _run(self._tools / "createdb", "-h", self.folder, "-U", USER, name)
+        return f"postgres://{USER}@/{self.folder}/{name}"
+
     def restart(self) -> None:
         """Every session is ended at once, and for a moment nobody answers."""
         self._control("restart", "-m", "fast")

@@ -72,7 +72,9 @@ FLOORS = """
     jobs.web_apps
     jobs.sweeps
     jobs.apps jobs.management
+    portal.backup
     portal.checks portal.context portal.first_start portal.health portal.supervisor
+    portal.backup
     portal.urls
     portal.asgi portal.apps portal.management
 """

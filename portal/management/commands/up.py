@@ -6,6 +6,8 @@ import fcntl
 import os
 import socket
 import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +16,18 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
 from portal import first_start
+from portal.backup.restore import broken_off
+from portal.backup.tables import APPS
 from portal.core.env import is_loopback, text
 from portal.files.store import local_root, marker
 from portal.files.store.base import StoreUnavailable
 from portal.web import static_files
+
+CONTRACT = "_contract_"  # in the name of a migration that older releases do not survive (CONTRIBUTING.md)
+_LOCK = 0x6C6F6E67  # of PostgreSQL: a number that all hosts of all releases know
 
 
 class Command(BaseCommand):
@@ -27,12 +35,14 @@ class Command(BaseCommand):
     requires_system_checks = ("longshore",)  # portal/checks.py
 
     def handle(self, *args: Any, **options: Any) -> None:
-        lock = _lock()
+        lock = lock_home()
+        if sentence := broken_off():
+            raise CommandError(sentence)
         _check_port("LONGSHORE_BIND", settings.BIND_HOST, settings.BIND_PORT)
         if settings.APPS_BIND:
             _check_port("LONGSHORE_APPS_BIND", *settings.APPS_BIND)
         try:
-            _migrate()
+            migrate(self.stdout.write)
         except DatabaseError as error:
             raise CommandError(f"The database does not work: {str(error).strip()}") from error
         _prepare_store()
@@ -56,7 +66,7 @@ def plain_http() -> str:
     )
 
 
-def _lock() -> int:
+def lock_home() -> int:
     """Take the lock of LONGSHORE_HOME. It lasts as long as the supervisor lives. Returns the open file."""
     path: Path = settings.HOME / "up.lock"
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
@@ -82,10 +92,51 @@ def _check_port(setting: str, host: str, port: int) -> None:
             raise CommandError(f"{setting} is {host}:{port}, which cannot be used: {error.strerror}.") from error
 
 
-def _migrate() -> None:
-    executor = MigrationExecutor(connection)
-    if executor.migration_plan(executor.loader.graph.leaf_nodes()):
-        call_command("migrate", interactive=False, verbosity=0)
+def migrate(say: Callable[[str], object]) -> None:
+    """Bring the database up to this release, on one host at a time. CommandError when a newer release has taken away
+    what this one needs."""
+    with _turn(say):
+        executor = MigrationExecutor(connection)
+        if newer := unknown(executor.loader):
+            _require_usable(newer)
+            say(f"longshore: the database is of a newer release ({', '.join(newer)}); this one can work with it")
+        if executor.migration_plan(executor.loader.graph.leaf_nodes()):
+            call_command("migrate", interactive=False, verbosity=0)
+
+
+def unknown(loader: MigrationLoader) -> list[str]:
+    """The migrations of our apps that a newer release has done to this database."""
+    done = (key for key in loader.applied_migrations if key[0] in APPS and key not in loader.disk_migrations)
+    return [f"{app} {name}" for app, name in sorted(done)]
+
+
+def _require_usable(newer: Iterable[str]) -> None:
+    """Migrations only add, so that older releases go on working. One that takes away says so in its name."""
+    if gone := [name for name in newer if CONTRACT in name]:
+        raise CommandError(
+            f"The database is of a newer release of Longshore, which has taken away what this one needs: "
+            f"{', '.join(gone)}. Start that release, or restore a backup of this one."
+        )
+
+
+@contextmanager
+def _turn(say: Callable[[str], object]) -> Iterator[None]:
+    """On PostgreSQL several hosts may start at once. A connection of its own holds the lock, in one transaction: so it
+    ends with this process, and a pooler hands the connection to nobody else meanwhile."""
+    if connection.vendor != "postgresql":
+        yield
+        return
+    own = connection.copy()
+    try:
+        own.set_autocommit(False)
+        with own.cursor() as cursor:
+            cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
+            if not cursor.fetchone()[0]:
+                say("longshore: another host brings the database up to its release; waiting for it")
+                cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK])
+        yield
+    finally:
+        own.close()
 
 
 def _prepare_store() -> None:

@@ -1,0 +1,203 @@
+"""The files of a backup: secrets and keys of nodes, the admin's rules, and those of users where the store is a folder
+of this host. A restore writes them beside what is there, and they take its place at the end."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, BinaryIO
+
+from django.conf import settings
+
+from portal.backup.box import DISORDER, BackupError
+from portal.backup.records import Records
+from portal.files.store import local_root
+from portal.files.store.base import PART
+from portal.files.store.local import MARKER
+
+SECRETS, RULES, STORE = "secrets", "rules", "store"
+_KEYS = {"django.key": "SECRET_KEY", "token.key": "TOKEN_KEY"}  # also where they come from the environment
+_BLOCK = 256 * 1024
+_STAGED = f".restoring{PART}"  # a name that the store shows to nobody
+
+
+@dataclass(slots=True)
+class Count:
+    files: int = 0
+    bytes: int = 0
+    missed: int = 0  # that went, or could not be read
+
+
+def keep_secrets(records: Records) -> None:
+    """Everything in LONGSHORE_HOME/secrets, the two keys in use, and the rules of diagnosis."""
+    for name, setting in _KEYS.items():
+        _note(records, SECRETS, name, {})
+        records.piece(getattr(settings, setting).encode())
+    for path, below in _walk(settings.HOME / "secrets"):
+        if below not in _KEYS:
+            _keep(records, SECRETS, below, path)
+    if (rules := Path(settings.DIAGNOSIS_RULES)).is_file():
+        _keep(records, RULES, "diagnosis.yaml", rules)
+
+
+def keep_store(records: Records) -> Count:
+    """The files of users and jobs. One that changes meanwhile is kept as it is read, one that goes is left out."""
+    count = Count()
+    for path, below in _walk(local_root()):
+        if not any(name.endswith(PART) for name in PurePosixPath(below).parts):
+            _keep(records, STORE, below, path, count)
+    return count
+
+
+class Staged:
+    """Files of a backup that is being restored. They are in their places after ``swap``; before it nothing that was
+    there has changed."""
+
+    def __init__(self) -> None:
+        self.folder = Path(settings.HOME) / "restoring"
+        self._store = local_root() / _STAGED
+        self._file: BinaryIO | None = None
+        self._says: Mapping[str, Any] = {}
+        self._made_root = False
+        self.drop()
+        self.folder.mkdir(mode=0o700)
+
+    def marker(self) -> str:
+        """Of the store that is restored; empty when its files are not."""
+        try:
+            return (self._store / MARKER).read_text().strip()
+        except OSError:
+            return ""
+
+    def begin(self, says: Mapping[str, Any]) -> None:
+        """A file or folder comes, as its note says."""
+        self._end_file()
+        place, path = says["place"], PurePosixPath(says["path"])
+        if path.is_absolute() or ".." in path.parts or place not in (SECRETS, RULES, STORE):
+            raise BackupError(f"The backup has a file {path}, which is no place of Longshore's.")
+        real = self._root(place) / path
+        self._made_root |= place == STORE and not local_root().exists()
+        real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._says = {**says, "real": real}
+        if says.get("folder"):
+            real.mkdir(mode=0o700, exist_ok=True)
+            _mark(real, says)
+        else:
+            self._file = os.fdopen(os.open(real, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
+
+    def add(self, data: bytes) -> None:
+        if self._file is None:
+            raise BackupError(DISORDER)
+        self._file.write(data)
+
+    def finish(self) -> None:
+        """All have come. BackupError when one of them cannot take its place."""
+        self._end_file()
+        for path, below in _walk(self._store):
+            target = local_root() / below
+            if target.exists() and target.is_dir() != path.is_dir():
+                raise BackupError(f"{target} is in the way of what is restored: one is a file, the other a folder.")
+
+    def swap(self) -> None:
+        """Every file takes its place. May be called again when it was broken off."""
+        if (secrets := self.folder / SECRETS).exists():
+            here = Path(settings.HOME) / "secrets"
+            if here.exists():
+                here.rename(self.folder / "secrets-before")
+            secrets.rename(here)
+        if (rules := self.folder / RULES / "diagnosis.yaml").exists():
+            shutil.move(rules, settings.DIAGNOSIS_RULES)
+        root = local_root()
+        for path, below in _walk(self._store):
+            if not path.is_dir():
+                path.replace(root / below)
+            elif not (target := root / below).exists():
+                target.mkdir(mode=0o700)
+                shutil.copystat(path, target)
+
+    def drop(self) -> None:
+        """Remove what was written beside."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self._store, ignore_errors=True)
+        if self._made_root:
+            with suppress(OSError):  # it is the store now
+                local_root().rmdir()
+
+    def _root(self, place: str) -> Path:
+        return self._store if place == STORE else self.folder / place
+
+    def _end_file(self) -> None:
+        if self._file is not None:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._file = None
+            _mark(self._says["real"], self._says)
+
+
+def has_files() -> bool:
+    """Whether the store of this host has any file of users."""
+    if settings.STORE_URL or not (root := local_root()).is_dir():
+        return False
+    return any(not path.is_dir() and path.name != MARKER for path, _ in _walk(root))
+
+
+def _walk(root: Path) -> Iterator[tuple[Path, str]]:
+    """Files and folders below ``root`` with their path there, a folder before what is in it. No symbolic links: the
+    portal makes none."""
+    for folder, below, names in os.walk(root):
+        for name in (*below, *names):
+            path = Path(folder, name)
+            if not path.is_symlink() and (path.is_dir() or path.is_file()):
+                yield path, path.relative_to(root).as_posix()
+
+
+def _keep(records: Records, place: str, below: str, path: Path, count: Count | None = None) -> None:
+    count = count or Count()
+    try:
+        if path.is_dir():
+            _note(records, place, below, {"folder": True, **_marks(path)})
+            return
+        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+            _note(records, place, below, _marks(path))
+            while data := _read(file, path):
+                records.piece(data)
+                count.bytes += len(data)
+        count.files += 1
+    except FileNotFoundError:
+        count.missed += 1
+
+
+def _read(file: BinaryIO, path: Path) -> bytes:
+    """Errors of the disk that is read are not those of the one that is written."""
+    try:
+        return file.read(_BLOCK)
+    except OSError as error:
+        raise BackupError(f"{path} cannot be read: {error.strerror}.") from error
+
+
+def _note(records: Records, place: str, path: str, more: Mapping[str, Any]) -> None:
+    records.note("file", place=place, path=path, **more)
+
+
+def _marks(path: Path) -> dict[str, Any]:
+    names = []
+    with suppress(OSError):
+        names = [name for name in os.listxattr(path) if name.startswith("user.longshore.")]
+    marks = {name: os.getxattr(path, name).decode() for name in names}
+    return {"modified": path.stat().st_mtime, "marks": marks}
+
+
+def _mark(path: Path, says: Mapping[str, Any]) -> None:
+    for name, value in says.get("marks", {}).items():
+        with suppress(OSError):  # a file system that has none: then the path tells whose it is
+            os.setxattr(path, name, value.encode())
+    if "modified" in says:
+        os.utime(path, (says["modified"], says["modified"]))

@@ -1,0 +1,42 @@
+"""Where the passphrase of a backup comes from: a file, the environment, or whoever sits at the terminal."""
+
+from __future__ import annotations
+
+import getpass
+import sys
+from pathlib import Path
+
+from portal.backup.box import BackupError
+from portal.core.env import text
+
+VARIABLE = "LONGSHORE_BACKUP_PASSPHRASE"
+_SHORTEST = 12
+
+
+def given(file: str, *, new: bool) -> str:
+    """The passphrase; empty when nobody was there to give one. ``new``: it is chosen now, so it must be long enough,
+    and whoever types it does so twice."""
+    found = _read(file) if file else text(VARIABLE, "")
+    if not found and sys.stdin.isatty():
+        found = _asked(new=new)
+    if new and len(found) < _SHORTEST:
+        raise BackupError(
+            f"The passphrase has fewer than {_SHORTEST} characters. It protects passwords, tokens and keys: give a"
+            f" longer one by --passphrase-file FILE or {VARIABLE}_FILE, and keep it where the backup is not."
+        )
+    return found
+
+
+def _read(file: str) -> str:
+    try:
+        return Path(file).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise BackupError(f"{file} cannot be read: {why}.") from error
+
+
+def _asked(*, new: bool) -> str:
+    found = getpass.getpass("Passphrase of the backup: ")
+    if new and found and getpass.getpass("Once more: ") != found:
+        raise BackupError("The two are not the same.")
+    return found

@@ -1,0 +1,72 @@
+"""What changes in rows that were restored, so that this installation goes on with them and no older one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from clusters.models import Node
+from jobs.models import Replay, Task
+from portal.accounts import audit
+from portal.files.store import local_root, marker
+from portal.models import LeaseRow, LocalFolder
+
+# More often than any lease changes hands between a backup and its restore.
+_LEAP = 1_000_000
+
+
+def epochs() -> dict[str, int]:
+    """Of the leases in the database that is about to be replaced."""
+    if LeaseRow._meta.db_table not in connection.introspection.table_names():
+        return {}
+    return dict(LeaseRow.objects.values_list("name", "epoch"))
+
+
+def settle(about: Mapping[str, Any], before: Mapping[str, int], made: str, store: str) -> None:
+    """``about``: of the installation that made the backup; ``before``: ``epochs`` of the replaced database; ``made``:
+    when; ``store``: the marker of the store that comes with it, if one does."""
+    _fence(before)
+    # Whoever held a claim is gone: its work is ordered again as soon as the scheduler sees that it is not done.
+    Task.objects.exclude(claim="").update(claim="", claimed_until=None, progress="")
+    Replay.objects.filter(result__isnull=True, error="").update(error="The portal was restored before it was through.")
+    _follow_home(Path(about["home"]))
+    _follow_store(store)
+    audit.record("manage.py restore", "restored", made, data={"release": about["release"], "from": about["home"]})
+
+
+def _fence(before: Mapping[str, int]) -> None:
+    """A process that held a lease of the old database, or of the one that was backed up, writes nothing any more."""
+    for row in LeaseRow.objects.all():
+        epoch = max(row.epoch, before.get(row.name, 0)) + _LEAP
+        LeaseRow.objects.filter(name=row.name).update(epoch=epoch, beats=0, holder="")
+    for name in before.keys() - set(LeaseRow.objects.values_list("name", flat=True)):
+        LeaseRow.objects.create(name=name, epoch=before[name] + _LEAP)
+
+
+def _follow_home(old: Path) -> None:
+    """Keys of nodes are known by their folder, which may be another one now."""
+    new = Path(settings.HOME)
+    for node in Node.objects.exclude(tls_dir="").only("id", "tls_dir"):
+        if Path(node.tls_dir).is_relative_to(old) and old != new:
+            Node.objects.filter(id=node.id).update(tls_dir=str(new / Path(node.tls_dir).relative_to(old)))
+
+
+def _follow_store(restored: str) -> None:
+    """The folder that is the store now, if there is one. Where there is none, the next start makes it; where it is
+    there without its marker, its disk may not be mounted, and the next start asks."""
+    root = local_root()
+    if found := restored or marker.read(root):
+        LocalFolder.objects.update_or_create(path=str(root), defaults={"marker": found})
+    elif not root.exists():
+        LocalFolder.objects.filter(path=str(root)).delete()
+
+
+def missing_keys() -> Iterator[str]:
+    """A sentence for each node whose keys were not in the backup, because they were not in LONGSHORE_HOME."""
+    for name, folder in Node.objects.exclude(tls_dir="").values_list("name", "tls_dir"):
+        if not Path(folder).is_dir():
+            yield f"The keys of node {name} are not in {folder}; copy them there, or give it new ones on its page."

@@ -1,0 +1,39 @@
+"""``manage.py backup FILE``: everything that is needed to go on elsewhere, while the portal runs (docs/backup.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from portal.backup.box import BackupError
+from portal.backup.make import Made, make
+from portal.backup.passphrase import given
+from portal.core.words import count, size
+
+
+class Command(BaseCommand):
+    help = "Write database and secrets to one encrypted file, while the portal runs."
+    requires_system_checks = ()
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("file", help="a new file, or - for standard output")
+        parser.add_argument("--files", action="store_true", help="with the files of users and logs of jobs")
+        parser.add_argument("--passphrase-file", default="", help="else LONGSHORE_BACKUP_PASSPHRASE, else it is asked")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        target = options["file"]
+        try:
+            made = make(target, given(options["passphrase_file"], new=True), with_files=options["files"])
+        except BackupError as error:
+            raise CommandError(str(error)) from error
+        self.stderr.write(_sentence("The backup" if target == "-" else target, made))
+
+
+def _sentence(target: str, made: Made) -> str:
+    jobs, users = count(made.rows["jobs_job"], "job"), count(made.rows["portal_user"], "user")
+    files = f"{count(made.files.files, 'file')} of users" if made.files else "without files of users (--files)"
+    return (
+        f"{target} is whole: {jobs}, {users}, secrets, {files}; {size(made.size)}, SHA-256 {made.checksum}. "
+        "What tasks used (metrics) is not in it."
+    )

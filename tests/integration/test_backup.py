@@ -1,0 +1,213 @@
+"""``manage.py backup`` and ``restore`` on a database of the test: what comes back, what does not, what is refused."""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.contrib.sessions.models import Session
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+from django.utils import timezone
+from django_q.models import OrmQ
+from pytest_django.fixtures import Settings
+
+from clusters.models import Node
+from jobs.models import Event, Job, JobSecrets, Replay, Task
+from portal.accounts import tokens
+from portal.backup import box, restore
+from portal.backup.make import about
+from portal.backup.records import Records
+from portal.files.store import local_root
+from portal.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Ticket, User
+from portal.wakes.lease import Fenced, Lease
+from tests.builders import make_job, make_node
+
+pytestmark = pytest.mark.django_db(transaction=True)
+PASSPHRASE = "a long passphrase"
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", PASSPHRASE)
+    monkeypatch.setattr(box, "_MEMORY", 64)
+    monkeypatch.setattr(restore.time, "sleep", lambda seconds: None)
+    yield
+    shutil.rmtree(local_root(), ignore_errors=True)
+
+
+def backed_up(path: Path, *options: str) -> Path:
+    call_command("backup", str(path), *options, stderr=io.StringIO())
+    return path
+
+
+def restored(path: Path, *options: str) -> str:
+    said = io.StringIO()
+    call_command("restore", str(path), *options, stdout=said)
+    return said.getvalue()
+
+
+def everything() -> dict[str, list[tuple[object, ...]]]:
+    """All rows of a backup's tables, as the database has them."""
+    found = {}
+    with connection.cursor() as cursor:
+        for model in (Job, Task, Event, JobSecrets, Node, User, ApiToken):
+            table = model._meta.db_table
+            cursor.execute(f'SELECT * FROM "{table}" ORDER BY 1')
+            found[table] = cursor.fetchall()
+    return found
+
+
+def test_every_row_comes_back_and_what_is_passing_does_not(tmp_path: Path) -> None:
+    alice = User.objects.create_user("alice", PASSPHRASE)
+    token = tokens.issue(alice, 3600)
+    node = make_node(gpus=2, labels={"zone": "ä", "odd": "\\u0000"})
+    for at in range(3):
+        make_job("alice", f"job-{at}", state="RUNNING", node=node)
+    job = make_job("alice", "gone", state="SUCCEEDED")
+    JobSecrets.objects.create(job=Job.objects.get(name="job-1"), sealed="sealed")
+    last = job.pk
+    job.delete()
+    Ticket.objects.create(id_hash="x", path="/", credential="c", expires_at=timezone.now() + timedelta(hours=1))
+    Session.objects.create(session_key="s", session_data="", expire_date=timezone.now() + timedelta(hours=1))
+    OrmQ.objects.create(key="longshore", payload="order", lock=timezone.now())
+    Heartbeat.objects.create(name="workers", at=timezone.now())
+    before = everything()
+
+    restored(backed_up(tmp_path / "b"), "--replace")
+
+    assert everything() == before
+    assert [model.objects.count() for model in (Ticket, Session, OrmQ, Heartbeat)] == [0, 0, 0, 0]
+    assert tokens.user_of(token) == alice
+    assert AuditEvent.objects.filter(action="restored").count() == 1
+    assert make_job("alice", "new").pk > last, "no number is given twice"
+
+
+def test_claims_go_and_whoever_held_a_lease_is_fenced_off(tmp_path: Path) -> None:
+    make_job("alice", "pulls", state="RUNNING", node=make_node())
+    Task.objects.update(claim="t", claimed_until=timezone.now() + timedelta(hours=1), progress="pulling")
+    Replay.objects.create(username="alice", asked={}, made=1)
+    elsewhere = Lease("scheduler", holder="another host")
+    assert elsewhere.try_take()
+    path = backed_up(tmp_path / "b")
+    LeaseRow.objects.update(epoch=7_000_000)  # it changed hands very often since
+
+    restored(path, "--replace")
+
+    assert Task.objects.filter(claim="", claimed_until=None, progress="").count() == 1
+    assert Replay.objects.exclude(error="").count() == 1
+    assert LeaseRow.objects.get().epoch > 7_000_000
+    with pytest.raises(Fenced), elsewhere.writing():
+        pass
+
+
+def test_files_and_keys_come_back_in_another_folder(tmp_path: Path, settings: Settings) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    settings.HOME = old
+    keys = old / "secrets/nodes/node-1/v1"
+    keys.mkdir(parents=True)
+    (keys / "key.pem").write_text("a key")
+    make_node(tls_dir=str(keys))
+    code = old / "store/users/alice/train.py"
+    code.parent.mkdir(parents=True)
+    code.write_text("print(1)\n")
+    os.utime(code, (1_700_000_000, 1_700_000_000))
+    path = backed_up(tmp_path / "b", "--files")
+    new.mkdir()
+    settings.HOME = new
+
+    said = restored(path, "--replace")
+
+    there = new / "store/users/alice/train.py"
+    assert (there.read_text(), there.stat().st_mtime) == ("print(1)\n", 1_700_000_000)
+    assert (new / "secrets/nodes/node-1/v1/key.pem").read_text() == "a key"
+    assert Node.objects.get().tls_dir == str(new / "secrets/nodes/node-1/v1")
+    assert "1 file of users" in said
+    assert sorted(each.name for each in new.iterdir()) == ["secrets", "store", "up.lock"]
+
+
+def test_a_wrong_or_broken_file_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_job("alice", "stays")
+    path = backed_up(tmp_path / "b")
+    data = path.read_bytes()
+    (tmp_path / "cut").write_bytes(data[:-40])
+    (tmp_path / "text").write_text("no backup at all")
+    make_job("alice", "later")
+    for name, sentence in (("cut", "not whole"), ("text", "no backup"), ("none", "cannot be read")):
+        with pytest.raises(CommandError, match=sentence):
+            restored(tmp_path / name, "--replace")
+    monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", "another passphrase")
+    with pytest.raises(CommandError, match="passphrase is not"):
+        restored(path, "--replace")
+    assert sorted(Job.objects.values_list("name", flat=True)) == ["later", "stays"]
+    left = {each.name for each in local_root().parent.iterdir()}
+    assert not [name for name in left if "restoring" in name]
+
+
+def test_an_installation_with_jobs_is_not_replaced_by_accident(tmp_path: Path) -> None:
+    path = backed_up(tmp_path / "b")
+    make_job("alice", "precious")
+    with pytest.raises(CommandError, match=r"has 1 job.*--replace"):
+        restored(path)
+    assert Job.objects.get().name == "precious"
+
+
+def test_one_that_still_runs_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = backed_up(tmp_path / "b")
+    LeaseRow.objects.create(name="scheduler", epoch=3)
+    monkeypatch.setattr(restore.time, "sleep", lambda seconds: LeaseRow.objects.update(beats=9))
+    with pytest.raises(CommandError, match="its scheduler is alive"):
+        restored(path)
+
+
+def test_a_backup_of_a_newer_release_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "b"
+    with path.open("wb") as file:
+        records = Records(box.Sealing(file, PASSPHRASE, {"release": "9.9"}))
+        records.note("about", **about(), migrations=[["jobs", "0001_initial"], ["jobs", "9999_contract_all"]])
+        records.close()
+    with pytest.raises(CommandError, match="of a newer release of Longshore: this one does not know jobs 9999"):
+        restored(path)
+    assert "newer release" in restored(path, "--check")
+
+
+def test_the_database_of_a_newer_release_is_not_half_backed_up(tmp_path: Path) -> None:
+    MigrationRecorder(connection).record_applied("jobs", "9999_future")
+    try:
+        with pytest.raises(CommandError, match="The database is of a newer release"):
+            backed_up(tmp_path / "b")
+    finally:
+        MigrationRecorder(connection).record_unapplied("jobs", "9999_future")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_check_tells_what_is_in_it_and_needs_no_passphrase_for_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_job("alice", "one")
+    path = backed_up(tmp_path / "b")
+    Job.objects.all().delete()
+    assert "1 job, 0 users, 0 nodes, secrets, no files of users" in restored(path, "--check")
+    monkeypatch.delenv("LONGSHORE_BACKUP_PASSPHRASE")
+    assert "is whole" in restored(path, "--check")
+    assert Job.objects.count() == 0
+
+
+def test_a_backup_takes_nobodys_place_and_is_for_its_owner_alone(tmp_path: Path) -> None:
+    path = backed_up(tmp_path / "b")
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(CommandError, match="exists already"):
+        backed_up(path)
+    assert [each.name for each in tmp_path.iterdir()] == ["b"]
+
+
+def test_a_short_passphrase_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", "short")
+    with pytest.raises(CommandError, match="fewer than 12"):
+        backed_up(tmp_path / "b")

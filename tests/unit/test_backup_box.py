@@ -1,0 +1,129 @@
+"""portal.backup.box and records: what is written comes out again, and nothing else does."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+
+from portal.backup import box
+from portal.backup.box import MAGIC, PIECE, BackupError, Opening, Sealing, read_head, require_whole
+from portal.backup.records import Bytes, Note, Records, Rows, read
+
+SECRET = "a long passphrase"
+
+
+@pytest.fixture(autouse=True)
+def _cheap_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(box, "_MEMORY", 64)
+    monkeypatch.setattr(box, "_PASSES", 1)
+
+
+def sealed(plain: bytes, passphrase: str = SECRET) -> bytes:
+    file = io.BytesIO()
+    sealing = Sealing(file, passphrase, {"release": "1.2.3"})
+    sealing.write(plain)
+    sealing.close()
+    return file.getvalue()
+
+
+def opened(data: bytes, passphrase: str = SECRET) -> bytes:
+    file = io.BytesIO(data)
+    return Opening(file, passphrase, read_head(file)).readall() or b""
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE - 1, PIECE, PIECE + 1, 3 * PIECE])
+def test_what_is_sealed_opens(size: int) -> None:
+    plain = bytes(size % 251 for _ in range(size))
+    assert opened(sealed(plain)) == plain
+
+
+def test_two_backups_of_the_same_have_nothing_in_common_behind_their_heads() -> None:
+    one, other = (sealed(b"x" * 100).partition(b"}\n")[2] for _ in range(2))
+    assert one[4:] != other[4:]
+    assert b"xxx" not in one
+
+
+def test_another_passphrase_opens_nothing() -> None:
+    with pytest.raises(BackupError, match="not the one of this backup"):
+        opened(sealed(b"secret"), "another passphrase")
+
+
+def test_a_backup_that_was_cut_off_is_not_whole() -> None:
+    data = sealed(b"x" * (PIECE + 10))
+    for size in (len(data) - 1, len(data) - 32, len(data) - 36, len(data) - 40, PIECE, 300, len(MAGIC) + 3, 5):
+        with pytest.raises(BackupError):
+            opened(data[:size])
+        with pytest.raises(BackupError):
+            file = io.BytesIO(data[:size])
+            require_whole(file, read_head(file))
+
+
+def test_one_changed_bit_anywhere_is_seen() -> None:
+    data = sealed(b"x" * 50)
+    for at in range(0, len(data), 7):
+        changed = data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :]
+        with pytest.raises(BackupError):
+            opened(changed)
+
+
+def test_pieces_cannot_be_swapped_or_left_out() -> None:
+    data = sealed(b"a" * PIECE + b"b" * PIECE + b"c")
+    begin = data.index(b"}\n") + 2
+    step = 4 + PIECE + 16
+    one, two, rest = data[begin : begin + step], data[begin + step : begin + 2 * step], data[begin + 2 * step :]
+    for changed in (two + one + rest, one + rest, one + one + rest):
+        with pytest.raises(BackupError, match="damaged"):
+            opened(data[:begin] + changed)
+
+
+def test_its_checksum_needs_no_passphrase() -> None:
+    file = io.BytesIO(sealed(b"x"))
+    head = read_head(file)
+    assert head.says["release"] == "1.2.3"
+    assert len(require_whole(file, head)) == 64
+
+
+def test_a_head_cannot_make_the_reader_take_all_memory() -> None:
+    head = {"release": "1", "salt": "A" * 24, "check": "A" * 44, "memory": 1 << 40, "passes": 3, "lanes": 4}
+    with pytest.raises(BackupError, match="damaged"):
+        opened(MAGIC + json.dumps(head).encode() + b"\n" + bytes(100))
+
+
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(b"", "empty"), (b"PK\x03\x04 something else", "no backup"), (b"LONGSHORE BACKUP 2\n{}", "newer release")],
+)
+def test_another_file_is_named_for_what_it_is(data: bytes, says: str) -> None:
+    with pytest.raises(BackupError, match=says):
+        read_head(io.BytesIO(data))
+
+
+def test_records_come_back_in_their_order() -> None:
+    file = io.BytesIO()
+    records = Records(Sealing(file, SECRET, {}))
+    records.note("table", name="t")
+    rows = [[n, "ä\ud800\0" * 100, None, True, 1.5] for n in range(2000)]
+    for row in rows:
+        records.row(row)
+    records.note("file", path="a")
+    records.piece(b"\0\1" * 70_000)
+    records.close()
+    file.seek(0)
+    found = list(read(Opening(file, SECRET, read_head(file))))
+    assert [row for record in found if isinstance(record, Rows) for row in record.rows] == rows
+    assert len([record for record in found if isinstance(record, Rows)]) > 1, "not all of them in memory"
+    assert [record.kind for record in found if isinstance(record, Note)] == ["table", "file", "end"]
+    assert b"".join(record.data for record in found if isinstance(record, Bytes)) == b"\0\1" * 70_000
+
+
+def test_records_without_an_end_are_refused() -> None:
+    file = io.BytesIO()
+    records = Records(Sealing(file, SECRET, {}))
+    records.note("about")
+    records.box.write(records._squeeze.flush())
+    records.box.close()
+    file.seek(0)
+    with pytest.raises(BackupError, match="not in order"):
+        list(read(Opening(file, SECRET, read_head(file))))

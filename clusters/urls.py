@@ -6,6 +6,7 @@ from django.urls import URLPattern, path
 
 from clusters.nodes.adding import views as adding
 from clusters.nodes.kubernetes import paths as _paths  # noqa: F401 - makes <node:name> known
+from clusters.nodes.kubernetes import views as kubernetes
 from clusters.users import views as users
 from clusters.vcs import views as vcs
 
@@ -14,6 +15,9 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<node:name>/edit", adding.edit, name="node-edit"),
     path("nodes/<node:name>/remove", adding.remove, name="node-remove"),
     path("nodes/<node:name>/status", adding.status, name="node-status"),
+    path("add-cluster", kubernetes.add, name="cluster-add"),
+    path("clusters/<str:name>/edit", kubernetes.edit, name="cluster-edit"),
+    path("clusters/<str:name>/remove", kubernetes.remove, name="cluster-remove"),
     path("users", users.users, name="users"),
     path("users/<str:username>", users.user, name="user"),
     path("users/<str:username>/delete", users.delete, name="user-delete"),

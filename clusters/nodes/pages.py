@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from django.db.models import Count, Max
 
-from clusters.models import Allocation, Node
+from clusters.models import Allocation, Cluster, Node
 from clusters.nodes.queries import load_nodes, view_of
 from clusters.placement.fit import NodeView
 
@@ -30,6 +30,10 @@ class NodeLine:
     docker_version: str
     last_seen_at: datetime | None
     squares: tuple[str, ...]
+
+    @property
+    def is_of_cluster(self) -> bool:
+        return "/" in self.view.name
 
     @property
     def free_gpus(self) -> int:
@@ -53,12 +57,18 @@ def nodes_page(own: Own) -> dict[str, Any]:
     lines = node_lines(own)
     return {
         "nodes": lines,
+        "clusters": cluster_lines() if any(line.is_of_cluster for line in lines) else [],
         "marks": [mark for line in lines for mark in line.view.marks],
         "free_gpus": sum(line.free_gpus for line in lines),
         "all_gpus": sum(len(line.view.gpus) for line in lines),
         "largest": max((line.free_gpus for line in lines), default=0),
         "away": sum(line.state == "unreachable" for line in lines),
     }
+
+
+def cluster_lines() -> list[Cluster]:
+    """Kubernetes clusters by name, each with the number of its nodes as ``number``."""
+    return list(Cluster.objects.annotate(number=Count("nodes")).order_by("name"))
 
 
 def nodes_version() -> str:
@@ -102,6 +112,8 @@ def _line(
 ) -> NodeLine:
     types = ", ".join(sorted({kind for _, kind in view.gpus} - {""}))
     state = state_of(status, health)
+    if state == "active" and not view.offered:  # its cluster lets nothing start there
+        state, reason = "cordoned", view.why_not
     mine = own.get(view.name, ())
     shown = squares((id for id, _ in view.gpus), state, out=view.held[0], own=mine, taken=view.used_gpus)
     return NodeLine(view, state, reason, types, docker_version, seen, shown)

@@ -16,11 +16,11 @@
 #   kubernetes-bed.sh node-up DIR N            undo any of them; waits until the node is Ready
 #   kubernetes-bed.sh api-down DIR [kill|hang] SIGKILL or SIGSTOP the apiserver; api-up DIR undoes it
 #
-# DIR/kubeconfig is the administrator, DIR/kubeconfig-portal a service account bound to namespace `portal` (and reading nodes).
+# DIR/kubeconfig is the administrator, DIR/kubeconfig-portal the service account that the manifests in K8S_RIGHTS make.
 # Each node's dockerd (unix://DIR/bed/nodes/nI/docker.sock) has the image longshore/sample:1 (busybox). Logs: DIR/log.
 # Settings: K8S_CACHE (~/.cache/longshore/kubernetes)  BED_SH (docker-bed.sh beside it)  K8S_GPUS (2 of each kind per node)
 #   K8S_GRACE (10: seconds without a sign of life until a node is Unknown)  K8S_EVICT (30: default toleration of
-#   unreachable/not-ready pods)  K8S_API_FLAGS (more apiserver flags)  K8S_KEEP_WORK (1: keep sources and Go cache)
+#   unreachable/not-ready pods)  K8S_RIGHTS (Dockerfiles/kubernetes/rights)  K8S_API_FLAGS (more apiserver flags)  K8S_KEEP_WORK (1: keep sources and Go cache)
 # Needs root, docker.io busybox-static iproute2 iptables util-linux procps openssl curl, cgroup v1, ~3 GB of disk while compiling.
 # Versions: Kubernetes 1.20.2 (Go 1.19.8), etcd 3.4.23, Docker 20.10.24, kernel 6.18.
 # Times (2 cores, some other load): install 5 min 18 s, start 11-13 s, stop 2 s; idle 0.5 GB (RSS 0.9); 3 one-second pods/s.
@@ -201,30 +201,11 @@ start_others() {
 wait_api() { local k; for k in $(seq 600); do kapi /readyz >/dev/null 2>&1 && return 0
   pid_of kube-apiserver >/dev/null || { tail -n 15 "$DIR/log/kube-apiserver.log" >&2; die "kube-apiserver ended"; }; sleep 0.1; done
   die "kube-apiserver is not ready after 60 s, see $DIR/log"; }
-rbac() {   # a portal's service account: everything in its own namespace that a batch portal needs, and the list of nodes
-  kc apply -f - >/dev/null <<'Y'
-apiVersion: v1
-kind: List
-items: [
-  {apiVersion: v1, kind: Namespace, metadata: {name: portal}},
-  {apiVersion: v1, kind: ServiceAccount, metadata: {name: portal, namespace: portal}},
-  {apiVersion: rbac.authorization.k8s.io/v1, kind: Role, metadata: {name: portal, namespace: portal}, rules: [
-    {apiGroups: [""], resources: [pods], verbs: [create, get, list, watch, patch, delete, deletecollection]},
-    {apiGroups: [""], resources: [pods/log], verbs: [get]},
-    {apiGroups: [""], resources: [pods/exec, pods/portforward], verbs: [get, create]},  # a websocket is a GET: "get" is asked
-    {apiGroups: [""], resources: [pods/eviction], verbs: [create]},
-    {apiGroups: [""], resources: [secrets, configmaps, services], verbs: [create, get, list, patch, delete, deletecollection]},
-    {apiGroups: [""], resources: [events, resourcequotas, limitranges], verbs: [get, list, watch]}]},
-  {apiVersion: rbac.authorization.k8s.io/v1, kind: RoleBinding, metadata: {name: portal, namespace: portal},
-    roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: portal}, subjects: [{kind: ServiceAccount, name: portal, namespace: portal}]},
-  {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: portal-nodes},
-    rules: [{apiGroups: [""], resources: [nodes], verbs: [get, list, watch]}]},
-  {apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: portal-nodes},
-    roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: portal-nodes}, subjects: [{kind: ServiceAccount, name: portal, namespace: portal}]}]
-Y
-  local t; t=$(kapi /api/v1/namespaces/portal/serviceaccounts/portal/token -X POST -H 'Content-Type: application/json' \
+rbac() {   # the account that the manifests give to a portal: so every test with it has exactly these rights
+  kc apply -k "$K8S_RIGHTS" >/dev/null
+  local t; t=$(kapi /api/v1/namespaces/longshore/serviceaccounts/longshore/token -X POST -H 'Content-Type: application/json' \
     -d '{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":864000}}' | sed -n 's/.*"token": *"\([^"]*\)".*/\1/p')
-  [ -n "$t" ] || die "no token for the service account"; kubeconfig "$DIR/kubeconfig-portal" "token: $t" portal
+  [ -n "$t" ] || die "no token for the service account"; kubeconfig "$DIR/kubeconfig-portal" "token: $t" longshore-jobs
 }
 # ------------------------------------------------------------------ nodes
 node_files() {
@@ -307,10 +288,10 @@ cmd_start() {
   start_etcd; start_api; wait "$up" || { cat "$DIR/log/bed.log" >&2; die "docker-bed up failed"; }
   wait_api; start_others; for i in $(seq "$NODES"); do start_node "$i"; done
   rbac; for i in $(seq "$NODES"); do wait_node "$i"; done
-  for i in $(seq 100); do kc -n portal get serviceaccount default >/dev/null 2>&1 && break; sleep 0.1; done
+  for i in $(seq 100); do kc -n longshore-jobs get serviceaccount default >/dev/null 2>&1 && break; sleep 0.1; done
   cat >"$DIR/env" <<E
 export KUBECONFIG=$DIR/kubeconfig K8S_PORTAL_KUBECONFIG=$DIR/kubeconfig-portal K8S_API=$API K8S_CA=$PKI/ca.crt
-export K8S_NAMESPACE=portal K8S_NODES="$(seq -s' ' -f 'n%g' "$NODES")" K8S_DIR=$DIR PATH=$BIN:\$PATH
+export K8S_NAMESPACE=longshore-jobs K8S_NODES="$(seq -s' ' -f 'n%g' "$NODES")" K8S_DIR=$DIR PATH=$BIN:\$PATH
 E
   ok=1; cat "$DIR/env"; echo "# started in $(ms) ms"
 }
@@ -345,7 +326,8 @@ cmd_node_up() { local i=$1; T0=$(date +%s%N)
 cmd_api_down() { local p; p=$(pid_of kube-apiserver) || die "not running"
   case ${1:-kill} in kill) kill -KILL "$p"; rm -f "$DIR/run/kube-apiserver.pid";; hang) kill -STOP "$p";; *) die "api-down DIR [kill|hang]";; esac; }
 cmd_api_up() { local p; T0=$(date +%s%N); p=$(pid_of kube-apiserver) && kill -CONT "$p" || start_api; wait_api; echo "apiserver is ready after $(ms) ms"; }
-K8S_CACHE=${K8S_CACHE:-$HOME/.cache/longshore/kubernetes}; BED_SH=${BED_SH:-$HERE/docker-bed.sh}; SVC=192.168.192
+K8S_CACHE=${K8S_CACHE:-$HOME/.cache/longshore/kubernetes}; BED_SH=${BED_SH:-$HERE/docker-bed.sh}
+K8S_RIGHTS=${K8S_RIGHTS:-$HERE/../../Dockerfiles/kubernetes/rights}; SVC=192.168.192
 K8S_GRACE=${K8S_GRACE:-10}; K8S_EVICT=${K8S_EVICT:-30}; K8S_GPUS=${K8S_GPUS:-2}
 case "${1:-}" in
   install) cmd_install "${2:?cache folder}";;

@@ -14,7 +14,7 @@ from tests.bed import docker_bed
 
 SCRIPT = Path(__file__).with_name("kubernetes-bed.sh")
 PREFIX = "longshore-k8s-"
-NAMESPACE = "portal"  # of the account in ``portal_kubeconfig``
+NAMESPACE = "longshore-jobs"  # of tasks, see Dockerfiles/kubernetes/rights
 IMAGE = "longshore/sample:1"  # busybox; each node has it
 PROGRAMS = ("pgrep", "mount", "curl", "openssl")
 STARTED = 300  # seconds: a start takes twelve on an idle machine
@@ -41,7 +41,7 @@ def missing() -> str:
 
 class KubernetesBed:
     """A cluster with a folder, networks and keys of its own, so that several sessions may run at once. ``kubeconfig``
-    is the administrator's, ``portal_kubeconfig`` that of an account with few rights in the namespace ``portal``."""
+    is the administrator's, ``portal_kubeconfig`` that of the account that the manifests give to a portal."""
 
     def __init__(self) -> None:
         bury_the_dead()

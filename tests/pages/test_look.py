@@ -48,6 +48,7 @@ PAGES = [
 
 NODE_PAGES = (
     "/add-node",
+    "/add-cluster",
     "/nodes/gpu-01/edit",
     "/nodes/gpu-01/drain",
     "/nodes/gpu-03/drain",

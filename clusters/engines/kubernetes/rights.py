@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-ACCOUNT = "longshore"  # the service account, its role and its binding
 OLDEST = (1, 20)
 
 
@@ -25,17 +24,15 @@ class Rule:
 
 # Of the namespace in which containers run.
 NAMESPACED = (
-    Rule("pods", ("create", "delete", "get", "list", "patch", "watch"), "start, follow and remove tasks"),
+    Rule("pods", ("create", "delete", "get", "list", "watch"), "start, follow and remove tasks"),
     Rule("pods/log", ("get",), "read logs"),
     # Which of the two a websocket needs depends on the version of Kubernetes.
     Rule("pods/exec", ("create", "get"), "open terminals, measure tasks and read how they ended"),
-    Rule("secrets", ("create", "delete", "get", "list", "patch"), "hand keys, start scripts and passwords to tasks"),
-    Rule("configmaps", ("create", "delete", "get", "list", "patch"), "hand code to tasks"),
-    Rule("events", ("list",), "say why a task does not start", is_optional=True),
+    Rule("secrets", ("create", "delete", "get"), "hand start scripts, keys and passwords to tasks"),
 )
 # Of the whole cluster: nodes belong to no namespace, and what others take on them is asked for in all of them.
 CLUSTER_WIDE = (
-    Rule("nodes", ("get", "list", "watch"), "see the nodes"),
+    Rule("nodes", ("list", "watch"), "see the nodes"),
     Rule("pods", ("list",), "count what other workloads take on the nodes", is_optional=True),
 )
 

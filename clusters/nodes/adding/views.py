@@ -51,7 +51,10 @@ def add(request: HttpRequest) -> HttpResponseBase:
 def edit(request: HttpRequest, name: str) -> HttpResponseBase:
     """POST with ``action``: test as above, or save."""
     admin = require_admin(request)
-    before = forms.of_node(services.find_node(name))
+    node = services.find_node(name)
+    if node.cluster is not None:
+        return redirect(f"/clusters/{node.cluster.name}/edit")
+    before = forms.of_node(node)
     if request.method != "POST":
         return _page(request, before)
 
@@ -71,6 +74,8 @@ def edit(request: HttpRequest, name: str) -> HttpResponseBase:
 def remove(request: HttpRequest, name: str) -> HttpResponseBase:
     admin = require_admin(request)
     node = services.find_node(name)
+    if node.cluster is not None:
+        return redirect(f"/clusters/{node.cluster.name}/edit")
     if request.method == "POST":
         services.remove_node(admin, name, ip_of(request))
         messages.success(request, f"{name} was removed.")

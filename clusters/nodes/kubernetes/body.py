@@ -51,7 +51,7 @@ class NewCluster(Body):
     name: Name
     endpoint: Literal["kubernetes://"]
     kubeconfig: Kubeconfig | None = None
-    namespace: Namespace = "longshore"
+    namespace: Namespace = "longshore-jobs"
     nodeSelector: Selector = {}
     portRange: Ports = [30000, 39999]
     network: Literal["host", "bridge"] = "host"

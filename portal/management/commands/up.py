@@ -1,4 +1,5 @@
-"""``manage.py up``: check, migrate, make the first user, then hand this process over to the supervisor."""
+"""``manage.py up``: check, migrate, make the first user, then hand this process over to the supervisor. With
+``--prepare`` it ends before that: where each process is started by itself, as in Kubernetes."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import call_command
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
@@ -34,6 +35,9 @@ class Command(BaseCommand):
     help = "Start everything: web, scheduler and workers. Ctrl-C ends it; containers go on running."
     requires_system_checks = ("longshore",)  # portal/checks.py
 
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--prepare", action="store_true", help="do what a start needs, start nothing, and end")
+
     def handle(self, *args: Any, **options: Any) -> None:
         lock = lock_home()
         if sentence := broken_off():
@@ -50,6 +54,8 @@ class Command(BaseCommand):
         if warning := plain_http():
             self.stderr.write(warning)
         password_file = first_start.ensure_admin()
+        if options["prepare"]:
+            return
         connection.close()
         sys.stdout.flush()
         _become_supervisor(lock, password_file)

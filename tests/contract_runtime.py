@@ -69,6 +69,7 @@ class Lab(Protocol):
     address: str  # of the engine's host
     image: str  # the engine has it
     absent_image: str  # no registry has it
+    absent_gpus: tuple[str, ...]  # no host has them
 
     def argv(self, program: Program) -> tuple[str, ...]: ...
 
@@ -231,7 +232,7 @@ class RuntimeContract:
         assert len({status.id for status in made}) == 1 and len(made) == 2
 
     def test_it_removes_a_container_whose_start_is_refused(self, lab: Lab) -> None:
-        asked = request(lab, gpu_ids=("17",))
+        asked = request(lab, gpu_ids=lab.absent_gpus)
         with pytest.raises(RuntimeFault) as raised:
             lab.runtime.ensure(asked)
         assert raised.value.reason is FaultReason.GPU_MISSING
@@ -250,7 +251,7 @@ class RuntimeContract:
             watcher.start()
         for _ in range(6):
             with pytest.raises(RuntimeFault):
-                lab.runtime.ensure(request(lab, gpu_ids=("17",)))
+                lab.runtime.ensure(request(lab, gpu_ids=lab.absent_gpus))
         over.set()
         for watcher in watchers:
             watcher.join(30)

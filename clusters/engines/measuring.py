@@ -38,3 +38,13 @@ class Measurable(Protocol):
         """What a program writes to its standard output when it is run in the container: 64 KiB at most. Empty when
         there is no such container or program, or when it fails. Raises UNREACHABLE when it takes longer."""
         ...
+
+
+class Unmeasured:
+    """Of an engine that does not say what its containers use."""
+
+    def usage(self, names: Sequence[str], seconds: float) -> dict[str, Usage]:
+        return {}
+
+    def output(self, name: str, argv: Sequence[str], seconds: float) -> str:
+        return ""

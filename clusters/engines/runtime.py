@@ -132,6 +132,7 @@ class ContainerRequest:
     shm_mb: int = 64
     pids_limit: int = 4096
     gpu_ids: tuple[str, ...] = ()
+    host: str = ""  # where it shall run, as an engine with several hosts calls it
     network: Literal["host", "bridge"] = "host"
     ports: tuple[int, ...] = ()  # published with equal numbers when network is bridge
     security: Literal["default", "pai"] = "default"  # v1 contract, 5.4

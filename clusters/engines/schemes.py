@@ -15,7 +15,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from clusters.engines import own_ssh
 from clusters.engines.inventory import Inventoried
-from clusters.engines.measuring import Measurable
+from clusters.engines.measuring import Measurable, Unmeasured
 from clusters.engines.own_ssh import HostKey
 from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
@@ -25,6 +25,8 @@ MeterFactory = Callable[[str, Path | None], Measurable]
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
 _SOCKET = re.compile(r"(/[^/]+)+")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_NAMESPACE = re.compile(rf"kubernetes://{_LABEL}(\.{_LABEL})*/{_LABEL}")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LONGEST = 255
 _EXAMPLES = "tcp://gpu-01:2376 or ssh://user@gpu-01"
@@ -85,6 +87,21 @@ def _docker_meter(endpoint: str, tls_dir: Path | None) -> Measurable:
     return meter(endpoint, own_ssh.folder() if endpoint.startswith("ssh://") else tls_dir)
 
 
+def _kubernetes(endpoint: str, folder: Path | None) -> Engine:
+    from clusters.engines.kubernetes.runtime import connect
+
+    return connect(endpoint, folder)
+
+
+def _no_meter(endpoint: str, folder: Path | None) -> Measurable:
+    return Unmeasured()
+
+
+def _check_namespace(endpoint: str) -> None:
+    if not _NAMESPACE.fullmatch(endpoint):
+        raise ValueError("must name a cluster and a namespace, such as kubernetes://lab/longshore")
+
+
 def host_key(endpoint: str) -> HostKey:
     """What the SSH server of an ``ssh://`` endpoint shows. Raises RuntimeFault when it does not answer."""
     from clusters.engines.docker.host_key import host_key
@@ -96,6 +113,7 @@ SCHEMES = {
     "unix": Scheme("Docker", _check_socket, _docker, _docker_meter, is_here=True),
     "tcp": Scheme("Docker", _check_port, _docker, _docker_meter, takes_tls=True),
     "ssh": Scheme("Docker", _check_login, _docker, _docker_meter),
+    "kubernetes": Scheme("Kubernetes", _check_namespace, _kubernetes, _no_meter),
 }
 _lock = threading.Lock()
 _open: dict[tuple[str, str], Engine] = {}

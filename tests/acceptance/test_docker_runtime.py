@@ -32,6 +32,7 @@ from tests.helpers import patience, until
 
 class DockerLab:
     image = SAMPLE_IMAGE
+    absent_gpus = ("17",)
 
     def __init__(self, runtime: DockerRuntime, node: BedNode, absent_image: str = "") -> None:
         self.runtime = runtime

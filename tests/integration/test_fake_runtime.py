@@ -18,6 +18,7 @@ from tests.helpers import until
 class FakeLab:
     image = "team/image:1"
     absent_image = "team/absent:1"
+    absent_gpus = ("17",)
     address = "10.0.0.1"
 
     def __init__(self) -> None:

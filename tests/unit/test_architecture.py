@@ -82,6 +82,7 @@ ALONE = "portal.pai_fs"  # the client: it imports nothing of ours, and nobody im
 FLAT = 12  # files in one folder; more ask for a room of their own
 CROWDED = {
     "clusters/engines/docker": 15,
+    "clusters/engines/kubernetes": 15,
     "clusters/users": 13,
     "jobs/api": 18,
     "jobs/containers": 13,
@@ -106,7 +107,11 @@ PURE = (
     "clusters/engines/inventory.py",
     "clusters/engines/kubernetes/hosts.py",
     "clusters/engines/kubernetes/rights.py",
+    "clusters/engines/kubernetes/scripts.py",
+    "clusters/engines/kubernetes/spec.py",
+    "clusters/engines/kubernetes/status.py",
     "clusters/engines/measuring.py",
+    "clusters/engines/pull_faults.py",
     "clusters/engines/runtime.py",
     "clusters/engines/stamps.py",
     "clusters/vcs/rules.py",
@@ -161,7 +166,7 @@ EDGES = {
     "docker": re.compile(r"clusters/engines/docker/(attach/)?\w+\.py"),
     "kubernetes": re.compile(r"clusters/engines/kubernetes/\w+\.py"),
     "paramiko": re.compile(r"clusters/engines/docker/\w+\.py"),
-    "aiohttp": re.compile(r"jobs/web_apps/serving/\w+\.py"),
+    "aiohttp": re.compile(r"jobs/web_apps/serving/\w+\.py|clusters/engines/kubernetes/execs\.py"),
     "hdfs": re.compile(r"portal/files/store/hdfs/client\.py"),
     "boto3": re.compile(r"portal/files/store/s3/client\.py"),
     "botocore": re.compile(r"portal/files/store/s3/client\.py"),

@@ -18,6 +18,7 @@ import urllib3
 from docker.errors import APIError, DockerException
 from paramiko.ssh_exception import NoValidConnectionsError
 
+from clusters.engines.pull_faults import PULL, Row
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 FOREIGN = (
@@ -30,7 +31,6 @@ FOREIGN = (
 )
 
 Step = Literal["call", "pull", "create", "start"]
-Row = tuple[str, FaultReason, bool, str]  # text pattern, reason, permanent, sentence for the user
 
 R = FaultReason
 ANY_STEP: tuple[Row, ...] = (
@@ -45,29 +45,6 @@ ANY_STEP: tuple[Row, ...] = (
     (r"HTTP request to an HTTPS server", R.UNREACHABLE, True, "The engine wants TLS; give the node its TLS keys."),
 )
 NO_SPACE: Row = (r"no space left on device|disk quota exceeded", R.NODE_BROKEN, False, "The node's disk is full.")
-PULL: tuple[Row, ...] = (
-    (r"invalid reference format|repository name must|invalid tag format", R.IMAGE_NAME, True, "is not an image name."),
-    (r"toomanyrequests", R.PULL_FAILED, False, "could not be pulled: the registry's rate limit is used up."),
-    (r"pull access denied", R.IMAGE_DENIED, True, "does not exist, or its registry wants other credentials."),
-    (r"no matching manifest for", R.IMAGE_MISSING, True, "has no build for the node's kind of processor."),
-    (r"manifest unknown|name unknown|manifest for .* not found|not found: ", R.IMAGE_MISSING, True, "does not exist."),
-    (r"no such image", R.IMAGE_MISSING, True, "does not exist."),
-    (
-        r"no basic auth|unauthorized|authentication required|denied|\b40[13]\b",
-        R.IMAGE_DENIED,
-        True,
-        "may not be pulled: its registry wants other credentials.",
-    ),
-    (r"no space left on device|disk quota", R.PULL_FAILED, False, "could not be pulled: the node's disk is full."),
-    (r"verification failed", R.PULL_FAILED, False, "could not be pulled: a layer arrived damaged."),
-    (
-        r"dial tcp|no such host|connection refused|no route to host|timeout|deadline exceeded|connection reset|EOF"
-        r"|x509|HTTP response to HTTPS client|Client\.Timeout|\b50[234]\b",
-        R.REGISTRY_UNREACHABLE,
-        False,
-        "could not be pulled: the node cannot reach its registry.",
-    ),
-)
 # The node lacks a program of the engine's own. The image is not to blame.
 OWN_PROGRAM = r'exec: "(/\S*/)?(docker-(init|proxy|runc)|tini|runc|containerd[\w-]*|ctr|iptables|modprobe)"'
 START: tuple[Row, ...] = (

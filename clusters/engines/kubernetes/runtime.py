@@ -1,0 +1,218 @@
+"""A Kubernetes cluster behind the seven operations of ``clusters.engines.runtime``.
+
+One endpoint stands for all nodes of the cluster; a container is a pod in one namespace. The parts of this room:
+connect (the way to the API), kubeconfig, spec and scripts (a ContainerRequest as a pod), start, status (what a cluster
+says of a pod), events, logs, execs and terminals, errors (what goes wrong).
+
+Nothing is ever deleted by force. A pod whose node is silent stays until the node says that it is gone.
+"""
+
+from __future__ import annotations
+
+import builtins
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import IO
+
+from clusters.engines.kubernetes import execs, scripts, spec
+from clusters.engines.kubernetes.connect import READ, Cluster, Json
+from clusters.engines.kubernetes.errors import CONFLICT, NOT_FOUND, Refused
+from clusters.engines.kubernetes.events import Watch
+from clusters.engines.kubernetes.logs import Lines, LogStream, since_second
+from clusters.engines.kubernetes.start import PATIENCE, Start
+from clusters.engines.kubernetes.status import quantity, read
+from clusters.engines.kubernetes.terminals import KubernetesAttached, Terminals
+from clusters.engines.runtime import (
+    LABEL_TASK,
+    ContainerRequest,
+    ContainerStatus,
+    DiskUse,
+    EngineInfo,
+    FaultReason,
+    LogChunk,
+    Phase,
+    Progress,
+    RuntimeFault,
+    Stream,
+    gone,
+    stranger,
+)
+
+DIAL = 3.0  # seconds
+LEAST_GRACE = 1  # seconds: with 0 the API would forget a pod that its node may still run
+GONE_WITHIN = 60.0  # seconds in which a node says that a pod which ran is gone
+DISCARDED_WITHIN = 15.0  # the same for one that never ran, while its task's claim holds
+_QUIET = 600.0  # seconds after which a follower of a log asks anew
+_ANSWER = 15.0  # seconds beyond the grace in which a stop is through
+_STREAMS = {"stdout": spec.MAIN, "stderr": spec.STDERR}
+_NO_IMAGES = "A Kubernetes cluster does not hand out its images."
+
+
+def connect(endpoint: str, folder: Path | None = None) -> KubernetesRuntime:
+    """The cluster at ``endpoint``. ``folder`` has its kubeconfig. Nothing is sent yet."""
+    return KubernetesRuntime(endpoint, folder)
+
+
+class KubernetesRuntime:
+    def __init__(
+        self, endpoint: str, folder: Path | None = None, *, timeout: float = READ, patience: float = PATIENCE
+    ) -> None:
+        self.endpoint = endpoint
+        self._cluster = Cluster(endpoint, folder, timeout=timeout)
+        self._watch = Watch(self._cluster)
+        self._terminals = Terminals(self._cluster)
+        self._patience = patience
+
+    def info(self) -> EngineInfo:
+        """Of all nodes together; each alone is in the cluster's inventory."""
+        version = self._cluster.ask("GET", "/version")
+        nodes, _ = self._cluster.listed("/api/v1/nodes")
+        sizes = [(node.get("status") or {}).get("capacity") or {} for node in nodes]
+        return EngineInfo(
+            engine_id=self.endpoint,
+            hostname=self._cluster.name,
+            version=str(version.get("gitVersion") or "")[:40],
+            cpus=sum(quantity(size.get("cpu")) for size in sizes),
+            memory_mb=sum(quantity(size.get("memory")) for size in sizes) >> 20,
+        )
+
+    def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
+        pods, version = self._cluster.listed(self._cluster.here("pods"), {"labelSelector": LABEL_TASK})
+        self._watch.listed(version)
+        return [read(pod, self._cluster.name) for pod in pods]
+
+    def ensure(
+        self,
+        request: ContainerRequest,
+        *,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        still_wanted: Callable[[], bool] = lambda: True,
+    ) -> ContainerStatus:
+        try:
+            return Start(self._cluster, request, on_progress, still_wanted, self._patience).run()
+        except RuntimeFault as fault:
+            if fault.reason not in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
+                self._discard(request)
+            raise
+
+    def stop(self, name: str, grace: int) -> None:
+        """From inside, since a pod that is deleted takes its exit code and its log along."""
+        pod = self._own(name)
+        if pod is None or read(pod, self._cluster.name).phase is not Phase.RUNNING:
+            return
+        try:
+            execs.run(self._cluster, spec.pod_name(name), ["/bin/sh", "-c", scripts.stop(grace)], grace + _ANSWER)
+        except RuntimeFault:
+            now = self._own(name)
+            if now is not None and read(now, self._cluster.name).phase is Phase.RUNNING:
+                raise
+
+    def remove(self, name: str) -> None:
+        pod = self._own(name)
+        if pod is not None:
+            self._delete(pod, GONE_WITHIN)
+
+    def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
+        asked: dict[str, str | int] = {"container": _STREAMS[stream], "timestamps": "true"}
+        if since:
+            asked["sinceTime"] = since_second(since)
+        if follow:
+            asked["follow"] = "true"
+        path = self._cluster.here("pods", spec.pod_name(name), "log")
+        try:
+            answer = self._cluster.opened(path, asked, _QUIET if follow else READ)
+        except Refused as fault:
+            if fault.status == NOT_FOUND:
+                raise gone(name) from None
+            if fault.status == 400:  # it has not begun
+                return iter(())
+            raise
+        return LogStream(answer, Lines(since), self._cluster.name, follow=follow)
+
+    def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
+        return self._watch.follow(timeout, wake)
+
+    def dial(self, address: str, port: int) -> socket.socket:
+        """Straight: the host's network is the one that the tasks are on."""
+        try:
+            return socket.create_connection((address, port), DIAL)
+        except ConnectionRefusedError:
+            raise RuntimeFault(f"Nothing listens on port {port}.", reason=FaultReason.REFUSED) from None
+        except OSError as error:
+            raise RuntimeFault(
+                f"{address} cannot be reached: {error.strerror or 'it did not answer in time'}.",
+                reason=FaultReason.UNREACHABLE,
+            ) from error
+
+    async def attach(
+        self, name: str, argv: tuple[str, ...], *, env: Mapping[str, str], columns: int, rows: int
+    ) -> KubernetesAttached:
+        return await self._terminals.attach(name, argv, env, columns, rows)
+
+    async def hang_up(self, name: str, pid: int, mark: str) -> None:
+        await self._terminals.hang_up(name, pid, mark)
+
+    def has_image(self, image: str) -> bool:
+        return False
+
+    def image_names(self) -> frozenset[str]:
+        return frozenset()
+
+    def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None:
+        raise RuntimeFault(_NO_IMAGES, reason=FaultReason.REFUSED, permanent=True)
+
+    def disk_use(self) -> DiskUse:
+        raise RuntimeFault("A Kubernetes cluster does not say how full its disks are.", reason=FaultReason.REFUSED)
+
+    def keep(self, name: str, image: str, most: int) -> int:
+        if self._own(name) is None:
+            raise gone(name)
+        raise RuntimeFault("A Kubernetes cluster makes no images of containers.", reason=FaultReason.REFUSED)
+
+    def drop_image(self, image: str) -> None:
+        return
+
+    def _own(self, name: str) -> Json | None:
+        try:
+            pod = self._cluster.ask("GET", self._cluster.here("pods", spec.pod_name(name)))
+        except Refused as fault:
+            if fault.status == NOT_FOUND:
+                return None
+            raise
+        if LABEL_TASK not in (pod["metadata"].get("labels") or {}):
+            raise stranger(name)
+        return pod
+
+    def _discard(self, request: ContainerRequest) -> None:
+        """Remove what a start has made that was refused, unless it is another task's."""
+        try:
+            pod = self._own(request.name)
+            labels = pod["metadata"].get("labels") or {} if pod else {}
+            if pod and labels.get(LABEL_TASK) == spec.label(request.labels.get(LABEL_TASK, "")):
+                self._delete(pod, DISCARDED_WITHIN)
+        except RuntimeFault:
+            return  # what is left is seen by the next list
+
+    def _delete(self, pod: Json, seconds: float) -> None:
+        """Delete this very pod, and wait until its node says that it is gone."""
+        path, uid = self._cluster.here("pods", pod["metadata"]["name"]), str(pod["metadata"]["uid"])
+        body = {
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "gracePeriodSeconds": LEAST_GRACE,
+            "preconditions": {"uid": uid},
+        }
+        until, pause = time.monotonic() + seconds, 0.05
+        try:
+            self._cluster.ask("DELETE", path, body=body)
+            while str(self._cluster.ask("GET", path)["metadata"]["uid"]) == uid:
+                if time.monotonic() > until:
+                    said = f"The node of pod {pod['metadata']['name']} has not said yet that it is gone."
+                    raise RuntimeFault(said, reason=FaultReason.UNREACHABLE)
+                time.sleep(pause)
+                pause = min(1.0, pause * 1.5)
+        except Refused as fault:
+            if fault.status not in (NOT_FOUND, CONFLICT):  # gone, or another one has its name
+                raise

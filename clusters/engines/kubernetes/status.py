@@ -1,0 +1,209 @@
+"""Reads what a cluster says of a pod. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+from clusters.engines.inventory import name_of
+from clusters.engines.kubernetes.spec import MAIN, NAME
+from clusters.engines.pull_faults import PULL
+from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase, RuntimeFault, read_script
+
+Json = Mapping[str, Any]
+
+# A container that was lost with its node; the start script has a code of its own for a command's own 255. Newer
+# kubelets say ContainerStatusUnknown, with 137.
+LOST, UNKNOWN = 255, "ContainerStatusUnknown"
+_FROM_OUTSIDE = (137, 143)
+# Reasons with which a kubelet refuses a pod before anything of it ran.
+_NOT_ADMITTED = re.compile(r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|\w*Admission\w*|Preempting")
+_NEVER_RAN = ("ContainerCannotRun", "StartError", "CreateContainerError", "CreateContainerConfigError")
+_PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
+_BROKEN = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError")
+_LONGEST = 300  # letters of what the cluster says, in a sentence
+
+R = FaultReason
+_START: tuple[tuple[str, FaultReason, bool, str], ...] = (
+    (
+        r"exec: .*(not found|permission denied|not a directory)|exec format error|no such file or directory",
+        R.COMMAND_MISSING,
+        True,
+        "The image has no program to run the command with.",
+    ),
+    (r"no space left on device|disk quota", R.NODE_BROKEN, False, "The node's disk is full."),
+    (r"nvidia|device plugin", R.GPU_MISSING, False, "The node cannot hand out the task's GPUs."),
+)
+_PLACE: tuple[tuple[str, FaultReason, str], ...] = (
+    (r"node\.kubernetes\.io/(unreachable|not-ready)", R.UNREACHABLE, "The cluster does not hear of the node."),
+    (r"free ports", R.PORT_TAKEN, "A port of the task is already in use."),
+    (r"Insufficient \S*gpu|OutOf\S*gpu|UnexpectedAdmissionError", R.GPU_MISSING, "The node has no GPU left."),
+)
+
+
+def read(pod: Json, cluster: str) -> ContainerStatus:
+    """The container of a pod of ours. ``cluster`` is the name of the cluster, which its nodes' names begin with."""
+    meta, status = pod["metadata"], pod.get("status") or {}
+    annotations = {str(key): str(value) for key, value in (meta.get("annotations") or {}).items()}
+    host = str(pod["spec"].get("nodeName") or _pinned_to(pod))
+    found = ContainerStatus(
+        id=str(meta["uid"]),
+        name=annotations.get(NAME, str(meta["name"])),
+        phase=Phase.CREATED,
+        labels={key: value for key, value in annotations.items() if key != NAME and "/" not in key},
+        node=name_of(cluster, host) if host else "",
+        error=str(status.get("message") or ""),
+    )
+    main = _main(status)
+    state = main.get("state") or {}
+    if (ended := state.get("terminated")) and not _never_ran(ended):
+        return _ended(found, ended, deleted="deletionTimestamp" in meta)
+    if running := state.get("running"):
+        held = bool(found.labels.get(LABEL_HOLD)) and bool(main.get("ready"))
+        return replace(found, phase=Phase.RUNNING, started_at=moment(running.get("startedAt")), held=held)
+    if status.get("phase") == "Failed" and not main and not _NOT_ADMITTED.fullmatch(str(status.get("reason") or "")):
+        return replace(found, phase=Phase.EXITED, lost=True)  # evicted by its kubelet, which forgot its containers
+    return found
+
+
+def trouble(pod: Json, image: str, unplaced_for: float, patience: float) -> RuntimeFault | None:
+    """Why a pod that has not run will not run; None while it may. A node without room may have some in a moment:
+    ``unplaced_for`` is how many seconds the scheduler has found none, ``patience`` for how many that is no fault."""
+    status = pod.get("status") or {}
+    text = str(status.get("message") or "")
+    if status.get("phase") == "Failed" and not _main(status).get("state", {}).get("terminated"):
+        reason = str(status.get("reason") or "")
+        return _unplaced(f"{reason}: {text}") if _NOT_ADMITTED.fullmatch(reason) else _broken(f"{reason} {text}")
+    containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
+    for one in sorted(containers, key=_says_less):
+        if fault := _trouble_of(one, image):
+            return fault
+    if unplaced_for >= patience and (said := unschedulable(pod)):
+        return _unplaced(said)
+    return None
+
+
+def unschedulable(pod: Json) -> str:
+    """What the scheduler says of a pod for which it has no place; empty for one that it has placed."""
+    for one in (pod.get("status") or {}).get("conditions") or ():
+        if one.get("type") == "PodScheduled" and one.get("status") == "False":
+            return str(one.get("message") or one.get("reason") or "no place")
+    return ""
+
+
+def waits_for(pod: Json) -> str:
+    """What a pod that has not run waits for, in a few words for the user."""
+    if said := unschedulable(pod):
+        return f"waits for its place: {said}"
+    for one in (pod.get("status") or {}).get("containerStatuses") or ():
+        waiting = (one.get("state") or {}).get("waiting") or {}
+        if one.get("name") == MAIN and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+            return str(waiting["reason"])
+    return "pulling the image or preparing the pod"
+
+
+def moment(text: Any) -> datetime | None:
+    """Reads 2026-11-20T10:00:00Z."""
+    try:
+        return datetime.fromisoformat(str(text)).astimezone(UTC) if text else None
+    except ValueError:
+        return None
+
+
+def quantity(text: Any) -> int:
+    """Reads 4, 1500m, 16Ki, 2G as a whole number; 0 for what is none."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(m|[kMGTP]|[KMGTP]i)?", str(text or ""))
+    if found is None:
+        return 0
+    unit = found[2] or ""
+    power = "kMGTP".find(unit[:1].replace("K", "k")) + 1
+    factor = 0.001 if unit == "m" else float((1024 if unit.endswith("i") else 1000) ** power) if unit else 1.0
+    return int(float(found[1]) * factor)
+
+
+def _main(status: Json) -> Json:
+    found: Json = next((one for one in status.get("containerStatuses") or () if one.get("name") == MAIN), {})
+    return found
+
+
+def _never_ran(ended: Json) -> bool:
+    return str(ended.get("reason") or "") in _NEVER_RAN
+
+
+def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerStatus:
+    """``deleted``: somebody has deleted the pod while it ran. That is no end of its command's own."""
+    code, reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
+    written = str(ended.get("message") or "").strip() or None
+    lost = reason == UNKNOWN or code == LOST or (deleted and code in _FROM_OUTSIDE)
+    status = replace(
+        found,
+        phase=Phase.EXITED,
+        exit_code=None if lost else code,
+        lost=lost,
+        oom_killed=reason == "OOMKilled",
+        started_at=moment(ended.get("startedAt")),
+        finished_at=moment(ended.get("finishedAt")),
+    )
+    return read_script(status, written)
+
+
+def _pinned_to(pod: Json) -> str:
+    """The host that a pod is to run on which has no place yet."""
+    try:
+        node = pod["spec"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+        return str(node["nodeSelectorTerms"][0]["matchFields"][0]["values"][0])
+    except (LookupError, TypeError):
+        return ""
+
+
+def _says_less(container: Json) -> bool:
+    """All containers wait for one image, but only the one that was pulled last says why it is not there."""
+    return ((container.get("state") or {}).get("waiting") or {}).get("reason") == "ImagePullBackOff"
+
+
+def _trouble_of(container: Json, image: str) -> RuntimeFault | None:
+    state = container.get("state") or {}
+    waiting, ended = state.get("waiting") or {}, state.get("terminated") or {}
+    text = str(waiting.get("message") or ended.get("message") or "")
+    if waiting.get("reason") in _PULLING:
+        return _pull(str(waiting["reason"]), text, image)
+    if waiting.get("reason") in _BROKEN:
+        return _broken(text)
+    if ended and _never_ran(ended):
+        return _broken(text)
+    if ended.get("exitCode") and container.get("name") not in (MAIN, "stderr"):
+        return _broken(f"The code could not be unpacked (exit code {ended['exitCode']}). {text}")
+    return None
+
+
+def _pull(reason: str, text: str, image: str) -> RuntimeFault | None:
+    if reason == "ImagePullBackOff" and "Back-off" in text:
+        return RuntimeFault(f"Image {image} could not be pulled.", reason=R.PULL_FAILED)
+    if reason == "InvalidImageName":
+        return RuntimeFault(f"{image} is not an image name.", reason=R.IMAGE_NAME, permanent=True)
+    for pattern, fault, permanent, said in PULL:
+        if re.search(pattern, text, re.I):
+            return RuntimeFault(f"Image {image} {said} ({_short(text)})", reason=fault, permanent=permanent)
+    return RuntimeFault(f"Image {image} could not be pulled: {_short(text)}", reason=R.PULL_FAILED)
+
+
+def _broken(text: str) -> RuntimeFault:
+    for pattern, reason, permanent, said in _START:
+        if re.search(pattern, text, re.I):
+            return RuntimeFault(f"{said} ({_short(text)})", reason=reason, permanent=permanent)
+    return RuntimeFault(f"The cluster could not start the pod: {_short(text)}", reason=R.REFUSED)
+
+
+def _unplaced(text: str) -> RuntimeFault:
+    for pattern, reason, said in _PLACE:
+        if re.search(pattern, text):
+            return RuntimeFault(f"{said} ({_short(text)})", reason=reason)
+    return RuntimeFault(f"The cluster has no place for the pod on its node: {_short(text)}", reason=R.REFUSED)
+
+
+def _short(text: str) -> str:
+    line = re.sub(r"//[^/@\s]*@", "//", " ".join(text.split()))
+    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"

@@ -42,7 +42,7 @@ def launch(task_id: int, *, epoch: str) -> Launch:
     """The Launch of a task; ``epoch`` is the claim under which it starts. Raises Task.DoesNotExist or
     Node.DoesNotExist when either is gone."""
     task = Task.objects.select_related("attempt").get(id=task_id)
-    node = Node.objects.only("name", "network").get(name=task.node)
+    node = Node.objects.only("name", "host", "network").get(name=task.node)
     shared = _shared(task.attempt_id, task.attempt.app_id)
     return Launch(
         spec=shared.spec,
@@ -57,6 +57,7 @@ def launch(task_id: int, *, epoch: str) -> Launch:
         places=shared.places,
         fs_uri=settings.DEFAULT_FS_URI,
         gpu_ids=task.gpu_ids,
+        host=node.host,
         network="bridge" if node.network == "bridge" else "host",
         pull="always" if settings.PULL_POLICY == "always" else "absent",
         pids=settings.TASK_PIDS,

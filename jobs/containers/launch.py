@@ -55,6 +55,7 @@ class Launch:
     places: Sequence[TaskPlace]
     fs_uri: str
     gpu_ids: Sequence[str] = ()
+    host: str = ""  # what its engine calls the node, where it has several
     network: Literal["host", "bridge"] = "host"
     pull: Literal["absent", "always"] = "absent"
     pids: int = 4096  # the most processes and threads
@@ -98,6 +99,7 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
         security=launch.security,
         rdma=launch.rdma,
         gpu_ids=tuple(launch.gpu_ids),
+        host=launch.host,
         network=launch.network,
         ports=ports,
         pull=launch.pull,

@@ -173,6 +173,9 @@ class Follower:
         repeated, first = start.bytes, True
         self._reading = reading = runtime.logs(place.container, self.stream, since=start.at, follow=follow)
         try:
+            if self._spool.state().caught_up and self._spool.state().problem:  # the engine answers again
+                self._spool.mark(problem="")
+                self._wake()
             for chunk in reading:
                 anchor = self._spool.state().anchor
                 if self._stop.is_set():

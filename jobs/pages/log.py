@@ -75,6 +75,11 @@ class Choice:
             names = {"tasks": "all", "attempt": self.attempt, "role": self.role, "stream": self.output}
         return f"{path or self.page}?{urlencode({name: value for name, value in {**names, **more}.items() if value})}"
 
+    @property
+    def newest(self) -> int:
+        """The newest attempt of which logs are shown."""
+        return max(source.task.attempt.number for source in self.sources)
+
     def waiting(self) -> list[int]:
         """The ids of the tasks that have no log yet."""
         return sorted({source.task.pk for source in self.sources if source.task.state == TaskState.WAITING})

@@ -17,6 +17,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from jobs import access, queries
+from jobs.logs.together import after as log_after
 from jobs.logs.together import download as log_download
 from jobs.logs.together import found as log_found
 from jobs.logs.together import live as log_live
@@ -27,7 +28,7 @@ from jobs.logs.together.sources import Together, open_together
 from jobs.models import Job
 from jobs.pages import log as log_page
 from jobs.pages.log import SHOWN_LINES, Asked, Choice
-from jobs.planning.lifecycle import TaskState
+from jobs.planning.lifecycle import TASK_LIVE, TaskState
 from jobs.views.welcome import while_welcome
 from portal.accounts.viewer import Viewer, may_read_jobs, viewer_of
 from portal.core.errors import BadRequest, LongshoreError, NoLog, Unauthorized
@@ -105,11 +106,15 @@ def download(request: HttpRequest, username: str, name: str) -> HttpResponseBase
 @require_safe
 async def stream(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Query: as the page's; from (log:line, joined by "-") or offset (log:byte); of the first log its number may be
-    left out. The header Last-Event-ID is as offset, and wins over both."""
+    left out. The header Last-Event-ID is as offset, and wins over both. With then=1 it goes on behind the end until the
+    job has another attempt, or has ended."""
 
     def begin() -> Any:
         choice, expression = _choice(request, username, name), _expression(request)
-        return log_live.events(_watched(request, choice), expression, [] if choice.task else choice.waiting())
+        waiting = [] if choice.task else choice.waiting()
+        events = log_live.events(_watched(request, choice), expression, waiting)
+        then = request.GET.get("then") == "1"
+        return log_after.events(events, choice.job.pk, choice.newest) if then else events
 
     return await _events(request, username, name, begin)
 
@@ -261,9 +266,17 @@ def _watched(request: HttpRequest, choice: Choice) -> list[Watched]:
         number, _, place = text.rpartition(":")
         places[int(number or 0)] = int(place)
     watched = [one for one in choice.shown if choice.task or one.task.state != TaskState.WAITING]
-    if by_offset:
-        return [Watched(one.number, one.task.pk, one.stream, offset=places.get(one.number)) for one in watched]
-    return [Watched(one.number, one.task.pk, one.stream, line=places.get(one.number)) for one in watched]
+    return [
+        Watched(
+            one.number,
+            one.task.pk,
+            one.stream,
+            line=None if by_offset else places.get(one.number),
+            offset=places.get(one.number) if by_offset else None,
+            node=one.task.node if one.task.state in TASK_LIVE else "",
+        )
+        for one in watched
+    ]
 
 
 def _expression(request: HttpRequest) -> Expression | None:

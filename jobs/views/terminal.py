@@ -5,7 +5,7 @@ from __future__ import annotations
 from secrets import token_urlsafe
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
@@ -19,6 +19,8 @@ from jobs.terminal.sockets import number
 from portal.accounts.auth import require_user
 from portal.accounts.guard import reader, signed_in
 from portal.accounts.viewer import viewer_of
+from portal.core.errors import LongshoreError
+from portal.web.api.answers import error_body
 from portal.web.middleware import allow_styles
 
 
@@ -66,5 +68,8 @@ def close(request: HttpRequest, username: str, name: str) -> HttpResponse:
 def may_open(request: HttpRequest, username: str, name: str, role: str, index: int) -> HttpResponse:
     """The address of the WebSocket, asked by GET: 204, or why it would be refused. A script cannot read that from a
     refused WebSocket."""
-    place.find(viewer_of(request), username, name, role, index, number(request.GET.get("attempt")))
+    try:
+        place.find(viewer_of(request), username, name, role, index, number(request.GET.get("attempt")))
+    except LongshoreError as error:
+        return JsonResponse(error_body(error), status=error.status)
     return HttpResponse(status=204)

@@ -33,6 +33,7 @@ from tests.helpers import patience, until
 ROOT = Path(__file__).resolve().parents[2]
 WHO = {
     "web": "uvicorn portal.asgi",
+    "web pages": "uvicorn jobs.web_apps.serving.asgi",
     "scheduler": "manage.py runscheduler",
     "workers": "manage.py qcluster",
     "sampler": "manage.py runsampler",

@@ -248,8 +248,9 @@ def test_a_silent_node_is_said_and_the_log_goes_on_when_it_is_back(engine: FakeR
             if kind == "lines" and len(viewer.lines) == 1:
                 engine.cut()
             elif kind == "note" and viewer.notes[-1]:
-                engine.print(task.container_name, b"two\n")
                 engine.heal()
+            elif kind == "note":
+                engine.print(task.container_name, b"two\n")
             return len(viewer.lines) == 2
 
         await viewer.watch(task.pk, until=look)
@@ -258,6 +259,7 @@ def test_a_silent_node_is_said_and_the_log_goes_on_when_it_is_back(engine: FakeR
     viewer = asyncio.run(watch())
     assert viewer.text() == ["one", "two"]
     assert "does not answer" in viewer.notes[0]
+    assert viewer.notes[1] == "", "that it answers again is said before anything is written"
 
 
 @pytest.mark.parametrize("happens", ["the clock is set back", "a rotated file comes again"])

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
+from clusters.models import Node
 from jobs.models import Job
 from portal.models import User
 from tests.cluster import Cluster
@@ -54,6 +55,35 @@ def shown(page: Page) -> list[int]:
     until(are_there)
     assert numbers == list(range(numbers[0], numbers[0] + len(numbers)))
     return list(numbers)
+
+
+def test_it_follows_on_when_its_window_grows_and_shrinks(tab: Callable[..., Any], alice: User, job: Job) -> None:
+    page = tab(alice).open(URL)
+    for height in (500, 900, 400, 800):
+        page.set_viewport_size({"width": 1280, "height": height})
+        until(lambda: at_end(page))
+    expect(page.locator("#log-follow")).to_have_text("Following")
+
+
+def test_a_silent_node_is_said_and_the_next_attempt_is_led_to(
+    tab: Callable[..., Any], alice: User, cluster: Cluster
+) -> None:
+    cluster.add_node()
+    job = cluster.submit(name="hello", retryCount=1)
+    cluster.settle()
+    page = tab(alice).open(f"{URL}?task=worker-0")
+    note = page.locator("#log-note")
+    expect(page.locator("#log-state")).to_have_text("Live")
+    Node.objects.update(health=Node.Health.UNREACHABLE)
+    expect(note).to_have_text("Node n1 does not answer. What is written there comes when it does.")
+    Node.objects.update(health=Node.Health.READY)
+    expect(note).to_be_hidden()
+    cluster.finish(job, code=1)
+    cluster.settle()
+    expect(page.locator("#log-state")).to_have_text("All there is")
+    expect(note).to_have_text("The job goes on with attempt 2. Open its log")
+    note.locator("a").click()
+    page.wait_for_url("**/logs?task=worker-0&attempt=2")
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -312,7 +312,7 @@ def test_a_get_of_the_address_says_why_it_would_be_refused(
 ) -> None:
     assert browse(alice).get(ADDRESS).status_code == 204
     refused = browse(bob).get(ADDRESS)
-    assert refused.status_code == 403 and b"for alice and for admins" in refused.content
+    assert refused.status_code == 403 and "for alice and for admins" in refused.json()["message"]
     assert browse(alice).get("/terminal/alice/none/worker/0").status_code == 404
 
 

@@ -13,11 +13,12 @@ from typing import Any
 
 import paramiko
 
-from clusters.engines.docker.connect import CONNECT, Ways
+from clusters.engines.docker.connect import CONNECT, KEEP_ALIVE, Ways
 from clusters.engines.docker.errors import FOREIGN, translated
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 _PIECE = 1 << 16
+_SILENT = 20_000  # milliseconds in which a host takes nothing of what was sent
 _PROHIBITED = 1  # paramiko.ChannelException: sshd lets nobody through (RFC 4254, 5.1)
 # A container may listen on all addresses of its host, on its loopback alone, or be published on one of them.
 _LOOPBACK = "127.0.0.1"
@@ -27,7 +28,7 @@ def dial(ways: Ways, endpoint: str, address: str, port: int) -> socket.socket:
     """As clusters.engines.runtime.Dialer says."""
     try:
         channel = _tunnel(ways, endpoint, address, port)
-        return socket.create_connection((address, port), CONNECT) if channel is None else _carried(channel)
+        return _straight(address, port) if channel is None else _carried(channel)
     except ConnectionRefusedError:
         raise _nobody(port) from None
     except (TimeoutError, OSError) as error:
@@ -35,6 +36,16 @@ def dial(ways: Ways, endpoint: str, address: str, port: int) -> socket.socket:
             f"{address} cannot be reached: {error.strerror or 'it did not answer in time'}.",
             reason=FaultReason.UNREACHABLE,
         ) from error
+
+
+def _straight(address: str, port: int) -> socket.socket:
+    """A host that falls silent breaks it: a request that nobody takes is answered with a sentence, not with a page
+    that loads for ever."""
+    dialled = socket.create_connection((address, port), CONNECT)
+    for option in KEEP_ALIVE:
+        dialled.setsockopt(*option)
+    dialled.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT)
+    return dialled
 
 
 def _tunnel(ways: Ways, endpoint: str, address: str, port: int) -> paramiko.Channel | None:

@@ -25,6 +25,7 @@ from dataclasses import astuple, dataclass
 from typing import Any
 
 from clusters.engines.runtime import Stream
+from jobs.logs import silent
 from jobs.logs.follow import Follower, hub
 from jobs.logs.lines import LogView
 from jobs.logs.places import current_place
@@ -50,13 +51,14 @@ LOOK_FOR_STARTED = 3.0  # seconds between two looks whether waiting tasks have s
 @dataclass(frozen=True, slots=True)
 class Watched:
     """A log that a client watches: source ``number`` of its page, from line ``line`` on, or from the line that holds
-    byte ``offset``; without both from the first line on."""
+    byte ``offset``; without both from the first line on. ``node`` is where it is written, if it still is."""
 
     number: int
     task_id: int
     stream: Stream
     line: int | None = None
     offset: int | None = None
+    node: str = ""
 
 
 @dataclass(slots=True)
@@ -166,7 +168,7 @@ class _Viewer:
                     todo.remove(one)
                 elif one.looked and one.looked[1].ended:
                     one.rest = await in_thread(_rest_of, one)  # the archive may have more than the copy
-            if (note := next((one.problem for one in self._logs if one.problem), "")) != self._note:
+            if (note := await self._problem()) != self._note:
                 self._note = note
                 yield self._out(_event("note", {"text": note}))
             if await self._has_started():
@@ -207,6 +209,14 @@ class _Viewer:
                 return _Batch((), None)
             cursor = _cursor(view, wanted.line, wanted.offset)
         return _batch(view, cursor, wanted.number, self._expression)
+
+    async def _problem(self) -> str:
+        """Why nothing comes from one of the logs, or nothing."""
+        if note := next((one.problem for one in self._logs if one.problem), ""):
+            return note
+        waits = {one.watched.node for one in self._logs if one.rest is None and one.looked}
+        gone = sorted(waits & await silent.nodes()) if waits else []
+        return f"Node {gone[0]} does not answer. What is written there comes when it does." if gone else ""
 
     def _places(self) -> str:
         places = [(one.watched.number, one.cursor.offset) for one in self._logs if one.cursor]

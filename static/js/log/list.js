@@ -126,8 +126,8 @@ box.addEventListener("scroll", () => {
   const by = box.scrollTop - lastScroll;
   if (!by) return;
   lastScroll = box.scrollTop;
-  const wasAtEnd = atEnd;
-  if (wasAtEnd) { top = Math.max(0, view.total - fits() + 1); above = 0; }
+  if (atEnd && box.scrollTop >= most() - 2) return;  // the window has become higher: nobody has scrolled
+  if (atEnd) { top = Math.max(0, view.total - fits() + 1); above = 0; }
   if (Math.abs(by) > box.clientHeight * 2) jump();
   else slide(by);
   atEnd = by > 0 && (box.scrollTop >= most() - 2 || isLastSeen());

@@ -15,15 +15,17 @@ export const alone = root.dataset.alone === "1";  // one task: its lines need no
 export const single = sources.length === 1;
 export const view = {
   total: number("total"), size: number("size"), first: number("first") - 1, next: root.dataset.next || "",
-  following: false, unseen: 0, ended: !live, hidden: new Set(data("log-hidden")), q: field.value.trim(),
+  following: false, unseen: 0, ended: !live, over: !live, hidden: new Set(data("log-hidden")), q: field.value.trim(),
 };
 
 export const keyOf = (row) => `${row.s}.${row.number}`;
 export const idOf = (row) => (single ? `L${row.number}` : `${sources[row.s].name}${row.number}`);
 
-export function say(text) {
+// A sentence above the lines, which may end with a link.
+export function say(text, words = "", url = "") {
   const note = part("note");
   note.textContent = text;
+  if (words) note.append(Object.assign(document.createElement("a"), { textContent: words, href: url }));
   note.hidden = !text;
 }
 

@@ -2,7 +2,7 @@
 
 import { follow, showFollow } from "./follow.js";
 import { isAtEnd, refresh } from "./list.js";
-import { address, counts, part, root, say, view } from "./page.js";
+import { address, alone, counts, part, root, say, single, view } from "./page.js";
 import { add, passOver } from "./rows.js";
 import { showSize } from "./size.js";
 
@@ -33,11 +33,20 @@ function after() {
 const begins = () => Object.entries(counts).filter(([s]) => !view.hidden.has(Number(s)))
   .map(([s, lines]) => `${s}:${lines + 1}`).join("-");
 
+// The address of this page for another attempt; one of all attempts has it when it is loaded again.
+function attemptOf(number) {
+  const url = new URL(location.href);
+  for (const name of ["from", "hide"]) url.searchParams.delete(name);
+  if (single || alone || url.searchParams.has("attempt")) url.searchParams.set("attempt", number);
+  url.hash = "";
+  return url;
+}
+
 export function open() {
-  if (source || view.ended) return;
+  if (source || view.over) return;
   const first = view.next || begins();
   view.next = "";
-  source = new EventSource(address(root.dataset.stream, resume ? { offset: resume } : { from: first }));
+  source = new EventSource(address(root.dataset.stream, { then: 1, ...(resume ? { offset: resume } : { from: first }) }));
   const on = (kind, act) => source.addEventListener(kind, (event) => {
     if (event.lastEventId) resume = event.lastEventId;
     act(JSON.parse(event.data));
@@ -48,17 +57,22 @@ export function open() {
   on("again", reopen);
   on("end", () => {
     view.ended = true;
-    close();
     part("state").textContent = "All there is";
     if (view.following) follow(true);
     view.following = false;
     after();
   });
+  on("newer", ({ attempt }) => {
+    finish();
+    say(`The job goes on with attempt ${attempt}. `, "Open its log", attemptOf(attempt));
+  });
+  on("over", finish);
   source.onopen = () => {
     lost = null;
-    part("state").textContent = "Live";
+    if (!view.ended) part("state").textContent = "Live";
   };
   source.onerror = () => {
+    if (view.ended) { if (source?.readyState === EventSource.CLOSED) close(); return; }
     lost = lost || new Date();
     part("state").textContent = `Not live since ${lost.toTimeString().slice(0, 5)}, trying again`;
     if (source && source.readyState === EventSource.CLOSED) {  // refused: the browser will not try by itself
@@ -67,6 +81,8 @@ export function open() {
     }
   };
 }
+
+function finish() { view.over = true; close(); }
 
 export function close() {
   if (source) source.close();

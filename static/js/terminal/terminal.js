@@ -7,12 +7,16 @@ import { Wire } from "./wire.js";
 const root = document.getElementById("terminal");
 const part = (id) => document.getElementById(`terminal-${id}`);
 const ELSEWHERE = 4001, IDLE = 4002;
+// What a program may have left: its own screen, colours, a hidden cursor, the mouse.
+const CLEAN = "\x1b[?47l\x1b[0m\x1b[?25h\x1b[?1000;1002;1003;1006;2004l";
+const NEW = `${CLEAN}\r\n\x1b[90mThe shell ended with the connection to the portal. This is a new one.\x1b[0m\r\n`;
 let enter = null;  // what Enter does when there is no shell
 
 const wire = new Wire(root.dataset.address, size, {
-  open(first, goesOn) {
+  open(first, goesOn, isOther) {
     enter = null;
-    if (!goesOn) terminal.reset();
+    if (isOther) terminal.write(NEW);
+    else if (!goesOn) terminal.reset();
     bar.state("connected", "Connected");
     bar.open(first.idle, first.left);
     bar.size(...size());

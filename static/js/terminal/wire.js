@@ -10,7 +10,7 @@ const PAUSES = [300, 700, 1500, 3000, 5000];
 const FINAL = 4000;  // codes from here on are the portal's: it does not help to try again
 
 export class Wire {
-  // told: open(first), bytes(data, shown), message(object), away(), over(code, reason), failed(sentence)
+  // told: open(first, goesOn, isOther), bytes(data, shown), message(object), away(), over(code, reason), failed(sentence)
   constructor(address, size, told) {
     this.address = address;
     this.size = size;  // () => [columns, rows]
@@ -63,11 +63,12 @@ export class Wire {
     this.tries = 0;
     this.since = 0;
     const goesOn = this.shell === message.shell && this.have === message.from;
+    const isOther = Boolean(this.shell) && this.shell !== message.shell;  // ours ended while nobody was connected
     this.shell = message.shell;
     sessionStorage.setItem(this.key, message.shell);
     if (!goesOn) this.shown = this.have = message.from;
     this.said = message.from;
-    this.told.open(message, goesOn);
+    this.told.open(message, goesOn, isOther);
   }
 
   tellShown() { this.said = this.shown; this.say({ shown: this.shown }); }
@@ -116,9 +117,8 @@ export class Wire {
     try {
       const answer = await fetch(this.address, { headers: { Accept: "application/json" } });
       if (answer.status < 400 || answer.status >= 500) return false;
-      const said = await answer.text();
-      let sentence = said.slice(0, 300);
-      try { sentence = JSON.parse(said).message; } catch { /* plain text */ }
+      const said = await answer.json().catch(() => ({}));
+      const sentence = said.message || `The portal answered ${answer.status}.`;
       this.told.failed(answer.status === 401 ? "You are not signed in any more. Load the page again." : sentence);
       return true;
     } catch {

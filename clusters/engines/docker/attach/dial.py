@@ -27,6 +27,8 @@ from clusters.engines.docker.connect import (
 )
 
 _SILENT = 20_000  # milliseconds after which an SSH connection that takes nothing counts as broken
+# Of other connections: as long as a page waits for its shell, also when something was typed meanwhile.
+_GIVEN_UP = (socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, 60_000)
 _calls = ThreadPoolExecutor(8, thread_name_prefix="ssh")
 
 
@@ -65,7 +67,7 @@ class _Stream:
         self._reader, self._writer = reader, writer
         connection = writer.get_extra_info("socket")
         if connection.family != socket.AF_UNIX:
-            for option in KEEP_ALIVE:
+            for option in (*KEEP_ALIVE, _GIVEN_UP):
                 connection.setsockopt(*option)
 
     async def read(self) -> bytes:

@@ -30,6 +30,7 @@ ENVIRONMENT = {"PYTHONDONTWRITEBYTECODE": ""}  # to compile all tests takes twic
 ENGINES = 4  # lanes that share the acceptance tests
 # How long a file of the acceptance tests takes beside the others, where it is not some twenty.
 LONG = {
+    "test_broken_off.py": 75,
     "test_chaos.py": 180,
     "test_clients.py": 40,
     "test_code_docker.py": 50,

@@ -7,9 +7,11 @@ does not answer at all is asked again after a pause that grows to a minute.
 from __future__ import annotations
 
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -221,12 +223,24 @@ def fetch(address: str) -> str:
     parts = urlsplit(address)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     connection = kind(parts.hostname or "", parts.port, timeout=EXPORTER)
+    connection.connect()
+    # The time-out of a socket begins anew with each byte; this one is of the whole answer.
+    over = threading.Timer(EXPORTER, _break, [connection.sock])
+    over.start()
     try:
         connection.request("GET", parts.path or "/metrics", headers={"Accept": "text/plain"})
         response = connection.getresponse()
         body = response.read(MOST_OF_EXPORTER)
+        if over.finished.is_set():
+            raise TimeoutError(f"its answer takes longer than {EXPORTER:g} s")
         if response.status != 200:
             raise ValueError(f"it answers {response.status}")
         return body.decode(errors="replace")
     finally:
+        over.cancel()
         connection.close()
+
+
+def _break(connection: socket.socket) -> None:
+    with suppress(OSError):  # it is closed already
+        connection.shutdown(socket.SHUT_RDWR)

@@ -1,5 +1,5 @@
-"""What a person sees who has a job's log, all its logs, a shell, its plots and its web page open in a real browser, when
-something breaks in the middle: a sentence, then all goes on by itself; no line is lost, none comes twice."""
+"""What a person sees who has a job's logs, a shell, its plots and its web page open in a real browser, when something
+breaks in the middle: a sentence, then all goes on by itself; no line is lost, none comes twice."""
 
 from __future__ import annotations
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
@@ -20,7 +22,7 @@ from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.models import Node
 from jobs.config.spec import JobSpec
 from jobs.containers import discard
-from jobs.metrics import places, read, ring, sweep
+from jobs.metrics import engine, places, read, ring, sweep
 from jobs.metrics.sampler import Sampler
 from jobs.models import Job, Task
 from portal.models import Heartbeat
@@ -163,6 +165,27 @@ def test_an_exporter_that_is_away_costs_nothing_else(hosts: Hosts, sampler: Samp
     job, _ = running(hosts, exporter="http://127.0.0.1:9/metrics")
     tick(sampler, AT)
     assert "memory" in figures(job)
+
+
+def test_an_exporter_that_drips_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(engine, "EXPORTER", 0.5)
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def drip() -> None:
+        connection, _ = listening.accept()
+        with connection, suppress(OSError):
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+            while not over.is_set():
+                connection.sendall(b"#")
+                over.wait(0.05)
+
+    over = threading.Event()
+    thread = threading.Thread(target=drip, daemon=True)
+    thread.start()
+    with listening, pytest.raises(OSError, match="takes longer"):
+        engine.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/metrics")
+    over.set()
+    thread.join(10)
 
 
 def test_only_one_sampler_acts_and_the_other_writes_nothing(hosts: Hosts, sampler: Sampler) -> None:

@@ -20,6 +20,10 @@ from clusters.engines.runtime import FaultReason, RuntimeFault
 _PIECE = 1 << 16
 _SILENT = 20_000  # milliseconds in which a host takes nothing of what was sent
 _PROHIBITED = 1  # paramiko.ChannelException: sshd lets nobody through (RFC 4254, 5.1)
+_STRAIGHT = (
+    "If that stays so, a firewall keeps the portal from the ports of tasks there: an admin opens them to the portal, "
+    "or registers the node with an ssh:// endpoint, which needs none open."
+)
 # A container may listen on all addresses of its host, on its loopback alone, or be published on one of them.
 _LOOPBACK = "127.0.0.1"
 
@@ -32,10 +36,15 @@ def dial(ways: Ways, endpoint: str, address: str, port: int) -> socket.socket:
     except ConnectionRefusedError:
         raise _nobody(port) from None
     except (TimeoutError, OSError) as error:
+        why = error.strerror or "it did not answer in time"
         raise RuntimeFault(
-            f"{address} cannot be reached: {error.strerror or 'it did not answer in time'}.",
+            f"Port {port} of {address} cannot be reached: {why}. {'' if _is_ssh(endpoint) else _STRAIGHT}".rstrip(),
             reason=FaultReason.UNREACHABLE,
         ) from error
+
+
+def _is_ssh(endpoint: str) -> bool:
+    return endpoint.startswith("ssh://")
 
 
 def _straight(address: str, port: int) -> socket.socket:

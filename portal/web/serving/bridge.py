@@ -11,18 +11,17 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
-from weakref import WeakValueDictionary
 
 from django.db import close_old_connections
 
 from portal.core.errors import LongshoreError
 from portal.web.serving import bodies
 from portal.web.serving.connection import group
+from portal.web.serving.fair import Fair
 
 REFUSAL = "longshore.refusal"  # in the environ: the error to answer with instead of the page (portal.web.middleware)
 PIECE = 128 * 1024  # bytes of an answer that wait for its client in memory
 _THREADS = 16  # each keeps its database connection
-_OF_ONE = 10  # of them that one address may have: what is slow for it is not to keep others waiting
 SILENT = 5.0  # seconds without an answer after which the database counts as down
 _DOWN = b'{"status": "down", "database": false}'
 _HEALTH = ("/healthz", "/metrics")  # answered also when all threads of pages are busy
@@ -34,7 +33,7 @@ class Bridge:
     def __init__(self, wsgi: Any, limit: Callable[[dict[str, Any]], int]) -> None:
         self._wsgi, self._limit = wsgi, limit
         self._pages = ThreadPoolExecutor(_THREADS, thread_name_prefix="pages")
-        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._turns = Fair(_THREADS)
         self._health = ThreadPoolExecutor(2, thread_name_prefix="health")
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -71,7 +70,7 @@ class Bridge:
 
     async def _in_turn(self, address: str, piece: Callable[[], bytes]) -> bytes:
         """In a thread of pages, when one of those for this address is free."""
-        async with self._turns.setdefault(address, asyncio.Semaphore(_OF_ONE)):
+        async with self._turns.take(address):
             return await asyncio.get_running_loop().run_in_executor(self._pages, piece)
 
     async def _tell_health(self, exchange: _Exchange, send: Any) -> None:

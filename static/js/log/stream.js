@@ -46,7 +46,8 @@ export function open() {
   if (source || view.over) return;
   const first = view.next || begins();
   view.next = "";
-  source = new EventSource(address(root.dataset.stream, { then: 1, ...(resume ? { offset: resume } : { from: first }) }));
+  const begin = resume ? { offset: resume } : { from: first };
+  source = new EventSource(address(root.dataset.stream, { then: 1, ...begin }));
   const on = (kind, act) => source.addEventListener(kind, (event) => {
     if (event.lastEventId) resume = event.lastEventId;
     act(JSON.parse(event.data));

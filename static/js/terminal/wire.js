@@ -10,7 +10,8 @@ const PAUSES = [300, 700, 1500, 3000, 5000];
 const FINAL = 4000;  // codes from here on are the portal's: it does not help to try again
 
 export class Wire {
-  // told: open(first, goesOn, isOther), bytes(data, shown), message(object), away(), over(code, reason), failed(sentence)
+  // told: open(first, goesOn, isOther), bytes(data, shown), message(object), away(), over(code, reason),
+  // failed(sentence)
   constructor(address, size, told) {
     this.address = address;
     this.size = size;  // () => [columns, rows]

@@ -1,8 +1,8 @@
 """A thousand small Docker engines in one process, each on a port of its own: as much of the API as the scheduler asks
 for. Real HTTP, one event loop.
 
-``python -m benchmarks.farm 1000`` reads from its standard input one JSON list for each engine, the containers that it
-has, prints the first of its ports, and then ends a container for each line ``engine id`` that it reads.
+``python -m benchmarks.farm 1000`` reads from its standard input for each engine one JSON list, its port and the
+containers that it has, prints a line when all listen, and then ends a container for each line ``engine id`` it reads.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ import asyncio
 import json
 import re
 import resource
+import socket
 import sys
 import time
 from typing import Any
 from urllib.parse import unquote
 
-FIRST_PORT = 21_000
 _INSPECT = re.compile(r"/containers/(\w+)/json")
 _MEMORY = (
     *("active_anon", "active_file", "cache", "dirty", "inactive_anon", "inactive_file", "mapped_file", "pgfault"),
@@ -43,8 +43,8 @@ STARTED = "2026-01-01T00:00:00.000000000Z"
 
 
 class Engine:
-    def __init__(self, number: int, rows: list[dict[str, Any]]) -> None:
-        self.number = number
+    def __init__(self, number: int, port: int, rows: list[dict[str, Any]]) -> None:
+        self.number, self.port = number, port
         self.containers = {row["Id"]: {**row, "State": "running", "Status": "Up"} for row in rows}
         self.names = {row["Names"][0].lstrip("/"): row["Id"] for row in rows}
         self.followers: set[asyncio.Transport] = set()
@@ -128,12 +128,21 @@ class Connection(asyncio.Protocol):
         self.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
 
 
+def free_ports(number: int) -> list[int]:
+    """Ports on which nobody listens now, all different."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
 async def main(number: int) -> None:
     loop = asyncio.get_running_loop()
-    engines = [Engine(at, json.loads(sys.stdin.readline())) for at in range(number)]
+    engines = [Engine(at, *json.loads(sys.stdin.readline())) for at in range(number)]
     for engine in engines:
-        await loop.create_server(lambda engine=engine: Connection(engine), "127.0.0.1", FIRST_PORT + engine.number)  # type: ignore[misc]
-    print(FIRST_PORT, flush=True)
+        await loop.create_server(lambda engine=engine: Connection(engine), "127.0.0.1", engine.port)  # type: ignore[misc]
+    print("listening", flush=True)
     while line := (await loop.run_in_executor(None, sys.stdin.readline)).split():
         if line == ["asked"]:
             total: dict[str, int] = {}

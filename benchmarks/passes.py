@@ -125,7 +125,8 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
     idle = [with_no_free_gpu.one_pass() for _ in range(IDLE_PASSES + 2)][2:]  # the last starts have settled
     anew = [with_no_free_gpu.one_pass(anew=True) for _ in range(IDLE_PASSES)]
     placed = sum(one.placed for one in placing)
-    placed_later = placed - placing[0].placed  # the first pass of a process reads every job
+    later = placing[1:] or placing  # the first pass of a process reads every job; few jobs need no other
+    placed_later = sum(one.placed for one in later)
     running = Task.objects.filter(state="RUNNING").count()
     waiting = Job.objects.filter(state="WAITING").count()
     gpus = sum(len(ids) for ids in Allocation.objects.values_list("gpu_ids", flat=True))
@@ -136,12 +137,12 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
         "gpus_taken": gpus,
         "tasks_running": running,
         "placed": placed,
-        "placements_per_s": placed_later / sum(one.seconds for one in placing[1:]),
-        "placements_per_cpu_s": placed_later / sum(one.cpu for one in placing[1:]),
+        "placements_per_s": placed_later / sum(one.seconds for one in later),
+        "placements_per_cpu_s": placed_later / sum(one.cpu for one in later),
         "most_placed": max(one.placed for one in placing),
         "first_ms": 1000 * placing[0].seconds,
-        "placing_p50_ms": 1000 * statistics.median(one.seconds for one in placing[1:]),
-        "placing_max_ms": 1000 * max(one.seconds for one in placing[1:]),
+        "placing_p50_ms": 1000 * statistics.median(one.seconds for one in later),
+        "placing_max_ms": 1000 * max(one.seconds for one in later),
         "losing_max_ms": 1000 * max(one.seconds for one in losing),
         "losing_cpu_ms": 1000 * max(one.cpu for one in losing),
         "lost": Task.objects.filter(state="FAILED").count(),
@@ -150,8 +151,8 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
         "idle_cpu_ms": 1000 * statistics.median(one.cpu for one in idle),
         "anew_cpu_ms": 1000 * statistics.median(one.cpu for one in anew),
         "nodes": nodes,
-        "jobs_per_cpu_s": sum(one.jobs for one in placing[1:]) / sum(one.cpu for one in placing[1:]),
-        "placing_p99_cpu_ms": 1000 * percentile([one.cpu for one in placing[1:]], 99),
+        "jobs_per_cpu_s": sum(one.jobs for one in later) / sum(one.cpu for one in later),
+        "placing_p99_cpu_ms": 1000 * percentile([one.cpu for one in later], 99),
     }
 
 

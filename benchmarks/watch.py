@@ -17,7 +17,7 @@ from typing import Any
 
 import django
 
-from benchmarks.farm import FIRST_PORT
+from benchmarks.farm import free_ports
 from benchmarks.report import percentile
 
 NODES, TASKS = 1_000, 4  # tasks of each node
@@ -72,10 +72,8 @@ def rows(number: int, each: int = TASKS) -> list[list[Any]]:
 
     tasks = []
     with transaction.atomic():
-        for at in range(number):
-            node = make_node(
-                f"farm-{at:04}", cpus=64, memory_mb=512 << 10, endpoint=f"tcp://127.0.0.1:{FIRST_PORT + at}"
-            )
+        for at, port in enumerate(free_ports(number)):
+            node = make_node(f"farm-{at:04}", cpus=64, memory_mb=512 << 10, endpoint=f"tcp://127.0.0.1:{port}")
             make_job(f"user{at % 20}", f"job-{at}", state="RUNNING", tasks=each, node=node)
         Node.objects.update(surveyed_at=None, engine_id="")
     labels = {runtime.LABEL_INSTANCE: settings.INSTANCE}
@@ -95,11 +93,15 @@ def rows(number: int, each: int = TASKS) -> list[list[Any]]:
 
 
 def farm_of(number: int, tasks: list[list[Any]]) -> subprocess.Popen[str]:
+    """The engines of the registered nodes, which run these tasks."""
+    from clusters.models import Node
+
+    endpoints = Node.objects.order_by("id").values_list("endpoint", flat=True)
     command = [sys.executable, "-m", "benchmarks.farm", str(number)]
     farm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert farm.stdin is not None and farm.stdout is not None
-    for rows in tasks:
-        farm.stdin.write(json.dumps(rows) + "\n")
+    for endpoint, rows in zip(endpoints, tasks, strict=True):
+        farm.stdin.write(json.dumps([int(endpoint.rpartition(":")[2]), rows]) + "\n")
     farm.stdin.flush()
     assert farm.stdout.readline(), "the farm did not start"
     return farm

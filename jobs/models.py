@@ -37,6 +37,7 @@ class Job(models.Model):
     queue_time = models.DateTimeField(null=True)  # an admin moved it in the queue: it counts as submitted then
     is_guest = models.BooleanField(default=False)  # its attempt runs on room that is reserved for another job
     guest_evictions = models.PositiveSmallIntegerField(default=0)  # how often it was evicted as a guest
+    evictions = models.PositiveSmallIntegerField(default=0, db_default=0)  # how often it was evicted as a borrower
     not_before = models.DateTimeField(null=True)  # a retry starts no earlier
     never = models.TextField(blank=True)  # why no node that was registered at its submission could ever run it
     awaits = models.PositiveSmallIntegerField(default=0)  # jobs that it still waits for, see Dependency
@@ -322,6 +323,11 @@ class Prediction(models.Model):
     guess = models.BigIntegerField(null=True)  # it waits for as long as the last job of its virtual cluster did
     by_limit = models.BigIntegerField(null=True)  # every job runs for as long as it may at most
     started = models.BigIntegerField(null=True)
+    vc = models.CharField(max_length=64, blank=True, default="", db_default="")
+    # As the queue was played, before what is known of earlier errors was put in (planning/forecast/corrections.py).
+    played10 = models.BigIntegerField(null=True)
+    played50 = models.BigIntegerField(null=True)
+    played90 = models.BigIntegerField(null=True)
 
     class Meta:
         indexes = [

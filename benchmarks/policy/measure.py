@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Collection, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from statistics import median
 
 from benchmarks.policy.workload import DAY, GPUS_A_NODE, a_cluster, a_day
 from benchmarks.report import Report
+from jobs.planning.forecast.corrections import Corrections, Moments, Seen
 from jobs.planning.forecast.lengths import Lengths
-from jobs.planning.forecast.play import Spread, starts
+from jobs.planning.forecast.play import starts
 from jobs.planning.forecast.score import Shown, score
 from jobs.planning.replay.cluster import Cluster, Run
 from jobs.planning.replay.day import Day, Played
@@ -23,24 +25,40 @@ NODES, LOAD, SEED = 1_000, 1.2, 1  # LONGSHORE_BENCH_POLICY="100 1.2 1" plays a 
 
 
 EARLY = 2  # forecasts, in which little is learnt
-FORESEE_EVERY, FORESEEN_SECONDS = 7200.0, 3.0  # of the day; of CPU for one forecast
+FORESEE_EVERY, FORESEEN_SECONDS = 3600.0, 3.0  # of the day; of CPU for one forecast
+
+
+@dataclass
+class Said:
+    """A forecast, in milliseconds: as the queue was played, and as it was shown with what was known of errors."""
+
+    id: int
+    vc: str
+    made: int
+    played: Moments
+    shown: Moments
+    started: int | None = None
 
 
 class Foreseeing(Longshore):
-    """Says every two hours when those that wait will start; what it has learnt is of this day alone, so it begins with
+    """Says every hour when those that wait will start; what it has learnt is of this day alone, so it begins with
     nothing."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.shown: list[tuple[int, float, Spread]] = []  # (job, when it was said, what)
+        self.said: list[Said] = []
         self.seconds = 0.0
         self._due = 0.0
+        self._open: dict[int, list[Said]] = {}
 
     def decide(self, cluster: Cluster) -> Decision:
         decision = super().decide(cluster)
         if self._due <= cluster.now < DAY and cluster.running:
             self._due = cluster.now + FORESEE_EVERY
             self._foresee(cluster, {start.run.id for start in decision[0]})
+        for start in decision[0]:
+            for one in self._open.pop(start.run.id, ()):
+                one.started = round(1000 * cluster.now)
         return decision
 
     def _foresee(self, cluster: Cluster, starting: Collection[int]) -> None:
@@ -56,35 +74,45 @@ class Foreseeing(Longshore):
 
         waiting = [self.as_it_waits(run) for run in cluster.waiting.values()]
         found = starts(waiting, scene, length, spent).spreads if lengths else {}
-        self.shown += [(id, cluster.now, spread) for id, spread in found.items() if id not in starting]
+        midnight, made = cluster.at(0.0), round(1000 * cluster.now)
+        known = Corrections((Seen(one.vc, one.made, one.played, one.started) for one in reversed(self.said)), made)
+        for id in found.keys() - starting:
+            p10, p50, p90 = (round(1000 * (each - midnight).total_seconds()) for each in found[id])
+            vc, played = cluster.waiting[id].vc, (p10, p50, p90)
+            said = Said(id, vc, made, played, known.corrected(vc, made, played))
+            self.said.append(said)
+            self._open.setdefault(id, []).append(said)
         self.seconds += time.process_time() - began
 
 
-def _calibration(report: Report, policy: Foreseeing, played: Played, midnight: datetime) -> None:
+def _calibration(report: Report, policy: Foreseeing) -> None:
     """How many of the starts that were foreseen fell between p10 and p90: at first, when little is learnt, and after
-    that. A job that was not seen to start does not count."""
-    began: dict[int, list[float]] = {}
-    for span in played.spans:
-        began.setdefault(span.id, []).append(span.began)
-    seen: dict[bool, list[Shown]] = {True: [], False: []}
-    for id, at, spread in policy.shown:
-        after = [start for start in began.get(id, ()) if start >= at]
-        if after:
-            p10, p50, p90 = (round(1000 * (each - midnight).total_seconds()) for each in spread)
-            shown = Shown(round(1000 * at), p10, p50, p90, None, None, round(1000 * min(after)))
-            seen[at < EARLY * FORESEE_EVERY].append(shown)
-    for is_early, all_ in seen.items():
-        one = score(all_)
-        part = "-" if one.within is None else f"{100 * one.within:.0f} %"
-        told = (
-            f"{one.scored:,} starts; before it {100 * (one.early or 0):.0f} %, after it {100 * (one.late or 0):.0f} %"
-        )
-        told += f"; median error {_minutes((one.median_error or 0) / 1000)} min"
-        when = f"by the first {EARLY} forecasts" if is_early else "by those after"
-        report.add(f"starts between p10 and p90 {when}", part, told, "80 % +- 5", one.meets_aim)
+    that, beside what the same play says uncorrected. A job that was not seen to start does not count."""
+    for is_early, when in ((True, f"by the first {EARLY} forecasts"), (False, "by those after")):
+        some = [one for one in policy.said if (one.made < 1000 * EARLY * FORESEE_EVERY) == is_early]
+        _tell(report, f"starts between p10 and p90 {when}", [_shown(one, one.shown) for one in some], aims=True)
+        _tell(report, "  the same, uncorrected", [_shown(one, one.played) for one in some], aims=False)
     report.add(
-        "forecasts", f"{policy.seconds:.0f} s of CPU", f"{len(policy.shown):,} of jobs that waited, one each hour"
+        "forecasts", f"{policy.seconds:.0f} s of CPU", f"{len(policy.said):,} of jobs that waited, one each hour"
     )
+
+
+def _shown(one: Said, moments: Moments) -> Shown | None:
+    return None if one.started is None else Shown(one.made, *moments, None, None, one.started)
+
+
+def _tell(report: Report, name: str, seen: Sequence[Shown | None], *, aims: bool) -> None:
+    all_ = [one for one in seen if one is not None]
+    one = score(all_)
+    part = "-" if one.within is None else f"{100 * one.within:.0f} %"
+    told = f"{one.scored:,} starts; before it {100 * (one.early or 0):.0f} %, after it {100 * (one.late or 0):.0f} %"
+    told += f"; median error {_minutes((one.median_error or 0) / 1000)} min"
+    if all_:
+        told += f"; median width {_minutes(median(each.p90 - each.p10 for each in all_) / 1000)} min"
+    if aims:
+        report.add(name, part, told, "80 % +- 5", one.meets_aim)
+    else:
+        report.add(name, part, told)
 
 
 POLICIES: tuple[type[Policy], ...] = (Fifo, Backfill, Easy, Foreseeing)
@@ -100,7 +128,7 @@ def measure(report: Report) -> None:
         found[kind], played = _play(runs, int(nodes), policy)
         _show(report, policy.name, found[kind], int(nodes), len(runs), played)
         if isinstance(policy, Foreseeing):
-            _calibration(report, policy, played, a_cluster(1).midnight)
+            _calibration(report, policy)
     _judge(report, found[Foreseeing], found[Fifo], found[Easy])
 
 

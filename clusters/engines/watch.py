@@ -49,6 +49,7 @@ class Look:
     since: datetime | None = None  # when it stopped answering
     reason: str = ""
     info: EngineInfo | None = None  # of the first look after it began to answer
+    answers_since: datetime | None = None  # when it began to answer again, if it was seen not to
 
     def of(self, node: str) -> Look:
         """What it says about one node of the engine."""
@@ -193,8 +194,10 @@ class Watcher:
             self._since = self._since or at
             kept = last.containers if last is not None else {}
             return Look(self.node, at, False, kept, self._since, fault.sentence)
+        known = last.answers_since if last is not None and last.reachable else None
+        answers_since = at if self._since is not None else known
         self._since = None
-        return Look(self.node, at, True, containers, info=info)
+        return Look(self.node, at, True, containers, info=info, answers_since=answers_since)
 
     def _follow(self) -> None:
         """One window of the engine's events."""

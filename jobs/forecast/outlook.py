@@ -16,10 +16,11 @@ from clusters.placement.fit import Blocker
 from clusters.users.queries import load_user
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
-from jobs.forecast.refresh import in_milliseconds, length_of
+from jobs.forecast.refresh import corrected, in_milliseconds, length_of
+from jobs.history.holdings import milliseconds
 from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.forecast.lengths import stem
-from jobs.planning.forecast.play import Foreseen, start_of
+from jobs.planning.forecast.play import Foreseen, Spread, start_of
 from jobs.planning.queue.awaited import Awaited
 from jobs.planning.turns import Turn, Verdict
 from jobs.scheduling.queue import Picture, Queued, recent_picture, turn_if_submitted
@@ -76,10 +77,15 @@ def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, username: st
         turn,
         never,
         () if never else found,
-        forecast=in_milliseconds(foreseen.spread) if foreseen else None,
+        forecast=_shown(turn, foreseen.spread) if foreseen else None,
         after=foreseen.after if foreseen and foreseen.part >= _LIKELY else None,
         changes=changes,
     )
+
+
+def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
+    job, now = turn.job, milliseconds(turn.queue.scene.now)
+    return corrected({job.id: in_milliseconds(spread)}, {job.id: job.vc}, now)[job.id]
 
 
 def _foreseen(turn: Turn[Queued], seen: Picture) -> Foreseen[Queued] | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import timedelta
 
 import structlog
 from django.db import connections, transaction
@@ -33,8 +33,22 @@ NO_LIMIT = 86_400.0  # seconds: what a job without a limit counts for where only
 _BREATH = 0.002  # seconds left to other threads of the worker after each step
 _AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
 _SOONEST = timedelta(minutes=5)
-_EVER = datetime.min.replace(tzinfo=UTC)
-_NAMES = ("job_id", "attempt", "made", "p10", "p50", "p90", "guess", "by_limit", "started")
+_MOMENTS = ("p10", "p50", "p90")
+_NAMES = (
+    "job_id",
+    "attempt",
+    "vc",
+    "made",
+    "played10",
+    "played50",
+    "played90",
+    *_MOMENTS,
+    "guess",
+    "by_limit",
+    "started",
+)
+
+Moments = dict[int, dict[str, int]]  # by job
 
 log = structlog.get_logger()
 _busy = threading.Lock()
@@ -59,26 +73,35 @@ def refresh(budget: float = BUDGET) -> int:
         found = starts(waiting, scene, lambda job: length_of(lengths, job, now), clock(budget))
         limits = at_limits(waiting, scene, _limit, clock(budget / LEAST_DRAWS)) if found.spreads else {}
     by_limit = {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()}
-    _write(
-        waiting,
-        {id: in_milliseconds(spread) for id, spread in found.spreads.items()},
-        _bounds(waiting, found),
-        by_limit,
-    )
+    played = {id: in_milliseconds(spread) for id, spread in found.spreads.items()}
+    shown = corrected(played, {job.id: job.vc for job in waiting}, milliseconds(scene.now)) if played else {}
+    _write(waiting, played, shown, _bounds(waiting, found, shown), by_limit)
     return len(found.spreads)
 
 
-def _bounds(waiting: Sequence[Queued], found: Starts) -> dict[int, dict[str, int]]:
+def corrected(played: Moments, vcs: Mapping[int, str], now: int) -> Moments:
+    """The same forecasts, made ``now`` (milliseconds), with what is known of the errors of earlier ones; ``vcs`` has
+    the virtual cluster of each job."""
+    known = scores.corrections(now)
+    return {
+        id: dict(zip(_MOMENTS, known.corrected(vcs[id], now, (one["p10"], one["p50"], one["p90"])), strict=True))
+        for id, one in played.items()
+    }
+
+
+def _bounds(waiting: Sequence[Queued], found: Starts, shown: Moments) -> Moments:
     """{"after"} of jobs without a spread, in milliseconds. Of a job that was not played it is that of the last one
     before it in its virtual cluster."""
-    last, bounds = dict[str, datetime](), dict[int, dict[str, int]]()
+    last, bounds = dict[str, int](), Moments()
     for job in in_order(waiting):
-        if job.id in found.spreads:
-            last[job.vc] = found.spreads[job.id].p10
+        before = last.get(job.vc, 0)
+        if job.id in shown:
+            last[job.vc] = shown[job.id]["p10"]
             continue
-        last[job.vc] = max(found.not_before.get(job.id, last.get(job.vc, _EVER)), last.get(job.vc, _EVER))
-        if last[job.vc] > _EVER:
-            bounds[job.id] = {"after": milliseconds(last[job.vc])}
+        soonest = found.not_before.get(job.id)
+        last[job.vc] = max(milliseconds(soonest) if soonest is not None else 0, before)
+        if last[job.vc]:
+            bounds[job.id] = {"after": last[job.vc]}
     return bounds
 
 
@@ -90,7 +113,7 @@ def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
 
 def in_milliseconds(spread: Spread) -> dict[str, int]:
     """{"p10", "p50", "p90"}, as rows and answers have it."""
-    return dict(zip(("p10", "p50", "p90"), map(milliseconds, spread), strict=True))
+    return dict(zip(_MOMENTS, map(milliseconds, spread), strict=True))
 
 
 def _limit(job: Queued) -> float:
@@ -123,11 +146,13 @@ def clock(budget: float, patience: float = PATIENCE) -> Callable[[], float]:
 
 def _write(
     waiting: Iterable[Queued],
-    shown: dict[int, dict[str, int]],
-    bounds: dict[int, dict[str, int]],
+    played: Moments,
+    shown: Moments,
+    bounds: Moments,
     limits: dict[int, int],
 ) -> None:
-    """What pages show, and what is scored. ``limits``: when limits say that the jobs start, in milliseconds."""
+    """What pages show, and what is scored. ``played`` is as the queue was played, ``shown`` the same with what is known
+    of errors; ``limits``: when limits say that the jobs start, in milliseconds."""
     now = milliseconds(timezone.now())
     known = {**shown, **bounds}
     gone = [job.id for job in waiting if job.id not in known]
@@ -136,10 +161,10 @@ def _write(
         update_rows(Job, ["forecast"], ["id", "state"], rows)
         for at in range(0, len(gone), 500):
             Job.objects.filter(id__in=gone[at : at + 500], forecast__isnull=False).update(forecast=None)
-        insert_values(Prediction, _NAMES, _due(shown, limits, now))
+        insert_values(Prediction, _NAMES, _due(played, shown, limits, now))
 
 
-def _due(shown: dict[int, dict[str, int]], limits: dict[int, int], now: int) -> list[tuple[int | None, ...]]:
+def _due(played: Moments, shown: Moments, limits: dict[int, int], now: int) -> list[tuple[int | str | None, ...]]:
     """The rows of forecasts to be scored: not of every minute, or a job that waits for long would count most."""
     ids = list(shown)
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -151,7 +176,7 @@ def _due(shown: dict[int, dict[str, int]], limits: dict[int, int], now: int) -> 
         rows = Job.objects.filter(id__in=some).values_list("id", "attempt_number", "vc", "queued_at")
         attempts |= {id: (number, vc, milliseconds(queued)) for id, number, vc, queued in rows}
     waits: dict[str, int] = {}
-    due: list[tuple[int | None, ...]] = []
+    due: list[tuple[int | str | None, ...]] = []
     for id, spread in shown.items():
         if id not in attempts:
             continue
@@ -165,5 +190,5 @@ def _due(shown: dict[int, dict[str, int]], limits: dict[int, int], now: int) -> 
             )
             waits[vc] = latest.first() or 0
         guesses = max(now, queued + waits[vc]), limits.get(id)
-        due.append((id, number, now, spread["p10"], spread["p50"], spread["p90"], *guesses, None))
+        due.append((id, number, vc, now, *played[id].values(), *spread.values(), *guesses, None))
     return due

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.db.models import BigIntegerField, Count, ExpressionWrapper, F, Q
 
 from jobs.models import Holding, Job, Prediction
+from jobs.planning.forecast.corrections import WINDOW, Corrections, Seen
 from jobs.planning.forecast.score import Accuracy, Shown, score
 from jobs.planning.lifecycle import JobState
 from portal.core.bulk import update_rows
@@ -45,6 +46,13 @@ def note() -> None:
     update_rows(Prediction, ["started"], ["job_id", "attempt"], came)
     for job, attempt in pairs - began.keys() - waits:
         open_.filter(job_id=job, attempt=attempt).delete()
+
+
+def corrections(now: int) -> Corrections:
+    """What the newest forecasts have shown by ``now`` (milliseconds). One query."""
+    rows = Prediction.objects.filter(played10__isnull=False).order_by("-made", "-id")
+    found = rows.values_list("vc", "made", "played10", "played50", "played90", "started")[:WINDOW]
+    return Corrections((Seen(vc, made, (p10, p50, p90), at) for vc, made, p10, p50, p90, at in found), now)
 
 
 def accuracy() -> Accuracy:

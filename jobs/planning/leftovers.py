@@ -22,7 +22,7 @@ def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
         seen = world.observations.get(task.node)
         if task.node not in nodes:
             made.collected.append(task.id)
-        elif seen is not None and seen.reachable and may_order(task, world.now) and _is_sure(task, seen):
+        elif seen is not None and seen.reachable and may_order(task, seen, world.now) and _is_sure(task, seen):
             made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
     live = {task.container_name for _, tasks in world.live for task in tasks if task.state in TASK_LIVE}
     for name, seen in world.observations.items():

@@ -67,10 +67,10 @@ def settle(
     if is_stale(task, seen):
         return STAYS
     if task.state is TaskState.STARTING:
-        return _starting(task, container, now)
+        return _starting(task, container, seen, now)
     if task.state is TaskState.RUNNING:
-        return _running(task, container, now)
-    return _stopping(task, container, now)
+        return _running(task, container, seen, now)
+    return _stopping(task, container, seen, now)
 
 
 def is_stale(task: TaskView, seen: Observation) -> bool:
@@ -83,18 +83,26 @@ def is_claimed(task: TaskView, now: datetime) -> bool:
     return task.claimed_until is not None and task.claimed_until > now
 
 
-def may_order(task: TaskView, now: datetime) -> bool:
-    """Whether work on it may be ordered (again): no worker has it, and the last order, if any, was not taken up in
-    time."""
-    return not is_claimed(task, now) and (task.ordered_at is None or now - task.ordered_at >= ORDER_LAPSE)
+def is_ordered(task: TaskView, now: datetime) -> bool:
+    """Whether a worker is at work on it, or may still take up the last order."""
+    return is_claimed(task, now) or (task.ordered_at is not None and now - task.ordered_at < ORDER_LAPSE)
 
 
-def _starting(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
+def may_order(task: TaskView, seen: Observation, now: datetime) -> bool:
+    """Whether work on it may be ordered (again). An order from before the engine was away is void when it answers: the
+    worker who took it up found nobody, and nothing else would be done for it until it lapses."""
+    if not is_ordered(task, now):
+        return True
+    since = seen.answers_since
+    return not is_claimed(task, now) and since is not None and task.ordered_at is not None and task.ordered_at < since
+
+
+def _starting(task: TaskView, container: ContainerStatus | None, seen: Observation, now: datetime) -> Settled:
     if task.fault is not None and not is_claimed(task, now):
         fault = task.fault
         exit_ = exits.from_fault(fault["reason"], fault["sentence"], bool(fault["permanent"]))
         return Settled(TaskState.FAILED, exit=exit_, gone=container is None)
-    return Settled(order=Kind.START) if may_order(task, now) or _came_back(task, now) else STAYS
+    return Settled(order=Kind.START) if may_order(task, seen, now) or _came_back(task, now) else STAYS
 
 
 def _came_back(task: TaskView, now: datetime) -> bool:
@@ -104,24 +112,24 @@ def _came_back(task: TaskView, now: datetime) -> bool:
     return task.fact_at >= task.ordered_at and now - task.fact_at >= RETRY_LAPSE
 
 
-def _running(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
+def _running(task: TaskView, container: ContainerStatus | None, seen: Observation, now: datetime) -> Settled:
     """A container that is kept for debugging goes on holding what it holds. It ends when its time is over (its own
     start script sees to that), when its job is stopped, or when somebody releases it."""
     if container is None:
         return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was read of its log stays
-    if container.held and task.released_at is not None and may_order(task, now):
+    if container.held and task.released_at is not None and may_order(task, seen, now):
         return Settled(order=Kind.RELEASE)
     return STAYS
 
 
-def _stopping(task: TaskView, container: ContainerStatus | None, now: datetime) -> Settled:
+def _stopping(task: TaskView, container: ContainerStatus | None, seen: Observation, now: datetime) -> Settled:
     if is_claimed(task, now):
         return STAYS  # a start is under way: it asks again before it creates the container, and gives up
     if container is None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
     if container.phase is Phase.CREATED:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # it never ran: its container is to be removed
-    return Settled(order=Kind.STOP) if may_order(task, now) else STAYS
+    return Settled(order=Kind.STOP) if may_order(task, seen, now) else STAYS
 
 
 def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:

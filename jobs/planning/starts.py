@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from clusters.placement.fit import NodeView
 from jobs.planning.lifecycle import TaskState
-from jobs.planning.settle import may_order
+from jobs.planning.settle import is_ordered
 from jobs.planning.world import JobView, Kind, Plan, TaskView, World
 
 
@@ -15,7 +15,7 @@ def limit_starts(world: World, busy: Sequence[tuple[JobView, Sequence[TaskView]]
     starts = _Starts(world.nodes)
     for _, tasks in busy:
         for task in tasks:
-            if task.state is TaskState.STARTING and task.ordered_at and not may_order(task, world.now):
+            if task.state is TaskState.STARTING and task.ordered_at and is_ordered(task, world.now):
                 starts.take(task.node)
     for job_plan in made.jobs:
         job_plan.orders = [

@@ -35,6 +35,7 @@ class Observation:
     reachable: bool
     containers: Mapping[str, ContainerStatus]  # by name
     unreachable_since: datetime | None = None
+    answers_since: datetime | None = None  # when the engine began to answer again, if it was seen not to
 
 
 @dataclass(frozen=True, slots=True)

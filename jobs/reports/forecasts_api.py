@@ -16,12 +16,14 @@ from portal.web.api.v1 import V1View
 
 class AccuracyAnswer(TypedDict):
     """``within`` is the part of the starts between p10 and p90, of which ``aim`` should be; ``early`` and ``late`` are
-    the rest. Errors are milliseconds: that of p50, of the guess that a job waits as long as the last one, and of the
-    guess that all jobs run for as long as they may (a day, where they do not say)."""
+    the rest, and ``withinUncorrected`` is what it would be without what earlier errors have shown. Errors are
+    milliseconds: that of p50, of the guess that a job waits as long as the last one, and of the guess that all jobs run
+    for as long as they may (a day, where they do not say)."""
 
     scored: int
     aim: float
     within: float | None
+    withinUncorrected: float | None
     early: float | None
     late: float | None
     medianError: int | None
@@ -40,6 +42,7 @@ class Forecasts(V1View):
             "scored": seen.scored,
             "aim": AIM,
             "within": seen.within,
+            "withinUncorrected": seen.within_as_played,
             "early": seen.early,
             "late": seen.late,
             "medianError": _whole(seen.median_error),

@@ -85,6 +85,11 @@ def _cells(all_: Accuracy) -> list[dict[str, Any]]:
     day = words.duration(NO_LIMIT)
     return [
         {"name": "Within the range", "value": _percent(all_.within), "small": f"of {all_.scored:,} starts; {aim}"},
+        {
+            "name": "Same, uncorrected",
+            "value": _percent(all_.within_as_played),
+            "small": "without what earlier errors have shown",
+        },
         {"name": "Shown too early", "value": _percent(all_.late), "small": "started later than the range"},
         {"name": "Shown too late", "value": _percent(all_.early), "small": "started sooner"},
         {"name": "Median error", "value": _time(all_.median_error), "small": "of the middle of the range"},

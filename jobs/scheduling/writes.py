@@ -201,6 +201,9 @@ def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
         writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
     for guests in _chunks([plan.job.id for plan in plans if plan.evicted and plan.evicted.was_guest]):
         Job.objects.filter(id__in=guests).update(guest_evictions=F("guest_evictions") + 1)
+    borrowers = [one.job.id for one in plans if one.evicted and one.evicted.owner and not one.evicted.was_guest]
+    for some in _chunks(borrowers):
+        Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
     _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
 
 

@@ -16,6 +16,7 @@ from jobs.forecast import refresh, scores
 from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job, Prediction
 from jobs.pages import cause
+from jobs.planning.forecast import corrections
 from jobs.planning.forecast.play import starts
 from jobs.planning.forecast.words import briefly, current, likely, not_before
 from jobs.scheduling import orders
@@ -109,6 +110,22 @@ def test_beside_it_is_kept_what_limits_alone_would_have_said(cluster: Cluster) -
     assert by_job[last.pk] == pytest.approx(26 * HOUR, rel=0.01), "one without a limit counts for a day"
 
 
+def test_what_earlier_forecasts_missed_is_in_the_next_one_and_the_play_is_kept_beside_it(cluster: Cluster) -> None:
+    a_past()
+    _, waits = a_queue(cluster)
+    made = milliseconds(timezone.now()) - 10 * 3_600_000
+    for at in range(corrections.ENOUGH):
+        foreseen, came = (made + hours * 3_600_000 for hours in (1, 3))
+        played = dict.fromkeys(("p10", "p50", "p90", "played10", "played50", "played90"), foreseen)
+        Prediction.objects.create(job_id=10**6 + at, attempt=1, vc="default", made=made, started=came, **played)
+    refresh.refresh(BUDGET)
+    one = Prediction.objects.get(job_id=waits.pk)
+    assert one.vc == "default" and one.played50 is not None
+    factor = (one.p50 - one.made) / (one.played50 - one.made)
+    assert factor == pytest.approx(3, rel=0.05)
+    assert cluster.job(waits).forecast == {"p10": one.p10, "p50": one.p50, "p90": one.p90}
+
+
 def test_a_forecast_is_noted_again_only_after_a_while(cluster: Cluster) -> None:
     a_past()
     a_queue(cluster)
@@ -165,13 +182,25 @@ def test_a_worker_is_asked_once_more_when_the_last_one_that_waited_has_started(c
 def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:
     for started, guess in ((50, 500), (150, 150), (160, 260), (250, None)):
         Prediction.objects.create(
-            job_id=1, attempt=1, made=0, p10=100, p50=150, p90=200, guess=guess, by_limit=guess, started=started
+            job_id=1,
+            attempt=1,
+            made=0,
+            p10=100,
+            p50=150,
+            p90=200,
+            guess=guess,
+            by_limit=guess,
+            started=started,
+            played10=140,
+            played50=145,
+            played90=155,
         )
     client: ApiClient = api(alice)
     assert client.get("/api/v1/cluster/forecasts").json() == {
         "scored": 4,
         "aim": 0.8,
         "within": 0.5,
+        "withinUncorrected": 0.25,
         "early": 0.25,
         "late": 0.25,
         "medianError": 55,

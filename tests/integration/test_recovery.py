@@ -237,6 +237,25 @@ def test_the_result_of_an_older_attempt_is_refused(cluster: Cluster) -> None:
     assert len(cluster.containers()) == 1
 
 
+def test_what_was_not_collected_since_its_engine_was_away_is_collected_as_soon_as_that_answers(
+    cluster: Cluster,
+) -> None:
+    """A clean stop of dockerd ends its containers, and is gone before their logs are kept."""
+    engine = cluster.add_node()
+    job = cluster.submit()
+    cluster.settle()
+    cluster.finish(job, 1)
+    cluster.tick()
+    engine.cut()
+    assert cluster.work(lambda order: order[0] == "collect") == 1
+    cluster.tick()
+    cluster.ahead(1)
+    engine.heal()
+    cluster.tick()
+    cluster.work(lambda order: order[0] == "collect")
+    assert cluster.containers() == []
+
+
 def test_dockerd_restarted(cluster: Cluster) -> None:
     cluster.add_node()
     survivor, dead = cluster.submit(name="a"), cluster.submit(name="b")

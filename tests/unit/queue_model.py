@@ -101,8 +101,8 @@ class Play:
 
     def evict(self, job: Played) -> None:
         job, _ = self.running.pop(job.id)
-        evictions = job.guest_evictions + job.is_guest
-        self.waiting.append(replace(job, started_at=None, ends_by=None, is_guest=False, guest_evictions=evictions))
+        told = {"guest_evictions": job.guest_evictions + job.is_guest, "evictions": job.evictions + (not job.is_guest)}
+        self.waiting.append(replace(job, started_at=None, ends_by=None, is_guest=False, **told))
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -205,6 +206,27 @@ def test_a_container_that_ends_while_its_start_is_claimed_is_collected_once_the_
     closed = task(1, "SUCCEEDED", ordered_at=None, changed_at=RECENTLY, fact_at=JUST_NOW)
     made = plan(world(leftovers=[closed], observations=ended, owners={"c1": Owner(1, JUST_NOW)}))
     assert [order.kind for order in made.orders] == [Kind.COLLECT]
+
+
+@pytest.mark.parametrize(
+    ("more", "ordered"),
+    [
+        ({"answers_since": JUST_NOW}, [Kind.COLLECT]),
+        ({"answers_since": BEFORE}, []),
+        ({}, []),
+    ],
+)
+def test_an_order_from_before_the_engine_was_away_is_given_again_as_soon_as_it_answers(
+    more: dict[str, Any], ordered: list[Kind]
+) -> None:
+    ended = task(1, "FAILED", ordered_at=RECENTLY, fact_at=RECENTLY)
+    observed = seen(container("c1", "exited", exit_code=1), at=JUST_NOW, **more)
+    owners = {"c1": Owner(1, RECENTLY)}
+    assert [
+        order.kind for order in plan(world(leftovers=[ended], observations=observed, owners=owners)).orders
+    ] == ordered
+    claimed = replace(ended, claimed_until=NOW + timedelta(seconds=9))
+    assert plan(world(leftovers=[claimed], observations=observed, owners=owners)).orders == []
 
 
 def test_what_an_older_picture_does_not_show_is_not_collected_yet() -> None:

@@ -172,6 +172,17 @@ def test_no_room_is_kept_of_a_type_of_gpus_that_the_ceiling_forbids() -> None:
     assert (turn.reservation, turn.ceiling) == (None, ["gpu:A"])
 
 
+@pytest.mark.parametrize(("evictions", "victims"), [(0, [2]), (2, [2]), (3, [])])
+def test_who_has_borrowed_and_was_evicted_three_times_runs_to_its_end(evictions: int, victims: list[int]) -> None:
+    made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
+    young, places = made.running[2]
+    made.running[2] = replace(young, evictions=evictions), places
+    made.waiting = [job(9, gpus=2)]
+    [turn] = made.turns()
+    assert [one.job.id for one in turn.victims] == victims
+    assert turn.reservation is not None, "the owner is next on what comes free"
+
+
 def test_a_plan_that_evicts_already_waits_for_it() -> None:
     made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
     ended, places = made.running[2]

@@ -170,6 +170,20 @@ def borrows(before: Play, job: Played) -> bool:
 
 
 @worlds
+@given(plays(), jobs(1), jobs(101), st.lists(st.sampled_from([0, 10, 30]), min_size=1, max_size=7))
+def test_nobody_is_evicted_without_end(
+    play: Play, first: list[Played], stream: list[Played], pauses: list[int]
+) -> None:
+    """Whatever goes on arriving, in each virtual cluster, and however long the others run."""
+    play.waiting, times = [replace(job, seconds=10 * job.seconds) for job in first], Counter[int]()
+    for at in range(60):
+        new = [replace(job, id=1000 * (at + 1) + job.id, since=f"{1000 + at:04}") for job in stream]
+        play.waiting += new if at % 2 else []
+        times.update(victim.job.id for turn in play.step(pauses[at % len(pauses)]) for victim in turn.victims)
+    assert max(times.values(), default=0) <= play.policy.evictions + play.policy.guest_evictions
+
+
+@worlds
 @given(plays(), st.lists(jobs(1), min_size=2, max_size=4))
 def test_evictions_come_to_rest_where_nothing_comes_or_ends(play: Play, groups: list[list[Played]]) -> None:
     """Who was evicted does not start again before the one for whom they were."""

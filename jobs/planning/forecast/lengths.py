@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
-from math import exp, sqrt
+from itertools import repeat
+from math import exp, inf, sqrt
 from typing import NamedTuple, Protocol
 
 DRAWS = 23  # quantiles of each length; a prime, so that every step through them visits all
@@ -44,12 +45,7 @@ class Job(Protocol):
 _Classes = tuple[tuple[object, ...], ...]
 
 
-class _Weighted(NamedTuple):
-    """A length that an attempt had, one of ``among`` in its class."""
-
-    seconds: float
-    weight: float
-    among: int
+_Weighted = tuple[float, float, int]  # a length that an attempt had, its weight, and how many there are in its class
 
 
 class Lengths:
@@ -66,7 +62,7 @@ class Lengths:
             found.sort()
         self._spreads: dict[tuple[_Classes, int], tuple[list[float], float]] = {}
         self._edges: dict[_Classes, list[float]] = {}  # between two of them the likely length stays the same
-        self._likely: dict[tuple[_Classes, int], float] = {}
+        self._likely: dict[tuple[_Classes, float], float] = {}
         self._of_job: dict[int, tuple[object, float, float, float]] = {}
 
     def __bool__(self) -> bool:
@@ -102,13 +98,16 @@ class Lengths:
 
     def _span(self, classes: _Classes, ran: float) -> tuple[float, float, float]:
         """The likely length after ``ran`` seconds, third; it is the same from the first to before the second."""
-        edges = self._edges_of(classes)
-        at = bisect_right(edges, ran)
-        if at == len(edges):
+        first, last = 0.0, inf  # lengths of the like: between two of them the likely one stays the same
+        for samples in [self._of[key] for key in classes if key in self._of]:
+            at = bisect_right(samples, ran)
+            first = max(first, samples[at - 1]) if at else first
+            last = min(last, samples[at]) if at < len(samples) else last
+        if last == inf:
             return ran, ran, self._median(classes, ran)
-        if (classes, at) not in self._likely:
-            self._likely[classes, at] = self._median(classes, ran)
-        return edges[at - 1] if at else 0.0, edges[at], self._likely[classes, at]
+        if (classes, last) not in self._likely:
+            self._likely[classes, last] = self._median(classes, ran)
+        return first, last, self._likely[classes, last]
 
     def _edges_of(self, classes: _Classes) -> list[float]:
         edges = self._edges.get(classes)
@@ -130,9 +129,10 @@ class Lengths:
             longer = samples[bisect_right(samples, ran) :] if ran > 0 else samples
             if longer:
                 weight = left * len(longer) / (len(longer) + _ENOUGH)
-                found += [_Weighted(each, weight / len(longer), len(longer)) for each in longer]
+                found += zip(longer, repeat(weight / len(longer)), repeat(len(longer)))  # thousands in a pass
                 left -= weight
-        return sorted(found)
+        found.sort()
+        return found
 
 
 def stem(name: str) -> str:
@@ -156,8 +156,8 @@ def _unheard_of(ran: float, draw: int) -> float:
 
 def _unsure(weighted: Sequence[_Weighted]) -> float:
     """The standard deviation of the logarithm around each length; smaller, the more attempts there were."""
-    whole = sum(one.weight for one in weighted)
-    return _UNSURE / sqrt(1 + sum(one.weight * one.among for one in weighted) / whole) if whole else 0.0
+    whole = sum(weight for _, weight, _ in weighted)
+    return _UNSURE / sqrt(1 + sum(weight * among for _, weight, among in weighted) / whole) if whole else 0.0
 
 
 def _widened(middle: Sequence[float], unsure: float, ran: float) -> list[float]:
@@ -170,14 +170,14 @@ def _widened(middle: Sequence[float], unsure: float, ran: float) -> list[float]:
 
 def _quantiles(weighted: Sequence[_Weighted], draws: Iterable[int]) -> list[float]:
     """Empty where nothing is known."""
-    whole = sum(one.weight for one in weighted)
+    whole = sum([weight for _, weight, _ in weighted])
     found: list[float] = []
     passed, values = 0.0, iter(weighted)
-    length = weighted[0].seconds if weighted else 0.0
+    length = weighted[0][0] if weighted else 0.0
     for draw in draws if weighted else ():
         part = _part(draw) * whole
         while passed < part:
-            length, weight, _ = next(values, (weighted[-1].seconds, whole, 0))
+            length, weight, _ = next(values, (weighted[-1][0], whole, 0))
             passed += weight
         found.append(length)
     return found

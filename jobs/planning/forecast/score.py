@@ -20,13 +20,16 @@ class Shown(NamedTuple):
     guess: int | None
     by_limit: int | None
     started: int
+    played10: int | None = None  # before its correction
+    played90: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
     """How good forecasts were: how many starts were seen, the part of them between p10 and p90, before and after; and
     the median error, in milliseconds, of p50, of the guess that a job waits as long as the last one did, and of the
-    guess that all jobs run for as long as they may."""
+    guess that all jobs run for as long as they may. ``within_as_played`` is the part that would have been between p10
+    and p90 without any correction, of the forecasts of which that is known."""
 
     scored: int
     within: float | None = None
@@ -35,6 +38,7 @@ class Accuracy:
     median_error: float | None = None
     median_error_of_guess: float | None = None
     median_error_by_limit: float | None = None
+    within_as_played: float | None = None
 
     @property
     def meets_aim(self) -> bool:
@@ -54,7 +58,17 @@ def score(seen: Sequence[Shown]) -> Accuracy:
         _median((one.started, one.p50) for one in seen),
         _median((one.started, one.guess) for one in seen),
         _median((one.started, one.by_limit) for one in seen),
+        _within_as_played(seen),
     )
+
+
+def _within_as_played(seen: Iterable[Shown]) -> float | None:
+    fates = [
+        one.played10 <= one.started <= one.played90
+        for one in seen
+        if one.played10 is not None and one.played90 is not None
+    ]
+    return sum(fates) / len(fates) if fates else None
 
 
 def _median(pairs: Iterable[tuple[int, int | None]]) -> float | None:

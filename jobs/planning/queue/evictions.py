@@ -9,6 +9,7 @@ from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS
 from jobs.planning.live import end_attempt
 from jobs.planning.queue.reclaim import Holder, own_nodes
+from jobs.planning.queue.scene import Policy
 from jobs.planning.turns import Turn
 from jobs.planning.world import Decision, Evicted, JobView, Plan, World
 from portal.core import words
@@ -25,13 +26,13 @@ def evict(world: World, turn: Turn[JobView], made: Plan) -> None:
         return
     live = {job.id: tasks for job, tasks in world.live}
     for victim in turn.victims:
-        why = _why(turn.job, victim, own_nodes(turn.job.vc, world.nodes))
+        why = _why(turn.job, victim, own_nodes(turn.job.vc, world.nodes), world.policy)
         one = end_attempt(world, victim.job, live[victim.job.id], Decision(exits.evicted(why.reason)))
         one.evicted = why
         made.jobs.append(one)
 
 
-def _why(owner: JobView, victim: Holder[JobView], own: frozenset[str]) -> Evicted:
+def _why(owner: JobView, victim: Holder[JobView], own: frozenset[str], policy: Policy) -> Evicted:
     """``own`` are the nodes dedicated to the owner's virtual cluster."""
     job, room = victim.job, in_words(victim.holds)
     dedicated = sorted({hold.node for hold in victim.holds} & own)
@@ -44,6 +45,9 @@ def _why(owner: JobView, victim: Holder[JobView], own: frozenset[str]) -> Evicte
         reason = (
             f"VC {job.vc} gives back {room}, which it had borrowed: {owner.title} of VC {owner.vc} has a right to it."
         )
+        if job.evictions + 1 >= policy.evictions:
+            times = words.ordinal(job.evictions + 1)
+            reason += f" That is the {times} time: its next run is not ended for that reason."
     return Evicted(room, reason, owner.id, owner.attempt_number, job.is_guest)
 
 

@@ -2,7 +2,9 @@
 
 Guests leave for the job whose room they are on. Borrowers, the youngest jobs of a virtual cluster that uses more than
 its guarantee, leave for a job that stays within the guarantee of its own; before them those who run on nodes that are
-dedicated to that job's virtual cluster by now. Any other job that is within is never chosen.
+dedicated to that job's virtual cluster by now. Any other job that is within is never chosen, and who has borrowed and
+was evicted a few times is not again: the owner waits for its end, and a job that is larger than the guarantee of its
+virtual cluster ends some day too.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def borrowers(mine: str, all_: Sequence[Holder[W]], going: Collection[int], scen
     types = {node.name: dict(node.gpus) for node in scene.nodes}
     for vc in above_guarantee(mine, scene):
         ours = [one for one in all_ if one.job.vc == vc]
-        found += by_youth(_beyond(ours, going, scene.use[vc], scene.quota(vc), types))
+        beyond = _beyond(ours, going, scene.use[vc], scene.quota(vc), types)
+        found += by_youth([one for one in beyond if one.job.evictions < scene.policy.evictions])
     return found
 
 

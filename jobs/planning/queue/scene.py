@@ -36,6 +36,7 @@ class Waiting:
     since: str = ""  # when it was submitted, or counts as submitted: a text that sorts as the moment does
     is_guest: bool = False  # it runs on room that is reserved for another job
     guest_evictions: int = 0
+    evictions: int = 0  # as a borrower
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
     avoid: frozenset[str] = (
@@ -97,6 +98,7 @@ class Policy:
 
     reservations: int = 4  # at once; a virtual cluster has one at most
     guest_evictions: int = 2  # after so many a job is no guest again
+    evictions: int = 3  # after so many a job that borrows is not evicted again
     depth: int = 1000  # jobs looked at behind one that has a reservation
 
 

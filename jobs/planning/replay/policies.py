@@ -5,7 +5,7 @@ A policy places jobs in the same Room as the planner does; what differs is the o
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Protocol
@@ -88,7 +88,7 @@ class Longshore:
         """``before``: how long jobs ran that ended before the day, the newest first."""
         self._ended: deque[tuple[Like, float]] = deque(before, maxlen=LEARNT)  # the newest first
         self._lengths, self._learn_at = Lengths(self._ended), LEARN_EVERY
-        self._guests: dict[int, int] = {}  # how often a job was evicted as a guest
+        self._evicted: dict[int, Counter[bool]] = {}  # by job: how often, as a guest and not
 
     def decide(self, cluster: Cluster) -> Decision:
         if cluster.now >= self._learn_at:
@@ -102,7 +102,7 @@ class Longshore:
             if turn.verdict is Verdict.GO:
                 starts.append(Start(cluster.waiting[turn.job.id], turn.places, turn.is_guest))
         for id in evicted:
-            self._guests[id] = self._guests.get(id, 0) + cluster.running[id].as_it_runs.is_guest
+            self._evicted.setdefault(id, Counter())[cluster.running[id].as_it_runs.is_guest] += 1
         return starts, evicted
 
     def scene(self, cluster: Cluster) -> Scene[Run]:
@@ -122,8 +122,8 @@ class Longshore:
         self._ended.appendleft((Like(run.username, run.name, gpus, run.vc), run.seconds))
 
     def as_it_waits(self, run: Run) -> Run:
-        evictions = self._guests.get(run.id, 0)
-        return replace(run, guest_evictions=evictions) if evictions else run
+        evicted = self._evicted.get(run.id)
+        return replace(run, guest_evictions=evicted[True], evictions=evicted[False]) if evicted else run
 
     def _as_it_runs(self, one: Placed) -> tuple[Run, Sequence[Part]]:
         return (replace(one.as_it_runs, stopping=True) if one.is_evicted else one.as_it_runs), one.parts

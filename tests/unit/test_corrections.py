@@ -1,0 +1,114 @@
+"""Forecasts are corrected by the errors of earlier ones: as many starts as it says fall into the range."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from jobs.planning.forecast.corrections import ENOUGH, MOST, Corrections, Moments, Seen
+
+MINUTE = 60_000
+HOUR = 60 * MINUTE
+NOW = 10**12
+FORESEEN = (1, 2, 3)  # hours
+
+
+def seen(hours: float | None, vc: str = "a", foreseen: Sequence[float] = FORESEEN, ago: float = 100) -> Seen:
+    """A forecast that came true after so many hours; None: not yet."""
+    made = NOW - round(ago * HOUR)
+    return Seen(vc, made, moments(made, foreseen), None if hours is None else made + round(hours * HOUR))
+
+
+def moments(made: int, foreseen: Sequence[float] = FORESEEN) -> Moments:
+    p10, p50, p90 = (made + round(each * HOUR) for each in foreseen)
+    return p10, p50, p90
+
+
+def hours(known: Corrections, foreseen: Sequence[float] = FORESEEN, vc: str = "a") -> list[float]:
+    return [(each - NOW) / HOUR for each in known.corrected(vc, NOW, moments(NOW, foreseen))]
+
+
+waits = st.lists(st.floats(0, 200), min_size=ENOUGH, max_size=60)
+forecasts = st.lists(st.floats(0, 100), min_size=3, max_size=3).map(sorted)
+
+
+@given(waits, st.lists(st.booleans(), min_size=60, max_size=60), forecasts, forecasts)
+def test_moments_stay_in_their_order_and_none_is_before_now(
+    came: list[float], opens: list[bool], before: list[float], foreseen: list[float]
+) -> None:
+    history = [
+        seen(None if open_ else wait, foreseen=before, ago=wait) for wait, open_ in zip(came, opens, strict=False)
+    ]
+    found = Corrections(history, NOW).corrected("a", NOW, moments(NOW, foreseen))
+    assert NOW <= found[0] <= found[1] <= found[2]
+
+
+@given(st.lists(st.floats(1, 20), min_size=ENOUGH, max_size=60), st.floats(1, 1.5))
+def test_a_history_that_was_further_off_never_makes_the_range_narrower(came: list[float], further: float) -> None:
+    """Each start is further from the middle one."""
+    middle = sorted(came)[len(came) // 2]
+    worse = [middle * (wait / middle) ** further for wait in came]
+    p10, _, p90 = hours(Corrections(map(seen, came), NOW))
+    low, _, high = hours(Corrections(map(seen, worse), NOW))
+    assert high / low >= p90 / p10 * 0.99
+
+
+@given(waits, st.integers(0, 59), st.floats(0, 100))
+def test_a_start_that_came_later_never_makes_a_forecast_sooner(came: list[float], at: int, more: float) -> None:
+    later = [wait + more * (place == at) for place, wait in enumerate(came)]
+    before, after = hours(Corrections(map(seen, came), NOW)), hours(Corrections(map(seen, later), NOW))
+    assert all(one <= other for one, other in zip(before, after, strict=True))
+
+
+def test_eight_of_ten_starts_fall_into_the_corrected_range_where_hardly_any_did() -> None:
+    """Errors as a queue has them that others join: most come late, some much."""
+    rng = random.Random(1)
+    came = [2 * rng.lognormvariate(1.5, 1.0) for _ in range(4 * MOST)]
+    known = Corrections(map(seen, came[:MOST]), NOW)
+    p10, p50, p90 = hours(known)
+    fresh = came[MOST:]
+    assert sum(1 <= wait <= 3 for wait in fresh) / len(fresh) < 0.2
+    assert sum(p10 <= wait <= p90 for wait in fresh) / len(fresh) == pytest.approx(0.8, abs=0.05)
+    assert sum(wait <= p50 for wait in fresh) / len(fresh) == pytest.approx(0.5, abs=0.1)
+
+
+def test_what_still_waits_counts_though_nobody_knows_for_how_long() -> None:
+    """Half of them started as foreseen, and half still wait after ten hours."""
+    half = [seen(2, ago=10) for _ in range(ENOUGH)]
+    known = Corrections([*half, *(seen(None, ago=10) for _ in range(ENOUGH))], NOW)
+    assert hours(Corrections(half, NOW))[2] == pytest.approx(2, abs=0.1)
+    assert hours(known)[2] == pytest.approx(10, abs=0.2)
+
+
+def test_what_has_just_been_foreseen_says_nothing_yet() -> None:
+    came = [seen(hours) for hours in (1.0, 2.0, 3.0) for _ in range(ENOUGH)]
+    fresh = [seen(None, ago=0) for _ in range(5 * ENOUGH)]
+    assert hours(Corrections([*fresh[: MOST - len(came)], *came], NOW)) == pytest.approx(hours(Corrections(came, NOW)))
+
+
+def test_little_history_changes_nothing() -> None:
+    assert hours(Corrections([seen(50)] * (ENOUGH - 1), NOW)) == list(FORESEEN)
+
+
+def test_a_virtual_cluster_with_enough_history_goes_by_its_own() -> None:
+    known = Corrections([*(seen(4, "late") for _ in range(ENOUGH)), *(seen(2, "due") for _ in range(ENOUGH))], NOW)
+    assert hours(known, vc="late")[1] == pytest.approx(4, abs=0.1)
+    assert hours(known, vc="due")[1] == pytest.approx(2, abs=0.1)
+    assert hours(known, vc="new")[1] == pytest.approx(2, abs=0.1)
+
+
+def test_short_waits_and_long_ones_are_off_by_factors_of_their_own() -> None:
+    soon = [seen(0.4, foreseen=(0.05, 0.1, 0.15)) for _ in range(ENOUGH)]
+    known = Corrections([*soon, *(seen(2) for _ in range(ENOUGH))], NOW)
+    assert hours(known)[1] == pytest.approx(2, abs=0.1)
+    assert hours(known, (0.05, 0.1, 0.15))[1] == pytest.approx(0.4, abs=0.05)
+    assert hours(known, (20, 21, 22))[1] > 15, "of waits that long nothing is known but by others"
+
+
+def test_only_the_newest_of_a_class_count() -> None:
+    known = Corrections([*(seen(2) for _ in range(MOST)), *(seen(50) for _ in range(MOST))], NOW)
+    assert hours(known)[2] == pytest.approx(2, abs=0.1)

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 
 from clusters.engines import schemes as engines
 from clusters.models import VirtualCluster
+from jobs.forecast import scores
 from jobs.history import lengths
 from jobs.scheduling import queue
 from portal.accounts import tokens
@@ -100,6 +101,7 @@ def _fresh_process_state() -> Iterator[None]:
     store_state.forget()
     store_use.forget()
     lengths.forget()
+    scores.forget()
     queue.forget()
     etags.forget()
     cache.clear()

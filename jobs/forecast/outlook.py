@@ -17,6 +17,7 @@ from clusters.users.queries import load_user
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.forecast.refresh import corrected, in_milliseconds, length_of
+from jobs.forecast.scores import recent_corrections
 from jobs.history.holdings import milliseconds
 from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.forecast.lengths import stem
@@ -85,7 +86,7 @@ def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, username: st
 
 def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
     job, now = turn.job, milliseconds(turn.queue.scene.now)
-    return corrected({job.id: in_milliseconds(spread)}, {job.id: job.vc}, now)[job.id]
+    return corrected(recent_corrections(now), {job.id: in_milliseconds(spread)}, {job.id: job.vc}, now)[job.id]
 
 
 def _foreseen(turn: Turn[Queued], seen: Picture) -> Foreseen[Queued] | None:

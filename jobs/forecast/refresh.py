@@ -19,6 +19,7 @@ from jobs.forecast import scores
 from jobs.history.holdings import milliseconds
 from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
+from jobs.planning.forecast.corrections import Corrections
 from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.forecast.play import LEAST_DRAWS, Spread, Starts, at_limits, starts
 from jobs.planning.lifecycle import JobState
@@ -69,20 +70,20 @@ def refresh(budget: float = BUDGET) -> int:
     found, limits = Starts({}, {}), dict[int, float]()
     lengths = learn() if waiting else Lengths(())
     if lengths:
-        now = scene.now.timestamp()
-        found = starts(waiting, scene, lambda job: length_of(lengths, job, now), clock(budget))
+        at = scene.now.timestamp()
+        found = starts(waiting, scene, lambda job: length_of(lengths, job, at), clock(budget))
         limits = at_limits(waiting, scene, _limit, clock(budget / LEAST_DRAWS)) if found.spreads else {}
     by_limit = {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()}
     played = {id: in_milliseconds(spread) for id, spread in found.spreads.items()}
-    shown = corrected(played, {job.id: job.vc for job in waiting}, milliseconds(scene.now)) if played else {}
+    now = milliseconds(scene.now)
+    shown = corrected(scores.corrections(now), played, {job.id: job.vc for job in waiting}, now) if played else {}
     _write(waiting, played, shown, _bounds(waiting, found, shown), by_limit)
     return len(found.spreads)
 
 
-def corrected(played: Moments, vcs: Mapping[int, str], now: int) -> Moments:
+def corrected(known: Corrections, played: Moments, vcs: Mapping[int, str], now: int) -> Moments:
     """The same forecasts, made ``now`` (milliseconds), with what is known of the errors of earlier ones; ``vcs`` has
     the virtual cluster of each job."""
-    known = scores.corrections(now)
     return {
         id: dict(zip(_MOMENTS, known.corrected(vcs[id], now, (one["p10"], one["p50"], one["p90"])), strict=True))
         for id, one in played.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,8 @@ MINUTE, DAY = 60_000, 86_400_000  # milliseconds
 WEEK = 7 * DAY
 _MONDAY = 4 * DAY  # 1970 began on a Thursday
 _SCORED = 10_000  # predictions, the newest
+_EVERY = 60.0  # seconds for which what was learnt of errors holds for those who ask again and again
+_learnt: tuple[float, Corrections] | None = None
 _WAITS = (0, 10 * MINUTE, 60 * MINUTE, 6 * 60 * MINUTE)
 
 
@@ -53,6 +56,19 @@ def corrections(now: int) -> Corrections:
     rows = Prediction.objects.filter(played10__isnull=False).order_by("-made", "-id")
     found = rows.values_list("vc", "made", "played10", "played50", "played90", "started")[:WINDOW]
     return Corrections((Seen(vc, made, (p10, p50, p90), at) for vc, made, p10, p50, p90, at in found), now)
+
+
+def recent_corrections(now: int) -> Corrections:
+    """As of the last minute, in this process."""
+    global _learnt
+    if _learnt is None or time.monotonic() - _learnt[0] > _EVERY:
+        _learnt = time.monotonic(), corrections(now)
+    return _learnt[1]
+
+
+def forget() -> None:
+    global _learnt
+    _learnt = None
 
 
 def accuracy() -> Accuracy:

@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from clusters.models import Node
 from jobs.config.spec import JobSpec
-from jobs.models import Attempt, Holding, Prediction, Task
+from jobs.models import Holding, Prediction, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.world import JobPlan
@@ -33,13 +33,13 @@ def milliseconds(moment: datetime) -> int:
 
 
 def new_rows(
-    plan: JobPlan, attempt: Attempt, tasks: Sequence[int], types: Sequence[Mapping[str, str]], now: datetime
+    plan: JobPlan, since: datetime, tasks: Sequence[int], types: Sequence[Mapping[str, str]], now: datetime
 ) -> list[Row]:
-    """The rows of a job that is placed, for ``open_rows``. ``tasks`` and ``types`` belong to ``plan.places``: the id of
-    each task, and the types of its node's GPUs."""
+    """The rows of a job that is placed and has waited ``since`` then, for ``open_rows``. ``tasks`` and ``types`` belong
+    to ``plan.places``: the id of each task, and the types of its node's GPUs."""
     job, at = plan.job, milliseconds(now)
     owner = (job.id, job.name.partition("/")[0], job.spec.job_name, job.vc, job.attempt_number)
-    waited: int | None = max(0, at - milliseconds(attempt.created_at))
+    waited: int | None = max(0, at - milliseconds(since))
     asked = asked_beside(plan)
     rows: list[Row] = []
     for place, task, known in zip(plan.places, tasks, types, strict=True):

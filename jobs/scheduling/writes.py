@@ -4,10 +4,10 @@ Only jobs/scheduling/apply.py calls it, in a savepoint that ``Stale`` rolls back
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import structlog
 from django.db.models import F
@@ -25,13 +25,27 @@ from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, mo
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
 from jobs.scheduling.events import evicted_events, job_event, kept_event, placed_event, task_event
-from portal.core.bulk import Row, insert_rows, update_rows
+from portal.core.bulk import Row, insert_values, update_rows
 
 log = structlog.get_logger()
 
 CHUNK = 500  # ids in one statement
+_ALLOCATION = ("owner", "node", "vc", "cpus", "memory_mb", "gpu_ids", "ports", "created_at")
 T = TypeVar("T")
 _NO_FAILURE = (None, exits.SUCCEEDED, exits.JOB_STOPPED, exits.PREEMPTED)
+
+
+class Placed(NamedTuple):
+    """An attempt whose tasks are placed."""
+
+    pk: int
+    job_id: int
+    number: int
+    app_id: str
+    created_at: datetime
+
+
+A = TypeVar("A", Attempt, Placed)
 
 
 class Stale(Exception):
@@ -118,12 +132,12 @@ def _keep(tasks: Sequence[tuple[JobPlan, KeptTask]], writing: Writing) -> None:
 def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     if not plans:
         return
-    attempts = _attempts(plans)
+    attempts = _placed_attempts(plans)
     waiting = _waiting_tasks([attempt.pk for attempt in attempts.values()])
     nodes = _nodes({place.node for plan in plans for place in plan.places})
     rows: list[Row] = []
     held: list[Row] = []
-    allocations: list[Allocation] = []
+    allocations: list[Row] = []
     for plan in plans:
         attempt = attempts[plan.job.id]
         ids, places = waiting.get(attempt.pk, {}), plan.places
@@ -136,14 +150,14 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
                 raise Stale(f"node {place.node} is gone")
             node_id, gpu_types = nodes[place.node]
             types.append(gpu_types)
-            allocations.append(_allocation(plan, place, id, node_id))
+            allocations.append(_allocation(plan, place, id, node_id, writing.now))
             if (place.role, place.index) in plan.start_now:
                 writing.orders.append(Order(Kind.START, id, place.node))
-        held += holdings.new_rows(plan, attempt, tasks, types, writing.now)
+        held += holdings.new_rows(plan, attempt.created_at, tasks, types, writing.now)
         writing.events.append(placed_event(plan, places, writing.now))
     changed = ["state", "changed_at", "node", "address", "gpu_ids", "ports", "container_name"]
     _update_all(Task, changed, ["id", "state"], rows)
-    insert_rows(allocations)
+    insert_values(Allocation, _ALLOCATION, allocations)
     holdings.open_rows(held)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
         Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
@@ -164,17 +178,11 @@ def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: dat
     return (after, now, *what, id, TaskState.WAITING)
 
 
-def _allocation(plan: JobPlan, place: Placement, task_id: int, node_id: int) -> Allocation:
+def _allocation(plan: JobPlan, place: Placement, task_id: int, node_id: int, now: datetime) -> Row:
     role = plan.job.spec.role(place.role)
-    return Allocation(
-        owner=str(task_id),
-        node_id=node_id,
-        vc=plan.job.vc,
-        cpus=role.cpu_number,
-        memory_mb=role.memory_mb,
-        gpu_ids=list(place.gpu_ids),
-        ports=[port for ports in place.ports.values() for port in ports],
-    )
+    ports = [port for ports in place.ports.values() for port in ports]
+    what = role.cpu_number, role.memory_mb, list(place.gpu_ids), ports
+    return (str(task_id), node_id, plan.job.vc, *what, now)
 
 
 # --- attempts and jobs -----------------------------------------------------------------------------------------------
@@ -301,12 +309,23 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
 
 def _attempts(plans: Sequence[JobPlan]) -> dict[int, Attempt]:
     """The current attempt of each job, by job. Raises LookupError when one is missing."""
-    numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
-    found = {}
-    for some in _chunks(list(numbers)):
-        for attempt in Attempt.objects.filter(job__in=some):
-            if attempt.number == numbers[attempt.job_id]:
-                found[attempt.job_id] = attempt
+    found = {plan.job.id: plan.job.attempt_number for plan in plans}
+    return _of_jobs(found, (one for some in _chunks(list(found)) for one in Attempt.objects.filter(job__in=some)))
+
+
+def _placed_attempts(plans: Sequence[JobPlan]) -> dict[int, Placed]:
+    """As ``_attempts``, with what a placement needs of each: hundreds in a pass."""
+    found = {plan.job.id: plan.job.attempt_number for plan in plans}
+    rows = (
+        Placed(*row)
+        for some in _chunks(list(found))
+        for row in Attempt.objects.filter(job__in=some).values_list("id", "job_id", "number", "app_id", "created_at")
+    )
+    return _of_jobs(found, rows)
+
+
+def _of_jobs(numbers: Mapping[int, int], rows: Iterable[A]) -> dict[int, A]:
+    found = {one.job_id: one for one in rows if one.number == numbers[one.job_id]}
     if missing := numbers.keys() - found.keys():
         raise LookupError(f"no attempt {numbers[min(missing)]} of job {min(missing)}")
     return found

@@ -324,10 +324,7 @@ class Prediction(models.Model):
     by_limit = models.BigIntegerField(null=True)  # every job runs for as long as it may at most
     started = models.BigIntegerField(null=True)
     vc = models.CharField(max_length=64, blank=True, default="", db_default="")
-    # As the queue was played, before what is known of earlier errors was put in (planning/forecast/corrections.py).
-    played10 = models.BigIntegerField(null=True)
-    played50 = models.BigIntegerField(null=True)
-    played90 = models.BigIntegerField(null=True)
+    played = models.JSONField(null=True)  # [p10, p50, p90] without what is known of earlier errors
 
     class Meta:
         indexes = [

@@ -53,16 +53,9 @@ def note() -> None:
 
 def corrections(now: int) -> Corrections:
     """What the newest forecasts have shown by ``now`` (milliseconds). One query."""
-    rows = Prediction.objects.filter(played10__isnull=False).order_by("-made", "-id")
-    found = rows.values_list("vc", "made", "played10", "played50", "played90", "started")[:WINDOW]
-    return Corrections(
-        (
-            Seen(vc, made, (p10, p50, p90), at)
-            for vc, made, p10, p50, p90, at in found
-            if p10 is not None and p50 is not None and p90 is not None
-        ),
-        now,
-    )
+    rows = Prediction.objects.filter(played__isnull=False).order_by("-made", "-id")
+    found = rows.values_list("vc", "made", "played", "started")[:WINDOW]
+    return Corrections((Seen(vc, made, (p[0], p[1], p[2]), started) for vc, made, p, started in found), now)
 
 
 def recent_corrections(now: int) -> Corrections:

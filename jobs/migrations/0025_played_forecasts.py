@@ -12,8 +12,9 @@ class Migration(migrations.Migration):
             name="vc",
             field=models.CharField(blank=True, db_default="", default="", max_length=64),
         ),
-        *(
-            migrations.AddField(model_name="prediction", name=name, field=models.BigIntegerField(null=True))
-            for name in ("played10", "played50", "played90")
+        migrations.AddField(
+            model_name="prediction",
+            name="played",
+            field=models.JSONField(null=True),
         ),
     ]

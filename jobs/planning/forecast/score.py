@@ -20,8 +20,7 @@ class Shown(NamedTuple):
     guess: int | None
     by_limit: int | None
     started: int
-    played10: int | None = None  # before its correction
-    played90: int | None = None
+    played: Sequence[int] | None = None  # p10, p50 and p90 before their correction
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +62,7 @@ def score(seen: Sequence[Shown]) -> Accuracy:
 
 
 def _within_as_played(seen: Iterable[Shown]) -> float | None:
-    fates = [
-        one.played10 <= one.started <= one.played90
-        for one in seen
-        if one.played10 is not None and one.played90 is not None
-    ]
+    fates = [one.played[0] <= one.started <= one.played[2] for one in seen if one.played is not None]
     return sum(fates) / len(fates) if fates else None
 
 

@@ -25,7 +25,7 @@ from jobs.planning.forecast.play import LEAST_DRAWS, Spread, Starts, at_limits, 
 from jobs.planning.lifecycle import JobState
 from jobs.planning.turns import in_order
 from jobs.scheduling.queue import Queued, picture
-from portal.core.bulk import insert_values, update_rows
+from portal.core.bulk import Row, insert_values, update_rows
 
 BUDGET = 6.0  # seconds of one forecast, in which it has a core
 PATIENCE = 5.0  # times as long it takes at most, where others have the cores
@@ -35,19 +35,7 @@ _BREATH = 0.002  # seconds left to other threads of the worker after each step
 _AGAIN = 0.25  # a shown forecast is noted again after this part of the wait that the last one told
 _SOONEST = timedelta(minutes=5)
 _MOMENTS = ("p10", "p50", "p90")
-_NAMES = (
-    "job_id",
-    "attempt",
-    "vc",
-    "made",
-    "played10",
-    "played50",
-    "played90",
-    *_MOMENTS,
-    "guess",
-    "by_limit",
-    "started",
-)
+_NAMES = ("job_id", "attempt", "vc", "made", "played", *_MOMENTS, "guess", "by_limit", "started")
 
 Moments = dict[int, dict[str, int]]  # by job
 
@@ -165,7 +153,7 @@ def _write(
         insert_values(Prediction, _NAMES, _due(played, shown, limits, now))
 
 
-def _due(played: Moments, shown: Moments, limits: dict[int, int], now: int) -> list[tuple[int | str | None, ...]]:
+def _due(played: Moments, shown: Moments, limits: dict[int, int], now: int) -> list[Row]:
     """The rows of forecasts to be scored: not of every minute, or a job that waits for long would count most."""
     ids = list(shown)
     last: dict[tuple[int, int], tuple[int, int]] = {}
@@ -177,7 +165,7 @@ def _due(played: Moments, shown: Moments, limits: dict[int, int], now: int) -> l
         rows = Job.objects.filter(id__in=some).values_list("id", "attempt_number", "vc", "queued_at")
         attempts |= {id: (number, vc, milliseconds(queued)) for id, number, vc, queued in rows}
     waits: dict[str, int] = {}
-    due: list[tuple[int | str | None, ...]] = []
+    due: list[Row] = []
     for id, spread in shown.items():
         if id not in attempts:
             continue
@@ -191,5 +179,5 @@ def _due(played: Moments, shown: Moments, limits: dict[int, int], now: int) -> l
             )
             waits[vc] = latest.first() or 0
         guesses = max(now, queued + waits[vc]), limits.get(id)
-        due.append((id, number, vc, now, *played[id].values(), *spread.values(), *guesses, None))
+        due.append((id, number, vc, now, list(played[id].values()), *spread.values(), *guesses, None))
     return due

@@ -55,7 +55,7 @@ def corrections(now: int) -> Corrections:
     """What the newest forecasts have shown by ``now`` (milliseconds). One query."""
     rows = Prediction.objects.filter(played__isnull=False).order_by("-made", "-id")
     found = rows.values_list("vc", "made", "played", "started")[:WINDOW]
-    return Corrections((Seen(vc, made, (p[0], p[1], p[2]), started) for vc, made, p, started in found), now)
+    return Corrections((Seen(vc, made, (p[0], p[1], p[2]), started) for vc, made, p, started in found if p), now)
 
 
 def recent_corrections(now: int) -> Corrections:

@@ -116,12 +116,13 @@ def test_what_earlier_forecasts_missed_is_in_the_next_one_and_the_play_is_kept_b
     made = milliseconds(timezone.now()) - 10 * 3_600_000
     for at in range(corrections.ENOUGH):
         foreseen, came = (made + hours * 3_600_000 for hours in (1, 3))
-        played = dict.fromkeys(("p10", "p50", "p90", "played10", "played50", "played90"), foreseen)
-        Prediction.objects.create(job_id=10**6 + at, attempt=1, vc="default", made=made, started=came, **played)
+        shown = dict.fromkeys(("p10", "p50", "p90"), foreseen)
+        shown |= {"made": made, "started": came, "job_id": 10**6 + at}
+        Prediction.objects.create(attempt=1, vc="default", played=[foreseen] * 3, **shown)
     refresh.refresh(BUDGET)
     one = Prediction.objects.get(job_id=waits.pk)
-    assert one.vc == "default" and one.played50 is not None
-    factor = (one.p50 - one.made) / (one.played50 - one.made)
+    assert one.vc == "default" and one.played is not None
+    factor = (one.p50 - one.made) / (one.played[1] - one.made)
     assert factor == pytest.approx(3, rel=0.05)
     assert cluster.job(waits).forecast == {"p10": one.p10, "p50": one.p50, "p90": one.p90}
 
@@ -191,9 +192,7 @@ def test_the_api_says_how_good_forecasts_were(api: Any, alice: User) -> None:
             guess=guess,
             by_limit=guess,
             started=started,
-            played10=140,
-            played50=145,
-            played90=155,
+            played=[140, 145, 155],
         )
     client: ApiClient = api(alice)
     assert client.get("/api/v1/cluster/forecasts").json() == {

@@ -1,6 +1,7 @@
 """Says where the ring file of a task, of a node, of a GPU and of the cluster is, and removes them.
 
-All are below LONGSHORE_METRICS: on several hosts a folder that they share, since one samples and all show.
+All are below LONGSHORE_METRICS: on several hosts a folder that they share, or each its own (jobs/metrics/sharing),
+since one samples and all show.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The sampler process: every ten seconds it asks all engines what running tasks use, and writes it to ring files.
 
-``manage.py runsampler``. Any number may run: the lease lets one act, as with schedulers. The files are all it keeps:
-killed and started again it goes on where it was, and the moments between are gaps.
+``manage.py runsampler``. Any number may run: the lease lets one act, as with schedulers; the others fetch its files
+(jobs/metrics/sharing). The files are all it keeps: killed and started again it goes on where it was, and the moments
+between are gaps.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 import structlog
 from django.db import DatabaseError, close_old_connections
@@ -18,6 +20,7 @@ from django.db import DatabaseError, close_old_connections
 from clusters.models import Node
 from jobs.metrics import places, rates, ring, sweep
 from jobs.metrics.engine import EngineSampler, NodeTarget, TaskTarget, Work
+from jobs.metrics.sharing.shared import Shared
 from jobs.models import Task
 from portal.wakes import beats
 from portal.wakes.lease import Fenced, Lease
@@ -36,6 +39,7 @@ class Sampler:
         self._idle_nodes: dict[str, list[float]] = {}  # those that run nothing
         self._stopped = threading.Event()
         self._sweep = sweep.Sweep()
+        self._shared = Shared()
 
     def run(self) -> None:
         """Sample until SIGTERM or SIGINT."""
@@ -43,8 +47,12 @@ class Sampler:
             signal.signal(number, lambda *_: self.stop())
         while not self._stopped.is_set():
             try:
-                if self.lease.epoch is not None or self.lease.try_take():
-                    self.tick(int(time.time()) // EVERY * EVERY)
+                at = int(time.time()) // EVERY * EVERY
+                if self.lease.epoch is not None or self._begins():
+                    self.tick(at)
+                else:
+                    self._shared.pull(_folders(_work(at)))
+                    self._sweep.step()
             except Fenced as fenced:
                 log.warning("another sampler acts now", reason=str(fenced))
             except DatabaseError:
@@ -57,6 +65,14 @@ class Sampler:
 
     def stop(self) -> None:
         self._stopped.set()
+
+    def _begins(self) -> bool:
+        """Take the lease, if it is free, and the files as the sampler before left them."""
+        if not self.lease.try_take():
+            return False
+        self._shared.pull(_folders(_work(0)))
+        self._shared.wait(EVERY)
+        return True
 
     def tick(self, at: int) -> None:
         """Give each engine its work for the moment ``at``, and add up the one before. Raises Fenced."""
@@ -74,6 +90,7 @@ class Sampler:
                 self._engines[key].give(one)
             else:
                 self._write_idle(one)
+        self._shared.push(_folders(work))
         self._sweep.step()
 
     def _write_idle(self, work: Work) -> None:
@@ -118,6 +135,13 @@ def _work(at: int) -> dict[tuple[str, str], Work]:
         ids = tuple(str(gpu["id"]) for gpu in gpus)
         nodes.setdefault((endpoint, tls_dir), []).append(NodeTarget(name, exporter, ids))
     return {key: Work(at, _of(some, tasks), some) for key, some in nodes.items()}
+
+
+def _folders(work: dict[tuple[str, str], Work]) -> set[Path]:
+    """Those of the files that are written."""
+    tasks = {task.path.parent for one in work.values() for task in one.tasks}
+    nodes = {places.of_node(node.name).parent for one in work.values() for node in one.nodes}
+    return {places.root(), *tasks, *nodes}
 
 
 def _of(nodes: Sequence[NodeTarget], tasks: dict[str, list[TaskTarget]]) -> list[TaskTarget]:

@@ -18,6 +18,7 @@ from django.conf import settings
 
 from clusters.models import Node
 from jobs.metrics import places
+from jobs.metrics.sharing import shared
 from jobs.models import Attempt
 
 log = structlog.get_logger()
@@ -51,10 +52,20 @@ def sweep(now: float) -> None:
         shutil.rmtree(path, ignore_errors=True)
     if many:
         log.warning("there is no room for the metrics of the oldest jobs", removed=len(many), mb=settings.METRICS_MB)
+    shared.sweep(_known, now - settings.METRICS_DAYS * 86_400)
     nodes = {places.of_node(name).parent for name in Node.objects.values_list("name", flat=True)}
     for path, at, _ in _folders(places.root() / "nodes"):
         if path not in nodes and now - at > _YOUNG:
             shutil.rmtree(path, ignore_errors=True)
+
+
+def _known(app_ids: set[str]) -> set[str]:
+    some = sorted(app_ids)
+    return {
+        app_id
+        for start in range(0, len(some), _AT_ONCE)
+        for app_id in Attempt.objects.filter(app_id__in=some[start : start + _AT_ONCE]).values_list("app_id", flat=True)
+    }
 
 
 def _beyond(folders: list[tuple[Path, float, int]], limit: int, now: float) -> Iterator[Path]:
@@ -69,12 +80,8 @@ def _beyond(folders: list[tuple[Path, float, int]], limit: int, now: float) -> I
 
 def _unknown(paths: list[Path]) -> set[Path]:
     """Those of attempts that are in no row."""
-    lost: set[Path] = set()
-    for start in range(0, len(paths), _AT_ONCE):
-        some = {places.app_id_of(path): path for path in paths[start : start + _AT_ONCE]}
-        known = set(Attempt.objects.filter(app_id__in=some).values_list("app_id", flat=True))
-        lost.update(path for app_id, path in some.items() if app_id not in known)
-    return lost
+    known = _known({places.app_id_of(path) for path in paths})
+    return {path for path in paths if places.app_id_of(path) not in known}
 
 
 def _folders(root: Path) -> Iterator[tuple[Path, float, int]]:

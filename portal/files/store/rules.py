@@ -1,8 +1,9 @@
 """Who may do what in the store, by path alone. Pure.
 
 Personal trees belong to the user whose name follows the top folder, or is the top folder: they and admins read and
-write there, others do not even see that it exists. ``/shared`` and ``/tmp`` are everyone's. All the rest is read by
-everyone and written by admins. A path is one of portal.files.store.base: absolute, ``.`` and ``..`` are no names.
+write there, others do not even see that it exists. ``/shared`` and ``/tmp`` are everyone's. What the portal keeps for
+itself (PORTAL) only admins see. All the rest is read by everyone and written by admins. A path is one of
+portal.files.store.base: absolute, ``.`` and ``..`` are no names.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from portal.files.store.base import Entry, names_of
 
 PERSONAL = ("Container", "Output", "user", "users", "home")
 OPEN = ("shared", "tmp")
+PORTAL = ".longshore"  # what the portal keeps for itself
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 
@@ -58,7 +60,7 @@ def owner_by_name(path: str) -> str:
 
 def may_read(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
     """Whether a file may be read, or a folder listed; ``visible`` decides which of its entries are shown."""
-    return is_admin or owner_of(path, accounts) in ("", username)
+    return is_admin or (owner_of(path, accounts) in ("", username) and not _is_portals(path))
 
 
 def may_write(path: str, username: str, is_admin: bool, accounts: Accounts) -> bool:
@@ -89,7 +91,7 @@ def shown(entry: Entry, accounts: Accounts) -> Entry:
     """The entry with the owner and the mode that say what these rules allow: everybody who may read there gets the read
     bits, and so on. Only the execute bit is the file's own."""
     names, owner = names_of(entry.path), owner_of(entry.path, accounts)
-    mode = 0o600 if owner else 0o666 if _is_open(names) else 0o644
+    mode = 0o600 if owner or _is_portals(entry.path) else 0o666 if _is_open(names) else 0o644
     if entry.is_dir or entry.mode & 0o111:
         mode |= (mode & 0o444) >> 2
     kept = entry.owner if _is_open(names) else ""
@@ -97,7 +99,7 @@ def shown(entry: Entry, accounts: Accounts) -> Entry:
 
 
 def is_read_by_all(path: str, accounts: Accounts) -> bool:
-    return not owner_of(path, accounts)
+    return not owner_of(path, accounts) and not _is_portals(path)
 
 
 def is_written_by_all(path: str) -> bool:
@@ -122,6 +124,10 @@ def hostless_path_of(uri: str) -> str:
     match = _SCHEME.match(uri.strip())
     host = match[0].partition("://")[2] if match else ""
     return "/" + "/".join(names_of(f"/{uri.strip().partition('://')[2]}")) if re.fullmatch(r"[\w-]+", host) else ""
+
+
+def _is_portals(path: str) -> bool:
+    return names_of(path)[:1] == [PORTAL]
 
 
 def _is_open(names: Sequence[str]) -> bool:

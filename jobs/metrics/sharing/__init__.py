@@ -1,0 +1,1 @@
+"""The metrics of several hosts: what one samples, all show."""

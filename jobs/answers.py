@@ -10,7 +10,6 @@ from django.db.models import Count, Sum
 from django.utils import timezone
 
 from jobs import queries
-from jobs.containers import ssh
 from jobs.models import Attempt, Event
 from jobs.planning.lifecycle import JobState
 from portal.core.signals import LiveJobs
@@ -42,6 +41,8 @@ class Answers:
         return live.filter(job__deleted_at=None).exists()
 
     def moved_file(self, path: str) -> str:
+        from jobs.containers import ssh  # what it loads most processes do not need
+
         return ssh.key_path_of(path)
 
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from django.apps import AppConfig
 
 
@@ -19,10 +21,15 @@ class JobsConfig(AppConfig):
         from django_q.signals import post_spawn
 
         from jobs.answers import Answers, note
-        from jobs.containers import claims
         from jobs.web_apps import models  # noqa: F401 - Django looks for rows in jobs/models.py alone
         from portal.core.signals import answer_about_jobs, node_learnt
 
         answer_about_jobs(Answers())
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
-        post_spawn.connect(claims.drop_earlier, dispatch_uid="jobs.worker_begins")
+        post_spawn.connect(_drop_earlier, dispatch_uid="jobs.worker_begins")
+
+
+def _drop_earlier(**told: Any) -> None:
+    from jobs.containers import claims  # only workers need it
+
+    claims.drop_earlier(**told)

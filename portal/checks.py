@@ -19,8 +19,6 @@ from typing import Any
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
-from jobs.diagnosis import book
-
 _NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "glusterfs", "ceph", "lustre"}
 
 
@@ -52,6 +50,10 @@ def _database() -> Iterator[CheckMessage]:
 
 def _rules() -> Iterator[CheckMessage]:
     """The portal runs without the rules that it cannot read, so these are warnings."""
+    if not Path(settings.DIAGNOSIS_RULES).exists():
+        return
+    from jobs.diagnosis import book  # what it loads is a fifth of what a process loads that needs no rules
+
     for problem in book.problems():
         where = f"{settings.DIAGNOSIS_RULES}, line {problem.line}, column {problem.column}"
         yield Warning(f"{where}: {problem.message}", id="longshore.W003")

@@ -57,13 +57,22 @@ WITH_HDFS = (
 # And what hardly asks a database.
 ON_POSTGRES = ("tests/api/test_fuzz.py", "tests/integration/test_two_schedulers.py")
 ON_SQLITE = (
+    "tests/api/test_every_route.py",
     "tests/api/test_log.py",
     "tests/api/test_log_html.py",
+    "tests/api/test_metrics.py",
+    "tests/api/test_old_addresses.py",
     "tests/api/test_openapi.py",
     "tests/api/test_privacy.py",
     "tests/api/test_schemathesis.py",
+    "tests/api/test_transport.py",
+    "tests/api/test_webhdfs.py",
+    "tests/integration/test_delivery.py",
+    "tests/integration/test_fake_meter.py",
     "tests/integration/test_fake_runtime.py",
+    "tests/integration/test_house.py",
     "tests/integration/test_log_archive.py",
+    "tests/integration/test_setup.py",
     "tests/integration/test_simulation.py",
     "tests/integration/test_slow_clients.py",
     "tests/integration/test_watch.py",

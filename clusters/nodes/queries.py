@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of
+from clusters.nodes.serializers import taken_by_others
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
 from clusters.placement.shares import Amount, Hold, add, of_gpus, wholes
 
@@ -201,19 +202,13 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
         draining=node.status == Node.Status.DRAINING,
         used_cpus=sum(hold.cpus for hold in holds) + others.get("cpus", 0),
         used_memory_mb=sum(hold.memory_mb for hold in holds) + others.get("memory_mb", 0),
-        used_gpus=ours | _taken_by_others(node.gpus, ours, others.get("gpus", 0)),
+        used_gpus=ours | taken_by_others(node.gpus, ours, others.get("gpus", 0)),
         used_ports=frozenset(port for hold in holds for port in hold.ports),
         held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
         images=frozenset(map(sys.intern, node.images)),
         marks=marks_of(node.marks),
         labels=frozenset({**node.labels, OWN_LABEL: node.name}.items()),
     )
-
-
-def _taken_by_others(gpus: Sequence[Mapping[str, str]], ours: frozenset[str], number: int) -> frozenset[str]:
-    """As many ids as other workloads have GPUs. A cluster tells of a number, so these are the last that are free."""
-    free = [gpu["id"] for gpu in gpus if gpu["id"] not in ours]
-    return frozenset(free[len(free) - min(number, len(free)) :])
 
 
 def _why_not(node: Node) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
@@ -252,7 +252,9 @@ def node_objects(nodes: Iterable[Node]) -> list[NodeObject]:
 
 
 def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
+    others = node.others or {}  # what other workloads of its cluster take
     used = {gpu for _, _, gpu_ids in taken for gpu in gpu_ids}
+    used |= taken_by_others(node.gpus, used, others.get("gpus", 0))
     held = set(node.held.get("gpus", ()))
     quarantined = node.health == Node.Health.READY and any(node.held.values())
     return {
@@ -261,12 +263,12 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
         "address": node.address,
         "status": node.status,
         "health": QUARANTINED if quarantined else node.health,
-        "healthReason": _held_reason(node.held) if quarantined and not node.health_reason else node.health_reason,
+        "healthReason": node.health_reason or (_held_reason(node.held) if quarantined else node.closed),
         "lastSeen": milliseconds(node.last_seen_at),
         "resourcesTotal": {"vCores": node.cpus, "memory": node.memory_mb, "GPUs": len(node.gpus)},
         "resourcesUsed": {
-            "vCores": sum(cpus for cpus, _, _ in taken),
-            "memory": sum(memory_mb for _, memory_mb, _ in taken),
+            "vCores": sum(cpus for cpus, _, _ in taken) + others.get("cpus", 0),
+            "memory": sum(memory_mb for _, memory_mb, _ in taken) + others.get("memory_mb", 0),
             "GPUs": len(used),
         },
         "gpus": [
@@ -284,6 +286,12 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
             for mark in marks_now(node.marks, timezone.now())
         ],
     }
+
+
+def taken_by_others(gpus: Sequence[Mapping[str, str]], ours: Collection[str], number: int) -> frozenset[str]:
+    """As many ids as other workloads have GPUs. A cluster tells of a number, so these are the last that are free."""
+    free = [gpu["id"] for gpu in gpus if gpu["id"] not in ours]
+    return frozenset(free[len(free) - min(number, len(free)) :])
 
 
 def _held_reason(held: dict[str, list[Any]]) -> str:

@@ -191,7 +191,8 @@ def _survey(node: Node) -> None:
 
 def _surveyed(node: Node, body: NodeChange) -> Node:
     """The node after a trial of what was changed."""
-    if not body.model_fields_set & {"endpoint", "tls", "gpus", "gpuNumber", "network"}:
+    tried = {"endpoint", "tls", "gpus", "gpuNumber", "network"}
+    if node.cluster_id is not None or not body.model_fields_set & tried:
         return node
     if looked := _look_into(node):
         survey.keep(node, *looked)

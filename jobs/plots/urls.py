@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
+from clusters.nodes.kubernetes import paths as _paths  # noqa: F401 - makes <node:name> known
 from jobs.plots import exposition, views
 
 _JOB = "jobs/<str:username>/<str:name>/metrics"

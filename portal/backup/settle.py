@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from clusters.models import Node
+from clusters.models import Cluster, Node
 from jobs.models import Replay, Task
 from portal.accounts import audit
 from portal.files.store import local_root, marker
@@ -48,11 +48,12 @@ def _fence(before: Mapping[str, int]) -> None:
 
 
 def _follow_home(old: Path) -> None:
-    """Keys of nodes are known by their folder, which may be another one now."""
+    """Keys of nodes and clusters are known by their folder, which may be another one now."""
     new = Path(settings.HOME)
-    for node in Node.objects.exclude(tls_dir="").only("id", "tls_dir"):
-        if Path(node.tls_dir).is_relative_to(old) and old != new:
-            Node.objects.filter(id=node.id).update(tls_dir=str(new / Path(node.tls_dir).relative_to(old)))
+    for rows in (Node.objects.exclude(tls_dir=""), Cluster.objects.exclude(tls_dir="")):
+        for pk, folder in rows.values_list("pk", "tls_dir"):
+            if Path(folder).is_relative_to(old) and old != new:
+                rows.filter(pk=pk).update(tls_dir=str(new / Path(folder).relative_to(old)))
 
 
 def _follow_store(restored: str) -> None:

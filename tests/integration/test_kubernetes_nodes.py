@@ -17,6 +17,8 @@ from clusters.nodes.kubernetes import services
 from clusters.nodes.kubernetes.rows import LEFT
 from clusters.nodes.kubernetes.watch import Clusters, Follower
 from clusters.nodes.queries import load_idle_nodes, load_nodes
+from clusters.nodes.serializers import node_objects
+from portal.backup import settle
 from portal.core import clock
 from portal.core.errors import BadRequest, ConflictNode
 from portal.models import AuditEvent, User
@@ -134,6 +136,8 @@ def test_what_other_workloads_take_is_not_free_and_comes_back(engine: FakeRuntim
     look_again(follower, engine)
     view = next(view for view in load_nodes() if view.name == "lab/gpu-1")
     assert (view.used_cpus, view.used_memory_mb, view.used_gpus) == (3, 1000, {"1"})
+    told = node_objects([Node.objects.get(name="lab/gpu-1")])[0]
+    assert told["resourcesUsed"] == {"vCores": 3, "memory": 1000, "GPUs": 1}
     idle = next(view for view in load_idle_nodes() if view.name == "lab/gpu-1")
     assert (idle.used_cpus, idle.used_gpus) == (0, frozenset())
     engine.add_host("gpu-1")
@@ -154,6 +158,8 @@ def test_a_cordoned_or_tainted_node_is_not_offered_and_says_why(engine: FakeRunt
     look_again(follower, engine)
     view = next(view for view in load_nodes() if view.name == "lab/gpu-1")
     assert (view.offered, view.why_not) == (False, "cordoned in Kubernetes")
+    told = node_objects([Node.objects.get(name="lab/gpu-1")])[0]
+    assert (told["health"], told["healthReason"]) == ("ready", "cordoned in Kubernetes")
 
 
 def test_nodes_that_join_appear_and_those_that_leave_go(engine: FakeRuntime, follower: Follower) -> None:
@@ -233,3 +239,14 @@ def test_the_api_registers_shows_changes_and_removes_a_cluster_and_its_nodes_hav
     assert api(alice).delete("/api/v1/nodes/lab").status_code == 403
     assert client.delete("/api/v1/nodes/lab").json() == {"message": "cluster lab removed"}
     assert names() == []
+
+
+def test_a_restored_portal_finds_the_keys_of_a_cluster_in_its_own_folder(
+    engine: FakeRuntime, admin: User, settings: Any, tmp_path: Path
+) -> None:
+    cluster, _ = services.register_cluster(admin, {**BODY, "kubeconfig": KUBECONFIG})
+    before, settings.HOME = Path(settings.HOME), tmp_path
+    settle._follow_home(before)
+    moved = tmp_path / Path(cluster.tls_dir).relative_to(before)
+    assert Cluster.objects.get().tls_dir == str(moved)
+    assert set(Node.objects.values_list("tls_dir", flat=True)) == {str(moved)}

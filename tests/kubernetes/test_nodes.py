@@ -3,86 +3,65 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from clusters.engines import schemes
-from clusters.engines.inventory import Host, Inventoried
 from clusters.models import Cluster, Node
 from clusters.nodes.kubernetes import services
 from portal.core.errors import BadRequest
 from portal.models import User
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
-from tests.helpers import until
+from tests.contract_inventory import InventoryContract
 
 FOLDER = Path(__file__).resolve().parents[2] / "Dockerfiles" / "kubernetes"
+POD = {"apiVersion": "v1", "kind": "Pod"}
 BODY = {"name": "lab", "endpoint": "kubernetes://", "namespace": NAMESPACE}
 
 
-@pytest.fixture
-def inventory(cluster: KubernetesBed, tmp_path: Path) -> Inventoried:
-    (tmp_path / "kubeconfig").write_text(cluster.portal_kubeconfig.read_text())
-    return schemes.inventory_at(f"kubernetes://lab/{NAMESPACE}", tmp_path)
+class ClusterLab:
+    def __init__(self, bed: KubernetesBed, folder: Path) -> None:
+        self.bed = bed
+        text = bed.portal_kubeconfig.read_text()
+        (folder / "kubeconfig").write_text(text)
+        self.inventory = schemes.inventory_at(f"kubernetes://lab/{NAMESPACE}", folder)
+        (folder / "nowhere").mkdir()
+        (folder / "nowhere" / "kubeconfig").write_text(text.replace(bed.api, "https://127.0.0.1:9"))
+        self.nowhere = schemes.inventory_at(f"kubernetes://lab/{NAMESPACE}", folder / "nowhere")
+
+    def close(self, host: str) -> None:
+        self.bed.kubectl("cordon", host)
+
+    def open(self, host: str) -> None:
+        self.bed.kubectl("uncordon", host)
+
+    def occupy(self, host: str) -> None:
+        """By a pod in another namespace."""
+        asks = {"cpu": "1", "memory": "100Mi", "nvidia.com/gpu": "1"}
+        container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"], "imagePullPolicy": "Never"}
+        spec = {"nodeName": host, "containers": [{**container, "resources": {"limits": asks}}]}
+        meta = {"name": "theirs", "namespace": "default"}
+        self.bed.kubectl("apply", "-f", "-", given=json.dumps({**POD, "metadata": meta, "spec": spec}))
+
+    def vacate(self, host: str) -> None:
+        now = ("--force", "--grace-period=0", "--wait=false")
+        self.bed.kubectl("delete", "pod", "theirs", "-n", "default", *now)
+
+    def silence(self, host: str) -> None:
+        self.bed.node_down(host, "kill")
+
+    def revive(self, host: str) -> None:
+        self.bed.node_up(host)
 
 
 @pytest.fixture
-def workload(cluster: KubernetesBed) -> Iterator[None]:
-    """Somebody else's pod in another namespace, on n1, with a core and a GPU."""
-    asks = {"cpu": "1", "memory": "100Mi", "nvidia.com/gpu": "1"}
-    container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"], "imagePullPolicy": "Never"}
-    pod = {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {"name": "theirs", "namespace": "default"},
-        "spec": {
-            "nodeName": "n1",
-            "terminationGracePeriodSeconds": 0,
-            "containers": [{**container, "resources": {"limits": asks}}],
-        },
-    }
-    cluster.kubectl("apply", "-f", "-", given=json.dumps(pod))
-    yield
-    cluster.kubectl("delete", "pod", "theirs", "-n", "default", "--force", "--grace-period=0", "--wait=false")
+def inventory_lab(cluster: KubernetesBed, tmp_path: Path) -> ClusterLab:
+    return ClusterLab(cluster, tmp_path)
 
 
-def host(inventory: Inventoried, name: str = "n1") -> Host:
-    return next(host for host in inventory.inventory({}, "me").hosts if host.name == name)
-
-
-def test_the_account_of_the_manifests_lacks_nothing(inventory: Inventoried) -> None:
-    fitness = inventory.fitness()
-    assert (fitness.version, fitness.lacks, fitness.hints) == ("1.20.2", (), ())
-
-
-def test_what_others_take_is_counted_and_given_back(
-    inventory: Inventoried, cluster: KubernetesBed, workload: None
-) -> None:
-    free = host(inventory, "n2")
-    assert (free.others_cpus, free.others_gpus, len(free.gpus)) == (0, 0, 2)
-    taken = host(inventory)
-    assert (taken.others_cpus, taken.others_memory_mb, taken.others_gpus) == (1, 100, 1)
-
-
-def test_a_cordon_ends_the_wait_and_is_seen(inventory: Inventoried, cluster: KubernetesBed) -> None:
-    assert not host(inventory).closed
-    cluster.kubectl("cordon", "n1")
-    try:
-        inventory.wait_change(60)
-        assert host(inventory).closed == "cordoned in Kubernetes"
-    finally:
-        cluster.kubectl("uncordon", "n1")
-    until(lambda: not host(inventory).closed, 30)
-
-
-def test_a_dead_node_is_silent_until_it_is_back(inventory: Inventoried, cluster: KubernetesBed) -> None:
-    cluster.node_down("n2", "kill")
-    try:
-        until(lambda: host(inventory, "n2").silent, 90)
-    finally:
-        cluster.node_up("n2")
-    until(lambda: not host(inventory, "n2").silent, 30)
+class TestKubernetesInventory(InventoryContract):
+    """With the account of the manifests."""
 
 
 @pytest.mark.django_db

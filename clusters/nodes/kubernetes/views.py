@@ -37,7 +37,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
     def save() -> str:
         cluster, hints = services.register_cluster(admin, form.body(), ip_of(request))
         for hint in hints:
-            messages.info(request, hint)
+            messages.warning(request, hint)
         return f"{cluster.name} is added: {words.count(Node.objects.filter(cluster=cluster).count(), 'node')}."
 
     return _sent(request, form, save)

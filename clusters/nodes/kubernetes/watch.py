@@ -122,7 +122,8 @@ class Follower:
             if inventory == self._written:
                 Cluster.objects.filter(pk=self.cluster.pk).update(last_seen_at=now, silent_reason="")
                 return
-            if not Cluster.objects.filter(pk=self.cluster.pk).exists():  # removed this moment
+            registered = Cluster.objects.filter(pk=self.cluster.pk).first()
+            if registered is None or _key(registered) != _key(self.cluster):  # removed, or changed, this moment
                 return
             joined, left = take_over(self.cluster, inventory, now)
             for action, names in (("node joined", joined), ("node left", left)):

@@ -67,7 +67,8 @@ def _follow_store(restored: str) -> None:
 
 
 def missing_keys() -> Iterator[str]:
-    """A sentence for each node whose keys were not in the backup, because they were not in LONGSHORE_HOME."""
-    for name, folder in Node.objects.exclude(tls_dir="").values_list("name", "tls_dir"):
-        if not Path(folder).is_dir():
-            yield f"The keys of node {name} are not in {folder}; copy them there, or give it new ones on its page."
+    """A sentence for each node or cluster whose keys were not in the backup, as they were not in LONGSHORE_HOME."""
+    for owners in (Node.objects, Cluster.objects):
+        for name, folder in owners.exclude(tls_dir="").values_list("name", "tls_dir"):
+            if not Path(folder).is_dir():
+                yield f"The keys of {name} are not in {folder}; copy them there, or give it new ones on its page."

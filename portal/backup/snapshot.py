@@ -81,7 +81,9 @@ class _Postgresql:
 
 @contextmanager
 def _sqlite() -> Iterator[Snapshot]:
-    """On a connection of its own: Django's would take the lock of the one writer (portal.database)."""
+    """On a connection of its own: Django's would take the lock of the one writer (portal.database). Django's comes
+    first, as it turns on the WAL mode where that is not yet on, and readers would be in its way."""
+    connection.ensure_connection()
     name = connection.settings_dict["NAME"]
     with closing(
         sqlite3.connect(f"file:{quote(str(name))}?mode=ro", uri=True, isolation_level=None, timeout=20)

@@ -114,6 +114,7 @@ def test_files_and_keys_come_back_in_another_folder(tmp_path: Path, settings: Se
     keys.mkdir(parents=True)
     (keys / "key.pem").write_text("a key")
     make_node(tls_dir=str(keys))
+    make_node("elsewhere", tls_dir="/etc/keys/of/elsewhere")
     code = old / "store/users/alice/train.py"
     code.parent.mkdir(parents=True)
     code.write_text("print(1)\n")
@@ -127,7 +128,8 @@ def test_files_and_keys_come_back_in_another_folder(tmp_path: Path, settings: Se
     there = new / "store/users/alice/train.py"
     assert (there.read_text(), there.stat().st_mtime) == ("print(1)\n", 1_700_000_000)
     assert (new / "secrets/nodes/node-1/v1/key.pem").read_text() == "a key"
-    assert Node.objects.get().tls_dir == str(new / "secrets/nodes/node-1/v1")
+    assert "The keys of elsewhere are not in /etc/keys/of/elsewhere" in said
+    assert Node.objects.get(name="node-1").tls_dir == str(new / "secrets/nodes/node-1/v1")
     assert "1 file of users" in said
     assert sorted(each.name for each in new.iterdir()) == ["secrets", "store", "up.lock"]
 

@@ -1,0 +1,173 @@
+"""Jobs through a whole portal on a real cluster: those of Docker nodes unchanged, and what may go wrong in a cluster."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.acceptance import test_hold_docker, test_main_job, test_seeds
+from tests.acceptance.portal import Portal, config
+from tests.acceptance.test_seeds import code
+from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
+from tests.helpers import patience, until
+from tests.kubernetes.portal import pods, portal_over, wait_clean
+
+__all__ = ["code"]
+FOREVER = "echo ready; while :; do sleep 1; done"
+
+
+@pytest.fixture(scope="module")
+def portal(cluster: KubernetesBed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    with portal_over(cluster, tmp_path_factory.mktemp("portal"), LONGSHORE_NODE_LOST_AFTER="5") as one:
+        answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50, "vcMaxCapacity": 100})
+        assert answer.status_code == 201, answer.text
+        yield one
+        one.stop_all()
+        wait_clean(one, cluster)
+
+
+@pytest.fixture
+def small(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node of this cluster has what this machine has, and says no more: jobs ask for less."""
+    submit = portal.submit
+
+    def submitted(config: Any) -> str:
+        if isinstance(config, str):
+            config = re.sub(r'("cpuNumber": )\d+', r"\g<1>1", config)
+            config = re.sub(r'("memoryMB": )\d+', r"\g<1>512", config)
+        return submit(config)
+
+    monkeypatch.setattr(portal, "submit", submitted)
+
+
+@pytest.mark.usefixtures("small")
+class TestSeeds:
+    @pytest.mark.parametrize("seed", ["000", "001", "004"])
+    def test_parameter_servers_and_workers_know_each_other(self, portal: Portal, seed: str) -> None:
+        test_seeds.test_parameter_servers_and_workers_know_each_other(portal, seed)
+
+    @pytest.mark.parametrize(
+        "seed",
+        [
+            test_seeds.test_values_of_job_envs_reach_the_command,
+            test_seeds.test_a_command_of_several_steps_runs,
+            test_seeds.test_the_first_steps_tutorial_runs,
+        ],
+    )
+    def test_it_runs(self, portal: Portal, seed: Any) -> None:
+        seed(portal)
+
+
+class TestMainJob:
+    @pytest.mark.parametrize(
+        "what",
+        [
+            test_main_job.test_a_command_of_several_lines_runs_as_it_is_written,
+            test_main_job.test_its_events_tell_the_whole_story,
+            test_main_job.test_it_says_why_it_failed_with_the_lines_that_say_so,
+            test_hold_docker.test_a_failed_command_keeps_its_container_until_it_is_released,
+        ],
+    )
+    def test_it_is_as_on_a_docker_node(self, portal: Portal, what: Any) -> None:
+        what(portal)
+
+    @pytest.mark.parametrize(
+        ("key", "command", "within"), [("obeys", FOREVER, 8), ("ignores", f"trap '' TERM; {FOREVER}", 18)]
+    )
+    def test_a_stop_ends_it_within_the_grace_period(
+        self, portal: Portal, key: str, command: str, within: float
+    ) -> None:
+        test_main_job.test_a_stop_ends_it_within_the_grace_period(portal, key, command, within)
+
+
+def node_of(portal: Portal, name: str) -> str:
+    """The host that the job's task is on."""
+    return str(portal.task(name)["nodeName"]).partition("/")[2]
+
+
+def test_its_gpus_are_those_that_the_cluster_gave(portal: Portal, cluster: KubernetesBed) -> None:
+    name = portal.submit(config("gpus", "echo $NVIDIA_VISIBLE_DEVICES", gpuNumber=2))
+    assert portal.wait_state(name)["state"] == "SUCCEEDED"
+    host = node_of(portal, name)
+    assert sorted(portal.log(name).strip().split(",")) == [f"GPU-{host}-0", f"GPU-{host}-1"]
+
+
+def test_a_pod_that_somebody_deletes_is_lost_and_tried_again(portal: Portal, cluster: KubernetesBed) -> None:
+    name = portal.submit(config("deleted", FOREVER))
+    portal.wait_running(name)
+    (pod,) = pods(cluster, portal)
+    cluster.kubectl("-n", NAMESPACE, "delete", pod, "--wait=false")
+    until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 60, what="another try")
+    print(portal.attempts(name)[-1]["appExitMessages"])
+    portal.wait_running(name, timeout=60)
+    portal.stop(name)
+    portal.wait_state(name)
+
+
+def test_a_quota_that_is_met_is_told(portal: Portal, cluster: KubernetesBed) -> None:
+    cluster.kubectl("-n", NAMESPACE, "create", "quota", "small", "--hard=requests.cpu=0")
+    try:
+        name = portal.submit(config("quota", "true"))
+        until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 60, what="another try")
+        said = portal.attempts(name)[-1]["appExitMessages"]
+        print(said)
+        assert "quota of the namespace is used up" in str(said)
+    finally:
+        cluster.kubectl("-n", NAMESPACE, "delete", "quota", "small")
+    portal.stop(name)
+    portal.wait_state(name)
+
+
+def test_an_image_that_cannot_be_had_is_told(portal: Portal) -> None:
+    name = portal.submit(config("no-image") | {"image": "127.0.0.1:9/no/such:1"})
+    until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 90, what="another try")
+    said = str(portal.attempts(name)[-1]["appExitMessages"])
+    print(said)
+    assert "127.0.0.1:9/no/such:1" in said and "cannot reach its registry" in said
+    portal.stop(name)
+    portal.wait_state(name)
+
+
+@pytest.mark.parametrize("mode", ["kill", "hang"])
+def test_an_api_server_that_is_away_harms_no_job(portal: Portal, cluster: KubernetesBed, mode: Any) -> None:
+    name = portal.submit(config(f"away-{mode}", "echo begins; sleep 12; echo ends; exit 3"))
+    portal.wait_running(name)
+    cluster.api_down(mode)
+    try:
+        time.sleep(15)
+    finally:
+        cluster.api_up()
+    status = portal.wait_state(name, timeout=90)
+    print(status["appExitMessages"], status["retries"])
+    until(lambda: portal.node("lab/n1")["health"] == "ready", 60, what="the nodes are ready")
+    if not status["retries"]:  # else the outage was longer than a node's silence may be
+        assert (status["state"], portal.log(name)) == ("FAILED", "begins\nends\n")
+
+
+def test_a_task_on_a_silent_node_is_tried_again_elsewhere_and_its_gpus_wait(portal: Portal, cluster: KubernetesBed) -> None:
+    """Its task is tried again elsewhere; what runs on goes when the node is heard again, and only then its GPUs are
+    offered."""
+    name = portal.submit(config("silent", "echo $PAI_CONTAINER_ID; while :; do sleep 1; done", gpuNumber=2))
+    portal.wait_running(name)
+    lost = node_of(portal, name)
+    cluster.node_down(lost, "cut")
+    try:
+        until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 90, what="another try")
+        print(portal.attempts(name)[-1]["appExitMessages"])
+        until(lambda: portal.task(name)["taskState"] == "RUNNING", 60, what="it runs elsewhere")
+        assert node_of(portal, name) != lost
+        assert len(pods(cluster, portal)) == 2  # the lost one is not forgotten
+        waits = portal.submit(config("waits", "true", gpuNumber=1))
+        time.sleep(5 * patience())
+        assert portal.state(waits) == "WAITING"
+    finally:
+        cluster.node_up(lost)
+    assert portal.wait_state(waits, timeout=120)["state"] == "SUCCEEDED"
+    assert len(pods(cluster, portal)) <= 2
+    assert (portal.state(name), len(portal.attempts(name))) == ("RUNNING", 2)
+    portal.stop(name)
+    portal.wait_state(name)

@@ -42,6 +42,7 @@ class Scheme:
     meter: MeterFactory
     takes_tls: bool = False  # needs TLS keys, unless its host is this one
     is_here: bool = False  # always this host's
+    for_many: bool = False  # one endpoint stands for several nodes
 
 
 def _check_socket(endpoint: str) -> None:
@@ -113,7 +114,7 @@ SCHEMES = {
     "unix": Scheme("Docker", _check_socket, _docker, _docker_meter, is_here=True),
     "tcp": Scheme("Docker", _check_port, _docker, _docker_meter, takes_tls=True),
     "ssh": Scheme("Docker", _check_login, _docker, _docker_meter),
-    "kubernetes": Scheme("Kubernetes", _check_namespace, _kubernetes, _no_meter),
+    "kubernetes": Scheme("Kubernetes", _check_namespace, _kubernetes, _no_meter, for_many=True),
 }
 _lock = threading.Lock()
 _open: dict[tuple[str, str], Engine] = {}
@@ -127,6 +128,12 @@ def scheme_of(endpoint: str) -> Scheme:
         *some, last = (f"{name}://" for name in SCHEMES)
         raise ValueError(f"must begin with {', '.join(some)} or {last}")
     return SCHEMES[name]
+
+
+def stands_for_many(endpoint: str) -> bool:
+    """Whether the engine at this endpoint stands for several nodes."""
+    scheme = SCHEMES.get(endpoint.partition("://")[0])
+    return scheme is not None and scheme.for_many
 
 
 def check_endpoint(endpoint: str) -> str:

@@ -50,6 +50,7 @@ class Look:
     reason: str = ""
     info: EngineInfo | None = None  # of the first look after it began to answer
     answers_since: datetime | None = None  # when it began to answer again, if it was seen not to
+    away: bool = False  # an engine with several nodes does not answer: nothing is known of the nodes themselves
 
     def of(self, node: str) -> Look:
         """What it says about one node of the engine."""
@@ -193,7 +194,8 @@ class Watcher:
         except RuntimeFault as fault:
             self._since = self._since or at
             kept = last.containers if last is not None else {}
-            return Look(self.node, at, False, kept, self._since, fault.sentence)
+            away = engines.stands_for_many(self.watched.endpoint)
+            return Look(self.node, at, False, kept, self._since, fault.sentence, away=away)
         known = last.answers_since if last is not None and last.reachable else None
         answers_since = at if self._since is not None else known
         self._since = None

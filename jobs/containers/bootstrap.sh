@@ -129,14 +129,16 @@ listen() {
 }
 set_up_ssh >&2
 
-# True while anything but this script is alive in its process group.
+# True while anything but this script and the container's first process is alive in its process group, which under
+# Kubernetes is that of the first process.
+read -r ls_line <"/proc/$$/stat" && set -- ${ls_line##*) } && ls_group=$3
 group_lives() {
     for ls_stat in /proc/[0-9]*/stat; do
         { read -r ls_line <"$ls_stat"; } 2>/dev/null || continue
-        [ "${ls_line%% *}" -ne $$ ] || continue
+        case ${ls_line%% *} in $$ | 1) continue ;; esac
         # after the name: state, parent, group
         set -- ${ls_line##*) }
-        [ "$3" -ne $$ ] || [ "$1" = Z ] || return 0
+        [ "$3" -ne "$ls_group" ] || [ "$1" = Z ] || return 0
     done
     return 1
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 
 from clusters.placement.fit import NodeView
@@ -134,7 +134,7 @@ def _again_at(world: World, busy: Sequence[Live]) -> datetime | None:
     moments += [job.ends_by for job, _ in world.live if job.ends_by is not None]
     for seen in world.observations.values():
         if not seen.reachable and seen.unreachable_since:
-            moments.append(seen.unreachable_since + timedelta(seconds=world.lost_after))
+            moments.append(seen.lost_at(world.lost_after))
     moments += [
         task.claimed_until
         for _, tasks in busy

@@ -54,8 +54,7 @@ def settle(
     if seen is None:
         return STAYS
     if not seen.reachable:
-        since = seen.unreachable_since or seen.at
-        return _lost(task, gone=False) if now - since >= timedelta(seconds=lost_after) else STAYS
+        return _lost(task, gone=False) if now >= seen.lost_at(lost_after) else STAYS
     container = seen.containers.get(task.container_name)
     if container is not None and task.changed_at < seen.at:  # also an old picture is right about what it shows
         if container.phase is Phase.EXITED:

@@ -26,6 +26,9 @@ PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning r
 Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
 
 
+AWAY = 10  # times the seconds after which a silent node is lost: so long may the API of a cluster be away
+
+
 @dataclass(frozen=True, slots=True)
 class Observation:
     """The last list of one node's containers. After a list that failed they are those of the last good one."""
@@ -36,6 +39,13 @@ class Observation:
     containers: Mapping[str, ContainerStatus]  # by name
     unreachable_since: datetime | None = None
     answers_since: datetime | None = None  # when the engine began to answer again, if it was seen not to
+    away: bool = False  # its engine stands for several nodes and does not answer, whatever the node itself does
+
+    def lost_at(self, lost_after: float) -> datetime:
+        """When a node that does not answer counts as lost, which is ``lost_after`` seconds after it fell silent. The
+        tasks of a cluster run on without its API: they are given longer."""
+        seconds = lost_after * AWAY if self.away else lost_after
+        return (self.unreachable_since or self.at) + timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)

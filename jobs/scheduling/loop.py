@@ -286,7 +286,7 @@ class Scheduler:
 
 
 def _observation(look: Look) -> Observation:
-    return Observation(look.node, look.at, look.reachable, look.containers, look.since, look.answers_since)
+    return Observation(look.node, look.at, look.reachable, look.containers, look.since, look.answers_since, look.away)
 
 
 def _watched(node: Node) -> Watched:

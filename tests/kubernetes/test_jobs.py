@@ -1,4 +1,4 @@
-"""Jobs through a whole portal on a real cluster: those of Docker nodes unchanged, and what may go wrong in a cluster."""
+"""Jobs through a whole portal on a real cluster: those of Docker nodes unchanged, and what may go wrong there."""
 
 from __future__ import annotations
 
@@ -148,7 +148,9 @@ def test_an_api_server_that_is_away_harms_no_job(portal: Portal, cluster: Kubern
         assert (status["state"], portal.log(name)) == ("FAILED", "begins\nends\n")
 
 
-def test_a_task_on_a_silent_node_is_tried_again_elsewhere_and_its_gpus_wait(portal: Portal, cluster: KubernetesBed) -> None:
+def test_a_task_on_a_silent_node_is_tried_again_elsewhere_and_its_gpus_wait(
+    portal: Portal, cluster: KubernetesBed
+) -> None:
     """Its task is tried again elsewhere; what runs on goes when the node is heard again, and only then its GPUs are
     offered."""
     name = portal.submit(config("silent", "echo $PAI_CONTAINER_ID; while :; do sleep 1; done", gpuNumber=2))

@@ -21,6 +21,7 @@ from jobs.planning.world import JobView, Kind, Observation, Owner, TaskView, Wor
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PORT_TAKEN = {"reason": "port_taken", "sentence": "Port 80 is taken.", "permanent": False}
+MINUTES_AGO = NOW - timedelta(minutes=3)
 BEFORE, RECENTLY, JUST_NOW = NOW - timedelta(minutes=10), NOW - timedelta(seconds=1), NOW
 
 
@@ -76,6 +77,8 @@ def world(**values: Any) -> World:
         (task(fact_at=JUST_NOW), seen(), None, None),
         (task(), seen(container("c1"), reachable=False, unreachable_since=BEFORE), "FAILED", -7111),
         (task(), seen(container("c1"), reachable=False, unreachable_since=RECENTLY), None, None),
+        (task(), seen(container("c1"), reachable=False, unreachable_since=MINUTES_AGO, away=True), None, None),
+        (task(), seen(container("c1"), reachable=False, unreachable_since=BEFORE, away=True), "FAILED", -7111),
         (task(), {}, None, None),
         (task(node="gone"), seen(), "FAILED", -7111),
         (task(state="STOPPING"), seen(), "STOPPED", -7400),

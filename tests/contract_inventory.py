@@ -42,7 +42,7 @@ def host(lab: InventoryLab, name: str) -> Host:
 
 class InventoryContract:
     def test_it_lacks_nothing_and_has_two_hosts_with_two_gpus_each(self, inventory_lab: InventoryLab) -> None:
-        fitness = inventory_lab.inventory.fitness()
+        fitness = inventory_lab.inventory.fitness("host")
         assert (fitness.lacks, fitness.hints) == ((), ()) and fitness.version
         found = inventory_lab.inventory.inventory({}, "me")
         assert [host.name for host in found.hosts] == ["n1", "n2"] and found.sees_others
@@ -93,6 +93,6 @@ class InventoryContract:
         until(lambda: not host(inventory_lab, "n2").silent, 60)
 
     def test_a_cluster_that_does_not_answer_is_a_fault(self, inventory_lab: InventoryLab) -> None:
-        for ask in (lambda: inventory_lab.nowhere.fitness(), lambda: inventory_lab.nowhere.inventory({}, "me")):
+        for ask in (lambda: inventory_lab.nowhere.fitness("host"), lambda: inventory_lab.nowhere.inventory({}, "me")):
             with pytest.raises(RuntimeFault):
                 ask()

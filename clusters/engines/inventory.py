@@ -15,6 +15,9 @@ from typing import Protocol
 
 LONGEST_NAME = 63
 GPU = "nvidia.com/gpu"  # what an id without a resource is one of
+# A node offers the first of these that it has, else another resource that ends with /gpu. Clusters often taint nodes
+# with them; every task tolerates that, as Longshore itself decides who gets these nodes.
+GPUS = (GPU, "amd.com/gpu")
 # Words that follow a node's name in the addresses of pages: no host is shown under one of them alone.
 RESERVED = ("drain", "edit", "metrics", "remove", "status")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
@@ -62,8 +65,9 @@ class Fitness:
 class Inventoried(Protocol):
     """One cluster. Only one thread may use it at a time. It raises only ``RuntimeFault``."""
 
-    def fitness(self) -> Fitness:
-        """Asks for its version and for every right that the engine needs."""
+    def fitness(self, network: str) -> Fitness:
+        """Asks for its version, for every right that the engine needs, and whether it takes containers on the
+        ``network`` of their host ("host") or with addresses of their own ("bridge")."""
         ...
 
     def inventory(self, selector: Mapping[str, str], instance: str) -> Inventory:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -70,7 +71,20 @@ def test_every_command_works_and_the_portal_follows_the_cluster(
     finally:
         cluster.kubectl("uncordon", "n1")
     until(lambda: not reason(portal, "lab/n1"), 60)
+    cluster.node_down("n2", "cut")
+    try:
+        until(lambda: shown(portal, "lab/n2")["health"] == "unreachable", 90)
+        assert "does not hear of it" in reason(portal, "lab/n2")
+        assert shown(portal, "lab/n1")["health"] == "ready"
+    finally:
+        cluster.node_up("n2")
+    until(lambda: shown(portal, "lab/n2")["health"] == "ready", 90)
+
+
+def shown(portal: Portal, node: str) -> dict[str, Any]:
+    found: dict[str, Any] = portal.http.get(f"/nodes/{node}").json()
+    return found
 
 
 def reason(portal: Portal, node: str) -> str:
-    return str(portal.http.get(f"/nodes/{node}").json()["healthReason"])
+    return str(shown(portal, node)["healthReason"])

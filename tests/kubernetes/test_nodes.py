@@ -84,6 +84,15 @@ def test_what_an_account_may_not_do_is_said_before_anything_is_added(cluster: Ku
     assert not Cluster.objects.exists()
 
 
+def test_a_quota_that_is_used_up_is_nothing_that_lacks(inventory_lab: ClusterLab) -> None:
+    quota = ("quota", "full", "-n", NAMESPACE)
+    inventory_lab.bed.kubectl("create", *quota, "--hard=pods=0,limits.cpu=1,limits.memory=1Gi")
+    try:
+        assert inventory_lab.inventory.fitness("host").lacks == ()
+    finally:
+        inventory_lab.bed.kubectl("delete", *quota)
+
+
 @pytest.mark.parametrize(
     "asked",
     [

@@ -60,6 +60,7 @@ def test_gpus_of_another_resource_have_ids_that_say_which() -> None:
         ({"unschedulable": True}, "True", "cordoned in Kubernetes"),
         ({"taints": [{"key": "team", "value": "x", "effect": "NoSchedule"}]}, "True", "team=x:NoSchedule"),
         ({"taints": [{"key": "team", "effect": "PreferNoSchedule"}]}, "True", ""),
+        ({"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}, "True", ""),
         ({"taints": [{"key": "node.kubernetes.io/unreachable", "effect": "NoExecute"}]}, "Unknown", ""),
         ({}, "False", "not ready"),
     ],

@@ -35,6 +35,8 @@ def test_it_is_a_plain_pod_that_nobody_else_restarts_or_moves() -> None:
     assert {one["key"]: one.get("tolerationSeconds") for one in pod["tolerations"]} == {
         "node.kubernetes.io/unreachable": None,
         "node.kubernetes.io/not-ready": None,
+        "nvidia.com/gpu": None,  # who gets nodes with GPUs is decided here
+        "amd.com/gpu": None,
     }
     assert "nodeName" not in pod and "affinity" not in pod
 

@@ -31,7 +31,7 @@ class FakeInventory(FakeMeter):
             del self.hosts[name]
             self._changed.notify_all()
 
-    def fitness(self) -> Fitness:
+    def fitness(self, network: str) -> Fitness:
         with self._changed:
             self._enter("fitness")
             return self.fit

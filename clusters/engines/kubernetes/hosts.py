@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from clusters.engines.image_names import canonical
-from clusters.engines.inventory import GPU, Host, gpu_ids
+from clusters.engines.inventory import GPU, GPUS, Host, gpu_ids
 from clusters.engines.runtime import LABEL_INSTANCE
 
 Json = Mapping[str, Any]
@@ -24,7 +24,6 @@ _SUFFIXES = {
     **{letter: Decimal(10) ** (6 + 3 * nth) for nth, letter in enumerate("MGTPE")},
     **{f"{letter}i": Decimal(2) ** (10 + 10 * nth) for nth, letter in enumerate("KMGTPE")},
 }
-_GPUS = (GPU, "amd.com/gpu")  # a node offers the first of its resources of this kind, else another that ends so
 # Labels that name the kind of GPU: of NVIDIA's and AMD's feature discovery, of clouds, and of people.
 _TYPES = (
     "nvidia.com/gpu.product",
@@ -119,9 +118,12 @@ def _closed(node: Json, ready: Json) -> str:
     if spec.get("unschedulable"):
         return "cordoned in Kubernetes"
     for taint in spec.get("taints") or ():
-        if taint.get("effect") in ("NoSchedule", "NoExecute") and taint.get("key") not in _TOLD_OTHERWISE:
+        key, effect = taint.get("key"), taint.get("effect")
+        if key in _TOLD_OTHERWISE or (key in GPUS and effect == "NoSchedule"):
+            continue
+        if effect in ("NoSchedule", "NoExecute"):
             value = f"={taint['value']}" if taint.get("value") else ""
-            return f"tainted in Kubernetes: {taint.get('key')}{value}:{taint['effect']}"
+            return f"tainted in Kubernetes: {key}{value}:{effect}"
     if ready.get("status") == "False":
         return f"not ready: {ready.get('message') or ready.get('reason') or 'its kubelet says so'}"[:300]
     return ""
@@ -129,7 +131,7 @@ def _closed(node: Json, ready: Json) -> str:
 
 def _gpu_resource(has: Taken) -> str:
     found = [name for name in has if name.endswith("/gpu") and has[name] >= 1]
-    return next((name for name in (*_GPUS, *sorted(found)) if name in found), GPU)
+    return next((name for name in (*GPUS, *sorted(found)) if name in found), GPU)
 
 
 def _images(status: Json) -> frozenset[str]:

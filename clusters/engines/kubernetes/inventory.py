@@ -30,20 +30,16 @@ class KubernetesInventory:
         self._version = ""  # the resourceVersion of that list
         self._may_see_others = True
 
-    def fitness(self) -> Fitness:
+    def fitness(self, network: str) -> Fitness:
         version = self._cluster.ask("GET", "/version")
         if rights.too_old(str(version.get("major")), str(version.get("minor"))):
             oldest = ".".join(map(str, rights.OLDEST))
             return Fitness(_word(version), (f"It is Kubernetes {_word(version)}; {oldest} is the oldest that works.",))
         lacks, hints = self._rights()
-        if not lacks:
-            refused = self._refuses_pods(host_network=True)
-            if refused and not self._refuses_pods(host_network=False):
-                hints.append(
-                    f"It takes no pods on the network of their node, so they get addresses of their own: {refused}"
-                )
-            elif refused:
-                lacks.append(f"It takes no pods such as Longshore's: {refused}")
+        if not lacks and (refused := self._refuses_pods(host_network=network == "host")):
+            lacks.append(f"It takes no pods such as Longshore's: {refused}")
+            if network == "host" and not self._refuses_pods(host_network=False):
+                lacks.append('It would take them with the network "bridge", where pods have addresses of their own.')
         return Fitness(_word(version), tuple(lacks), tuple(hints))
 
     def inventory(self, selector: Mapping[str, str], instance: str) -> Inventory:
@@ -125,7 +121,10 @@ class KubernetesInventory:
         return bool((said.get("status") or {}).get("allowed"))
 
     def _refuses_pods(self, *, host_network: bool) -> str:
-        """Why a pod would be refused; empty when it would be taken. None is made."""
+        """Why a pod would be refused; empty when it would be taken, now or once the namespace's quota has room again.
+        None is made."""
+        asks = {"cpu": "10m", "memory": "16Mi"}
+        main = {"name": "main", "image": "longshore/sample:1", "command": ["true"], "resources": {"limits": asks}}
         pod = {
             "apiVersion": "v1",
             "kind": "Pod",
@@ -134,7 +133,7 @@ class KubernetesInventory:
                 "restartPolicy": "Never",
                 "automountServiceAccountToken": False,
                 "hostNetwork": host_network,
-                "containers": [{"name": "main", "image": "longshore/sample:1", "command": ["true"]}],
+                "containers": [main],
             },
         }
         try:
@@ -144,7 +143,7 @@ class KubernetesInventory:
                 return f"it has no namespace {self._cluster.namespace}."
             if fault.reason is FaultReason.UNREACHABLE:
                 raise
-            return short(fault.text)
+            return "" if "exceeded quota" in fault.text else short(fault.text)
         return ""
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from clusters.engines.image_names import DOCKER_HUB, registry_of
-from clusters.engines.inventory import resource_of
+from clusters.engines.inventory import GPUS, resource_of
 from clusters.engines.kubernetes import scripts
 from clusters.engines.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerRequest, FaultReason, RuntimeFault
 
@@ -217,13 +217,13 @@ def _memory_folders(request: ContainerRequest) -> list[tuple[str, str]]:
 
 
 def _tolerations(request: ContainerRequest) -> list[Json]:
-    """Longshore decides what becomes of a task whose node is silent, so nobody else may delete its pod. Nodes with GPUs
-    often keep pods away that ask for none."""
+    """Longshore decides what becomes of a task whose node is silent, so nobody else may delete its pod; and who gets
+    nodes with GPUs, which often keep pods away that ask for none."""
     silent = [
         {"key": f"node.kubernetes.io/{key}", "operator": "Exists", "effect": "NoExecute"}
         for key in ("unreachable", "not-ready")
     ]
-    gpus = dict.fromkeys(map(resource_of, request.gpu_ids))
+    gpus = dict.fromkeys((*GPUS, *map(resource_of, request.gpu_ids)))
     return [*silent, *({"key": key, "operator": "Exists", "effect": "NoSchedule"} for key in gpus)]
 
 

@@ -30,7 +30,7 @@ def test(form: ClusterForm, cluster: Cluster | None = None) -> Tested:
             services.refuse_known_name(form.name)
         with services.tried_keys(form.kubeconfig or None) as folder:
             keys = folder or (cluster.tls_dir if cluster else "")
-            fitness, found = within(services.PATIENCE, lambda: _ask(endpoint, keys, form.body()["nodeSelector"]))
+            fitness, found = within(services.PATIENCE, lambda: _ask(endpoint, keys, form))
     except (LongshoreError, RuntimeFault) as error:
         sentence = error.message if isinstance(error, LongshoreError) else error.sentence
         return _failed(sentence)
@@ -40,10 +40,12 @@ def test(form: ClusterForm, cluster: Cluster | None = None) -> Tested:
     return Tested((Step("Cluster", "passed", f"Kubernetes {fitness.version} answers.", took), *_fit(fitness, found)))
 
 
-def _ask(endpoint: str, keys: str, selector: dict[str, str]) -> tuple[Fitness, Inventory | None]:
+def _ask(endpoint: str, keys: str, form: ClusterForm) -> tuple[Fitness, Inventory | None]:
     inventory = engines.inventory_at(endpoint, keys)
-    fitness = inventory.fitness()
-    return fitness, None if fitness.lacks else inventory.inventory(selector, str(settings.INSTANCE))
+    fitness = inventory.fitness(form.network)
+    if fitness.lacks:
+        return fitness, None
+    return fitness, inventory.inventory(form.body()["nodeSelector"], str(settings.INSTANCE))
 
 
 def _fit(fitness: Fitness, found: Inventory | None) -> list[Step]:

@@ -56,7 +56,7 @@ def register_cluster(actor: Viewer, data: object, ip: str | None = None) -> tupl
     refuse_known_name(body.name)
     tls_dir = keys.store_files(body.name, files_of(body.kubeconfig))
     try:
-        asked = ask(endpoint, tls_dir, body.nodeSelector)
+        asked = ask(endpoint, tls_dir, body.nodeSelector, body.network)
         cluster = Cluster(
             name=body.name,
             endpoint=endpoint,
@@ -85,7 +85,7 @@ def change_cluster(actor: Viewer, name: str, data: object, ip: str | None = None
     if body.kubeconfig is not None:
         tls_dir = keys.store_files(name, files_of(body.kubeconfig))
     try:
-        asked = ask(cluster.endpoint, tls_dir, selector)
+        asked = ask(cluster.endpoint, tls_dir, selector, cluster.network)
         with transaction.atomic():
             take_turns(Node)
             cluster = find_cluster(name)
@@ -148,10 +148,10 @@ def files_of(text: str | None) -> dict[str, str]:
         raise BadRequest(f"The kubeconfig {error}.") from None
 
 
-def ask(endpoint: str, tls_dir: str, selector: dict[str, str]) -> Asked:
+def ask(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) -> Asked:
     """What the cluster says. BadRequest with everything that it lacks, or why it cannot be asked."""
     try:
-        return within(PATIENCE, lambda: _ask(endpoint, tls_dir, selector))
+        return within(PATIENCE, lambda: _ask(endpoint, tls_dir, selector, network))
     except TimeoutError:
         raise BadRequest(f"The cluster does not answer within {PATIENCE:g} s.") from None
     except RuntimeFault as fault:
@@ -173,9 +173,9 @@ def tried_keys(text: str | None) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _ask(endpoint: str, tls_dir: str, selector: dict[str, str]) -> Asked:
+def _ask(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) -> Asked:
     inventory = engines.inventory_at(endpoint, tls_dir)
-    fitness = inventory.fitness()
+    fitness = inventory.fitness(network)
     if fitness.lacks:
         raise BadRequest(" ".join(fitness.lacks))
     found = inventory.inventory(selector, str(settings.INSTANCE))

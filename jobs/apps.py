@@ -22,11 +22,18 @@ class JobsConfig(AppConfig):
 
         from jobs.answers import Answers, note
         from jobs.web_apps import models  # noqa: F401 - Django looks for rows in jobs/models.py alone
-        from portal.core.signals import answer_about_jobs, node_learnt
+        from portal.core.signals import answer_about_jobs, first_start, node_learnt
 
         answer_about_jobs(Answers())
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
+        first_start.connect(_put_examples, dispatch_uid="jobs.first_start")
         post_spawn.connect(_drop_earlier, dispatch_uid="jobs.worker_begins")
+
+
+def _put_examples(**_: Any) -> None:
+    from jobs.submitting import examples  # only that process needs it
+
+    examples.put()
 
 
 def _drop_earlier(**told: Any) -> None:

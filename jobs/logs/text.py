@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from jobs.logs.colours import Piece, pieces
@@ -32,7 +32,9 @@ class Line:
 
     def as_json(self) -> dict[str, Any]:
         """Without what is empty, as sent to the page."""
-        return {key: value for key, value in asdict(self).items() if value or key in ("text", "start")}
+        row: dict[str, Any] = {"number": self.number, "text": self.text, "start": self.start, "end": self.end}
+        more = {"partial": self.partial, "note": self.note, "kind": self.kind, "pieces": self.pieces}
+        return row | {name: value for name, value in more.items() if value}
 
 
 def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial: bool) -> Line:

@@ -28,7 +28,7 @@ from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TaskState
 from portal.core.errors import BadRequest, NoLog
 
-SHOWN_LINES = 500
+SHOWN_LINES = 200  # a script asks for as many; each costs the first screen a tenth of a millisecond
 Output = Literal["both", "stdout", "stderr"]
 OUTPUTS: tuple[Output, ...] = ("both", "stdout", "stderr")
 _COLOURS = 4

@@ -18,6 +18,7 @@ from jobs.logs import follow
 from jobs.logs.follow import Follower, TooManyLogs, hub
 from jobs.logs.spool import Spool
 from jobs.logs.together import live as log_live
+from jobs.logs.together.batches import batch_of
 from jobs.models import Task
 from tests.cluster import Cluster
 from tests.helpers import patience, until
@@ -206,6 +207,33 @@ def test_ten_viewers_are_one_follower(engine: FakeRuntime, task: Task) -> None:
     asyncio.run(watch())
     assert engine.calls["logs"] == 2  # what there is, then what comes
     assert hub._followers[task.pk, "stdout"].viewers == 0
+
+
+def test_sixty_viewers_read_hardly_more_often_than_one(
+    engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_live, "INTERVAL", 0.1)
+    reads: list[int] = []
+
+    def counted(*arguments: Any) -> Any:
+        reads.append(1)
+        return batch_of(*arguments)
+
+    monkeypatch.setattr(log_live, "batch_of", counted)
+
+    async def watch() -> list[Viewer]:
+        viewers = [Viewer() for _ in range(60)]
+        watching = [asyncio.create_task(viewer.watch(task.pk, until=has(20))) for viewer in viewers]
+        for number in range(20):
+            engine.print(task.container_name, b"line %d\n" % number)
+            await asyncio.sleep(0.05)
+        await asyncio.gather(*watching)
+        return viewers
+
+    viewers = asyncio.run(watch())
+    assert all(viewer.text() == [f"line {number}" for number in range(20)] for viewer in viewers)
+    assert not any(viewer.doubled for viewer in viewers)
+    assert len(reads) < 60 + 20 * 10, "the first place of each, and then together"
 
 
 def test_another_process_takes_over_where_the_first_one_died(engine: FakeRuntime, task: Task) -> None:

@@ -244,9 +244,9 @@ def test_without_a_script_it_pages_and_searches_by_links(tab: Callable[..., Any]
     page = tab(alice, java_script_enabled=False).open(URL)
     expect(page.locator("#L2000")).to_have_count(1)
     page.get_by_role("link", name="Older lines").click()
-    assert page.locator("#L1001").count() == 1 and page.locator("#L1501").count() == 0
+    assert page.locator("#L1601").count() == 1 and page.locator("#L1801").count() == 0
     page.get_by_role("link", name="Newer lines").click()
-    expect(page.locator("#L1501")).to_have_count(1)
+    expect(page.locator("#L1801")).to_have_count(1)
     page.fill("#log-search [name=q]", "line 1234 of")
     page.locator("#log-search [name=q]").press("Enter")
     expect(page.locator("#log-found")).to_have_text("1 matching line")

@@ -17,12 +17,10 @@ behind and skips lines. Viewers who are at the same place share the batch: a tho
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from clusters.engines.runtime import Stream
 from jobs.logs import silent
@@ -31,18 +29,15 @@ from jobs.logs.lines import LogView
 from jobs.logs.places import current_place
 from jobs.logs.read import Log, open_archive
 from jobs.logs.spool import SpoolState
+from jobs.logs.together.batches import Batch, Position, batch_of, cursor_at, reaches
+from jobs.logs.together.batches import event as event_text
 from jobs.logs.together.expression import Expression
-from jobs.logs.together.sources import rows_of
 from jobs.models import Task
 from jobs.planning.lifecycle import TaskState
 from portal.core.errors import LongshoreError, NoLog
 from portal.core.threads import in_thread
 
-BATCH_LINES = 500
-BATCH_BYTES = 64 * 1024
 INTERVAL = 0.1  # seconds between two batches
-BEHIND_BYTES, BEHIND_LINES = 1 << 20, 5000  # a viewer that has more than this to come ...
-KEPT_LINES = 500  # ... skips to so many lines before the end
 HEARTBEAT = 15.0  # seconds between two comments
 _SHARED = 64  # batches that are kept for other viewers of a log
 LOOK_FOR_STARTED = 3.0  # seconds between two looks whether waiting tasks have started
@@ -59,16 +54,6 @@ class Watched:
     line: int | None = None
     offset: int | None = None
     node: str = ""
-
-
-@dataclass(slots=True)
-class Position:
-    """How far a viewer is: the next line to send is line ``number``, which begins at ``offset`` and was sent up to byte
-    ``shown``."""
-
-    offset: int
-    number: int
-    shown: int = 0
 
 
 @dataclass(slots=True)
@@ -93,11 +78,19 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Batch:
-    """Events without their ids, none when all is sent, and the place behind them."""
+class _Reading:
+    """A batch that is being read for all who wait for it. ``seen``: size and state of the log before."""
 
-    events: tuple[str, ...]
-    after: Position | None
+    at: float
+    seen: tuple[int, SpoolState]
+    batch: asyncio.Future[Batch]
+
+    def is_empty(self) -> bool:
+        """Whether it is known that nothing was there: the log may have grown since."""
+        return self.batch.done() and (self.batch.cancelled() or bool(self.batch.exception()) or not self._events())
+
+    def _events(self) -> tuple[str, ...]:
+        return self.batch.result().events
 
 
 async def events(
@@ -110,8 +103,8 @@ async def events(
         viewer.join(watched, archived)  # not in a thread: a viewer cancelled meanwhile would never be released
     except LongshoreError as error:
         viewer.leave()
-        yield _event("note", {"text": error.message})
-        yield _event("end", {"lines": 0, "size": 0})
+        yield event_text("note", {"text": error.message})
+        yield event_text("end", {"lines": 0, "size": 0})
         return
     try:
         async with aclosing(viewer.events()) as viewed:
@@ -170,45 +163,57 @@ class _Viewer:
                     one.rest = await in_thread(_rest_of, one)  # the archive may have more than the copy
             if (note := await self._problem()) != self._note:
                 self._note = note
-                yield self._out(_event("note", {"text": note}))
+                yield self._out(event_text("note", {"text": note}))
             if await self._has_started():
-                yield self._out(_event("again", {}))
+                yield self._out(event_text("again", {}))
                 return
             if todo or self._waiting:
                 await self._pause(sent or any(one.rest for one in todo))
             if time.monotonic() - self._sent_at > HEARTBEAT:
                 yield self._out(": still here\n\n")
         total = await in_thread(_totals, self._logs)
-        yield _event("end", total)
+        yield event_text("end", total)
 
-    async def _next(self, one: _Seen) -> _Batch:
+    async def _next(self, one: _Seen) -> Batch:
         """What the client has not got of this log; moves the cursor behind it."""
         if one.follower is None or one.rest is not None:
-            batch: _Batch = await in_thread(self._batch, one, None)
+            batch: Batch = await in_thread(self._batch, one, None)
         else:
-            shared, size, state = one.follower.shared, one.follower.size(), one.follower.state()
-            key = (one.cursor and astuple(one.cursor), size, one.watched.number, self._expression)
-            known = shared.get(key) if one.cursor else None
-            batch = known if known is not None else await in_thread(self._batch, one, state)
-            if one.cursor and known is None:
-                while len(shared) >= _SHARED:
-                    shared.pop(next(iter(shared)), None)
-                shared[key] = batch
-            one.looked = None if batch.events else (size, state)
+            seen = one.follower.size(), one.follower.state()
+            if one.cursor is None:
+                batch = await in_thread(self._batch, one, seen[1])
+            else:
+                reading = self._reading(one.follower, one.cursor, one.watched.number, seen)
+                batch, seen = await asyncio.shield(reading.batch), reading.seen
+            one.looked = None if batch.events else seen
         one.cursor = batch.after
         return batch
 
-    def _batch(self, one: _Seen, state: SpoolState | None) -> _Batch:
+    def _reading(self, follower: Follower, cursor: Position, number: int, seen: tuple[int, SpoolState]) -> _Reading:
+        """What follows this place in the log. All who come to it within INTERVAL, or while it is read, get the same: so
+        they go on together, and a thousand of them read no more often than one."""
+        shared, now = follower.shared, time.monotonic()
+        key = (self._loop, astuple(cursor), number, self._expression)
+        known: _Reading | None = shared.get(key)
+        if known is not None and now - known.at < INTERVAL and (known.seen == seen or not known.is_empty()):
+            return known
+        while len(shared) >= _SHARED:
+            shared.pop(next(iter(shared)), None)
+        doing = in_thread(lambda: batch_of(follower.view(), cursor, number, self._expression))
+        shared[key] = reading = _Reading(now, seen, asyncio.ensure_future(doing))
+        return reading
+
+    def _batch(self, one: _Seen, state: SpoolState | None) -> Batch:
         """In a thread. ``state`` was read before the view, so the view has all that it speaks of."""
         view = one.rest.view if one.rest else one.follower.view() if one.follower else None
         assert view is not None
         wanted, cursor = one.watched, one.cursor
         if cursor is None:
             is_there = state is None or state.caught_up or state.ended
-            if not is_there and not _reaches(view, wanted.line, wanted.offset):
-                return _Batch((), None)
-            cursor = _cursor(view, wanted.line, wanted.offset)
-        return _batch(view, cursor, wanted.number, self._expression)
+            if not is_there and not reaches(view, wanted.line, wanted.offset):
+                return Batch((), None)
+            cursor = cursor_at(view, wanted.line, wanted.offset)
+        return batch_of(view, cursor, wanted.number, self._expression)
 
     async def _problem(self) -> str:
         """Why nothing comes from one of the logs, or nothing."""
@@ -250,52 +255,6 @@ class _Viewer:
     def _out(self, event: str, places: str = "") -> str:
         self._sent_at = time.monotonic()
         return f"id: {places}\n{event}" if places else event
-
-
-def _reaches(view: LogView, line: int | None, offset: int | None) -> bool:
-    """Whether the log has the line or offset. A spool that was dropped and is filled again may still be shorter than
-    the viewer's position."""
-    return view.size >= offset if offset is not None else view.newlines + 1 >= (line or 1)
-
-
-def _cursor(view: LogView, line: int | None, offset: int | None) -> Position:
-    """The viewer's position at the start. The offset wins over the line: a client that reconnects sends it. Both may be
-    any number."""
-    number = view.number_at(offset) if offset is not None else max(1, min(line or 1, view.newlines + 1))
-    return Position(view.start_of(number), number)
-
-
-def _batch(view: LogView, cursor: Position, source: int, expression: Expression | None) -> _Batch:
-    """The next events."""
-    if view.size <= max(cursor.offset, cursor.shown):
-        return _Batch((), cursor)
-    skip = _skip(view, cursor)
-    if skip and not cursor.shown:
-        after = Position(view.start_of(skip["to"] + 1), skip["to"] + 1)
-        return _Batch((_event("skip", {"s": source, **skip}),), after)
-    # A line that was shown in part is completed before any skip.
-    lines = view.lines_at(cursor.offset, cursor.number, 1 if skip else BATCH_LINES, BATCH_BYTES)
-    if not lines:
-        return _Batch((), cursor)
-    first, last = lines[0].number, lines[-1]
-    times = view.times.of(first - 1, len(lines)) if view.times else [0] * len(lines)
-    rows = [row.as_json() for row in rows_of(lines, source, times, expression)]
-    after = Position(last.start, last.number, last.end) if last.partial else Position(last.end, last.number + 1)
-    return _Batch((_event("lines", rows),), after)
-
-
-def _skip(view: LogView, cursor: Position) -> dict[str, int] | None:
-    """The lines to leave out; None when the viewer is not far behind."""
-    if view.size - cursor.offset <= BEHIND_BYTES and view.newlines - cursor.number <= BEHIND_LINES:
-        return None
-    target = view.newlines + 2 - KEPT_LINES
-    if target <= cursor.number:
-        return None  # few lines, but long ones: they are cut anyway
-    return {"from": cursor.number, "to": target - 1, "lines": target - cursor.number}
-
-
-def _event(kind: str, data: Any) -> str:
-    return f"event: {kind}\ndata: {json.dumps(data, separators=(',', ':'))}\n\n"
 
 
 def _archived(watched: Iterable[Watched]) -> dict[int, Log]:

@@ -1,0 +1,35 @@
+"""Puts the programs and data of the examples into the store of a new portal, where its samples look for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from jobs.models import Job
+from portal.core.errors import LongshoreError
+from portal.files.store import open_store
+from portal.files.store.base import find
+
+FOLDER = "/examples"  # in the store; everybody reads it, admins write
+SOURCE = Path(__file__).resolve().parents[2] / "docs/examples"
+
+
+def put() -> None:
+    """At the first start. Files that are there stay as they are; once there are jobs the folder is the admins' own, and
+    what they delete stays deleted."""
+    try:
+        if not Job.objects.exists():
+            store = open_store()
+            for name, file in files():
+                if find(store, f"{FOLDER}/{name}") is None:
+                    store.write(f"{FOLDER}/{name}", [file.read_bytes()], overwrite=False)
+    except (LongshoreError, OSError):  # that the store is away is told by portal.files.store.first_start
+        return
+
+
+def files() -> Iterator[tuple[str, Path]]:
+    """(name below the folder, file) of what the samples name."""
+    for part in ("code", "data"):
+        for file in sorted((SOURCE / part).glob("*.*")):
+            if file.is_file():
+                yield f"{part}/{file.name}", file

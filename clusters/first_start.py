@@ -7,12 +7,14 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from clusters.engines import own_ssh
 from clusters.engines import schemes as engines
 from clusters.engines.runtime import RuntimeFault
 from clusters.engines.sample_image import ensure_sample_image
 from clusters.models import Node
 from clusters.nodes import services
 from portal.core.errors import LongshoreError
+from portal.hosts import own_tls
 
 Say = Callable[[str], None]
 
@@ -21,6 +23,7 @@ def prepare(sender: object = None, say: Say | None = None, **_: Any) -> None:
     """Safe to repeat. ``say`` gets a line about each thing that was registered or built. Without an engine it gets a
     line that says so, and the start goes on."""
     tell = say or _print
+    _share_keys()
     try:
         node = services.register_local_node()
     except LongshoreError as error:
@@ -31,6 +34,13 @@ def prepare(sender: object = None, say: Say | None = None, **_: Any) -> None:
     node = Node.objects.filter(name=services.LOCAL).first()
     if node is not None:
         _sample_image(node, tell)
+
+
+def _share_keys() -> None:
+    """For hosts that join later: what was registered here, also before there were several."""
+    own_ssh.fetch()
+    for tls_dir in Node.objects.exclude(tls_dir="").values_list("tls_dir", flat=True):
+        own_tls.share(tls_dir)
 
 
 def describe(node: Node) -> str:

@@ -33,6 +33,12 @@ _POSTGRESQL = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
     "keepalives_count": 3,
+    # The same on the server's side: a process or a host that stands still in the middle of a transaction keeps its
+    # locks, on which all others wait. portal/hosts/joining.py refuses to start without the first of them.
+    "options": (
+        "-c idle_in_transaction_session_timeout=7000 -c tcp_user_timeout=10000"
+        " -c tcp_keepalives_idle=5 -c tcp_keepalives_interval=2 -c tcp_keepalives_count=3"
+    ),
 }
 
 
@@ -86,6 +92,13 @@ def _postgresql(parts: SplitResult) -> dict[str, Any]:
         "PORT": str(parts.port or "") if single else "",
         "OPTIONS": {**_POSTGRESQL, **given},
     }
+
+
+def pooled(settings: dict[str, Any]) -> dict[str, Any]:
+    """The same database by way of a pooler in transaction mode: what belongs to one session does not work there."""
+    of_session = _POSTGRESQL["options"]
+    own = {key: value for key, value in settings["OPTIONS"].items() if (key, value) != ("options", of_session)}
+    return {**settings, "OPTIONS": own, "DISABLE_SERVER_SIDE_CURSORS": True}
 
 
 _READERS = {"sqlite": _sqlite, **dict.fromkeys(("postgres", "postgresql", "pgsql", "psql"), _postgresql)}

@@ -155,3 +155,27 @@ class LocalFolder(models.Model):
 
     def __str__(self) -> str:
         return self.path
+
+
+class Host(models.Model):
+    """A host that runs processes of this portal (portal/hosts/here.py), where there may be several."""
+
+    id = models.CharField(max_length=32, primary_key=True)
+    name = models.CharField(max_length=255)
+    url = models.TextField(blank=True)
+    at = models.DateTimeField()  # when it was last alive, by the clock of the database
+    skew = models.FloatField(null=True)  # seconds by which its clock is ahead of the database's
+    report = models.JSONField(default=dict)  # what must be the same on all hosts
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Shared(models.Model):
+    """What all hosts of a portal have in common: a fingerprint of their keys, and sealed files (portal/hosts)."""
+
+    name = models.CharField(max_length=255, primary_key=True)
+    value = models.TextField()
+
+    def __str__(self) -> str:
+        return self.name

@@ -25,7 +25,7 @@ from portal.core.env import (
     web_address,
     web_address_or_none,
 )
-from portal.database import configure
+from portal.database import configure, pooled
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 private.by_default()
@@ -155,6 +155,11 @@ TEMPLATES = [
 
 _SQLITE = f"sqlite:///{HOME / 'longshore.sqlite3'}"
 DATABASES = {"default": configure(text("DATABASE_URL", _SQLITE))}
+# Where DATABASE_URL is a pooler in transaction mode: the server itself, for sessions that one process needs for itself.
+_DIRECT = text("LONGSHORE_DATABASE_DIRECT", "")
+DIRECT = configure(_DIRECT) if _DIRECT else {}
+if DIRECT:
+    DATABASES["default"] = pooled(DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 CACHES = {
     "default": {

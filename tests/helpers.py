@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.bed import docker_bed, nginx_bed, postgres_bed
+from tests.bed import docker_bed, nginx_bed, pgbouncer_bed, postgres_bed
 
 T = TypeVar("T")
 
@@ -83,4 +83,5 @@ _PARTS: dict[str, Callable[[], str]] = {
     "kubernetes": _no_kubernetes,
     "postgres": postgres_bed.missing,
     "nginx": nginx_bed.missing,
+    "pgbouncer": pgbouncer_bed.missing,
 }

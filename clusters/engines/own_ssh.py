@@ -1,16 +1,20 @@
 """Keeps the portal's own SSH key pair, and the host keys that an admin has accepted: LONGSHORE_HOME/secrets/ssh.
 
-They are used beside the keys, known_hosts and config of the user that Longshore runs as.
+Hosts on one PostgreSQL have the same, from the database. They are used beside the keys, known_hosts and config of the
+user that Longshore runs as.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from django.conf import settings
+
+from portal.hosts import shared
 
 KEY = "id_ed25519"
 KNOWN_HOSTS = "known_hosts"
@@ -30,6 +34,24 @@ def folder() -> Path:
     return Path(settings.HOME) / "secrets" / "ssh"
 
 
+def fetch() -> None:
+    """Take what other hosts have and this one lacks, and give them what is here. For the start of each process that
+    connects, and from time to time."""
+    path, hosts = folder() / KEY, folder() / KNOWN_HOSTS
+    theirs = shared.get("ssh")
+    if path.exists() and KEY not in theirs:
+        theirs[KEY] = shared.put_first(f"ssh/{KEY}", path.read_bytes())
+    if KEY in theirs and (not path.exists() or path.read_bytes() != theirs[KEY]):
+        _temporary(path, theirs[KEY]).replace(path)
+    mine = hosts.read_bytes().splitlines(keepends=True) if hosts.exists() else []
+    known = [line for name, line in theirs.items() if name.startswith(KNOWN_HOSTS)]
+    for line in mine:
+        if line not in known:
+            _share(line)
+    if new := [line for line in known if line not in mine]:
+        _append(b"".join(new))
+
+
 def public_key() -> str:
     """One line for an authorized_keys file. The pair is made when somebody first asks."""
     from cryptography.hazmat.primitives import serialization as ser  # late: few processes need its 8 MB
@@ -44,23 +66,37 @@ def public_key() -> str:
 
 def accept(key: HostKey) -> None:
     """Remember it: from now on that host is known."""
-    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     line = f"{key.name} {key.line}\n".encode()
+    _append(line)
+    _share(line)
+
+
+def _share(line: bytes) -> None:
+    shared.put(f"ssh/{KNOWN_HOSTS}-{hashlib.sha256(line).hexdigest()[:16]}", line)
+
+
+def _append(lines: bytes) -> None:
+    folder().mkdir(mode=0o700, parents=True, exist_ok=True)
     file = os.open(folder() / KNOWN_HOSTS, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with os.fdopen(file, "ab") as hosts:
-        hosts.write(line)
+        hosts.write(lines)
 
 
 def _make(path: Path) -> None:
     from cryptography.hazmat.primitives import serialization as ser
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     text = Ed25519PrivateKey.generate().private_bytes(ser.Encoding.PEM, ser.PrivateFormat.OpenSSH, ser.NoEncryption())
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-") as file:  # 0600
-        file.write(text)
-        file.flush()
-        try:
-            os.link(file.name, path)
-        except FileExistsError:
-            pass  # another process was quicker, and its pair holds
+    part = _temporary(path, shared.put_first(f"ssh/{KEY}", text))
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        pass  # another process was quicker, and its pair holds
+    part.unlink()
+
+
+def _temporary(path: Path, content: bytes) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix="new-", delete=False) as file:  # 0600
+        file.write(content)
+    return Path(file.name)

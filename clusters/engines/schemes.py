@@ -19,6 +19,7 @@ from clusters.engines.measuring import Measurable, Unmeasured
 from clusters.engines.own_ssh import HostKey
 from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
+from portal.hosts import own_tls
 
 Factory = Callable[[str, Path | None], Engine]
 MeterFactory = Callable[[str, Path | None], Measurable]
@@ -103,6 +104,11 @@ def _check_namespace(endpoint: str) -> None:
         raise ValueError("must name a cluster and a namespace, such as kubernetes://lab/longshore")
 
 
+def load() -> None:
+    """Import what the first connection takes: it would be late by that."""
+    import clusters.engines.docker.runtime  # noqa: F401
+
+
 def host_key(endpoint: str) -> HostKey:
     """What the SSH server of an ``ssh://`` endpoint shows. Raises RuntimeFault when it does not answer."""
     from clusters.engines.docker.host_key import host_key
@@ -162,7 +168,7 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
         engine = _open.get(key)
     if engine is None:
         factory = _factory or scheme_of(endpoint).connect
-        new = factory(endpoint, Path(tls_dir) if tls_dir else None)
+        new = factory(endpoint, own_tls.here(tls_dir) if tls_dir else None)
         with _lock:
             engine = _open.setdefault(key, new)
     return engine
@@ -170,7 +176,7 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
 
 def meter_at(endpoint: str, tls_dir: str | Path | None = None) -> Measurable:
     """A meter of the engine with connections of its own, for one thread. Nothing is sent yet."""
-    folder = Path(tls_dir) if tls_dir else None
+    folder = own_tls.here(tls_dir) if tls_dir else None
     if _factory is not None:
         return cast(Measurable, _factory(endpoint, folder))
     return scheme_of(endpoint).meter(endpoint, folder)

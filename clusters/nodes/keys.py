@@ -3,6 +3,7 @@
 
 Every change of keys makes a new version folder. So a process that is opening a connection never reads half of each
 version, and a connection pool that is known by its folder never has old keys.
+Other hosts have them from the database (portal/hosts/own_tls.py).
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from django.conf import settings
-
 from clusters.nodes.serializers import Tls
 from portal.core.errors import BadRequest
+from portal.hosts import own_tls, shared
 
 
 def store(name: str, tls: Tls) -> str:
@@ -26,6 +26,7 @@ def store(name: str, tls: Tls) -> str:
     folder = _folder(name)
     try:
         fill(folder, tls)
+        own_tls.share(str(folder))
     except BaseException:
         forget(str(folder))
         raise
@@ -45,6 +46,7 @@ def store_files(name: str, files: Mapping[str, str]) -> str:
         return ""
     folder = _folder(name)
     write_files(folder, files)
+    own_tls.share(str(folder))
     return str(folder)
 
 
@@ -55,8 +57,9 @@ def write_files(folder: Path, files: Mapping[str, str]) -> None:
 
 def forget(tls_dir: str) -> None:
     """Remove a folder that ``store`` made. Any other folder (the admin's own certificates) stays."""
-    folder = Path(tls_dir)
-    if tls_dir and folder.parent.parent == _root():
+    folder = own_tls.here(tls_dir) if tls_dir else Path()
+    if tls_dir and folder.parent.parent == own_tls.root():
+        shared.drop(own_tls.name_of(folder))
         shutil.rmtree(folder, ignore_errors=True)
         try:
             folder.parent.rmdir()
@@ -65,14 +68,10 @@ def forget(tls_dir: str) -> None:
 
 
 def _folder(name: str) -> Path:
-    parent = _root() / name
-    for folder in (_root().parent, _root(), parent):
+    parent = own_tls.root() / name
+    for folder in (own_tls.root().parent, own_tls.root(), parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(dir=parent))
-
-
-def _root() -> Path:
-    return Path(settings.HOME) / "secrets" / "nodes"
 
 
 def _write(path: Path, text: str) -> None:

@@ -30,10 +30,12 @@ from portal.accounts.viewer import Viewer, require_admin
 from portal.core.bulk import take_turns
 from portal.core.env import text
 from portal.core.errors import BadRequest, ConflictNode, NoNode
+from portal.hosts import here
 from portal.wakes import wake
 
 LOCAL = "local"
 SET_OF_HOSTS = {"name", "portRange", "fixedPorts", "network", "gpuExporter"}  # of nodes of a cluster
+NO_ENGINE = "none"  # DOCKER_HOST of a host that runs no jobs itself
 FIRST_START = "first start"  # actor of what Longshore does by itself then
 
 
@@ -119,7 +121,7 @@ def remove_node(actor: Viewer, name: str, ip: str | None = None) -> None:
 def register_local_node() -> Node | None:
     """Register the engine of DOCKER_HOST as node ``local``. None when there is any node already. BadRequest says in a
     plain sentence why that engine cannot be a node."""
-    if Node.objects.exists():
+    if settings.DOCKER_HOST == NO_ENGINE or Node.objects.exists() or here.others():
         return None
     endpoint, tls_dir = _local_endpoint()
     info = probe(endpoint, tls_dir)
@@ -151,6 +153,10 @@ def find_node(name: str, *, lock: bool = False) -> Node:
 
 def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -> str:
     """The folder of the keys for the endpoint; "" where none are needed."""
+    if engines.scheme_of(endpoint).is_here and here.on_other_machines():
+        raise BadRequest(
+            f"{endpoint} is another engine on each host, and this portal runs on several. Use tcp:// with keys or ssh://."
+        )
     if not engines.scheme_of(endpoint).takes_tls:
         if body.tls is not None:
             raise BadRequest('"tls" belongs to a tcp:// endpoint.')

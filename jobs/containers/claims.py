@@ -7,8 +7,6 @@ the mark are those of a process that has ended.
 
 from __future__ import annotations
 
-import hashlib
-import socket
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -16,7 +14,6 @@ from typing import Any
 from uuid import uuid4
 
 import structlog
-from django.conf import settings
 from django.db import DatabaseError, close_old_connections
 from django.db.models import Q
 from django.utils import timezone
@@ -25,6 +22,7 @@ from clusters.engines.runtime import FaultReason, Progress, RuntimeFault
 from jobs.models import Task
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.settle import LEASE
+from portal.hosts import here
 from portal.wakes import wake
 
 log = structlog.get_logger()
@@ -60,7 +58,7 @@ def drop_earlier(**_: object) -> None:
 
 def mark() -> str:
     """The portal on this machine."""
-    return hashlib.sha256(f"{socket.gethostname()} {settings.HOME}".encode()).hexdigest()[:_MARK]
+    return here.host_id()[:_MARK]
 
 
 def renewing(id: int, claim: str) -> Callable[[], None]:

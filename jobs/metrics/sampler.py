@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 
 import structlog
@@ -28,13 +29,14 @@ from portal.wakes.lease import Fenced, Lease
 log = structlog.get_logger()
 
 EVERY = 10  # seconds: the step of the finest tier
+_PATIENCE = timedelta(seconds=2.5 * EVERY)  # it renews its lease once a round
 
 
 class Sampler:
     """``tick`` is what one round does and what tests call; ``run`` calls it every ten seconds."""
 
     def __init__(self, lease: Lease | None = None) -> None:
-        self.lease = lease or Lease("sampler")
+        self.lease = lease or Lease("sampler", patience=_PATIENCE)
         self._engines: dict[tuple[str, str], EngineSampler] = {}
         self._idle_nodes: dict[str, list[float]] = {}  # those that run nothing
         self._stopped = threading.Event()
@@ -76,6 +78,7 @@ class Sampler:
 
     def tick(self, at: int) -> None:
         """Give each engine its work for the moment ``at``, and add up the one before. Raises Fenced."""
+        self.lease.renew()
         with self.lease.writing():
             beats.beat("sampler", self._report())
         self._write_cluster(at - EVERY)

@@ -18,6 +18,7 @@ import structlog
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from clusters.engines import schemes
 from clusters.engines.watch import Look, Watch, Watched
 from clusters.models import Node
 from clusters.nodes import survey
@@ -35,8 +36,9 @@ from portal.accounts import expiry
 from portal.core import clock
 from portal.core.bulk import update_rows
 from portal.core.threads import Kept
+from portal.hosts import here
 from portal.wakes import beats, wake
-from portal.wakes.lease import Fenced, Lease
+from portal.wakes.lease import RENEW, Fenced, Lease
 
 log = structlog.get_logger()
 
@@ -48,7 +50,9 @@ GARBAGE = (50_000, 20, 20)  # for gc: the many values of a pass live either for 
 FIRST_LOOKS = 5.0  # seconds a new scheduler waits for the first look at every node
 CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and rest for as long as the last one took
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
-TURN_EVERY = 0.5  # seconds between two tries to take the lease
+BLIND = 3.0  # seconds for which a scheduler that reaches no node at all keeps the lease, where there are other hosts
+STEP_BACK = 30.0  # seconds for which it leaves the lease to others then
+TURN_EVERY = 0.25  # seconds between two tries to take the lease
 
 
 class Scheduler:
@@ -69,6 +73,7 @@ class Scheduler:
         self.again_at: datetime | None = None  # on the steady clock
         self._sweep_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
         self._ear: Kept | None = None
+        self._sees_at = self._back_at = 0.0  # monotonic: when any node was reached; when it may take the lease again
 
     def tick(self, looks: Mapping[str, Look] | None = None) -> int:
         """Do one pass, and return how many jobs changed. Without ``looks`` it takes the last ones of the watchers.
@@ -92,11 +97,12 @@ class Scheduler:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop())
         gc.set_threshold(*GARBAGE)
+        schemes.load()  # who waits for the lease has all that it needs then
         self._ear = Kept("wake", self._listener(), longest=4 * SAFETY_POLL)
         while not self._stopped:
             try:
                 self._ear.keep()
-                if self.lease.epoch is not None or self.lease.try_take():
+                if time.monotonic() >= self._back_at and (self.lease.epoch is not None or self.lease.try_take()):
                     self._act()
             except Fenced as fenced:
                 log.warning("another scheduler acts now", reason=str(fenced))
@@ -117,13 +123,14 @@ class Scheduler:
         log.info("this scheduler acts", epoch=self.lease.epoch)
         self._loader.learn()
         self._await_first_looks()
-        failures, ended = 0, 0.0
+        failures, ended, self._sees_at = 0, 0.0, time.monotonic()
         while not self._stopped:
             began = time.monotonic()
             self.woken.clear()
             try:
                 self._beat()
                 self.tick()
+                self._give_way()
                 self._sweep()
                 failures = 0
             except Fenced:
@@ -137,7 +144,31 @@ class Scheduler:
             ended, is_crowded = time.monotonic(), began - ended < CLOSE
             if is_crowded:  # what comes meanwhile shares the next pass
                 self._pause(min(CLOSE, ended - began))
-            self.woken.wait(self._patience())
+            self._rest()
+
+    def _rest(self) -> None:
+        """Wait until somebody wakes this process or something is due. The lease is renewed meanwhile."""
+        end = time.monotonic() + self._patience()
+        while (left := end - time.monotonic()) > 0 and not self.woken.wait(min(left, RENEW.total_seconds())):
+            self._renew()
+
+    def _renew(self) -> None:
+        """A database that is away is a matter of the next pass."""
+        try:
+            self.lease.renew()
+        except DatabaseError:
+            self.woken.set()
+
+    def _give_way(self) -> None:
+        """Leave the lease to another host when this one reaches no node at all: perhaps it is cut off, and would take
+        all of them for lost. Raises Fenced."""
+        now = time.monotonic()
+        if not self._nodes or any(look.reachable for look in self.watch.looks().values()):
+            self._sees_at = now
+        elif now - self._sees_at > BLIND and here.others():
+            self.lease.give_back()
+            self._back_at = now + STEP_BACK
+            raise Fenced("This host reaches no node; another one may.")
 
     def _forget(self) -> None:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
@@ -163,6 +194,7 @@ class Scheduler:
         """Renew the lease and report how all parts of this process are. Threads that have died begin again."""
         if self._ear is not None:
             self._ear.keep()
+        self.lease.renew()
         if beats.is_due("scheduler"):
             with self.lease.writing():
                 beats.beat("scheduler", self._report())
@@ -279,7 +311,9 @@ class Scheduler:
         self.clusters.keep_up()
         while not self._stopped and time.monotonic() < deadline:
             nodes = self._watch_registered()
-            if len(self.watch.looks()) == len(nodes) and self.clusters.are_known():
+            looks = self.watch.looks()
+            seen = all(node.name in looks or node.health == Node.Health.UNREACHABLE for node in nodes)
+            if seen and self.clusters.are_known():
                 return
             self.woken.wait(0.1)
             self.woken.clear()

@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Literal
 
 from django.db import DatabaseError
-from django.utils import timezone
 
+from portal.hosts import here
 from portal.models import Heartbeat
 
 Name = Literal["scheduler", "workers", "sampler"]
@@ -42,10 +42,11 @@ def is_due(name: Name) -> bool:
 def beat(name: Name, report: Report | None = None) -> None:
     """May be called often: it writes at most once every EVERY seconds."""
     if is_due(name):
-        row = Heartbeat(name=name, at=timezone.now(), report=asdict(report) if report else {})
+        row = Heartbeat(name=name, at=here.now(), report=asdict(report) if report else {})
         told = ["at", "report"]
         Heartbeat.objects.bulk_create([row], update_conflicts=True, unique_fields=["name"], update_fields=told)
         _last[name] = time.monotonic()
+        here.renew()
 
 
 def ages() -> dict[str, float | None]:
@@ -71,7 +72,7 @@ def rows() -> dict[str, Heartbeat]:
 
 
 def ages_of(rows: Mapping[str, Heartbeat]) -> dict[str, float | None]:
-    now = timezone.now()
+    now = here.now()
     return {name: max(0.0, (now - rows[name].at).total_seconds()) if name in rows else None for name in NAMES}
 
 

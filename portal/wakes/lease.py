@@ -2,8 +2,9 @@
 
 A process that takes the lease raises the epoch. A holder that slept, lost its connection or was replaced sees another
 epoch in the transaction of its next write, and writes nothing. Three things end a lease: its holder returns it, its
-holder is a process of this host that has ended, or nobody renews it for PATIENCE seconds. The last is measured by the
-clock of the process that waits, as the time in which the row did not change, so clocks of two hosts are never compared.
+holder has ended, or nobody renews it for PATIENCE seconds. That a process has ended is seen by its number on its own
+host, and from others by its session (portal/hosts/session.py). The last is measured by the clock of the process that
+waits, as the time in which the row did not change, so clocks of two hosts are never compared.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from django.db import transaction
 from django.db.models import F
 
 from portal.core import clock
+from portal.hosts.session import Sign
 from portal.models import LeaseRow
 
-PATIENCE = timedelta(seconds=20)  # a holder renews every few seconds, and a pass takes less than three
+PATIENCE = timedelta(seconds=6)
+RENEW = timedelta(seconds=1.5)  # a holder renews so often at least, and a pass takes less than three seconds
 
 
 class Fenced(Exception):
@@ -37,17 +40,28 @@ class Lease:
         self._patience = patience
         self._pid = os.getpid()
         self._unchanged: tuple[tuple[int, int], datetime] | None = None  # the row, and since when it is so
+        self._renewed = clock.steady()
+        self._sign = Sign(name)
 
     def try_take(self) -> bool:
         """Try to take the lease: true when this process holds it from now on. Raises what the database raises."""
         row, _ = LeaseRow.objects.get_or_create(name=self.name)
         if not self._is_free(row):
             return False
+        self._sign.show(row.epoch + 1)
         same = LeaseRow.objects.filter(name=self.name, epoch=row.epoch, beats=row.beats)
         if not same.update(epoch=row.epoch + 1, beats=0, holder=self.holder):
+            self._sign.hide()
             return False
         self.epoch, self._pid, self._unchanged = row.epoch + 1, os.getpid(), None
         return True
+
+    def renew(self) -> None:
+        """Renew the lease when that is due. May be called often. Raises Fenced, and what the database raises."""
+        if clock.steady() - self._renewed >= RENEW:
+            self._sign.keep()
+            with self.writing():
+                pass
 
     @contextmanager
     def writing(self) -> Iterator[None]:
@@ -57,17 +71,20 @@ class Lease:
         with transaction.atomic():
             if not LeaseRow.objects.filter(name=self.name, epoch=epoch).update(beats=F("beats") + 1):
                 self.epoch = None
+                self._sign.hide()
                 raise Fenced(f"Another process has taken the lease {self.name}.")
             yield
+        self._renewed = clock.steady()
 
     def give_back(self) -> None:
         """Give the lease back, so that the next process need not wait. Does nothing when another one has it."""
         if self.epoch is not None:
             LeaseRow.objects.filter(name=self.name, epoch=self.epoch).update(holder="", beats=F("beats") + 1)
             self.epoch = None
+            self._sign.hide()
 
     def _is_free(self, row: LeaseRow) -> bool:
-        if row.holder in ("", self.holder) or has_ended(row.holder):
+        if row.holder in ("", self.holder) or has_ended(row.holder) or self._sign.is_missing(row.epoch):
             return True
         said = row.epoch, row.beats
         if self._unchanged is None or self._unchanged[0] != said:

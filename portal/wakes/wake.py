@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import DatabaseError, connection, transaction
 
 from portal.core import private
+from portal.hosts.session import open_session
 
 Topic = Literal["scheduler", "workers", "pages"]
 _FOLDER = "wake"  # it has nothing else in it, so a socket without a listener is deleted
@@ -85,11 +86,11 @@ class Listener:
 
         try:
             if self._postgres is None:
-                self._postgres = psycopg.connect(**_postgres_params(), autocommit=True)
+                self._postgres = open_session()
                 self._postgres.execute(f'LISTEN "{_channel(self.topic)}"')
                 return True  # what was sent before we listened
             return any(True for _ in self._postgres.notifies(timeout=timeout, stop_after=1))
-        except psycopg.Error:
+        except (psycopg.Error, DatabaseError):
             self._postgres = None
             select.select([], [], [], min(timeout, 1.0))
             return True
@@ -97,13 +98,6 @@ class Listener:
 
 def _channel(topic: Topic) -> str:
     return f"longshore_{topic}"
-
-
-def _postgres_params() -> dict[str, Any]:
-    params = connection.get_connection_params()
-    return {
-        key: value for key, value in params.items() if key not in {"cursor_factory", "context", "prepare_threshold"}
-    }
 
 
 def sockets_folder(name: str) -> Path:

@@ -259,7 +259,7 @@ class Portal:
 
     def rows(self, query: str) -> list[Any]:
         """Read straight from its database: what no route shows."""
-        if address := self.settings.get("DATABASE_URL"):
+        if address := self.settings.get("LONGSHORE_DATABASE_DIRECT") or self.settings.get("DATABASE_URL"):
             folder, _, name = address.partition("@/")[2].rpartition("/")  # as of tests.bed.postgres_bed
             with psycopg.connect(host=folder, user=USER, dbname=name, connect_timeout=20) as database:
                 return database.execute(query.replace("`", '"')).fetchall()

@@ -33,6 +33,7 @@ NOT_RUN = {
     "(umask 077; python3 -c 'import secrets": "of a portal that is destroyed: tests/acceptance/test_restore.py runs it",
     ".venv/bin/python manage.py backup": "the same, and tests/acceptance/test_upgrade.py from SQLite to PostgreSQL",
     ".venv/bin/python manage.py restore": "the same",
+    ".venv/bin/python manage.py newkeys": "tests/integration/test_joining.py does what it does",
     "longshore.example.org {": "Caddy's configuration",
     "for name in fetch train evaluate": "jobs of other users; tests/acceptance/test_extras_docker.py runs such a chain",
     "curl -X PUT http://127.0.0.1:9186/api/v1/jobs/mira~evaluate": "the same; tests/api/test_job_place.py sends both",

@@ -8,14 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
 from clusters.engines.runtime import LABEL_INSTANCE
-from tests.acceptance.portal import Json, Portal
+from tests.acceptance.portal import Json
 from tests.bed.docker_bed import BedNode
 
 
+class Instance(Protocol):
+    @property
+    def instance(self) -> str:
+        """What its containers are labelled with."""
+
+
 @contextmanager
-def witness(node: BedNode, portal: Portal) -> Iterator[Callable[[], list[Json]]]:
+def witness(node: BedNode, portal: Instance) -> Iterator[Callable[[], list[Json]]]:
     """Listens to the engine from now on; call it for the events so far."""
     filters = ["--filter", "type=container", "--filter", f"label={LABEL_INSTANCE}={portal.instance}"]
     command = ["docker", "-H", node.unix, "events", "--since", str(int(time.time()) - 1), "--format", "{{json .}}"]

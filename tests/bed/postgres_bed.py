@@ -32,12 +32,14 @@ def missing() -> str:
 
 
 class Postgres:
-    """A fresh server. ``url`` is what DATABASE_URL takes; ``close`` ends and deletes it."""
+    """A fresh server. ``url`` is what DATABASE_URL takes; ``close`` ends and deletes it. ``listen``: an address of this
+    machine where it listens as well, at ``port``, for everybody of that network; its URL is ``over_network``."""
 
-    def __init__(self) -> None:
+    def __init__(self, listen: str = "", port: int = 5432) -> None:
         bury_the_dead()
         self.folder = Path(mkdtemp(prefix=f"{PREFIX}{os.getpid()}-"))
         self.url = f"postgres://{USER}@/{self.folder}/postgres"
+        self.over_network = f"postgres://{USER}@{listen}:{port}/postgres"
         if os.geteuid() == 0:
             shutil.chown(self.folder, USER, USER)
         tools = programs()
@@ -47,7 +49,11 @@ class Postgres:
         try:
             _run(tools / "initdb", "--pgdata", data, "--username", USER, "--auth", "trust", "--no-sync")
             with (data / "postgresql.conf").open("a") as file:
-                file.write(f"listen_addresses=''\nunix_socket_directories='{self.folder}'\nfsync=off\n")
+                file.write(f"listen_addresses='{listen}'\nport={port}\nmax_connections=300\n")
+                file.write(f"unix_socket_directories='{self.folder}'\nfsync=off\n")
+            if listen:
+                with (data / "pg_hba.conf").open("a") as file:
+                    file.write(f"host all all {listen}/24 trust\n")
             self._control("start")
         except BaseException:
             self.close()
@@ -66,6 +72,9 @@ class Postgres:
         """As an administrator, or a middle box that forgets connections, does."""
         ended = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
         _run(self._tools / "psql", "-h", self.folder, "-U", USER, "-c", f"{ended} AND backend_type = 'client backend'")
+
+    def execute(self, statement: str) -> None:
+        _run(self._tools / "psql", "-h", self.folder, "-U", USER, "-c", statement)
 
     def freeze(self) -> None:
         """It takes connections and says nothing."""

@@ -8,11 +8,13 @@ import subprocess
 from datetime import timedelta
 
 import pytest
+from django.db import connection
 
 from portal.models import Heartbeat
 from portal.wakes import lease as leases
-from portal.wakes.lease import PATIENCE, Fenced, Lease
+from portal.wakes.lease import PATIENCE, RENEW, Fenced, Lease
 from tests.cluster import Cluster
+from tests.helpers import until
 
 pytestmark = pytest.mark.django_db
 
@@ -82,7 +84,8 @@ def test_a_process_of_this_host_that_has_ended_is_not_waited_for() -> None:
     started = leases._started(process.pid)
     holder = f"{leases._host()} {process.pid} {started}"
     try:
-        assert Lease("it", holder=holder).try_take()
+        first = Lease("it", holder=holder)
+        assert first.try_take()
         process.send_signal(signal.SIGSTOP)
         assert not Lease("it").try_take(), "it is only stopped"
     finally:
@@ -92,8 +95,32 @@ def test_a_process_of_this_host_that_has_ended_is_not_waited_for() -> None:
 
 
 def test_one_of_another_host_may_have_any_number() -> None:
-    assert Lease("it", holder=f"another-host {os.getpid()} 0").try_take()
+    first = Lease("it", holder=f"another-host {os.getpid()} 0")
+    assert first.try_take()
     assert not Lease("it").try_take()
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="with SQLite there is one host")
+def test_one_of_another_host_that_has_ended_is_not_waited_for() -> None:
+    first = Lease("it", holder="another-host 1 0")
+    assert first.try_take()
+    second = Lease("it")
+    assert not second.try_take()
+    assert first._sign._session is not None
+    first._sign._session.close()  # as the kernel does when the process is killed
+    assert until(second.try_take)
+    with pytest.raises(Fenced), first.writing():
+        pass
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="with SQLite there is one host")
+def test_who_has_lost_the_session_alone_shows_its_life_again(cluster: Cluster) -> None:
+    first, second = two()
+    assert first._sign._session is not None
+    first._sign._session.close()
+    cluster.ahead(RENEW.total_seconds() + 1)
+    first.renew()
+    assert not second.try_take()
 
 
 def test_a_child_that_was_forked_off_is_not_the_holder() -> None:

@@ -26,6 +26,7 @@ FLOORS = """
     portal.database
     portal.settings
     portal.lean_settings
+    portal.hosts
     portal.wakes
     portal.web
     portal.accounts

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from jobs.metrics.sampler import Sampler
+from portal.hosts.keys import refuse_other_keys
 
 
 class Command(BaseCommand):
@@ -14,4 +15,5 @@ class Command(BaseCommand):
     requires_system_checks = ()  # `up` has made them
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_other_keys()
         Sampler().run()

@@ -7,6 +7,7 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from jobs.scheduling.loop import Scheduler
+from portal.hosts.keys import refuse_other_keys
 
 
 class Command(BaseCommand):
@@ -14,4 +15,5 @@ class Command(BaseCommand):
     requires_system_checks = ("longshore",)  # portal/checks.py
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_other_keys()
         Scheduler().run()

@@ -13,6 +13,7 @@ from django_q import cluster
 from django_q.management.commands.qcluster import Command as Qcluster
 
 from portal.core.deathsig import forks_die_with_parent
+from portal.hosts.keys import refuse_other_keys
 
 
 class Sentinel(cluster.Sentinel):
@@ -30,6 +31,7 @@ class Command(Qcluster):
     requires_system_checks = ()  # `up` has made them
 
     def handle(self, *args: Any, **options: Any) -> None:
+        refuse_other_keys()
         forks_die_with_parent()
         cluster.Sentinel = Sentinel
         super().handle(*args, **options)

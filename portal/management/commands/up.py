@@ -19,12 +19,15 @@ from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from clusters.models import Node
 from portal import first_start
 from portal.backup.restore import broken_off
 from portal.backup.tables import APPS
 from portal.core.env import is_loopback, text
 from portal.files.store import local_root, marker
 from portal.files.store.base import StoreUnavailable
+from portal.hosts import here, joining, keys
+from portal.hosts.keys import NotShared
 from portal.web import static_files
 
 CONTRACT = "_contract_"  # in the name of a migration that older releases do not survive (CONTRIBUTING.md)
@@ -45,20 +48,46 @@ class Command(BaseCommand):
         _check_port("LONGSHORE_BIND", settings.BIND_HOST, settings.BIND_PORT)
         if settings.APPS_BIND:
             _check_port("LONGSHORE_APPS_BIND", *settings.APPS_BIND)
-        try:
-            migrate(self.stdout.write)
-        except DatabaseError as error:
-            raise CommandError(f"The database does not work: {str(error).strip()}") from error
-        _prepare_store()
         static_files.collect()
         if warning := plain_http():
             self.stderr.write(warning)
-        password_file = first_start.ensure_admin()
+        password_file = _prepare(self.stdout.write, joins=not options["prepare"])
         if options["prepare"]:
             return
         connection.close()
         sys.stdout.flush()
         _become_supervisor(lock, password_file)
+
+
+def _prepare(say: Callable[[str], object], *, joins: bool) -> Path | None:
+    """Do what one host does at a time. ``joins``: its processes start here. Returns what ``ensure_admin`` does."""
+    try:
+        with joining.alone():
+            migrate(say)
+            _prepare_store()
+            keys.check()
+            if joins:
+                _refuse_sockets()
+                joining.join(settings.STORE_URL or marker.read(local_root()))
+            return first_start.ensure_admin()
+    except NotShared as error:
+        raise CommandError(str(error)) from error
+    except DatabaseError as error:
+        if joining.is_pooler(error):
+            raise CommandError(joining.NO_SESSIONS) from error
+        raise CommandError(f"The database does not work: {str(error).strip()}") from error
+
+
+def _refuse_sockets() -> None:
+    """A socket is another engine on each host: its containers would be lost on one and strangers on another."""
+    elsewhere = here.on_other_machines()
+    node = Node.objects.filter(endpoint__startswith="unix://").first() if elsewhere else None
+    if node is not None:
+        raise NotShared(
+            f"Node {node.name} is at {node.endpoint}, which each host takes for its own engine, and host "
+            f"{elsewhere[0].name} runs on this database too. On several hosts a node needs an endpoint that all of "
+            "them reach, tcp:// with keys or ssh://: give it one on its page, and start again."
+        )
 
 
 def plain_http() -> str:
@@ -136,6 +165,7 @@ def _turn(say: Callable[[str], object]) -> Iterator[None]:
     try:
         own.set_autocommit(False)
         with own.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # it waits for the migrations
             cursor.execute("SELECT pg_try_advisory_xact_lock(%s)", [_LOCK])
             if not cursor.fetchone()[0]:
                 say("longshore: another host brings the database up to its release; waiting for it")

@@ -17,7 +17,7 @@ from django.db.models import F
 from clusters.placement.fit import Blocker
 from jobs.config.extras import After
 from jobs.config.spec import JobSpec
-from jobs.models import Dependency, Event, Job
+from jobs.models import Dependency, Job
 from jobs.planning.lifecycle import JOB_ENDS, JobState
 from jobs.planning.queue.awaited import Awaited
 from portal.core.errors import BadRequest
@@ -93,10 +93,10 @@ def unmet(ids: Iterable[int]) -> dict[int, list[Awaited]]:
     return found
 
 
-def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[Event]:
-    """Tell the jobs that wait for these ones, (id, state) each, and return an Event for each of them. The rows of those
-    that end are written before, in the same transaction: a submission that finds one locks it, so either its dependency
-    is here by now, or it finds the end itself."""
+def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[tuple[int, str]]:
+    """Tell the jobs that wait for these ones, (id, state) each, and return each of them with the sentence of its Event.
+    The rows of those that end are written before, in the same transaction: a submission that finds one locks it, so
+    either its dependency is here by now, or it finds the end itself."""
     states = dict(ended)
     rows = Dependency.objects.filter(on__in=list(states), ended="", job__state=JobState.WAITING).order_by("id")
     told = [
@@ -113,7 +113,7 @@ def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[Event]:
     in_vain = {job: one.in_vain for _, job, one in told if one.in_vain}
     for says in set(in_vain.values()):
         _update(Job, [job for job in in_vain if in_vain[job] == says], unmet=says, changed_at=now)
-    return [Event(at=now, kind="job.dependency", job_id=job, reason=one.says_end) for _, job, one in told]
+    return [(job, one.says_end) for _, job, one in told]
 
 
 def _awaited(username: str, name: str, condition: str, state: str | None, ended: str) -> Awaited:

@@ -15,12 +15,12 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from clusters.models import Node
 from jobs.containers import discard
-from jobs.models import Job, Task
+from jobs.models import Event, Job, Task
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import orders
-from jobs.scheduling.events import job_event
+from jobs.scheduling.events import Entry, job_event
 from jobs.scheduling.writes import CHUNK, Stale, Writing, write
-from portal.core.bulk import insert_rows
+from portal.core.bulk import insert_values
 from portal.wakes import wake
 from portal.wakes.lease import Lease
 
@@ -41,7 +41,7 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         if plan.purge:
             discard.note(plan.purge, now)
             Job.objects.filter(id__in=plan.purge).delete()
-        insert_rows(writing.events)
+        insert_values(Event, Entry._fields, writing.events)
         orders.send([*writing.orders, *plan.orders], now)
         if changed or plan.purge:
             wake.notify("pages")

@@ -4,16 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from clusters.placement.fit import Placement
-from jobs.models import Event
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Evicted, JobPlan, KeptTask, TaskChange
 
 
-def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
-    return Event(
+class Entry(NamedTuple):
+    """A new row of the ledger, with the fields of Event: a pass may write a thousand, and objects of a model cost ten
+    times as much."""
+
+    at: datetime
+    kind: str
+    job_id: int | None = None
+    attempt: int | None = None
+    task: str = ""
+    node: str = ""
+    actor: str = "scheduler"
+    before: str = ""
+    after: str = ""
+    reason: str = ""
+    data: dict[str, Any] = {}
+
+
+def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Entry:
+    return Entry(
         at=now,
         kind="task.state",
         job_id=plan.job.id,
@@ -27,7 +43,7 @@ def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Event:
     )
 
 
-def placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> Event:
+def placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> Entry:
     nodes = sorted({place.node for place in places})
     others = " and others" if len(nodes) > 5 else ""
     tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"
@@ -35,27 +51,25 @@ def placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> E
     return job_event(plan, now, "job.placed", JobState.RUNNING, reason, nodes=nodes[:100])
 
 
-def evicted_events(plan: JobPlan, why: Evicted, now: datetime) -> list[Event]:
+def evicted_events(plan: JobPlan, why: Evicted, now: datetime) -> list[Entry]:
     """One for the job that is evicted, and one for the job that it makes room for."""
     data = {"room": why.room, "owner": why.owner, "victim": plan.job.id, "guest": why.was_guest}
     events = [job_event(plan, now, "job.evicted", None, why.reason, **data)]
     if why.owner is not None:
         reason = f"{plan.job.name} is evicted for this job: {why.room}. {why.reason}"
-        kind, at = "job.reclaimed", {"job_id": why.owner, "attempt": why.owner_attempt}
-        events.append(Event(at=now, kind=kind, reason=reason, data=data, **at))
+        kind = "job.reclaimed"
+        events.append(Entry(now, kind, why.owner, why.owner_attempt, reason=reason, data=data))
     return events
 
 
-def kept_event(plan: JobPlan, kept: KeptTask, now: datetime) -> Event:
+def kept_event(plan: JobPlan, kept: KeptTask, now: datetime) -> Entry:
     how = "failed" if kept.code is None else f"ended with exit code {kept.code}"
     reason = f"The command of {kept.task.label} {how}. Its container is kept for debugging."
-    event = job_event(plan, now, "task.held", None, reason)
-    event.task, event.node = kept.task.label, kept.task.node
-    return event
+    return job_event(plan, now, "task.held", None, reason)._replace(task=kept.task.label, node=kept.task.node)
 
 
-def job_event(plan: JobPlan, now: datetime, kind: str, after: JobState | None, reason: str, **data: Any) -> Event:
-    return Event(
+def job_event(plan: JobPlan, now: datetime, kind: str, after: JobState | None, reason: str, **data: Any) -> Entry:
+    return Entry(
         at=now,
         kind=kind,
         job_id=plan.job.id,

@@ -18,13 +18,13 @@ from jobs import dependencies
 from jobs.attempts import open_attempt
 from jobs.containers.launch import name_of
 from jobs.history import holdings
-from jobs.models import Attempt, Event, Job, Task
+from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
-from jobs.scheduling.events import evicted_events, job_event, kept_event, placed_event, task_event
+from jobs.scheduling.events import Entry, evicted_events, job_event, kept_event, placed_event, task_event
 from portal.core.bulk import Row, insert_values, update_rows
 
 log = structlog.get_logger()
@@ -57,7 +57,7 @@ class Writing:
     """What is written at the end of the transaction, for all jobs together."""
 
     now: datetime
-    events: list[Event] = field(default_factory=list)
+    events: list[Entry] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
 
 
@@ -239,7 +239,8 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
         log.info("job ended", job=job.name, state=str(after), code=attempt.exit_code)
     changed = ["state", "changed_at", "exit_code", "completed_at", "not_before"]
     _update_all(Job, changed, ["id", "state", "attempt_number"], rows)
-    writing.events += dependencies.note_ends([(plan.job.id, str(plan.after)) for plan in plans], now)
+    told = dependencies.note_ends([(plan.job.id, str(plan.after)) for plan in plans], now)
+    writing.events += [Entry(now, "job.dependency", job, reason=says) for job, says in told]
 
 
 def _retry(plan: JobPlan, writing: Writing) -> None:
@@ -280,7 +281,7 @@ def _leaves_a_log(change: TaskChange) -> bool:
     return change.after in TASK_ENDS and not change.collected and not is_lost
 
 
-def _warning(plan: JobPlan, now: datetime) -> list[Event]:
+def _warning(plan: JobPlan, now: datetime) -> list[Entry]:
     """One Event, when the job has just failed so often in the same way that the next try may not help either."""
     tried = Attempt.objects.filter(job=plan.job.id, number__lte=plan.job.attempt_number).order_by("-number")
     ends = tried.values_list("number", "exit_code", "exit")[: MANY + 1]

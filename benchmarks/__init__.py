@@ -7,5 +7,6 @@ starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serv
 small engines over HTTP), files (MB per second), code (its delivery to tasks), slow (beside slow clients). Each is a
 module here; ``report`` prints, ``engine`` does the same work without the portal, ``rows`` fills databases. By
 name alone: ``trace`` follows jobs through all processes by ``probes`` in them, ``policy`` plays a day of jobs,
-``faults`` breaks three nodes and the portal in every way.
+``growth`` has a tenth and ten times of all, ``questions`` asks about 10,000 jobs, ``faults`` breaks three nodes and the
+portal in every way.
 """

@@ -23,7 +23,7 @@ from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
 NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
-ASKED_FOR = ("growth", "policy", "trace", "faults", *inside.NAMES)  # by name alone
+ASKED_FOR = ("growth", "policy", "questions", "trace", "faults", *inside.NAMES)  # by name alone
 
 
 def main() -> int:
@@ -39,6 +39,8 @@ def main() -> int:
         _passes(report)
     if "growth" in wanted:
         _growth(report)
+    if "questions" in wanted:
+        _questions(report)
     if "watch" in wanted:
         _watch(report)
     if "files" in wanted:
@@ -117,6 +119,20 @@ def _growth(report: Report) -> None:
         beside = "; ".join(f"{nodes:,} nodes {each:.0f} ms" for nodes, each in zip(sizes, ms, strict=True))
         told = ", ".join(f"{each:.1f}" for each in steps)
         report.add(name, f"x {told}", beside, "<= 10 x", max(steps) <= 10)
+
+
+def _questions(report: Report) -> None:
+    found = _alone("benchmarks.questions")
+    report.title("Questions about 10,000 jobs on 1,000 nodes")
+    for name, what, most in (
+        ("timeline", "page of a day", 1.0),
+        ("timeline_api", "the same as JSON", 1.0),
+        ("queue", "list of those that wait", 0.25),
+        ("what_if", "what two drained nodes would change", 5.0),
+    ):
+        one = found[name]
+        beside = f"{one['bytes'] / 1000:,.0f} kB; {one['wall']:.2f} s"
+        report.add(what, f"{one['cpu']:.2f} s of CPU", beside, f"< {most:g} s", one["cpu"] < most)
 
 
 def _watch(report: Report) -> None:

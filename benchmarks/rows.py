@@ -78,6 +78,37 @@ def add_lengths(names: list[str], number: int = 5_000) -> None:
     )
 
 
+def add_day(nodes: int, number: int) -> None:
+    """What ``number`` tasks of one GPU held in the last day, one after the other on each GPU of ``nodes``."""
+    now, long = time.time_ns() // 1_000_000, 86_400_000 * nodes * 8 // max(number, nodes * 8)
+    first = 1 + (Holding.objects.aggregate(models.Max("id"))["id__max"] or 0)
+    Holding.objects.bulk_create(
+        (
+            Holding(
+                id=first + at,
+                job_id=first + at,
+                username=f"user{at % USERS}",
+                job_name=f"past-{at}",
+                vc="default",
+                attempt=1,
+                role="worker",
+                index=0,
+                node=f"sim-{at // 8 % nodes:04d}",
+                gpu_ids=str(at % 8),
+                gpus=1,
+                cpus=1,
+                memory_mb=1024,
+                waited=0,
+                began=now - 86_400_000 + at // (8 * nodes) * long,
+                ended=now - 86_400_000 + (at // (8 * nodes) + 1) * long - 1000,
+                outcome=Holding.Outcome.SUCCEEDED,
+            )
+            for at in range(number)
+        ),
+        batch_size=500,
+    )
+
+
 def add_waiting(configs: list[dict[str, Any]]) -> None:
     """One waiting job each, in this order. There are no other jobs yet."""
     now = timezone.now()

@@ -1,0 +1,64 @@
+"""What it costs to answer those who ask about very many jobs: the timeline of a day of 10,000, and what a change would
+do to a queue of 10,000 on 1,000 nodes.
+
+Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.questions``); prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from typing import Any
+
+import django
+
+NODES, JOBS, TIMES = 1_000, 10_000, 3
+CHANGES = "change=node:sim-0001:drain&change=node:sim-0002:drain"
+
+
+def main() -> None:
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0, interactive=False)
+    from benchmarks import passes, rows
+    from clusters.models import VirtualCluster
+    from portal.models import User
+    from tests.http import Browser
+
+    VirtualCluster.objects.all().delete()
+    rows.add_nodes(NODES, gpus=passes.GPUS, cpus=passes.CPUS, memory_mb=passes.MEMORY_MB)
+    number = passes.WAITING + passes.EXTRA["teams"]
+    rows.add_waiting(rows.shapes_of_teams(number, rows.add_teams(passes.TEAMS)))
+    simulation = passes.Simulation()
+    while simulation.one_pass().placed:
+        pass
+    rows.add_day(NODES, JOBS)
+    client = Browser()
+    client.force_login(User.objects.create_user("admin", "correct horse", is_admin=True))
+    found = {
+        "timeline": _asked(client, "/timeline?from=1d"),
+        "timeline_api": _asked(client, "/api/v1/cluster/timeline?from=1d&limit=10000"),
+        "what_if": _asked(client, f"/api/v1/cluster/what-if?{CHANGES}"),
+        "queue": _asked(client, "/jobs?state=WAITING"),
+    }
+    print(json.dumps(found))
+
+
+def _asked(client: Any, address: str) -> dict[str, float]:
+    """The median CPU and time of an answer, in seconds, and its bytes."""
+    cpu, wall, size = [], [], 0
+    for _ in range(TIMES):
+        used, began = time.process_time(), time.perf_counter()
+        answer = client.get(address)
+        cpu.append(time.process_time() - used)
+        wall.append(time.perf_counter() - began)
+        assert answer.status_code == 200, (address, answer.status_code, answer.content[:300])
+        size = len(answer.content)
+    return {"cpu": sorted(cpu)[TIMES // 2], "wall": sorted(wall)[TIMES // 2], "bytes": size}
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+    main()

@@ -47,10 +47,11 @@ LONG = {
     "test_up.py": 50,
     "test_webhdfs_clients.py": 145,
 }
-# Files that share a lane and its HDFS: to start one takes ten seconds of the machine.
-WITH_HDFS = (
+# Files that share a lane, with its HDFS or its portal: to start one takes ten seconds of the machine.
+TOGETHER = (
     ("test_code_docker.py", "test_hdfs_store.py", "test_store_dies.py", "test_webhdfs_clients.py"),
     ("test_examples.py", "test_files_and_ssh.py", "test_pai_fs.py"),
+    ("test_extras_docker.py", "test_main_job.py", "test_samples.py", "test_secrets_docker.py", "test_seeds.py"),
 )
 # What runs on one database only. Sweeps over every route: bodies and queries on the one that is stricter, who may see
 # what on the other. Random histories: two schedulers on the one that has several writers, one scheduler on the other.
@@ -194,7 +195,7 @@ def shares() -> list[list[str]]:
     """The files of the acceptance tests, each to the lane with the least to do."""
     times, files = [0] * ENGINES, [[] for _ in range(ENGINES)]  # type: tuple[list[int], list[list[str]]]
     found = {path.name for path in (ROOT / "tests" / "acceptance").glob("test_*.py")}
-    together = [*WITH_HDFS, *((name,) for name in sorted(found.difference(*WITH_HDFS)))]
+    together = [*TOGETHER, *((name,) for name in sorted(found.difference(*TOGETHER)))]
     for names in sorted(together, key=lambda names: -_long(names)):
         least = times.index(min(times))
         times[least] += _long(names)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 import pytest
 
-from tests.acceptance.portal import Portal, config, container_of, docker, portal_on
+from tests.acceptance.portal import Portal, config, container_of, docker
 from tests.bed.docker_bed import BedNode
 from tests.helpers import patience
 
@@ -15,11 +15,10 @@ pytestmark = pytest.mark.docker
 
 
 @pytest.fixture(scope="module")
-def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
-        yield one
-        one.stop_all()
-        one.wait_clean(docker_engine)
+def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
+    yield shared_portal
+    shared_portal.stop_all()
+    shared_portal.wait_clean(docker_engine)
 
 
 def test_a_chain_of_jobs_runs_one_after_the_other(portal: Portal, docker_engine: BedNode) -> None:

@@ -18,7 +18,6 @@ from tests.acceptance.portal import (
     docker,
     free_port,
     inspect,
-    portal_on,
 )
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.registry import Registry
@@ -29,11 +28,10 @@ FOREVER = "echo ready; while :; do sleep 1; done"
 
 
 @pytest.fixture(scope="module")
-def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
-        yield one
-        one.stop_all()
-        one.wait_clean(docker_engine)
+def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
+    yield shared_portal
+    shared_portal.stop_all()
+    shared_portal.wait_clean(docker_engine)
 
 
 # --- what it is ------------------------------------------------------------------------------------------------------

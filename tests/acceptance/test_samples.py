@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from jobs.config.samples import SAMPLES
-from tests.acceptance.portal import Portal, portal_on
+from tests.acceptance.portal import Portal
 from tests.bed.docker_bed import BedNode
 
 pytestmark = pytest.mark.docker
@@ -15,10 +15,9 @@ CONFIGS = {sample.key: sample.config for sample in SAMPLES}
 
 
 @pytest.fixture(scope="module")
-def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
-        yield one
-        one.wait_clean(docker_engine)
+def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
+    yield shared_portal
+    shared_portal.wait_clean(docker_engine)
 
 
 def test_hello_world_greets_and_ends(portal: Portal) -> None:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.acceptance.portal import config, container_of, docker, portal_on
+from tests.acceptance.portal import Portal, config, container_of, docker
 from tests.bed.docker_bed import BedNode
 
 pytestmark = pytest.mark.docker
 VALUE = 'it\'s $HOME "hushhush" \\ and\ttwo\nlines'
 
 
-def test_the_command_has_its_secrets_and_the_engine_knows_none(tmp_path: Path, docker_engine: BedNode) -> None:
-    with portal_on(tmp_path, docker_engine) as portal:
-        command = 'printf %s "$TOKEN" | tr a-z n-za-m; sleep 60'
-        name = portal.submit(config("hello", command, extras={"secrets": {"TOKEN": VALUE}}))
-        portal.wait_running(name)
-        inspected = docker(docker_engine, "inspect", container_of(docker_engine, name))
-        assert "hushhush" not in inspected
-        portal.stop(name)
-        portal.wait_state(name)
-        letters = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
-        assert portal.log(name) == VALUE.translate(letters)
-        assert portal.get(f"/user/admin/jobs/{name}/config")["extras"] == {"secrets": {"TOKEN": "(secret)"}}
-        stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-        assert b"hushhush" not in stored and b"hello" in stored
+def test_the_command_has_its_secrets_and_the_engine_knows_none(shared_portal: Portal, docker_engine: BedNode) -> None:
+    portal = shared_portal
+    command = 'printf %s "$TOKEN" | tr a-z n-za-m; sleep 60'
+    name = portal.submit(config("hello", command, extras={"secrets": {"TOKEN": VALUE}}))
+    portal.wait_running(name)
+    inspected = docker(docker_engine, "inspect", container_of(docker_engine, name))
+    assert "hushhush" not in inspected
+    portal.stop(name)
+    portal.wait_state(name)
+    letters = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
+    assert portal.log(name) == VALUE.translate(letters)
+    assert portal.get(f"/user/admin/jobs/{name}/config")["extras"] == {"secrets": {"TOKEN": "(secret)"}}
+    stored = b"".join(path.read_bytes() for path in portal.home.rglob("*") if path.is_file())
+    assert b"hushhush" not in stored and b"hello" in stored

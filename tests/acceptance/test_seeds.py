@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.portal import Portal, portal_on
+from tests.acceptance.portal import Portal
 from tests.bed.docker_bed import BedNode
 
 pytestmark = pytest.mark.docker
@@ -23,15 +23,16 @@ HOSTS = r"\d+\.\d+\.\d+\.\d+:\d+,\d+\.\d+\.\d+\.\d+:\d+"
 
 
 @pytest.fixture(scope="module")
-def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
     """With a node that says it has room for all of them, and the virtual cluster that two of them name."""
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
-        one.change_node("local", memoryMB=65536)
-        answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50, "vcMaxCapacity": 100})
-        assert answer.status_code == 201, answer.text
-        yield one
-        one.stop_all()
-        one.wait_clean(docker_engine)
+    one, memory = shared_portal, shared_portal.node("local")["resourcesTotal"]["memory"]
+    one.change_node("local", memoryMB=65536)
+    answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50, "vcMaxCapacity": 100})
+    assert answer.status_code == 201, answer.text
+    yield one
+    one.stop_all()
+    one.wait_clean(docker_engine)
+    one.change_node("local", memoryMB=memory)
 
 
 def runnable(seed: str, name: str) -> str:

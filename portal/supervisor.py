@@ -33,8 +33,9 @@ _LARGEST_MESSAGE = 2 * 1024 * 1024  # bytes of one that a WebSocket may send: it
 _GRACE = 7.0  # seconds between asking to end and killing
 _READY_ANYWAY = 20.0  # seconds after which a web that answers is called ready without the others
 _PAGES = "jobs.web_apps.serving.asgi:application"
-# Of the WebSockets of pages: 64 MB a message, and no compression, which the container may do itself.
-_SOCKETS = ("--ws-max-size", str(64 << 20), "--ws-per-message-deflate", "false")
+# Of the WebSockets of pages: 16 MB a message of a visitor, which is more than Jupyter takes, and no compression, which
+# the container may do itself. A visitor may have so many of them open (jobs/web_apps/serving/door.py).
+_SOCKETS = ("--ws-max-size", str(16 << 20), "--ws-per-message-deflate", "false")
 _COLOURS = {
     **{"web": 36, "web pages": 31, "scheduler": 35, "workers": 33, "sampler": 34},
     **{"first start": 32, "longshore": 1},

@@ -6,6 +6,9 @@ import asyncio
 import socket
 import threading
 import time
+from collections.abc import Collection, Mapping
+from contextlib import ExitStack
+from typing import Any
 
 import aiohttp
 import pytest
@@ -14,6 +17,8 @@ from jobs.config import web_pages
 from jobs.config.spec import PortSpec, RoleSpec
 from jobs.web_apps import shown as looks
 from jobs.web_apps.addresses import Place, Setup, place_for, place_of
+from jobs.web_apps.serving import answers
+from jobs.web_apps.serving.door import SOCKETS, Door
 from jobs.web_apps.serving.headers import (
     Headers,
     Reserved,
@@ -25,7 +30,8 @@ from jobs.web_apps.serving.headers import (
     to_visitor,
 )
 from jobs.web_apps.serving.hop import Hop
-from jobs.web_apps.visits import Target
+from jobs.web_apps.serving.proxy import Proxy
+from jobs.web_apps.visits import Target, Visit
 from portal.web.cookies import cookies_of
 
 KEY = "tensorboard-worker-0-9f2c41aa0b3d"
@@ -337,3 +343,40 @@ def test_a_port_that_accepts_nothing_keeps_nobody_from_another(monkeypatch: pyte
 
 def _target(task: int) -> Target:
     return Target(task, "tcp://gpu-1:2376", "", "gpu-1", 80, False)
+
+
+def test_a_visitor_has_so_many_sockets_and_another_has_their_own() -> None:
+    async def check(cookies: Collection[str]) -> Mapping[str, Visit]:
+        target = Target(7, "unix:///n1", "", "127.0.0.1", 80, is_tls=False)
+        return {cookie: Visit(1, KEY, cookie, "alice", "job", "title", target) for cookie in cookies}
+
+    async def knock(proxy: Proxy, who: str) -> int:
+        """The status of the answer; 0 where a connection to the container was tried."""
+        sent: list[dict[str, Any]] = []
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        host = ALONE.origin.partition("//")[2].encode()
+        head = [(b"host", host), (b"cookie", f"{answers.cookie_name(ALONE)}={who}".encode())]
+        scope = {"type": "websocket", "scheme": "ws", "path": "/ws", "query_string": b"", "headers": head}
+        await proxy(scope, None, send)
+        return int(sent[0]["status"])
+
+    async def play() -> None:
+        door, hop = Door(check), NobodyThere()
+        proxy = Proxy(SETUP, RESERVED, door, hop, None, lambda token: False)  # type: ignore[arg-type]
+        with ExitStack() as stack:
+            for _ in range(SOCKETS):
+                assert door.has_room("bob")
+                stack.enter_context(door.opened("bob", 7, "bob"))
+            assert await knock(proxy, "bob") == 429
+            assert await knock(proxy, "carol") == 503
+        assert await knock(proxy, "bob") == 503
+
+    asyncio.run(play())
+
+
+class NobodyThere:
+    async def join(self, *_: Any) -> Any:
+        raise OSError("nobody")

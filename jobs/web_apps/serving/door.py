@@ -18,6 +18,7 @@ from jobs.web_apps.visits import Visit
 
 GOOD_FOR = 1.0  # seconds
 BLIND_FOR = 10.0  # seconds without the database after which nothing stays open
+SOCKETS = 32  # WebSockets that one visitor may have open, of all pages
 _MOST_KEPT = 10_000
 
 Check = Callable[[Collection[str]], Awaitable[Mapping[str, Visit]]]
@@ -25,10 +26,12 @@ Check = Callable[[Collection[str]], Awaitable[Mapping[str, Visit]]]
 
 @dataclass(eq=False)
 class Open:
-    """Something that a visitor has open. ``ended`` is set when it must be closed; ``task_id`` is what it leads to."""
+    """Something that a visitor has open. ``ended`` is set when it must be closed; ``task_id`` is what it leads to;
+    ``socket_of`` is whose WebSocket it is, if it is one."""
 
     cookie: str
     task_id: int
+    socket_of: str = ""
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
 
@@ -51,13 +54,17 @@ class Door:
         return None
 
     @contextmanager
-    def opened(self, cookie: str, task_id: int) -> Iterator[Open]:
-        one = Open(cookie, task_id)
+    def opened(self, cookie: str, task_id: int, socket_of: str = "") -> Iterator[Open]:
+        one = Open(cookie, task_id, socket_of)
         self._open.add(one)
         try:
             yield one
         finally:
             self._open.discard(one)
+
+    def has_room(self, viewer: str) -> bool:
+        """Whether they may open one more WebSocket: a message of each is in memory until it is whole."""
+        return sum(one.socket_of == viewer for one in self._open) < SOCKETS
 
     async def watch(self) -> None:
         """Until it is cancelled."""

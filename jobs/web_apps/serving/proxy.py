@@ -21,7 +21,7 @@ from jobs.config.web_pages import PREFIX
 from jobs.web_apps.addresses import ENTER, OWN, Place, Setup, place_of
 from jobs.web_apps.serving import answers, headers
 from jobs.web_apps.serving.answers import FAULTS, Unanswered
-from jobs.web_apps.serving.door import Door, Open
+from jobs.web_apps.serving.door import SOCKETS, Door, Open
 from jobs.web_apps.serving.headers import Reserved
 from jobs.web_apps.serving.hop import Hop
 from jobs.web_apps.serving.prefixes import Prefixes
@@ -99,9 +99,12 @@ class Proxy:
         if visit.target is None:
             await _say(send, is_socket, answers.not_there(visit, visit.says))
             return
+        if is_socket and not self._door.has_room(visit.viewer):
+            await _say(send, True, answers.plain(429, f"You have {SOCKETS} WebSockets of web pages open. Close some."))
+            return
         try:
             keeps = bool(place.prefix) and await self._prefixes.keeps(visit.target, place.key)
-            with self._door.opened(cookie, visit.target.task_id) as one:
+            with self._door.opened(cookie, visit.target.task_id, visit.viewer if is_socket else "") as one:
                 carry = self._carry_socket if is_socket else self._carry
                 await carry(scope, receive, send, _Way(place, visit.target, keeps, one))
         except Unanswered as error:

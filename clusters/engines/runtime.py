@@ -41,6 +41,7 @@ KILLED_FOR_MEMORY, FOUND_PORT_TAKEN = 222, 224
 OWN_CODES = {220: 137, 221: 143, 223: 255}
 OUR_CODES = (KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, *OWN_CODES)
 EXIT_FILE = "/pai/log/exit-code"
+LARGE = 500_000  # bytes of all tars: more does not go through the API of an engine that stands for many hosts
 LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
 
 
@@ -127,6 +128,7 @@ class ContainerRequest:
     files: tuple[File, ...] = ()
     hold_file: str = ""  # for debugging: ``held`` while this file, with an exit code, exists. Needs LABEL_HOLD
     tars: tuple[Path, ...] = ()  # on this host's disk; unpacked at / before its process starts
+    addresses: tuple[str, ...] = ()  # signed, of the same tars, for an engine that cannot be handed what is LARGE
     cpus: float = 1.0
     memory_mb: int = 100
     shm_mb: int = 64

@@ -72,8 +72,14 @@ class Launch:
     job_id: int = 0  # of the job's row: the addresses of its web pages have it
 
 
-def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str] | None = None) -> ContainerRequest:
-    """The request for the container of one task. ``tars`` and ``auth`` mean what they mean in ContainerRequest. Raises
+def request(
+    launch: Launch,
+    *,
+    tars: tuple[Path, ...] = (),
+    addresses: tuple[str, ...] = (),
+    auth: tuple[str, str] | None = None,
+) -> ContainerRequest:
+    """The request for the container of one task. The rest means what it means in ContainerRequest. Raises
     KeyError when the spec lacks the role or ``places`` lacks the task."""
     role = launch.spec.role(launch.role)
     me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
@@ -105,6 +111,7 @@ def request(launch: Launch, *, tars: tuple[Path, ...] = (), auth: tuple[str, str
         pull=launch.pull,
         hold_file=bootstrap.HELD if launch.hold_seconds else "",
         tars=tars,
+        addresses=addresses,
         auth=auth,
     )
 

@@ -25,7 +25,7 @@ from clusters.engines.image_names import is_kept
 from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
 from clusters.nodes import kept, refusals
 from clusters.nodes import survey as surveying
-from jobs.containers import claims, code_tar, delivery
+from jobs.containers import claims, code_tar, delivery, handing
 from jobs.containers import discard as discarding
 from jobs.containers import inputs as launching
 from jobs.containers import publish as publishing
@@ -157,9 +157,10 @@ def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> Contain
         claims.note(id, claim, progress)
 
     image = launch.spec.image
+    addresses = handing.addresses_of(delivered.tars, launch) if launch.host else ()
     try:
         status = engines.runtime_for(launch.node_name).ensure(
-            request(launch, tars=delivered.tars, auth=delivered.auth),
+            request(launch, tars=delivered.tars, addresses=addresses, auth=delivered.auth),
             on_progress=note,
             still_wanted=lambda: claims.is_wanted(id, claim),
         )

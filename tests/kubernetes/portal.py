@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from tests.acceptance.portal import Portal, portal_beside
 from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
@@ -15,8 +16,8 @@ CLUSTER = "lab"
 
 @contextmanager
 def portal_over(bed: KubernetesBed, home: Path, **settings: str) -> Iterator[Portal]:
-    """With the nodes lab/n1 and lab/n2."""
-    with portal_beside(home=home, **settings) as portal:
+    """With the nodes lab/n1 and lab/n2, which reach it."""
+    with portal_beside(home=home, address=urlsplit(bed.api).hostname or "", **settings) as portal:
         asked = {
             "name": CLUSTER,
             "endpoint": "kubernetes://",

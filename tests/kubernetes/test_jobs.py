@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections.abc import Iterator
@@ -94,6 +95,14 @@ def test_its_gpus_are_those_that_the_cluster_gave(portal: Portal, cluster: Kuber
     assert portal.wait_state(name)["state"] == "SUCCEEDED"
     host = node_of(portal, name)
     assert sorted(portal.log(name).strip().split(",")) == [f"GPU-{host}-0", f"GPU-{host}-1"]
+
+
+def test_code_that_is_too_large_for_a_secret_is_fetched_from_the_portal(portal: Portal, cluster: KubernetesBed) -> None:
+    portal.write("/user/admin/large/weights", os.urandom(3_000_000))
+    command = "wc -c <large/weights; ls /pai/code/large"
+    name = portal.submit(config("large-code", command) | {"codeDir": "$PAI_DEFAULT_FS_URI/user/admin/large"})
+    portal.wait_state(name)
+    assert portal.log(name) == "3000000\nweights\n"
 
 
 def test_a_pod_that_somebody_deletes_is_lost_and_tried_again(portal: Portal, cluster: KubernetesBed) -> None:

@@ -86,7 +86,7 @@ CROWDED = {
     "clusters/engines/kubernetes": 15,
     "clusters/users": 13,
     "jobs/api": 18,
-    "jobs/containers": 13,
+    "jobs/containers": 14,
     "jobs/pages": 14,
     "jobs/planning": 13,
     "jobs/views": 14,

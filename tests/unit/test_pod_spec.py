@@ -98,6 +98,14 @@ def test_files_beyond_the_limit_of_a_secret_are_refused() -> None:
     assert (caught.value.reason, caught.value.permanent) == (FaultReason.REFUSED, True)
 
 
+def test_large_tars_are_fetched_from_signed_addresses(tmp_path: Path) -> None:
+    (tmp_path / "code.tar").write_bytes(b"x" * 2_000_000)
+    request = asked(tars=(tmp_path / "code.tar",), addresses=("http://portal/code?token=t0ken",))
+    (fetching,) = spec.pod(request)["spec"]["initContainers"]
+    assert "t0ken" not in json.dumps(fetching) and "address-0" in fetching["command"][-1]
+    assert base64.b64decode(spec.files_secret(request, "u")["data"]["address-0"]) == b"http://portal/code?token=t0ken"
+
+
 @pytest.mark.parametrize(
     ("name", "pod"),
     [

@@ -124,7 +124,7 @@ class KubernetesRuntime:
         try:
             answer = self._cluster.opened(path, asked, _QUIET if follow else READ)
         except Refused as fault:
-            if fault.status == NOT_FOUND:
+            if fault.status == NOT_FOUND or (fault.reason is FaultReason.UNREACHABLE and self._own(name) is None):
                 raise gone(name) from None
             if fault.status == 400:  # it has not begun
                 return iter(())

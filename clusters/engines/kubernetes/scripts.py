@@ -58,9 +58,19 @@ def main(files: Iterable[File]) -> str:
     )
 
 
-def unpack(tars: int) -> str:
-    """Unpack the Secret's tars."""
-    return "\n".join(("set -e", *(f"tar -xf {FILES}/{tar_key(nth)} -C {STAGE}" for nth in range(tars))))
+def unpack(tars: int, *, fetched: bool) -> str:
+    """Unpack the tars: those in the Secret, or ``fetched`` from the addresses in it. A fetch that breaks off leaves a
+    tar without its end, which no tar unpacks."""
+    if not fetched:
+        return "\n".join(("set -e", *(f"tar -xf {FILES}/{tar_key(nth)} -C {STAGE}" for nth in range(tars))))
+    fetch = 'fetch() { if command -v curl >/dev/null; then curl -fsSL "$1"; else wget -qO- "$1"; fi; }'
+    return "\n".join(
+        (
+            "set -e",
+            fetch,
+            *(f'fetch "$(cat {FILES}/{address_key(nth)})" | tar -xf - -C {STAGE}' for nth in range(tars)),
+        )
+    )
 
 
 def file_key(nth: int) -> str:
@@ -69,6 +79,10 @@ def file_key(nth: int) -> str:
 
 def tar_key(nth: int) -> str:
     return f"tar-{nth}"
+
+
+def address_key(nth: int) -> str:
+    return f"address-{nth}"
 
 
 def _placing(files: Iterable[File]) -> list[str]:

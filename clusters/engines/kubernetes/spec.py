@@ -64,8 +64,8 @@ def label(value: str) -> str:
     return value if _LABEL.fullmatch(value) else hashlib.sha256(value.encode()).hexdigest()[:40]
 
 
-def pod(request: ContainerRequest, *, helper: str = "") -> Json:
-    """The pod of a container. ``helper`` is the image that unpacks tars; without one it is the container's own."""
+def pod(request: ContainerRequest) -> Json:
+    """The pod of a container."""
     bridge = request.network == "bridge"
     return {
         "apiVersion": "v1",
@@ -89,7 +89,7 @@ def pod(request: ContainerRequest, *, helper: str = "") -> Json:
             "tolerations": _tolerations(request),
             **({"affinity": _pinned(request.host)} if request.host else {}),
             **({"imagePullSecrets": [{"name": pull_name(request.name)}]} if request.auth else {}),
-            **({"initContainers": [_unpacking(request, helper)]} if request.tars else {}),
+            **({"initContainers": [_unpacking(request)]} if request.tars else {}),
             "containers": [_stderr(request), _main(request)],
             "volumes": _volumes(request),
         },
@@ -99,7 +99,10 @@ def pod(request: ContainerRequest, *, helper: str = "") -> Json:
 def files_secret(request: ContainerRequest, uid: str) -> Json:
     """The Secret that starts the pod with this uid."""
     data = {scripts.file_key(nth): file.content for nth, file in enumerate(request.files)}
-    data |= {scripts.tar_key(nth): path.read_bytes() for nth, path in enumerate(request.tars)}
+    if request.addresses:
+        data |= {scripts.address_key(nth): address.encode() for nth, address in enumerate(request.addresses)}
+    else:
+        data |= {scripts.tar_key(nth): path.read_bytes() for nth, path in enumerate(request.tars)}
     if (size := sum(map(len, data.values()))) > MOST_SECRET:
         raise RuntimeFault(
             f"The code and the command have {size:,} bytes; on Kubernetes they may have {MOST_SECRET:,}.",
@@ -184,12 +187,12 @@ def _stderr(request: ContainerRequest) -> Json:
     }
 
 
-def _unpacking(request: ContainerRequest, helper: str) -> Json:
+def _unpacking(request: ContainerRequest) -> Json:
     return {
         "name": CODE,
-        "image": helper or request.image,
+        "image": request.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-c", _escaped(scripts.unpack(len(request.tars)))],
+        "command": ["/bin/sh", "-c", _escaped(scripts.unpack(len(request.tars), fetched=bool(request.addresses)))],
         "resources": {"limits": {"cpu": "1", "memory": "256Mi"}, "requests": {"cpu": "0", "memory": "0"}},
         "securityContext": {**_least(), "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)}},
         "volumeMounts": [

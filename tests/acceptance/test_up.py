@@ -224,3 +224,13 @@ def refusal(home: Path, **settings: str) -> str:
     assert answer.returncode == 1
     assert len(answer.stderr.strip().splitlines()) == 1, answer.stderr
     return answer.stderr
+
+
+def test_prepare_does_what_a_start_needs_and_ends(tmp_path: Path) -> None:
+    own = {"LONGSHORE_HOME": str(tmp_path), "LONGSHORE_BIND": f"127.0.0.1:{free_port()}"}
+    command = [sys.executable, str(ROOT / "manage.py"), "up", "--prepare"]
+    for _ in range(2):
+        done = subprocess.run(command, env=environment(own), capture_output=True, text=True, timeout=60 * patience())
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "static" / ".stamp").exists() and (tmp_path / "secrets" / "admin-password").exists()
+    assert processes_of(tmp_path) == {}

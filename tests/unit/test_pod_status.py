@@ -71,10 +71,10 @@ def test_a_port_that_was_taken() -> None:
     assert seen(pod(ended(224))).port_taken
 
 
-@pytest.mark.parametrize("code", [137, 143])
-def test_a_pod_that_somebody_deleted_has_no_end_of_its_own(code: int) -> None:
-    status = seen(pod(ended(code), meta={"deletionTimestamp": ENDED}))
-    assert (status.phase, status.exit_code, status.lost) == (Phase.EXITED, None, True)
+@pytest.mark.parametrize("code", [0, 137, 143])
+def test_a_pod_that_somebody_deleted_was_ended_from_outside(code: int) -> None:
+    status = seen(pod(ended(code, message=str(code)), meta={"deletionTimestamp": ENDED}))
+    assert (status.phase, status.exit_code, status.by_itself) == (Phase.EXITED, 143, False)
     assert seen(pod(ended(3), meta={"deletionTimestamp": ENDED})).exit_code == 3
 
 

@@ -18,7 +18,8 @@ Json = Mapping[str, Any]
 # A container that was lost with its node; the start script has a code of its own for a command's own 255. Newer
 # kubelets say ContainerStatusUnknown, with 137.
 LOST, UNKNOWN = 255, "ContainerStatusUnknown"
-_FROM_OUTSIDE = (137, 143)
+TERMINATED = 143
+_FROM_OUTSIDE = (0, 137, TERMINATED)  # how a command may end that is told to
 # Reasons with which a kubelet refuses a pod before anything of it ran.
 _NOT_ADMITTED = re.compile(r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|\w*Admission\w*|Preempting")
 _NEVER_RAN = ("ContainerCannotRun", "StartError", "CreateContainerError", "CreateContainerConfigError")
@@ -134,10 +135,11 @@ def _never_ran(ended: Json) -> bool:
 
 
 def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerStatus:
-    """``deleted``: somebody has deleted the pod while it ran. That is no end of its command's own."""
+    """``deleted``: somebody has deleted the pod while it ran. A command that then ends, be it with 0, did so for
+    that."""
     code, reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
     written = str(ended.get("message") or "").strip() or None
-    lost = reason == UNKNOWN or code == LOST or (deleted and code in _FROM_OUTSIDE)
+    lost = reason == UNKNOWN or code == LOST
     status = replace(
         found,
         phase=Phase.EXITED,
@@ -147,6 +149,8 @@ def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerSt
         started_at=moment(ended.get("startedAt")),
         finished_at=moment(ended.get("finishedAt")),
     )
+    if deleted and code in _FROM_OUTSIDE:
+        return replace(status, exit_code=TERMINATED)
     return read_script(status, written)
 
 

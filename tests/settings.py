@@ -32,7 +32,7 @@ if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
     # A file, not memory: threads and processes of a test must see the same rows.
     DATABASES["default"]["TEST"] = {"NAME": f"{HOME_OF_TESTS}/test.sqlite3"}
 else:
-    # A test is one transaction, and takes its time between two queries. What starts as a process has the portal's limit.
+    # A test is one transaction and takes its time between two queries. What starts as a process has the portal's limit.
     DATABASES["default"]["OPTIONS"]["options"] += " -c idle_in_transaction_session_timeout=0"
 STORAGES["staticfiles"] = {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}
 WHITENOISE_AUTOREFRESH = True

@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,7 +50,7 @@ def store(s3: S3Bed) -> S3Store:
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, seconds in (("CONNECTS", 1.0), ("ANSWERS", 1.0)):
+    for name, seconds in (("CONNECTS", 1.0), ("ANSWERS", 1.0), ("WORKS", 1.0)):
         monkeypatch.setattr(client, name, seconds)
     monkeypatch.setattr(client, "TRIES", 1)
 
@@ -107,6 +108,25 @@ def test_a_large_file_grows_and_shrinks_without_passing_through_the_portal(
     assert content(store, "/large", (13 << 20) - 1) == b"\xff\0"
     assert (store.stat("/large").owner, store.stat("/large").mode) == ("noa", 0o600)
     assert s3.uploads() == []
+
+
+def test_an_object_that_is_made_by_a_request_whose_answer_is_lost_is_made(
+    store: S3Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complete = store.server.patient.complete_multipart_upload
+
+    def twice(**request: Any) -> None:
+        complete(**request)
+        complete(**request)  # as the library does when no answer comes
+
+    monkeypatch.setattr(store.server.patient, "complete_multipart_upload", twice)
+    assert store.write("/big", [PIECE] * 9) == store.stat("/big").size == 9 << 20
+
+
+def test_many_who_write_into_a_new_folder_at_once_all_succeed(store: S3Store) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        sizes = list(pool.map(lambda n: store.write(f"/new/folder/{n}", [b"x"]), range(16)))
+    assert sizes == [1] * 16 and len(store.list("/new/folder")) == 16
 
 
 def test_of_two_that_append_at_once_one_is_told(store: S3Store) -> None:
@@ -227,7 +247,8 @@ def test_a_user_s_quota_holds_and_leaves_no_file_half_written(store: S3Store, al
 
 def test_many_small_files_take_few_requests(s3: S3Bed, store: S3Store) -> None:
     asked: list[str] = []
-    store.server.client.meta.events.register("before-call.s3", lambda model, **_: asked.append(model.name))
+    for one in (store.server.client, store.server.patient):
+        one.meta.events.register("before-call.s3", lambda model, **_: asked.append(model.name))
     store.write("/many/one", [b"x"])
     asked.clear()
     store.write("/many/two", [b"x"])
@@ -345,7 +366,6 @@ def test_a_server_that_refuses_is_told_in_a_sentence(answer: tuple[int, str], se
 @pytest.mark.usefixtures("impatient")
 def test_a_server_without_room_is_told_as_full() -> None:
     with refusing(507, "XMinioStorageFull") as store, pytest.raises(StoreFull):
-        store.server.client.meta.events.register("before-call.s3", lambda **_: None)
         store.mkdirs("/a")
 
 

@@ -29,6 +29,7 @@ from portal.files.store.base import BadPath, PathExists, PathNotFound, StoreFull
 from portal.files.store.breaker import Breaker
 
 CONNECTS, ANSWERS, TRIES = 3.0, 10.0, 3  # seconds, and how often a request is sent
+WORKS = 30.0  # seconds a server may take to store or copy a part, and to make an object of parts; sent twice at most
 REST = 2.0  # seconds that a server is left alone after it did not answer
 _CONNECTIONS = 64
 _MISSING = {"404", "NoSuchKey", "NotFound"}
@@ -62,33 +63,20 @@ class BeyondEnd(BadRequest):
     """The object has no byte there."""
 
 
+class UploadGone(StoreUnavailable):
+    """The server does not know the upload: it was aborted, or is an object already."""
+
+
 class Server:
-    """One bucket. ``client`` is boto3's, for many threads; each use of it is inside ``translated``."""
+    """One bucket. ``client`` is boto3's, for many threads, and ``patient`` another for requests that take long; each
+    use of them is inside ``translated``."""
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket.name
         self._breaker = Breaker(REST, patience=TRIES * (CONNECTS + ANSWERS))
-        own = bool(bucket.endpoint)
-        config = Config(
-            connect_timeout=CONNECTS,
-            read_timeout=ANSWERS,
-            retries={"mode": "standard", "total_max_attempts": TRIES},
-            max_pool_connections=_CONNECTIONS,
-            s3={"addressing_style": "path" if own else "auto"},
-            # Others' servers know the checksums of old, and take newer ones for a mistake.
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-            user_agent_extra="longshore",
-        )
         with self.translated("/"):
-            self.client: Any = _session().client(
-                "s3",
-                endpoint_url=bucket.endpoint or None,
-                region_name=bucket.region or ("us-east-1" if own else None),
-                aws_access_key_id=bucket.access_key or None,
-                aws_secret_access_key=bucket.secret_key or None,
-                config=config,
-            )
+            self.client = _client(bucket, ANSWERS, TRIES)
+            self.patient = _client(bucket, WORKS, min(TRIES, 2))
 
     @contextmanager
     def translated(self, path: str) -> Iterator[None]:
@@ -119,6 +107,29 @@ def _session() -> Any:
     return boto3.session.Session()
 
 
+def _client(bucket: Bucket, answers: float, tries: int) -> Any:
+    own = bool(bucket.endpoint)
+    config = Config(
+        connect_timeout=CONNECTS,
+        read_timeout=answers,
+        retries={"mode": "standard", "total_max_attempts": tries},
+        max_pool_connections=_CONNECTIONS,
+        s3={"addressing_style": "path" if own else "auto"},
+        # Others' servers know the checksums of old, and take newer ones for a mistake.
+        request_checksum_calculation="when_required",
+        response_checksum_validation="when_required",
+        user_agent_extra="longshore",
+    )
+    return _session().client(
+        "s3",
+        endpoint_url=bucket.endpoint or None,
+        region_name=bucket.region or ("us-east-1" if own else None),
+        aws_access_key_id=bucket.access_key or None,
+        aws_secret_access_key=bucket.secret_key or None,
+        config=config,
+    )
+
+
 def _error_of(path: str, error: ClientError) -> LongshoreError:
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
@@ -126,6 +137,8 @@ def _error_of(path: str, error: ClientError) -> LongshoreError:
         return PathNotFound(f"{path} does not exist.")
     if code in ("InvalidRange", "416"):
         return BeyondEnd(f"{path} is shorter.")
+    if code == "NoSuchUpload":
+        return UploadGone(f"The file store (S3) dropped {path} while it was written. Try again.")
     if code in _CHANGED:
         conditional = error.operation_name in ("PutObject", "CompleteMultipartUpload")
         if conditional:

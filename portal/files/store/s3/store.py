@@ -244,15 +244,18 @@ class S3Store:
         """The folders that are missing, from ``path`` upwards, the deepest first. BadPath when a file is in the way."""
         names, missing = names_of(path), []
         while names and not self._is_folder(folder := "/" + "/".join(names)):
-            if find(self, folder):
+            there = find(self, folder)
+            if there and not there.is_dir:
                 raise BadPath(f"{folder} is a file.")
+            if there:
+                break  # somebody has just made it
             missing.append(folder)
             names.pop()
         return missing
 
     def _mark_folder(self, path: str, metadata: dict[str, str]) -> None:
         with self.server.translated(path):
-            self.server.client.put_object(**self._object(self._keys.folder(path)), Body=b"", Metadata=metadata)
+            self.server.patient.put_object(**self._object(self._keys.folder(path)), Body=b"", Metadata=metadata)
 
     def _begun(self, path: str, head: Mapping[str, Any], size: int) -> Upload:
         """A new object in the file's place, with its first ``size`` bytes."""
@@ -287,7 +290,7 @@ class S3Store:
         if head["ContentLength"] <= COPIED:
             other = {} if metadata is None else {"Metadata": metadata, "MetadataDirective": "REPLACE"}
             with self.server.translated(path):
-                self.server.client.copy_object(
+                self.server.patient.copy_object(
                     **self._object(key), CopySource=source, CopySourceIfMatch=head["ETag"], **other
                 )
             return
@@ -303,7 +306,7 @@ class S3Store:
             if key.endswith("/"):
                 copied = {"CopySource": self._object(key)}
                 with self.server.translated(source):
-                    self.server.client.copy_object(**self._object(new + key.removeprefix(old)), **copied)
+                    self.server.patient.copy_object(**self._object(new + key.removeprefix(old)), **copied)
             else:
                 path = self._keys.path(key)
                 self._copy(path, self._head(path), new + key.removeprefix(old))

@@ -11,7 +11,7 @@ from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
 from portal.core.errors import LongshoreError
-from portal.files.store.s3.client import Server
+from portal.files.store.s3.client import Server, UploadGone
 
 PART = 8 << 20  # bytes of a part; S3 takes 5 MiB at least, but for the last one
 LEAST = 5 << 20
@@ -51,7 +51,7 @@ class Upload:
             until = end if end - start <= 2 * COPIED else start + COPIED
             number = self._next()
             with self._server.translated(self._path):
-                answer = self._server.client.upload_part_copy(
+                answer = self._server.patient.upload_part_copy(
                     **self._object,
                     UploadId=self._id,
                     PartNumber=number,
@@ -68,14 +68,18 @@ class Upload:
         if not self._id:
             self._buffer.seek(0)
             with self._server.translated(self._path):
-                self._server.client.put_object(**self._object, Body=self._buffer, Metadata=self._metadata, **condition)
+                self._server.patient.put_object(**self._object, Body=self._buffer, Metadata=self._metadata, **condition)
             return
         if self._buffered:
             self._send()
-        with self._server.translated(self._path):
-            self._server.client.complete_multipart_upload(
-                **self._object, UploadId=self._id, MultipartUpload={"Parts": self._parts}, **condition
-            )
+        try:
+            with self._server.translated(self._path):
+                self._server.patient.complete_multipart_upload(
+                    **self._object, UploadId=self._id, MultipartUpload={"Parts": self._parts}, **condition
+                )
+        except UploadGone:
+            if not self._is_made():
+                raise
         self._id = ""
 
     def close(self) -> None:
@@ -85,6 +89,12 @@ class Upload:
             with suppress(LongshoreError), self._server.translated(self._path):
                 self._server.client.abort_multipart_upload(**self._object, UploadId=self._id)
             self._id = ""
+
+    def _is_made(self) -> bool:
+        """Whether the object is there: the answer may be lost, and the request that is sent again finds no upload."""
+        with self._server.translated(self._path):
+            head = self._server.client.head_object(**self._object)
+        return bool(head["ContentLength"] == self.size and head["ETag"].strip('"').endswith(f"-{len(self._parts)}"))
 
     def _part_size(self) -> int:
         return PART << (len(self._parts) // _GROWS)
@@ -101,7 +111,7 @@ class Upload:
         number = self._next()
         self._buffer.seek(0)
         with self._server.translated(self._path):
-            answer = self._server.client.upload_part(
+            answer = self._server.patient.upload_part(
                 **self._object, UploadId=self._id, PartNumber=number, Body=self._buffer
             )
         self._parts.append({"PartNumber": number, "ETag": answer["ETag"]})

@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks import code, files, idle, pages, rates, serving, slow, starts, trace
+from benchmarks import bucket, code, files, idle, pages, rates, serving, slow, starts, trace
 from benchmarks.faults import measure as faults
 from benchmarks.inside import measure as inside
 from benchmarks.policy import measure as policy
@@ -23,7 +23,7 @@ from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
 NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
-ASKED_FOR = ("growth", "policy", "questions", "trace", "faults", *inside.NAMES)  # by name alone
+ASKED_FOR = ("growth", "policy", "questions", "trace", "faults", "s3", *inside.NAMES)  # by name alone
 
 
 def main() -> int:
@@ -45,6 +45,8 @@ def main() -> int:
         _watch(report)
     if "files" in wanted:
         files.measure(report)
+    if "s3" in wanted:
+        bucket.measure(report)
     if "slow" in wanted:
         slow.measure(report)
     if "policy" in wanted:

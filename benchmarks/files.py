@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
@@ -53,10 +53,10 @@ def _on_hdfs(report: Report, home: Path) -> None:
         portal.start()
         ways = {
             "DataNode": _by_http(hdfs.url, f"user.name={hdfs.user}", {}),
-            "HdfsStore": _by_store(HdfsStore([hdfs.url], hdfs.user)),
-            "gateway": _by_http(portal.url, "", _signed_in(portal)),
+            "HdfsStore": by_store(HdfsStore([hdfs.url], hdfs.user)),
+            "gateway": by_http(portal),
         }
-        _tell(report, f"Files of {MB} MB on HDFS ({TURNS} in turns)", ways, portal)
+        tell(report, f"Files of {MB} MB on HDFS ({TURNS} in turns)", ways, portal)
         _small_files(report, HdfsStore([hdfs.url], hdfs.user), portal, home)
 
 
@@ -87,13 +87,13 @@ def _on_a_folder(report: Report, home: Path) -> None:
     with closing(_portal(home)) as portal:
         portal.start()
         ways = {
-            "LocalStore": _by_store(LocalStore(home / "store")),
-            "gateway": _by_http(portal.url, "", _signed_in(portal)),
+            "LocalStore": by_store(LocalStore(home / "store")),
+            "gateway": by_http(portal),
         }
-        _tell(report, f"Files of {MB} MB on a folder ({TURNS} in turns)", ways, portal)
+        tell(report, f"Files of {MB} MB on a folder ({TURNS} in turns)", ways, portal)
 
 
-def _tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) -> None:
+def tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) -> None:
     """The first way is what the others stand beside."""
     web = portal.running("web")[0]
     Path(f"/proc/{web}/clear_refs").write_text("5")  # its peak counts from now
@@ -118,15 +118,20 @@ def _tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) -
     report.add("web process: memory more at its peak", f"{grown:.0f} MB", "", "<= 50 MB", grown <= 50)
 
 
-def _by_store(store: Store) -> Way:
+def by_store(store: Store) -> Way:
     def write() -> None:
         assert store.write("/shared/bench", (_BLOCK for _ in range(_BLOCKS))) == _SIZE
 
     def read() -> None:
         with store.open_read("/shared/bench") as file:
-            _drain(file)
+            drained(file)
 
     return write, read
+
+
+def by_http(portal: Portal) -> Way:
+    """Through the portal's gateway."""
+    return _by_http(portal.url, "", _signed_in(portal))
 
 
 def _by_http(url: str, who: str, headers: Mapping[str, str]) -> Way:
@@ -141,9 +146,9 @@ def _by_http(url: str, who: str, headers: Mapping[str, str]) -> Way:
         assert status == 201, status
 
     def read() -> None:
-        status, target = _ask("GET", f"{address}OPEN", headers, into=_drain)
+        status, target = _ask("GET", f"{address}OPEN", headers, into=drained)
         if status == 307:
-            status, _ = _ask("GET", target, headers, into=_drain)
+            status, _ = _ask("GET", target, headers, into=drained)
         assert status == 200, status
 
     return write, read
@@ -166,7 +171,17 @@ def _ask(
         return answer.status, answer.headers.get("Location", "")
 
 
-def _drain(file: Any) -> None:
+@contextmanager
+def contents_of_a_file() -> Iterator[Any]:
+    """What the others write too, as a file."""
+    with tempfile.TemporaryFile() as file:
+        for _ in range(_BLOCKS):
+            file.write(_BLOCK)
+        file.seek(0)
+        yield file
+
+
+def drained(file: Any) -> None:
     buffer, size = memoryview(bytearray(len(_BLOCK))), 0
     while got := file.readinto(buffer):
         size += got
@@ -174,10 +189,14 @@ def _drain(file: Any) -> None:
 
 
 def _portal(home: Path, hdfs: HdfsBed | None = None) -> Portal:
-    """Without an engine: no container runs here."""
-    home.mkdir()
     where = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user} if hdfs else {}
-    return Portal(home, "unix:///nowhere.sock", **where)
+    return portal_without_engine(home, where)
+
+
+def portal_without_engine(home: Path, settings: Mapping[str, str]) -> Portal:
+    """No container runs here."""
+    home.mkdir()
+    return Portal(home, "unix:///nowhere.sock", **settings)
 
 
 def _signed_in(portal: Portal) -> dict[str, str]:

@@ -31,12 +31,12 @@ def local_root() -> Path:
 
 
 def try_write(store: Store) -> None:
-    """StoreUnavailable when a file cannot be written, or cannot be given to another user."""
-    path = f"/.longshore-trial-{uuid.uuid4().hex[:12]}"
+    """StoreUnavailable when a file cannot be written in a new folder, or cannot be given to another user."""
+    folder = f"/.longshore-trial-{uuid.uuid4().hex[:12]}"
     try:
-        store.write(path, [b"Longshore tries whether it can write."], owner="longshore-trial", mode=0o600)
+        store.write(f"{folder}/file", [b"Longshore tries whether it can write."], owner="longshore-trial", mode=0o600)
     finally:
-        store.delete(path)
+        store.delete(folder, recursive=True)
 
 
 @lru_cache(maxsize=1)

@@ -47,7 +47,9 @@ def find(viewer: Viewer, username: str, name: str, role: str, index: int, attemp
     if task is None:
         raise NotFound(f"Job {job.name} has no task {role}-{index} in attempt {tried.number}.")
     if task.state != TaskState.RUNNING or not task.container_name:
-        raise Conflict(f"{task.label} does not run, so nobody can enter it.")
+        newer = f" The job goes on with attempt {job.attempt_number}: load the page again to enter that."
+        is_old = tried.number < job.attempt_number
+        raise Conflict(f"{task.label} does not run, so nobody can enter it.{newer if is_old else ''}")
     return Place(job, tried.number, task)
 
 

@@ -316,6 +316,15 @@ def test_a_get_of_the_address_says_why_it_would_be_refused(
     assert browse(alice).get("/terminal/alice/none/worker/0").status_code == 404
 
 
+def test_a_terminal_of_an_attempt_that_has_ended_leads_to_the_next(cluster: Cluster, browse: Any, alice: User) -> None:
+    job = cluster.submit(name="again", retryCount=1)
+    cluster.settle()
+    cluster.finish(job, code=1)
+    cluster.settle()
+    said = browse(alice).get("/terminal/alice/again/worker/0?attempt=1").json()["message"]
+    assert said.endswith("nobody can enter it. The job goes on with attempt 2: load the page again to enter that.")
+
+
 @pytest.mark.browser
 def test_its_page_is_loaded_again_with_the_same_shell(
     site: str, cluster: Cluster, alice: User, tab: Callable[..., Tab]

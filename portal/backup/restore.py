@@ -73,7 +73,7 @@ def restore(source: str, passphrase: str, *, replace: bool, say: Say) -> Content
             box = Opening(file, passphrase, head)
             return _Restoring(head, replace=replace).run(box)
     except (DatabaseError, sqlite3.Error) as error:
-        raise BackupError(f"The database does not take it: {str(error).strip()}") from error
+        raise BackupError(f"The database does not take it: {str(error).strip()}. Nothing has changed.") from error
     except OSError as error:
         raise BackupError(f"{error.filename or settings.HOME}: {error.strerror}. Nothing has changed.") from error
 

@@ -31,7 +31,7 @@ NOT_RUN = {
     "git clone <this repository> longshore && cd longshore": "there is no network; test_up runs what make run does",
     "LONGSHORE_BIND=127.0.0.1:9186": "settings, which tests/acceptance of HTTPS set",
     "(umask 077; python3 -c 'import secrets": "of a portal that is destroyed: tests/acceptance/test_restore.py runs it",
-    ".venv/bin/python manage.py backup": "the same, and tests/acceptance/test_upgrade.py from SQLite to PostgreSQL",
+    ".venv/bin/python manage.py backup": "the same; tests/integration/test_upgrade.py from SQLite to PostgreSQL",
     ".venv/bin/python manage.py restore": "the same",
     ".venv/bin/python manage.py newkeys": "tests/integration/test_joining.py does what it does",
     "longshore.example.org {": "Caddy's configuration",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -21,7 +22,7 @@ from pytest_django.fixtures import Settings
 from clusters.models import Node
 from jobs.models import Event, Job, JobSecrets, Replay, Task
 from portal.accounts import tokens
-from portal.backup import box, restore
+from portal.backup import box, make, records, restore
 from portal.backup.make import about
 from portal.backup.records import Records
 from portal.files.store import local_root
@@ -171,9 +172,9 @@ def test_one_that_still_runs_is_not_replaced(tmp_path: Path, monkeypatch: pytest
 def test_a_backup_of_a_newer_release_is_refused_with_a_sentence(tmp_path: Path) -> None:
     path = tmp_path / "b"
     with path.open("wb") as file:
-        records = Records(box.Sealing(file, PASSPHRASE, {"release": "9.9"}))
-        records.note("about", **about(), migrations=[["jobs", "0001_initial"], ["jobs", "9999_contract_all"]])
-        records.close()
+        written = Records(box.Sealing(file, PASSPHRASE, {"release": "9.9"}))
+        written.note("about", **about(), migrations=[["jobs", "0001_initial"], ["jobs", "9999_contract_all"]])
+        written.close()
     with pytest.raises(CommandError, match="of a newer release of Longshore: this one does not know jobs 9999"):
         restored(path)
     assert "newer release" in restored(path, "--check")
@@ -213,3 +214,16 @@ def test_a_short_passphrase_is_refused(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", "short")
     with pytest.raises(CommandError, match="fewer than 12"):
         backed_up(tmp_path / "b")
+
+
+def test_a_backup_that_is_ended_leaves_no_part_of_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Ending(records.Records):
+        def row(self, row: records.Row) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    make_node()
+    monkeypatch.setattr(make, "Records", Ending)
+    with pytest.raises(SystemExit):
+        backed_up(tmp_path / "b")
+    assert list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler, "that of the tests again"

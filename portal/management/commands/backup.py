@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
@@ -24,10 +28,21 @@ class Command(BaseCommand):
     def handle(self, *args: Any, **options: Any) -> None:
         target = options["file"]
         try:
-            made = make(target, given(options["passphrase_file"], new=True), with_files=options["files"])
+            with cleaned_up():
+                made = make(target, given(options["passphrase_file"], new=True), with_files=options["files"])
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stderr.write(_sentence("The backup" if target == "-" else target, made))
+
+
+@contextmanager
+def cleaned_up() -> Iterator[None]:
+    """Whoever ends the command meanwhile finds nothing half written."""
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _sentence(target: str, made: Made) -> str:

@@ -15,6 +15,7 @@ from portal.backup.restore import Contents, differences, look, restore
 from portal.backup.settle import missing_keys
 from portal.core.words import count, size
 from portal.files.store import local_root
+from portal.management.commands.backup import cleaned_up
 from portal.management.commands.up import lock_home
 
 
@@ -43,7 +44,8 @@ class Command(BaseCommand):
             raise BackupError(f"Give the passphrase of the backup by --passphrase-file FILE or {VARIABLE}_FILE.")
         lock = lock_home()
         try:
-            found = restore(source, passphrase, replace=options["replace"], say=self.stdout.write)
+            with cleaned_up():
+                found = restore(source, passphrase, replace=options["replace"], say=self.stdout.write)
         finally:
             os.close(lock)
         yield f"Restored: {_contents(found)}."

@@ -116,6 +116,7 @@ def _new_sqlite() -> Iterator[None]:
 def _new_postgresql() -> Iterator[None]:
     with transaction.atomic():
         with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # files of users come in between
             cursor.execute(f"SET LOCAL lock_timeout = '{_LOCKED}'")
             for name in ours():
                 cursor.execute(f'DROP TABLE IF EXISTS "{name}" CASCADE')

@@ -99,5 +99,6 @@ def _postgresql() -> Iterator[Snapshot]:
     with transaction.atomic():
         with connection.cursor() as cursor:
             cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the file may be slow to take rows
             cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # files are read in between
         yield _Postgresql()

@@ -76,6 +76,27 @@ def routes() -> dict[str, list[str]]:
     return dict(found)
 
 
+def twins() -> set[str]:
+    """Addresses whose view has another address before them, such as those of v2: what their view does is tried there in
+    full."""
+    views: set[object] = set()
+    found = set()
+    for route, view in sorted(_views(get_resolver().url_patterns, ""), key=lambda pair: pair[0]):
+        if view in views:
+            found.add(f"/{route}")
+        views.add(view)
+    return found
+
+
+def _views(patterns: Any, before: str) -> Iterator[tuple[str, object]]:
+    """Each address with its class of views; a function is a view of its own."""
+    for each in patterns:
+        if isinstance(each, URLResolver):
+            yield from _views(each.url_patterns, before + str(each.pattern))
+        elif isinstance(each, URLPattern) and (view := getattr(each.callback, "cls", None)) is not None:
+            yield before + str(each.pattern), (view, repr(each.callback.initkwargs), repr(each.default_args))
+
+
 def _walk(patterns: Any, before: str) -> Iterator[str]:
     for each in patterns:
         text = str(each.pattern)
@@ -126,13 +147,15 @@ def people(
 @pytest.mark.django_db
 @pytest.mark.parametrize("group", [name for name in routes() if not name.startswith("rest-server")])
 def test_no_request_ends_in_a_500(group: str, people: list[Client]) -> None:
-    """Who asks goes round, and so does what is asked where; nobody is allowed more than an admin."""
+    """Who asks goes round, and so does what is asked where; nobody is allowed more than an admin. A fifth of the cases
+    goes to odd names and to twins."""
     askers, odd = itertools.cycle(people[:3] + people), itertools.cycle(ODD_NAMES)
-    failed = []
+    failed, doubles = [], twins()
     for number, route in enumerate(routes()[group]):
         for at, path in enumerate(addresses(route, next(odd))):
             cases = list(_cases(number))
-            for method, query, (kind, body) in cases if at == 0 else cases[(number + at) % 5 :: 5]:
+            in_full = at == 0 and route not in doubles
+            for method, query, (kind, body) in cases if in_full else cases[(number + at) % 5 :: 5]:
                 answer = next(askers).generic(method, f"{path}?{query}", body, content_type=kind)
                 if problem := _problem(method, path, answer):
                     failed.append((method, f"{path}?{query}"[:200], kind, body[:60], answer.status_code, problem))

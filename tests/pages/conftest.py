@@ -15,7 +15,7 @@ import uvicorn
 from axe_playwright_python.sync_playwright import Axe
 from django.db import connection, connections
 from django.utils import timezone
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from jobs.history import lengths
 from portal.models import Heartbeat, User
@@ -76,7 +76,7 @@ def site(transactional_db: None) -> Iterator[str]:
     connections.close_all()
 
 
-@dataclass
+@dataclass(eq=False)
 class Tab:
     """One page of the browser that writes down what must not happen."""
 
@@ -87,6 +87,22 @@ class Tab:
     def open(self, path: str) -> Page:
         self.page.goto(f"{self.site}{path}")
         return self.page
+
+    def check_everywhere(self, path: str) -> None:
+        """``check`` of a page on a phone and on a screen, in both colours."""
+        self.page.set_viewport_size({"width": 390, "height": 800})
+        self.open(path)
+        self.check_here(path)
+
+    def check_here(self, what: str) -> None:
+        """The same of what is open. It is loaded once: that and axe take longer than what axe does."""
+        for width in (390, 1280):
+            self.page.set_viewport_size({"width": width, "height": 800})
+            self.page.emulate_media(color_scheme="light")
+            self.check(f"{what}, {width} wide")
+            self.page.emulate_media(color_scheme="dark")
+            self.check(f"{what}, {width} wide, dark", only_colours=True)
+        self.page.emulate_media(color_scheme="light")
 
     def check(self, what: str, *, only_colours: bool = False) -> None:
         """No sideways scroll, nothing in the console (a breach of the CSP shows there), nothing axe objects to."""
@@ -102,38 +118,58 @@ class Tab:
 
 
 @pytest.fixture(scope="session")
-def contexts() -> dict[str, BrowserContext]:
-    """Those that tests share: a new one costs as much as all that most tests do with it. What a page stores belongs to
-    the port of its server, which is another for each test, cookies alone do not."""
+def windows() -> dict[str, Tab]:
+    """Those that tests share, one of each kind of context: a new one costs more than most tests do with it. What a page
+    stores belongs to the port of its server, which is another for each test; cookies alone do not."""
     return {}
 
 
 @pytest.fixture
-def tab(browser: Browser, contexts: dict[str, BrowserContext], site: str) -> Iterator[Callable[..., Tab]]:
+def tab(browser: Browser, windows: dict[str, Tab], site: str) -> Iterator[Callable[..., Tab]]:
     """``tab(alice, width=390, dark=True)``: signed in without the form; ``tab()`` is a guest. One of a kind a test."""
     taken = []
 
     def opened(user: User | None = None, *, width: int = 1280, dark: bool = False, **more: Any) -> Tab:
-        context = contexts.get(kind := repr(more)) or contexts.setdefault(kind, browser.new_context(**more))
-        assert context not in taken, "the first tab would get the cookies of the second"
-        taken.append(context)
+        shown = windows.get(kind := repr(more)) or windows.setdefault(kind, _window(browser, **more))
+        assert shown not in taken, "the first tab would get the cookies of the second"
+        taken.append(shown)
+        shown.site = site
         if user is not None:
-            context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])
-        shown = Tab(context.new_page(), site)
+            shown.page.context.add_cookies([{"name": "longshore", "value": session_of(user), "url": site}])
         shown.page.set_viewport_size({"width": width, "height": 800})
         # Without motion, for a colour on its way to another has no contrast.
         shown.page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
-        shown.page.set_default_timeout(PATIENCE)
-        shown.page.on("pageerror", lambda error: shown.faults.append(str(error)))
-        shown.page.on("console", lambda said: said.type == "error" and shown.faults.append(said.text))
         return shown
 
     yield opened
-    for context in taken:
-        for page in context.pages:
-            page.close()
-        context.set_offline(False)
+    for shown in taken:
+        if not _emptied(shown):
+            windows.pop(next(kind for kind, window in windows.items() if window is shown)).page.context.close()
+
+
+def _window(browser: Browser, **more: Any) -> Tab:
+    shown = Tab(browser.new_context(**more).new_page(), "")
+    shown.page.set_default_timeout(PATIENCE)
+    shown.page.on("pageerror", lambda error: shown.faults.append(str(error)))
+    shown.page.on("console", lambda said: said.type == "error" and shown.faults.append(said.text))
+    return shown
+
+
+def _emptied(shown: Tab) -> bool:
+    """Whether the next test may have this window: nothing of the last one is in it."""
+    page, context = shown.page, shown.page.context
+    try:
         context.clear_cookies()
+        page.unroute_all(behavior="ignoreErrors")
+        page.goto("about:blank")
+        page.mouse.move(0, 0)
+    except Error:  # such as a question of the page that nobody answers
+        return False
+    for other in context.pages:
+        if other is not page:
+            other.close()
+    shown.faults.clear()
+    return True
 
 
 @pytest.fixture

@@ -21,7 +21,6 @@ from portal.models import User
 from tests import http
 from tests.builders import make_config, make_job, make_node
 from tests.pages.conftest import Tab
-from tests.pages.test_look import in_both_colours
 
 Browse = Callable[[User | None], Client]
 TEXT = """{
@@ -159,9 +158,8 @@ def test_a_config_that_hides_its_roles_in_a_text_is_left_to_its_owner(browse: Br
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1280, 390])
-def test_it_is_fit_for_everybody(tab: Callable[..., Tab], alice: User, large: Job, width: int) -> None:
-    in_both_colours(tab(alice, width=width), url(FEWER))
+def test_it_is_fit_for_everybody(tab: Callable[..., Tab], alice: User, large: Job) -> None:
+    tab(alice).check_everywhere(url(FEWER))
 
 
 @pytest.mark.browser

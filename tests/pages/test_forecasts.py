@@ -17,7 +17,6 @@ from portal.models import User
 from tests.builders import make_job
 from tests.history import HOUR
 from tests.pages.conftest import Tab
-from tests.pages.test_look import in_both_colours
 
 Browse = Callable[[User | None], Client]
 MINUTE = HOUR // 60
@@ -109,9 +108,8 @@ def test_it_asks_as_little_for_many(browse: Browse, admin: User, count_queries: 
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("width", [1280, 390])
-def test_it_is_accessible_and_fits(tab: Callable[..., Tab], admin: User, width: int) -> None:
+def test_it_is_accessible_and_fits(tab: Callable[..., Tab], admin: User) -> None:
     some_weeks()
-    opened = tab(admin, width=width)
-    in_both_colours(opened, "/forecasts")
+    opened = tab(admin)
+    opened.check_everywhere("/forecasts")
     expect(opened.page.locator("circle.off").first).to_be_attached()

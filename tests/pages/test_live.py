@@ -101,7 +101,7 @@ def test_it_follows_after_a_tab_was_changed_without_loading_the_page(tab: Callab
 @pytest.mark.browser
 def test_it_says_since_when_it_is_not_live(tab: Callable[..., Tab], alice: User) -> None:
     make_job("alice", "train", state="RUNNING", node=make_node())
-    shown = tab(alice)
+    shown = tab(alice, offline=False)  # a window that no other test has: it stays offline
     page = shown.open("/jobs/alice/train")
     expect(page.locator("[data-live]")).to_have_text("Live")
     page.context.set_offline(True)

@@ -18,7 +18,6 @@ from tests.pages.conftest import Tab
 from tests.pages.test_diagnosis import FOUND
 
 pytestmark = pytest.mark.browser
-WIDTHS = (1280, 390)
 LONG = "x" * 60 + "-imagenet-lr0.001-bs256" * 4
 PAGES = [
     "/",
@@ -57,42 +56,36 @@ NODE_PAGES = (
 )
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User, width: int) -> None:
+def test_it_is_accessible_and_fits_and_code_has_one_font_all_else_the_other_and_none_is_loaded(
+    tab: Callable[..., Tab], alice: User
+) -> None:
     a_cluster()
-    shown = tab(alice, width=width)
+    shown = tab(alice)
     for path in PAGES:
-        in_both_colours(shown, path)
+        shown.check_everywhere(path)
+        assert shown.page.evaluate(_FONTS) == {"wrong": [], "loaded": 0}, path
+    assert shown.open("/jobs/alice/runs/ssh").evaluate(_FONTS) == {"wrong": [], "loaded": 0}
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice: User, width: int) -> None:
+def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice: User) -> None:
     a_cluster()
     VirtualCluster.objects.create(name="nlp", capacity=20, max_capacity=40)
     tokens.issue(admin, 3600, "laptop")
     row = {"node": "gpu-04-of-a-rather-long-name-in-rack-12", "failed": {"gpu": "It has none."}}
     AuditEvent.objects.create(actor="admin", action=run.ENDED, data={"rows": [row], "nodes": 4, "works": 3})
-    shown = tab(admin, width=width)
+    shown = tab(admin)
     for path in ("/vcs", "/vcs/nlp", "/vcs/nlp/delete", "/users", "/users/alice", "/account/tokens", *NODE_PAGES):
-        in_both_colours(shown, path)
+        shown.check_everywhere(path)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User, width: int) -> None:
+def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User) -> None:
     a_cluster()
-    shown = tab(width=width)
+    shown = tab()
     for path in ("/login", "/", "/wall", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
-        in_both_colours(shown, path)
+        shown.check_everywhere(path)
     shown.open("/jobs/alice/wai")
     shown.faults.clear()  # the browser tells of every 404
-    shown.check("an address that does not exist")
-
-
-def test_code_has_one_font_and_all_else_the_other_and_none_is_loaded(tab: Callable[..., Tab], alice: User) -> None:
-    a_cluster()
-    shown = tab(alice)
-    for path in [*PAGES, "/jobs/alice/runs/ssh"]:
-        assert shown.open(path).evaluate(_FONTS) == {"wrong": [], "loaded": 0}, path
+    shown.check_here("an address that does not exist")
 
 
 # Every element with words of its own beside the stack it should have: --tblr-font-* of longshore.css.
@@ -115,14 +108,6 @@ _FONTS = """() => {
   }
   return { wrong, loaded: document.fonts.size };
 }"""
-
-
-def in_both_colours(shown: Tab, path: str) -> None:
-    shown.page.emulate_media(color_scheme="light")
-    shown.open(path)
-    shown.check(path)
-    shown.page.emulate_media(color_scheme="dark")
-    shown.check(f"{path}, dark", only_colours=True)
 
 
 def a_cluster() -> None:

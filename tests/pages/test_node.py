@@ -22,7 +22,6 @@ from tests import http
 from tests.builders import make_job, make_node
 from tests.history import HOUR
 from tests.pages.conftest import Tab, session_of
-from tests.pages.test_look import in_both_colours
 
 Browse = Callable[[User | None], Client]
 Count = Callable[[Callable[[], object]], int]
@@ -246,8 +245,7 @@ def test_all_nodes_mark_the_gpus_that_are_yours(browse: Browse, bob: User, kept:
 
 @pytest.mark.browser
 @pytest.mark.parametrize("url", ["/nodes", "/nodes/gpu-01"])
-@pytest.mark.parametrize("width", [1280, 390])
-def test_what_is_kept_is_fit_for_everybody(tab: Callable[..., Tab], bob: User, kept: Job, url: str, width: int) -> None:
-    shown = tab(bob, width=width)
-    in_both_colours(shown, url)
+def test_what_is_kept_is_fit_for_everybody(tab: Callable[..., Tab], bob: User, kept: Job, url: str) -> None:
+    shown = tab(bob)
+    shown.check_everywhere(url)
     expect(shown.page.get_by_role("heading", name="Kept for")).to_be_visible()

@@ -21,7 +21,8 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    call_command("migrate", verbosity=0, interactive=False)
+    for command in ("migrate", "collectstatic"):
+        call_command(command, verbosity=0, interactive=False)
     from benchmarks import passes, rows
     from clusters.models import VirtualCluster
     from portal.models import User

@@ -70,7 +70,7 @@ def test_a_dockerd_that_ends_at_once_is_not_said_to_go_on_running(clone: Path) -
     assert seconds < 25
 
 
-def test_ci_goes_on_without_kubernetes_where_the_machine_cannot_have_it_and_fails_where_it_could(
+def test_ci_goes_on_without_kubernetes_where_the_machine_cannot_have_it_and_fails_with_the_setup(
     tmp_path: Path,
 ) -> None:
     for folder in ("scripts", ".ci"):

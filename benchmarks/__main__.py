@@ -14,7 +14,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from benchmarks import bucket, code, files, idle, pages, rates, serving, slow, starts, trace, webs
+from benchmarks import bucket, cluster, code, files, idle, pages, rates, serving, slow, starts, trace, webs
 from benchmarks.faults import measure as faults
 from benchmarks.inside import measure as inside
 from benchmarks.policy import measure as policy
@@ -23,7 +23,17 @@ from tests.acceptance.portal import ROOT, portal_on
 from tests.bed.docker_bed import Bed, missing
 
 NAMES = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
-ASKED_FOR = ("growth", "policy", "questions", "trace", "faults", "s3", "webs", *inside.NAMES)  # by name alone
+ASKED_FOR = (
+    "growth",
+    "policy",
+    "questions",
+    "trace",
+    "faults",
+    "kubernetes",
+    "s3",
+    "webs",
+    *inside.NAMES,
+)  # by name alone
 
 
 def main() -> int:
@@ -51,6 +61,8 @@ def main() -> int:
         slow.measure(report)
     if "policy" in wanted:
         policy.measure(report)
+    if "kubernetes" in wanted:
+        cluster.measure(report)
     if "webs" in wanted:
         webs.measure(report)
     if "trace" in wanted:

@@ -22,7 +22,7 @@ _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 
 @with_config(ConfigDict(extra="forbid", strict=True))
 class ChangeAsked(TypedDict, total=False):
-    """One change of a config, as jobs.planning.changes and jobs.diagnosis.remedies offer it."""
+    """One change of a config, as jobs.planning.what_if.changes and jobs.diagnosis.remedies offer it."""
 
     gpuNumber: Annotated[int, Field(ge=0)]
     gpuType: str

@@ -19,11 +19,11 @@ from jobs.config.spec import JobSpec
 from jobs.forecast.refresh import corrected, in_milliseconds, length_of
 from jobs.forecast.scores import recent_corrections
 from jobs.history.holdings import milliseconds
-from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.forecast.lengths import stem
 from jobs.planning.forecast.play import Foreseen, Spread, start_of
 from jobs.planning.queue.awaited import Awaited
 from jobs.planning.turns import Turn, Verdict
+from jobs.planning.what_if.changes import Change, smallest_changes
 from jobs.scheduling.queue import Picture, Queued, recent_picture, turn_if_submitted
 from portal.core.clock import deadline
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from clusters.engines.runtime import Phase
-from jobs.planning import exits
+from jobs.planning import exits, retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, settle
@@ -128,7 +128,7 @@ def _wind_down(
 
 
 def _finish(world: World, job: JobView, decided: Exit, made: JobPlan) -> None:
-    retry = exits.decide_retry(
+    retry = retries.decide_retry(
         decided,
         retry_count=job.spec.retry_count,
         user_retries=job.user_retries,

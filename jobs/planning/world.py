@@ -16,11 +16,12 @@ from clusters.engines.runtime import ContainerStatus
 from clusters.placement.fit import Demand, NodeView, Placement
 from clusters.placement.shares import Amount, Hold, Quota
 from jobs.config.spec import JobSpec
-from jobs.planning.exits import Exit, RetryDecision
+from jobs.planning.exits import Exit
 from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Waiting
 from jobs.planning.queue.still import Still
+from jobs.planning.retries import RetryDecision
 
 PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
 Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node

@@ -27,7 +27,7 @@ from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
-from jobs.planning import exits
+from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
@@ -216,7 +216,7 @@ class Loader:
         read = {
             "name": f"{row['username']}/{row['name']}",
             "state": JobState(row["state"]),
-            "not_before": _after(row["not_before"], time_of_day, read_at, exits.LONGEST_DELAY),
+            "not_before": _after(row["not_before"], time_of_day, read_at, retries.LONGEST_DELAY),
             "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
             "started_at": started,
             "ends_by": started + timedelta(seconds=most) if started and most else None,

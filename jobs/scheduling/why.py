@@ -13,9 +13,9 @@ from clusters.placement.grid import Row, grid
 from clusters.placement.shares import Amount, add
 from clusters.users.queries import load_user
 from jobs.models import Job
-from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.turns import Turn, Verdict
+from jobs.planning.what_if.changes import Change, smallest_changes
 from jobs.scheduling.explain import turn_of, waiting_reason
 from jobs.scheduling.queue import Queued
 from portal.core.clock import deadline

@@ -13,7 +13,7 @@ from django.views.decorators.http import require_safe
 from jobs import access, queries
 from jobs.pages import cause
 from jobs.pages.rows import job_url
-from jobs.planning.changes import Change
+from jobs.planning.what_if.changes import Change
 from jobs.scheduling.why import Why, why
 from portal.accounts.guard import reader
 from portal.accounts.viewer import viewer_of

@@ -11,10 +11,10 @@ from hypothesis import HealthCheck, given, settings
 
 from clusters.placement.fit import NodeView
 from jobs.config.spec import JobSpec
-from jobs.planning.changes import Change, smallest_changes
 from jobs.planning.planner import plan
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import turns
+from jobs.planning.what_if.changes import Change, smallest_changes
 from jobs.planning.world import JobView, Observation
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 from tests.unit.test_turns import LATER, queues, stopping, waiting

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from clusters.engines import runtime
 from clusters.engines.runtime import ContainerStatus, FaultReason, Phase, read_script
-from jobs.planning import exits
+from jobs.planning import exits, retries
 from jobs.planning.exit_table import TABLE, Reaction
-from jobs.planning.exits import Exit, RetryDecision
+from jobs.planning.exits import Exit
+from jobs.planning.retries import RetryDecision
 
 OURS = {-7501, -7502}
 
@@ -21,7 +22,7 @@ def ended(code: int | None, *, oom: bool = False) -> ContainerStatus:
 
 
 def decide(code: int, *, retry_count: int = 0, done: int = 0, random_unit: float = 0.5, **more: bool) -> RetryDecision:
-    return exits.decide_retry(
+    return retries.decide_retry(
         exits.of(code, **more),
         retry_count=retry_count,
         user_retries=done,
@@ -199,7 +200,7 @@ def test_a_refused_start_is_tried_again_unless_it_cannot_help(
     exit_ = exits.from_fault(reason, "It was refused.", permanent)
     assert (exit_.code, exit_.fault, exit_.sentence) == (code, reason, "It was refused.")
     for retry_count in (0, 5, -1, -2):
-        decision = exits.decide_retry(
+        decision = retries.decide_retry(
             exit_, retry_count=retry_count, user_retries=0, platform_retries=0, resource_retries=0, random_unit=0.0
         )
         assert decision.retry is retry

@@ -24,19 +24,9 @@ EVERY = 5.0  # seconds between two renewals of the row
 _renewed = -EVERY
 
 
-@cache
 def host_id() -> str:
     """The id of this host: of its LONGSHORE_HOME, and of its name where several have that folder."""
-    path: Path = settings.HOME / "host-id"
-    if not path.exists():
-        part = path.with_name(f"host-id.{os.getpid()}")
-        part.write_text(uuid.uuid4().hex)
-        try:
-            os.link(part, path)
-        except FileExistsError:
-            pass  # another process of this host was quicker
-        part.unlink()
-    return hashlib.sha256(f"{path.read_text()} {socket.gethostname()}".encode()).hexdigest()[:32]
+    return _id_in(settings.HOME)
 
 
 def now() -> datetime:
@@ -85,3 +75,17 @@ def leave() -> None:
     """This host ends in an orderly way."""
     if is_postgresql():
         Host.objects.filter(id=host_id()).delete()
+
+
+@cache
+def _id_in(home: Path) -> str:
+    path = home / "host-id"
+    if not path.exists():
+        part = path.with_name(f"host-id.{os.getpid()}")
+        part.write_text(uuid.uuid4().hex)
+        try:
+            os.link(part, path)
+        except FileExistsError:
+            pass  # another process of this host was quicker
+        part.unlink()
+    return hashlib.sha256(f"{path.read_text()} {socket.gethostname()}".encode()).hexdigest()[:32]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -35,19 +34,15 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def homes(tmp_path: Path, settings: Any) -> Iterator[None]:
+def homes(tmp_path: Path, settings: Any) -> None:
     settings.METRICS_DIR = tmp_path / "metrics"
     settings.HOME = tmp_path
-    here.host_id.cache_clear()
-    yield
-    here.host_id.cache_clear()
 
 
 def another(tmp_path: Path, settings: Any) -> None:
     """Be another host from now on, with a LONGSHORE_HOME of its own."""
     settings.HOME = tmp_path / "another"
     settings.HOME.mkdir()
-    here.host_id.cache_clear()
 
 
 def test_one_with_the_same_keys_and_folders_joins(tmp_path: Path, settings: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -34,9 +35,13 @@ pytestmark = [
 
 
 @pytest.fixture(autouse=True)
-def homes(tmp_path: Path, settings: Any) -> None:
+def homes(tmp_path: Path, settings: Any) -> Iterator[None]:
     settings.METRICS_DIR = tmp_path / "metrics"
     settings.HOME = tmp_path
+    with connection.cursor() as cursor:
+        cursor.execute("SET idle_in_transaction_session_timeout = '7s'")  # as that of the portal, see tests/settings.py
+    yield
+    connection.close()  # and the setting with it
 
 
 def another(tmp_path: Path, settings: Any) -> None:

@@ -17,7 +17,7 @@ def held(began: int, ended: int | None, **more: Any) -> Holding:
     number = next(_number)
     values = {
         "id": number,
-        "job_id": number,
+        "job_id": 10**6 + number,  # of no job that a test has
         "username": "alice",
         "job_name": f"job-{number}",
         "vc": "default",

@@ -21,7 +21,7 @@ from tests.chaos.witness import PREAMBLE, Run, Witness
 GPUS = 4
 WAYS = ("tls", "ssh", "unix")
 LOST_AFTER = 10  # seconds; the default is 60
-LEASE = 20  # seconds; portal.wakes.lease.PATIENCE, which only a process of the portal can import
+LEASE = 6  # seconds; portal.wakes.lease.PATIENCE, which only a process of the portal can import
 SETTINGS = {"LONGSHORE_NODE_LOST_AFTER": str(LOST_AFTER)}
 WORK = "[ $PAI_HOST_IP_main_0 != {} ] || sleep {}; leave 0"
 EVERY = 0.05  # seconds between two questions

@@ -225,13 +225,14 @@ def fetch(address: str) -> str:
     connection = kind(parts.hostname or "", parts.port, timeout=EXPORTER)
     connection.connect()
     # The time-out of a socket begins anew with each byte; this one is of the whole answer.
-    over = threading.Timer(EXPORTER, _break, [connection.sock])
+    is_late = threading.Event()
+    over = threading.Timer(EXPORTER, _break, [connection.sock, is_late])
     over.start()
     try:
         connection.request("GET", parts.path or "/metrics", headers={"Accept": "text/plain"})
         response = connection.getresponse()
         body = response.read(MOST_OF_EXPORTER)
-        if over.finished.is_set():
+        if is_late.is_set():
             raise TimeoutError(f"its answer takes longer than {EXPORTER:g} s")
         if response.status != 200:
             raise ValueError(f"it answers {response.status}")
@@ -241,6 +242,7 @@ def fetch(address: str) -> str:
         connection.close()
 
 
-def _break(connection: socket.socket) -> None:
+def _break(connection: socket.socket, is_late: threading.Event) -> None:
+    is_late.set()  # first: who reads goes on as soon as the connection ends
     with suppress(OSError):  # it is closed already
         connection.shutdown(socket.SHUT_RDWR)

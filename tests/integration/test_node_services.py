@@ -129,6 +129,7 @@ def test_it_asks_for_the_right_before_anything_else(alice: User, engine: FakeRun
 # --- keys -------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.django_db
 def test_it_refuses_a_key_of_another_certificate_and_an_encrypted_one(tmp_path: Path) -> None:
     keys = make_keys()
     encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"

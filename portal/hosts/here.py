@@ -81,6 +81,7 @@ def leave() -> None:
 def _id_in(home: Path) -> str:
     path = home / "host-id"
     if not path.exists():
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
         part = path.with_name(f"host-id.{os.getpid()}")
         part.write_text(uuid.uuid4().hex)
         try:

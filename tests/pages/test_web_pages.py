@@ -42,7 +42,7 @@ def test_it_looks_right(tab: Callable[..., Tab], alice: User, job: Job) -> None:
         with_shares = tab(alice, width=width, dark=dark, reduced_motion="reduce" if dark else "no-preference")
         page = with_shares.open(f"{URL}?share=w/0/jupyter")
         page.wait_for_selector("text=answers")
-        assert "Nothing listens on port 30000." in page.inner_text("#web-pages")
+        page.wait_for_selector("text=Nothing listens on port 30000.")
         with_shares.check(f"web pages at {width}")
 
 

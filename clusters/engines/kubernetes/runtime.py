@@ -127,7 +127,7 @@ class KubernetesRuntime:
             if fault.status == NOT_FOUND or (fault.reason is FaultReason.UNREACHABLE and self._own(name) is None):
                 raise gone(name) from None
             if fault.status == 400:  # it has not begun
-                return iter(())
+                return (chunk for chunk in ())  # a generator: who reads a log closes it
             raise
         return LogStream(answer, Lines(since), self._cluster.name, follow=follow)
 

@@ -127,7 +127,7 @@ class KubernetesRuntime:
             if fault.status == NOT_FOUND or (fault.reason is FaultReason.UNREACHABLE and self._own(name) is None):
                 raise gone(name) from None
             if fault.status == 400:  # it has not begun
-                return (chunk for chunk in ())  # a generator: who reads a log closes it
+                return _nothing()
             raise
         return LogStream(answer, Lines(since), self._cluster.name, follow=follow)
 
@@ -216,3 +216,8 @@ class KubernetesRuntime:
         except Refused as fault:
             if fault.status not in (NOT_FOUND, CONFLICT):  # gone, or another one has its name
                 raise
+
+
+def _nothing() -> Iterator[LogChunk]:
+    """An empty log: a generator, since who reads a log closes it."""
+    yield from ()

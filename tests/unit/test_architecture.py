@@ -112,7 +112,7 @@ PURE = (
     "clusters/engines/kubernetes/spec.py",
     "clusters/engines/kubernetes/status.py",
     "clusters/engines/measuring.py",
-    "clusters/engines/pull_faults.py",
+    "clusters/engines/faults.py",
     "clusters/engines/runtime.py",
     "clusters/engines/stamps.py",
     "clusters/vcs/rules.py",

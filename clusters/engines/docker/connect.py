@@ -28,7 +28,8 @@ from docker.tls import TLSConfig
 from docker.transport import SSHHTTPAdapter
 from docker.transport.sshconn import SSHConnection, SSHConnectionPool
 
-from clusters.engines.docker.errors import FOREIGN, short
+from clusters.engines.docker.errors import FOREIGN
+from clusters.engines.faults import short
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 API_VERSION = "1.41"  # Docker 20.10, the oldest engine supported; asking for a fixed one costs no request

@@ -18,7 +18,8 @@ import urllib3
 from docker.errors import APIError, DockerException
 from paramiko.ssh_exception import NoValidConnectionsError
 
-from clusters.engines.pull_faults import PULL, Row
+from clusters.engines import faults
+from clusters.engines.faults import NETWORK, PULL, Row, short
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 FOREIGN = (
@@ -65,7 +66,7 @@ START: tuple[Row, ...] = (
     NO_SPACE,
 )
 # What went wrong on the way to the engine. Users read it, and the admin who registers the node.
-WAY: tuple[tuple[str, bool, str], ...] = (
+WAY: tuple[faults.WayRow, ...] = (
     (r"TLSParameterError|could not find the TLS", True, "the TLS keys of the node are not on this machine."),
     (r"FileNotFoundError|No such file or directory", False, "there is no such socket."),
     (r"PermissionError|Permission denied", True, "Longshore may not open its socket."),
@@ -84,11 +85,7 @@ WAY: tuple[tuple[str, bool, str], ...] = (
         " accept the key.",
     ),
     (r"BadHostKey|does not match", True, "its SSH host key is not the one in ~/.ssh/known_hosts."),
-    (r"Connection refused", False, "nothing listens there."),
-    (r"Name or service not known|getaddrinfo|name resolution", False, "its name is not known."),
-    (r"timed? ?out", False, "it did not answer in time."),
-    (r"No route to host|Network is unreachable", False, "there is no way to its address."),
-    (r"", False, "the connection broke."),
+    *NETWORK,
 )
 
 
@@ -104,8 +101,7 @@ def translated(endpoint: str, step: Step = "call", subject: str = "") -> Iterato
 def fault_of(error: BaseException, endpoint: str, step: Step = "call", subject: str = "") -> RuntimeFault:
     if isinstance(error, APIError):
         return fault_of_text(str(error.explanation or error), endpoint, step, subject, bad=error.status_code == 400)
-    text = _chain(error)
-    permanent, sentence = next((perm, said) for pattern, perm, said in WAY if re.search(pattern, text, re.I))
+    permanent, sentence = faults.on_the_way(WAY, faults.chain(error, _tried))
     return RuntimeFault(
         f"The Docker engine at {endpoint} cannot be reached: {sentence}",
         reason=FaultReason.UNREACHABLE,
@@ -131,18 +127,6 @@ def fault_of_text(text: str, endpoint: str, step: Step, subject: str = "", *, ba
     return RuntimeFault(f"Docker refused: {short(text)}", reason=FaultReason.REFUSED, permanent=permanent)
 
 
-def short(text: str, limit: int = 300) -> str:
-    """One line of the engine's answer, without credentials that an address in it may have."""
-    line = re.sub(r"//[^/@\s]*@", "//", " ".join(text.split()))
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-def _chain(error: BaseException | None) -> str:
-    """The texts of an exception and of its causes: requests and urllib3 wrap the one with the reason."""
-    parts: list[str] = []
-    while error is not None and len(parts) < 6:
-        parts.append(f"{type(error).__name__}: {error}")
-        if isinstance(error, NoValidConnectionsError):  # it has tried several addresses and tells of none
-            parts += [str(tried) for tried in error.errors.values()]
-        error = error.__cause__ or error.__context__
-    return " | ".join(parts)
+def _tried(error: BaseException) -> list[str]:
+    """What became of each address, when paramiko has tried several and tells of none."""
+    return [str(tried) for tried in error.errors.values()] if isinstance(error, NoValidConnectionsError) else []

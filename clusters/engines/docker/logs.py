@@ -19,8 +19,9 @@ from typing import Any
 
 import requests
 
-from clusters.engines.docker.errors import FOREIGN, fault_of, short
+from clusters.engines.docker.errors import FOREIGN, fault_of
 from clusters.engines.docker.request import MARK
+from clusters.engines.faults import short
 from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
 from clusters.engines.stamps import SECOND, Seconds, nanoseconds, stamp
 

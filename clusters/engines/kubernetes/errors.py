@@ -5,31 +5,26 @@ No other module does. The texts are those of Kubernetes 1.20 and later.
 
 from __future__ import annotations
 
-import re
-
 import urllib3
 from kubernetes.client.exceptions import OpenApiException
 from kubernetes.config.config_exception import ConfigException
 
+from clusters.engines import faults
+from clusters.engines.faults import NETWORK, short
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 FOREIGN = (OpenApiException, ConfigException, urllib3.exceptions.HTTPError, OSError, EOFError)
 UNAUTHORIZED, FORBIDDEN, NOT_FOUND, CONFLICT, EXPIRED = 401, 403, 404, 409, 410
-_LONGEST = 300  # letters of an answer in a sentence
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
-_WAY: tuple[tuple[str, bool, str], ...] = (
+_WAY: tuple[faults.WayRow, ...] = (
     (r"ConfigException.*[Ss]ervice", True, "Longshore does not run inside it, and no kubeconfig was given."),
     (r"ConfigException", True, "its kubeconfig cannot be used."),
     (r"FileNotFoundError", True, "its kubeconfig is not on this machine."),
     (r"CERTIFICATE_VERIFY_FAILED|certificate verify failed", True, "its certificate is not from the kubeconfig's CA."),
     (r"(BAD|UNKNOWN|EXPIRED|REVOKED)_(CERTIFICATE|CA)", True, "it does not take our certificate."),
     (r"WRONG_VERSION_NUMBER|record layer failure", True, "it does not speak TLS."),
-    (r"Connection refused", False, "nothing listens there."),
-    (r"Name or service not known|getaddrinfo|name resolution|NameResolution", False, "its name is not known."),
-    (r"timed? ?out", False, "it did not answer in time."),
-    (r"No route to host|Network is unreachable", False, "there is no way to its address."),
-    (r"", False, "the connection broke."),
+    *NETWORK,
 )
 
 
@@ -44,8 +39,7 @@ class Refused(RuntimeFault):
 
 def unreachable(error: BaseException, cluster: str) -> RuntimeFault:
     """The fault of a call that got no answer. ``cluster`` is the name of the cluster."""
-    text = _chain(error)
-    permanent, sentence = next((perm, said) for pattern, perm, said in _WAY if re.search(pattern, text, re.I))
+    permanent, sentence = faults.on_the_way(_WAY, faults.chain(error))
     return RuntimeFault(
         f"The Kubernetes cluster {cluster} cannot be reached: {sentence}",
         reason=FaultReason.UNREACHABLE,
@@ -73,18 +67,3 @@ def refused(status: int, text: str, cluster: str) -> Refused:
     else:
         sentence, reason, permanent = f"The cluster refused: {said}", FaultReason.REFUSED, status in (400, 422)
     return Refused(sentence, status=status, text=text, reason=reason, permanent=permanent)
-
-
-def short(text: str) -> str:
-    """One line of an answer."""
-    line = re.sub(r"//[^/@\s]*@", "//", " ".join(text.split()))
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
-
-
-def _chain(error: BaseException | None) -> str:
-    """The texts of an exception and of its causes: urllib3 wraps the one with the reason."""
-    parts: list[str] = []
-    while error is not None and len(parts) < 6:
-        parts.append(f"{type(error).__name__}: {error}")
-        error = error.__cause__ or error.__context__
-    return " | ".join(parts)

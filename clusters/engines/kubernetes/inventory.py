@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from clusters.engines.faults import short
 from clusters.engines.inventory import Fitness, Host, Inventory
 from clusters.engines.kubernetes import rights
 from clusters.engines.kubernetes.connect import Cluster
-from clusters.engines.kubernetes.errors import EXPIRED, FORBIDDEN, FOREIGN, NOT_FOUND, Refused, short, unreachable
+from clusters.engines.kubernetes.errors import EXPIRED, FORBIDDEN, FOREIGN, NOT_FOUND, Refused, unreachable
 from clusters.engines.kubernetes.hosts import Taken, host_of, taken_by_others
 from clusters.engines.runtime import FaultReason, RuntimeFault
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+from clusters.engines.faults import PULL
 from clusters.engines.inventory import name_of
 from clusters.engines.kubernetes.spec import MAIN, NAME
-from clusters.engines.pull_faults import PULL
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase, RuntimeFault, read_script
 
 Json = Mapping[str, Any]

@@ -12,7 +12,7 @@ from typing import Any
 import h11
 
 from clusters.engines.docker.attach.dial import Pipe
-from clusters.engines.docker.errors import short
+from clusters.engines.faults import short
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 _MOST = 64 * 1024  # bytes of a refusal

@@ -21,7 +21,8 @@ from clusters.engines.attach import GRACE, MARK
 from clusters.engines.docker.attach.dial import Dialer, Pipe
 from clusters.engines.docker.attach.hijack import hijack
 from clusters.engines.docker.connect import CONNECT
-from clusters.engines.docker.errors import short, translated
+from clusters.engines.docker.errors import translated
+from clusters.engines.faults import short
 from clusters.engines.runtime import FaultReason, RuntimeFault, gone
 
 T = TypeVar("T")

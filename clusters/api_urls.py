@@ -14,6 +14,7 @@ urlpatterns = [
     path("nodes", api.NodeList.as_view(), name="api-nodes"),
     path("nodes/<node:name>", api.NodeDetail.as_view(), name="api-node"),
     path("nodes/<node:name>/status", api.NodeStatusView.as_view(), name="api-node-status"),
+    path("nodes/<node:name>/gone", api.NodeGone.as_view(), name="api-node-gone"),
     path("virtual-clusters", vc_api.VirtualClusters.as_view()),
     path("virtual-clusters/<str:vc>", vc_api.OneVirtualCluster.as_view()),
     path("virtual-clusters/<str:vc>/status", vc_api.VirtualClusterStatus.as_view()),

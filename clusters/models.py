@@ -72,6 +72,7 @@ class Node(models.Model):
     health_reason = models.TextField(blank=True)
     last_seen_at = models.DateTimeField(null=True)
     unreachable_since = models.DateTimeField(null=True)
+    gone_at = models.DateTimeField(null=True)  # when an admin said that it is gone for good (clusters/nodes/gone)
     # GPU ids and ports that containers hold which should not be there: {"gpus": ["0"], "ports": [30001]}
     held = models.JSONField(default=dict)
     # Written by clusters/nodes/survey.py and clusters/nodes/refusals.py.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from clusters.nodes.adding import views as adding
+from clusters.nodes.gone import views as gone
 from clusters.nodes.kubernetes import paths as _paths  # noqa: F401 - makes <node:name> known
 from clusters.nodes.kubernetes import views as kubernetes
 from clusters.users import views as users
@@ -15,6 +16,7 @@ urlpatterns: list[URLPattern] = [
     path("nodes/<node:name>/edit", adding.edit, name="node-edit"),
     path("nodes/<node:name>/remove", adding.remove, name="node-remove"),
     path("nodes/<node:name>/status", adding.status, name="node-status"),
+    path("nodes/<node:name>/gone", gone.gone, name="node-gone"),
     path("add-cluster", kubernetes.add, name="cluster-add"),
     path("clusters/<str:name>/edit", kubernetes.edit, name="cluster-edit"),
     path("clusters/<str:name>/remove", kubernetes.remove, name="cluster-remove"),

@@ -193,6 +193,7 @@ class Task(models.Model):
     node = models.CharField(max_length=63, blank=True)
     address = models.CharField(max_length=255, blank=True)
     gpu_ids = models.JSONField(default=list)
+    gpus_given = models.JSONField(null=True)  # which those are, of a cluster that chooses them itself: ["GPU-5f3c..."]
     ports = models.JSONField(default=dict)  # {"http": [30000], "ssh": [30001]}
     # orders and claims
     ordered_at = models.DateTimeField(null=True)  # when the scheduler last ordered work on it

@@ -35,6 +35,14 @@ class InventoryLab(Protocol):
 
     def revive(self, host: str) -> None: ...
 
+    def run(self, name: str) -> None:
+        """A container of ours, on any host."""
+        ...
+
+    def runs(self, name: str) -> bool:
+        """Whether the cluster still knows it."""
+        ...
+
 
 def host(lab: InventoryLab, name: str) -> Host:
     return next(host for host in lab.inventory.inventory({}, "me").hosts if host.name == name)
@@ -91,6 +99,12 @@ class InventoryContract:
         finally:
             inventory_lab.revive("n2")
         until(lambda: not host(inventory_lab, "n2").silent, 60)
+
+    def test_it_forgets_a_container_without_asking_its_host(self, inventory_lab: InventoryLab) -> None:
+        inventory_lab.run("forgotten")
+        for _ in range(2):
+            inventory_lab.inventory.forget("forgotten")
+            assert not inventory_lab.runs("forgotten")
 
     def test_a_cluster_that_does_not_answer_is_a_fault(self, inventory_lab: InventoryLab) -> None:
         for ask in (lambda: inventory_lab.nowhere.fitness("host"), lambda: inventory_lab.nowhere.inventory({}, "me")):

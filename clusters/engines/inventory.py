@@ -19,7 +19,7 @@ GPU = "nvidia.com/gpu"  # what an id without a resource is one of
 # with them; every task tolerates that, as Longshore itself decides who gets these nodes.
 GPUS = (GPU, "amd.com/gpu")
 # Words that follow a node's name in the addresses of pages: no host is shown under one of them alone.
-RESERVED = ("drain", "edit", "metrics", "remove", "status")
+RESERVED = ("drain", "edit", "gone", "metrics", "remove", "status")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -72,6 +72,11 @@ class Inventoried(Protocol):
 
     def inventory(self, selector: Mapping[str, str], instance: str) -> Inventory:
         """The hosts that have these labels. Containers of the portal ``instance`` are not counted as others'."""
+        ...
+
+    def forget(self, container: str) -> None:
+        """Delete what the cluster knows of this container by force, without the word of its host. Only for a host of
+        which an admin says that it is gone: a container that runs on goes unseen. Succeeds also when it knows none."""
         ...
 
     def wait_change(self, timeout: float) -> None:

@@ -307,5 +307,14 @@ class Dialer(Protocol):
         ...
 
 
-class Engine(ContainerRuntime, ImageHolder, Dialer, Attachable, Protocol):
+class Giver(Protocol):
+    """What an engine says of GPUs that it hands out itself, beside the seven operations."""
+
+    def given_gpus(self, name: str) -> tuple[str, ...]:
+        """The ids of the GPUs that a running container was given; empty where the container has those that it was asked
+        for by id, and where nobody knows."""
+        ...
+
+
+class Engine(ContainerRuntime, ImageHolder, Dialer, Giver, Attachable, Protocol):
     """What a scheme of clusters.engines.schemes connects to."""

@@ -185,7 +185,7 @@ def meter_at(endpoint: str, tls_dir: str | Path | None = None) -> Measurable:
 def inventory_at(endpoint: str, tls_dir: str | Path | None = None) -> Inventoried:
     """The inventory of an engine that stands for many hosts, with connections of its own, for one thread. Nothing is
     sent yet."""
-    folder = Path(tls_dir) if tls_dir else None
+    folder = own_tls.here(tls_dir) if tls_dir else None
     if _factory is not None:
         return cast(Inventoried, _factory(endpoint, folder))
     from clusters.engines.kubernetes.inventory import connect

@@ -51,6 +51,7 @@ class Look:
     info: EngineInfo | None = None  # of the first look after it began to answer
     answers_since: datetime | None = None  # when it began to answer again, if it was seen not to
     away: bool = False  # an engine with several nodes does not answer: nothing is known of the nodes themselves
+    silent: bool = False  # it answers, and does not hear of this node: the containers are those that it knows of
 
     def of(self, node: str) -> Look:
         """What it says about one node of the engine."""

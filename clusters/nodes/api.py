@@ -11,6 +11,7 @@ from rest_framework.views import APIView
 
 from clusters.models import Cluster, Node
 from clusters.nodes import services
+from clusters.nodes.gone.services import confirm_gone
 from clusters.nodes.kubernetes import services as kubernetes
 from clusters.nodes.kubernetes.body import ENDPOINT, ClusterChange, ClusterObject, NewCluster, cluster_object
 from clusters.nodes.serializers import NewNode, NodeChange, NodeObject, NodeStatus, node_objects
@@ -89,6 +90,17 @@ class NodeStatusView(NodeView):
     @extend_schema(summary="Activate, cordon or drain a node", request=NodeStatus, responses=NodeObject)
     def put(self, request: Request, name: str) -> Response:
         node = services.set_node_status(require_admin(request), name, _body(request), ip_of(request))
+        return Response(node_objects([node])[0])
+
+
+class NodeGone(NodeView):
+    @extend_schema(
+        summary="Say that a node which does not answer is gone for good, so that its tasks are tried elsewhere at once",
+        request=None,
+        responses={200: NodeObject, **errors(409)},
+    )
+    def put(self, request: Request, name: str) -> Response:
+        node = confirm_gone(require_admin(request), name, ip_of(request))
         return Response(node_objects([node])[0])
 
 

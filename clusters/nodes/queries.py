@@ -49,10 +49,11 @@ _TAKEN_OVER = sorted(
 # milliseconds, and only a node that differs is read and decoded again (``images_at`` stands for the long ``images``).
 _NODE = (
     *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "labels", "others", "closed"),
-    *("endpoint", "tls_dir", "status", "health", "unreachable_since", "dedicated_to_id"),
+    *("endpoint", "tls_dir", "status", "health", "unreachable_since", "gone_at", "dedicated_to_id"),
 )
 # Moments as texts: nobody reads them here, and to make datetimes of a thousand takes a millisecond.
-_RAW = ", ".join(f"CAST({each} AS TEXT)" if each in ("images_at", "unreachable_since") else each for each in _NODE)
+_MOMENTS = ("images_at", "unreachable_since", "gone_at")
+_RAW = ", ".join(f"CAST({each} AS TEXT)" if each in _MOMENTS else each for each in _NODE)
 _RAW_NODES = f"SELECT {_RAW} FROM {Node._meta.db_table} ORDER BY name"  # noqa: S608 - names of our own
 _HELD = ("cpus", "memory_mb", "gpu_ids", "ports")
 
@@ -200,6 +201,7 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
         why_not=why_not,
         dedicated_to=dedicated_to,
         draining=node.status == Node.Status.DRAINING,
+        gone=node.gone_at is not None,
         used_cpus=sum(hold.cpus for hold in holds) + others.get("cpus", 0),
         used_memory_mb=sum(hold.memory_mb for hold in holds) + others.get("memory_mb", 0),
         used_gpus=ours | taken_by_others(node.gpus, ours, others.get("gpus", 0)),

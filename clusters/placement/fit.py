@@ -69,6 +69,7 @@ class NodeView:
     why_not: str = ""  # "unreachable since 14:21" | "cordoned"
     dedicated_to: str = ""  # the only virtual cluster that it serves; without one it is of the pool
     draining: bool = False  # an admin wants it empty: what runs there is evicted
+    gone: bool = False  # it does not answer, and an admin says that it never will
     used_cpus: int = 0
     used_memory_mb: int = 0
     used_gpus: frozenset[str] = frozenset()

@@ -25,6 +25,7 @@ from clusters.engines.image_names import is_kept
 from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
 from clusters.nodes import kept, refusals
 from clusters.nodes import survey as surveying
+from clusters.nodes.gone.services import remove_container
 from jobs.containers import claims, code_tar, delivery, handing
 from jobs.containers import discard as discarding
 from jobs.containers import inputs as launching
@@ -40,6 +41,7 @@ from jobs.planning.settle import LEASE
 from jobs.planning.world import Kind
 from portal.files.store import open_store
 from portal.files.store.base import StoreUnavailable
+from portal.wakes import wake
 
 log = structlog.get_logger()
 
@@ -83,7 +85,7 @@ def carry_out(kind: str, task: int, node: str, container: str) -> Sequence[str]:
     nothing. Returns nodes that are to be tried out (jobs/diagnosis/run.py)."""
     try:
         if kind == Kind.REMOVE:
-            _remove(node, container)
+            remove_container(node, container)
         elif kind == Kind.DIAGNOSE:
             return diagnosing.diagnose(container)
         elif kind == Kind.COLLECT:
@@ -130,6 +132,7 @@ def _start(id: int) -> None:
         with _prepare(launch, id, claim) as delivered:
             status = _ensure(launch, delivered, id, claim)
         claims.close(id, claim, container_id=status.id, fault=None)
+        _note_gpus(launch, status)
     except RuntimeFault as fault:
         claims.close(id, claim, **_fault(fault))
     except DeliveryFault as fault:
@@ -171,6 +174,17 @@ def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> Contain
     with _no_worse():
         refusals.started(launch.node_name, image=image, pulled=pulled, gpus=bool(launch.gpu_ids))
     return status
+
+
+def _note_gpus(launch: Launch, status: ContainerStatus) -> None:
+    """Write down which GPUs a task has whose cluster chooses them itself. Nothing goes by it: it is for people."""
+    if not launch.gpu_ids or not launch.host:
+        return
+    with _no_worse(), suppress(RuntimeFault):
+        if given := engines.runtime_for(launch.node_name).given_gpus(status.name):
+            rows = Task.objects.filter(id=launch.task_id, container_id=status.id)
+            rows.update(gpus_given=list(given), fact_at=timezone.now())
+            wake.notify("pages")
 
 
 @contextmanager
@@ -267,10 +281,6 @@ def _sweep_store() -> None:
         _swept_at = time.monotonic()
         with suppress(StoreUnavailable):
             open_store().sweep()
-
-
-def _remove(node: str, container: str) -> None:
-    engines.runtime_for(node).remove(container)
 
 
 _DO: dict[Kind, Callable[[int], None]] = {

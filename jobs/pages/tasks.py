@@ -101,7 +101,7 @@ def task_line(task: Task) -> TaskLine:
         node=task.node,
         address=task.address,
         ports=tuple(_ports(task, label, ports) for label, ports in sorted(task.ports.items()) if ports),
-        gpus=words.ranges(task.gpu_ids),
+        gpus=", ".join(task.gpus_given or ()) or words.ranges(task.gpu_ids),
         doing=task.progress if task.state == TaskState.STARTING else "",
         kept_until=queries.held_until(task),
         code="" if task.exit_code is None else words.code(task.exit_code),

@@ -20,7 +20,7 @@ def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
     uncollected = {task.id for task in world.leftovers}
     for task in world.leftovers:
         seen = world.observations.get(task.node)
-        if task.node not in nodes:
+        if task.node not in nodes or _is_gone(world, task.node):
             made.collected.append(task.id)
         elif seen is not None and seen.reachable and may_order(task, seen, world.now) and _is_sure(task, seen):
             made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
@@ -28,7 +28,7 @@ def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
     for name, seen in world.observations.items():
         others = [container for container in seen.containers.values() if container.name not in live]
         made.quarantine[name] = _quarantined(others) if others else NOTHING
-        if seen.reachable and name in nodes:
+        if (seen.reachable or (seen.silent and name in world.gone)) and name in nodes:
             for container in others:
                 owner = world.owners.get(container.name)
                 if owner is None or owner.task not in uncollected:
@@ -36,6 +36,12 @@ def plan_leftovers(world: World, nodes: Collection[str], made: Plan) -> None:
     made.to_write = {
         node.name: found for node in world.nodes if (found := made.quarantine.get(node.name, node.held)) != node.held
     }
+
+
+def _is_gone(world: World, node: str) -> bool:
+    """Whether nothing is to be expected of a node any more. One that answers after all is there."""
+    seen = world.observations.get(node)
+    return node in world.gone and seen is not None and not seen.reachable
 
 
 def _is_sure(task: TaskView, seen: Observation) -> bool:

@@ -24,7 +24,7 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
             task,
             world.observations.get(task.node),
             world.now,
-            lost_after=world.lost_after,
+            lost_after=0 if task.node in world.gone else world.lost_after,
             memory_mb=memory.get(task.role, 0),
             registered=task.node in nodes,
         )

@@ -41,6 +41,7 @@ class Observation:
     unreachable_since: datetime | None = None
     answers_since: datetime | None = None  # when the engine began to answer again, if it was seen not to
     away: bool = False  # its engine stands for several nodes and does not answer, whatever the node itself does
+    silent: bool = False  # its engine, which stands for several nodes, answers but does not hear of this one
 
     def lost_at(self, lost_after: float) -> datetime:
         """When a node that does not answer counts as lost, which is ``lost_after`` seconds after it fell silent. The
@@ -135,6 +136,7 @@ class World:
     use: Mapping[str, Amount] = field(default_factory=dict)
     holds: Mapping[str, Hold] = field(default_factory=dict)  # by id of the task, as a text
     drained: frozenset[str] = frozenset()  # nodes that an admin wants empty
+    gone: frozenset[str] = frozenset()  # silent nodes of which an admin says that they are gone for good
     policy: Policy = POLICY
     lengths: Lengths = NOTHING_LEARNT  # how long jobs of the like ran
     owners: Mapping[str, Owner] = field(default_factory=dict)  # by name of the container, where it has one

@@ -113,6 +113,7 @@ class Loader:
             use=self.ledger.use(),
             holds=self.ledger.holds(),
             drained=frozenset(node.name for node in nodes if node.draining),
+            gone=frozenset(node.name for node in nodes if node.gone),
             policy=policy(),
             lengths=learnt() if self._picture.waiting else NOTHING_LEARNT,
             owners=self._owners(observations),

@@ -320,7 +320,9 @@ class Scheduler:
 
 
 def _observation(look: Look) -> Observation:
-    return Observation(look.node, look.at, look.reachable, look.containers, look.since, look.answers_since, look.away)
+    return Observation(
+        look.node, look.at, look.reachable, look.containers, look.since, look.answers_since, look.away, look.silent
+    )
 
 
 def _watched(node: Node) -> Watched:
@@ -343,6 +345,8 @@ def _change_health(node: Node, look: Look, now: datetime) -> None:
     after = _health(look)
     since = now - (clock.steady() - look.since) if look.since is not None else None
     values = {"health": after, "health_reason": look.reason, "unreachable_since": since, "updated_at": now}
+    if look.reachable:
+        values["gone_at"] = None
     Node.objects.filter(pk=node.pk).update(**values)
     Event.objects.create(
         at=now,

@@ -12,7 +12,7 @@
 #   kubernetes-bed.sh stop DIR                 stop all of it, remove all but the logs
 #   kubernetes-bed.sh status DIR               one line per process and node; exit 0 when the API answers
 #   kubernetes-bed.sh node-down DIR N [MODE]   cut (default: network cut, pods run on) | kill (SIGKILL the kubelet)
-#                                              | freeze (the whole node hangs) | crash (power loss)
+#                                              | hang (SIGSTOP the kubelet) | freeze (the whole node hangs) | crash (power loss)
 #   kubernetes-bed.sh node-up DIR N            undo any of them; waits until the node is Ready
 #   kubernetes-bed.sh api-down DIR [kill|hang] SIGKILL or SIGSTOP the apiserver; api-up DIR undoes it
 #
@@ -213,7 +213,8 @@ node_files() {
   # pods get addresses of their own that are routed between nodes (no NAT, no CNI): the flat network Kubernetes asks for
   cat >"$d/etc-docker/daemon.json" <<J
 {"bip": "$POD.$i.1/24", "iptables": false, "ip-masq": false, "exec-opts": ["native.cgroupdriver=cgroupfs"],
- "log-driver": "json-file", "log-opts": {"max-size": "10m", "max-file": "2"}}
+ "log-driver": "json-file", "log-opts": {"max-size": "10m", "max-file": "2"},
+ "insecure-registries": ["$NET.1:5000"]}
 J
   printf '%s\n' "apiVersion: kubelet.config.k8s.io/v1beta1" "kind: KubeletConfiguration" "address: $(addr "$i")" "readOnlyPort: 0" \
   "authentication: {anonymous: {enabled: false}, webhook: {enabled: true}, x509: {clientCAFile: $PKI/ca.crt}}" "authorization: {mode: Webhook}" \
@@ -319,9 +320,11 @@ cmd_node_down() {
   case ${2:-cut} in
     cut) bed cut "$i";; freeze) bed freeze "$i";; crash) bed crash "$i";;
     kill) for p in $(kubelet_pid "$i"); do kill -KILL "$p"; done;;
-    *) die "node-down DIR n [cut|kill|freeze|crash]";; esac
+    hang) for p in $(kubelet_pid "$i"); do kill -STOP "$p"; done;;
+    *) die "node-down DIR n [cut|kill|hang|freeze|crash]";; esac
 }
-cmd_node_up() { local i=$1; T0=$(date +%s%N)
+cmd_node_up() { local i=$1 p; T0=$(date +%s%N)
+  for p in $(kubelet_pid "$i"); do kill -CONT "$p"; done
   bed thaw "$i" 2>/dev/null || true; bed boot "$i"; bed heal "$i"; start_node "$i"; wait_node "$i"; echo "node n$i is back after $(ms) ms"; }
 cmd_api_down() { local p; p=$(pid_of kube-apiserver) || die "not running"
   case ${1:-kill} in kill) kill -KILL "$p"; rm -f "$DIR/run/kube-apiserver.pid";; hang) kill -STOP "$p";; *) die "api-down DIR [kill|hang]";; esac; }

@@ -10,6 +10,8 @@ import tempfile
 from pathlib import Path
 from typing import Literal
 
+import httpx
+
 from tests.bed import docker_bed
 
 SCRIPT = Path(__file__).with_name("kubernetes-bed.sh")
@@ -69,8 +71,18 @@ class KubernetesBed:
             raise
         return self._fact("K8S_NODES").split()
 
-    def node_down(self, node: int | str, mode: Literal["cut", "kill", "freeze", "crash"] = "cut") -> None:
-        """cut: its network, pods run on. kill: its kubelet. freeze: all of it hangs. crash: it loses power."""
+    @property
+    def host(self) -> str:
+        """The address of this machine in the cluster's network."""
+        return self.api.removeprefix("https://").rpartition(":")[0]
+
+    @property
+    def bridge(self) -> str:
+        """What the network of each node begins with: the namespace of n1 is ``<bridge>-n1``."""
+        return self._known("BR")
+
+    def node_down(self, node: int | str, mode: Literal["cut", "kill", "hang", "freeze", "crash"] = "cut") -> None:
+        """cut: its network, pods run on. kill, hang: its kubelet. freeze: all of it hangs. crash: it loses power."""
         self.run("node-down", str(self.folder), str(node), mode)
 
     def node_up(self, node: int | str) -> None:
@@ -82,6 +94,16 @@ class KubernetesBed:
 
     def api_up(self) -> None:
         self.run("api-up", str(self.folder))
+
+    def forget_history(self) -> None:
+        """etcd keeps the newest state alone: lists of earlier versions cannot be read on, and watches not followed."""
+        base = f"http://{self._known('LO')}:2379/v3/kv"
+        with httpx.Client(timeout=20) as etcd:
+            for _ in range(2):  # the API server is the one who knows two versions: of now, and of a moment ago
+                self.kubectl("-n", NAMESPACE, "create", "configmap", "of-a-test")
+                self.kubectl("-n", NAMESPACE, "delete", "configmap", "of-a-test")
+                at = etcd.post(f"{base}/range", json={"key": "AA=="}).json()["header"]["revision"]
+                etcd.post(f"{base}/compaction", json={"revision": at, "physical": True}).raise_for_status()
 
     def kubectl(self, *arguments: str, given: str = "", check: bool = True, config: Path | None = None) -> str:
         """What kubectl prints, as the administrator unless ``config`` is another's. RuntimeError when it fails."""
@@ -109,6 +131,11 @@ class KubernetesBed:
 
     def run(self, *arguments: str, **settings: str) -> str:
         return _script(*arguments, **settings)
+
+    def _known(self, name: str) -> str:
+        """A value of the file ``conf``."""
+        words = (self.folder / "conf").read_text().split()
+        return next(value for key, _, value in (word.partition("=") for word in words) if key == name)
 
     def _fact(self, name: str) -> str:
         """A value of the file ``env`` that the start has written."""

@@ -22,22 +22,22 @@ KEY, SECRET = "AKIDLONGSHORE", "a-secret-that-no-log-shows"
 
 
 class S3Bed:
-    """``url`` is the server's address. It knows every key and any region."""
+    """``url`` is the server's address. It knows every key and any region. ``host``: an address of this machine."""
 
     bucket = "longshore-test"
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = "127.0.0.1") -> None:
         with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
+            free.bind((host, 0))
             self.port = free.getsockname()[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.host, self.url = host, f"http://{host}:{self.port}"
         self._log = tempfile.TemporaryFile()
         self.start()
 
     def start(self) -> None:
         """Also after ``kill``: the port is the same, and everything is gone but the bucket."""
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)],
+            [sys.executable, "-m", "moto.server", "-H", self.host, "-p", str(self.port)],
             stdout=self._log,
             stderr=self._log,
             stdin=subprocess.DEVNULL,

@@ -25,7 +25,11 @@ CONFIG = {"etc/ssh/sshd_config": ""}
 
 def ensure_ssh_image(node: BedNode) -> str:
     """Its name; the node then has it."""
-    engine = connect(node.unix)
+    return import_ssh_image(node.unix)
+
+
+def import_ssh_image(endpoint: str) -> str:
+    engine = connect(endpoint)
     if not engine.has_image(SSH_IMAGE):
         engine.import_image(SSH_IMAGE, _root({**FILES, **CONFIG}), CHANGES)
     return SSH_IMAGE

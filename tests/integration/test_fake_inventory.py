@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from clusters.engines.fake.runtime import FakeRuntime
+from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from tests.contract_inventory import InventoryContract
 
 
@@ -28,6 +29,12 @@ class FakeLab:
         self.inventory.add_host(host, labels={"bed/node": host})
 
     open = vacate = revive
+
+    def run(self, name: str) -> None:
+        self.inventory.ensure(ContainerRequest(name, "i", ("x",), labels={LABEL_TASK: "1"}))
+
+    def runs(self, name: str) -> bool:
+        return any(status.name == name for status in self.inventory.list())
 
 
 @pytest.fixture

@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import re
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from hdfs import TokenClient
 
-from tests.acceptance import test_hold_docker, test_main_job, test_seeds
+from clusters.engines.sample_image import root_file_system, static_busybox
+from tests.acceptance import test_files_and_ssh, test_hold_docker, test_main_job, test_seeds
 from tests.acceptance.portal import Portal, config
 from tests.acceptance.test_seeds import code
 from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
+from tests.bed.registry import Registry
+from tests.bed.ssh_image import import_ssh_image
 from tests.helpers import patience, until
 from tests.kubernetes.portal import pods, portal_over, wait_clean
 
 __all__ = ["code"]
+PASSWORD = "a-password-of-the-registry"
 FOREVER = "echo ready; while :; do sleep 1; done"
 
 
@@ -91,10 +99,12 @@ def node_of(portal: Portal, name: str) -> str:
 
 
 def test_its_gpus_are_those_that_the_cluster_gave(portal: Portal, cluster: KubernetesBed) -> None:
-    name = portal.submit(config("gpus", "echo $NVIDIA_VISIBLE_DEVICES", gpuNumber=2))
+    name = portal.submit(config("gpus", "echo $NVIDIA_VISIBLE_DEVICES; sleep 3", gpuNumber=2))
     assert portal.wait_state(name)["state"] == "SUCCEEDED"
     host = node_of(portal, name)
-    assert sorted(portal.log(name).strip().split(",")) == [f"GPU-{host}-0", f"GPU-{host}-1"]
+    given = [f"GPU-{host}-0", f"GPU-{host}-1"]
+    assert sorted(portal.log(name).strip().split(",")) == given
+    assert portal.rows("SELECT gpus_given FROM jobs_task WHERE gpus_given IS NOT NULL") == [(json.dumps(given),)]
 
 
 def test_code_that_is_too_large_for_a_secret_is_fetched_from_the_portal(portal: Portal, cluster: KubernetesBed) -> None:
@@ -105,11 +115,54 @@ def test_code_that_is_too_large_for_a_secret_is_fetched_from_the_portal(portal: 
     assert portal.log(name) == "3000000\nweights\n"
 
 
-def test_a_pod_that_somebody_deletes_is_lost_and_tried_again(portal: Portal, cluster: KubernetesBed) -> None:
-    name = portal.submit(config("deleted", FOREVER))
+@pytest.fixture
+def files(portal: Portal) -> TokenClient:
+    answer = portal.http.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN")
+    return TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=(3, 30))
+
+
+@pytest.fixture
+def ssh_image(cluster: KubernetesBed) -> None:
+    for name in ("n1", "n2"):
+        import_ssh_image(f"unix://{cluster.folder}/bed/nodes/{name}/docker.sock")
+
+
+@pytest.mark.usefixtures("ssh_image")
+def test_tasks_on_two_nodes_log_in_to_each_other(portal: Portal, files: TokenClient, tmp_path: Path) -> None:
+    test_files_and_ssh.test_code_logins_outputs_and_logs(portal, files, tmp_path)
+
+
+def test_the_password_of_an_auth_file_pulls_and_is_deleted_afterwards(portal: Portal, cluster: KubernetesBed) -> None:
+    registry = Registry(cluster.host, password=PASSWORD)
+    try:
+        image = registry.add("team/tool", root=root_file_system(static_busybox()).read())
+        portal.write("/users/admin/auth", f"{registry.address}\nbed\n{PASSWORD}\n".encode())
+        asked = {"image": image, "authFile": "$PAI_DEFAULT_FS_URI/users/admin/auth"}
+        name = portal.submit(config("locked", "env; while :; do sleep 1; done") | asked)
+        portal.wait_running(name)
+        until(lambda: "PAI_JOB_NAME" in portal.log(name), 10, 0.1, "its output")
+        kept = cluster.kubectl("-n", NAMESPACE, "get", "pods,secrets", "-o", "json")
+        assert ".files" in kept and ".pull" not in cluster.kubectl("-n", NAMESPACE, "get", "secrets", "-o", "name")
+        for secret in (PASSWORD, *(base64.b64encode(each.encode()).decode() for each in (PASSWORD, f"bed:{PASSWORD}"))):
+            assert not any(secret in text for text in (kept, portal.log(name), str(portal.job(name)), portal.text()))
+        portal.stop(name)
+        refused = portal.submit(config("unlocked", "true") | {"image": registry.add("team/other")})
+        until(lambda: portal.job(refused)["jobStatus"]["appExitMessages"], 60, what="it is refused")
+        said = str(portal.job(refused)["jobStatus"]["appExitMessages"]) + str(portal.attempts(refused))
+        assert "credentials" in said, said
+        portal.stop(refused)
+    finally:
+        registry.close()
+
+
+@pytest.mark.parametrize("how", [(), ("--force", "--grace-period=0")])
+def test_a_pod_that_somebody_deletes_is_lost_and_tried_again(
+    portal: Portal, cluster: KubernetesBed, how: tuple[str, ...]
+) -> None:
+    name = portal.submit(config(f"deleted-{len(how)}", FOREVER))
     portal.wait_running(name)
     (pod,) = pods(cluster, portal)
-    cluster.kubectl("-n", NAMESPACE, "delete", pod, "--wait=false")
+    cluster.kubectl("-n", NAMESPACE, "delete", pod, "--wait=false", *how)
     until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 60, what="another try")
     print(portal.attempts(name)[-1]["appExitMessages"])
     portal.wait_running(name, timeout=60)

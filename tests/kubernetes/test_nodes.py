@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from pathlib import Path
 
 import pytest
+import yaml
+from kubernetes.config import incluster_config
 
 from clusters.engines import schemes
+from clusters.engines.kubernetes import spec
+from clusters.engines.runtime import LABEL_TASK
 from clusters.models import Cluster, Node
 from clusters.nodes.kubernetes import services
 from portal.core.errors import BadRequest
@@ -54,6 +59,16 @@ class ClusterLab:
     def revive(self, host: str) -> None:
         self.bed.node_up(host)
 
+    def run(self, name: str) -> None:
+        """On a host that hears nothing, so it never says that it is gone."""
+        meta = {"name": spec.pod_name(name), "namespace": NAMESPACE, "labels": {LABEL_TASK: "1"}}
+        container = {"name": "main", "image": IMAGE, "command": ["sleep", "600"], "imagePullPolicy": "Never"}
+        pinned = {"nodeName": "nowhere", "containers": [container]}
+        self.bed.kubectl("apply", "-f", "-", given=json.dumps({**POD, "metadata": meta, "spec": pinned}))
+
+    def runs(self, name: str) -> bool:
+        return spec.pod_name(name) in self.bed.kubectl("-n", NAMESPACE, "get", "pods", "-o", "name")
+
 
 @pytest.fixture
 def inventory_lab(cluster: KubernetesBed, tmp_path: Path) -> ClusterLab:
@@ -72,6 +87,30 @@ def test_the_selector_chooses_and_every_node_is_a_node(cluster: KubernetesBed, a
     services.change_cluster(admin, "lab", {"nodeSelector": {}})
     assert Node.objects.count() == 2
     services.remove_cluster(admin, "lab")
+
+
+@pytest.mark.django_db
+def test_without_a_kubeconfig_it_is_the_cluster_of_longshore_s_own_pod(
+    cluster: KubernetesBed, admin: User, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the files and variables that a kubelet gives to a pod of the account that the manifests make. The token is
+    another one from time to time."""
+    known = yaml.safe_load(cluster.portal_kubeconfig.read_text())
+    host, _, port = cluster.api.removeprefix("https://").rpartition(":")
+    given = {"HOST": host, "PORT": port}
+    for name, value in given.items():
+        monkeypatch.setenv(f"KUBERNETES_SERVICE_{name}", value)
+    ca = base64.b64decode(known["clusters"][0]["cluster"]["certificate-authority-data"])
+    for name, content in {"token": known["users"][0]["user"]["token"].encode(), "ca.crt": ca}.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    services.register_cluster(admin, BODY)
+    assert list(Node.objects.order_by("name").values_list("name", "tls_dir")) == [("lab/n1", ""), ("lab/n2", "")]
+    services.remove_cluster(admin, "lab")
+    (tmp_path / "token").write_text("not-any-more")
+    with pytest.raises(BadRequest, match="does not take"):
+        services.register_cluster(admin, BODY)
 
 
 @pytest.mark.django_db

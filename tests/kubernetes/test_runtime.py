@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from clusters.engines.kubernetes.connect import Cluster
+from clusters.engines.kubernetes.events import Watch
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
 from tests.contract_attach import AttachContract
@@ -55,6 +58,33 @@ class TestRuntime(RuntimeContract):
             lab.runtime.ensure(asked)
         assert (raised.value.reason, raised.value.permanent) == (FaultReason.PORT_TAKEN, False)
         assert found(lab, asked.name) is None
+
+
+def test_a_watch_that_is_too_old_says_so_and_begins_anew(lab: KubernetesLab, cluster: KubernetesBed) -> None:
+    """410: the API has forgotten what came after the version that the watch goes on from."""
+    woken: list[int] = []
+    watch = Watch(lab.cluster)
+    watch.listed("1")
+    cluster.forget_history()
+    assert watch.follow(5, lambda: woken.append(1)) is False and woken == [1]
+    assert watch.follow(1, lambda: None) is True
+
+
+def test_a_list_whose_next_page_is_too_old_is_read_again(lab: KubernetesLab, cluster: KubernetesBed) -> None:
+    pages = 0
+
+    def ask(*asked: Any) -> Any:
+        nonlocal pages
+        answer, pages = Cluster.ask(lab.cluster, asked[0], asked[1], {**asked[2], "limit": 1}), pages + 1
+        if pages == 1:
+            assert answer["metadata"]["continue"]
+            cluster.forget_history()
+        return answer
+
+    lab.cluster.ask = ask  # type: ignore[method-assign]
+    nodes, version = lab.cluster.listed("/api/v1/nodes")
+    assert [node["metadata"]["name"] for node in nodes] == ["n1", "n2"] and version
+    assert pages > 2
 
 
 class TestTerminals(AttachContract):

@@ -35,6 +35,12 @@ def test_only_the_current_context_is_read() -> None:
     assert len(read["contexts"]) == 1
 
 
+def test_a_value_that_is_empty_is_none() -> None:
+    """A cluster with a certificate that everybody trusts has none of a CA of its own."""
+    read = kubeconfig.read(text(cluster={**CLUSTER, "certificate-authority-data": None}))
+    assert [one["cluster"] for one in read["clusters"]] == [{"server": CLUSTER["server"]}]
+
+
 @pytest.mark.parametrize(
     ("sent", "wrong"),
     [

@@ -232,6 +232,29 @@ def test_an_order_from_before_the_engine_was_away_is_given_again_as_soon_as_it_a
     assert plan(world(leftovers=[claimed], observations=observed, owners=owners)).orders == []
 
 
+@pytest.mark.parametrize(
+    ("silent", "gone", "after", "ordered"),
+    [
+        ({"silent": True}, {"n1"}, ["FAILED"], [(Kind.REMOVE, "c2")]),
+        ({"away": True}, {"n1"}, ["FAILED"], []),
+        ({}, {"n1"}, ["FAILED"], []),
+        ({"silent": True}, set(), [], []),
+        ({"reachable": True}, {"n1"}, [], [(Kind.COLLECT, "c2")]),
+    ],
+)
+def test_an_admin_s_word_that_a_silent_node_is_gone_ends_what_was_there(
+    silent: dict[str, bool], gone: set[str], after: list[str], ordered: list[tuple[Kind, str]]
+) -> None:
+    """Once nothing is left to collect, what a cluster still lists is removed. A node that answers is not gone."""
+    looks = seen(container("c1"), container("c2"), **{"reachable": False, "unreachable_since": RECENTLY, **silent})
+    left, owners = task(2, "FAILED"), {"c1": Owner(1, BEFORE), "c2": Owner(2, BEFORE)}
+    world_ = world(live=[(job(), [task()])], leftovers=[left], observations=looks, owners=owners, gone=frozenset(gone))
+    made = plan(world_)
+    assert [change.after for one in made.jobs for change in one.changes] == after
+    later = plan(replace(world_, leftovers=[])) if made.collected == [2] else made
+    assert [(order.kind, order.container) for order in later.orders] == ordered
+
+
 def test_what_an_older_picture_does_not_show_is_not_collected_yet() -> None:
     fresh = task(1, "STOPPED", ordered_at=None, changed_at=JUST_NOW)
     assert plan(world(leftovers=[fresh], observations=seen())).orders == []

@@ -159,6 +159,9 @@ class DockerRuntime:
             if self._own(api, name) is not None:
                 self._discard(api, name)
 
+    def given_gpus(self, name: str) -> tuple[str, ...]:
+        return ()
+
     def dial(self, address: str, port: int) -> socket.socket:
         return dial(self._ways, self.endpoint, address, port)
 

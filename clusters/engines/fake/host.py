@@ -91,6 +91,7 @@ class FakeHost:
         self.taken_ports: set[int] = set()  # by something outside Longshore
         self.disk_full = False  # then its list misses the ends of containers
         self.calls: Counter[str] = Counter()
+        self.gives: dict[str, tuple[str, ...]] = {}  # GPUs that it has chosen itself, by container
         self.step = step
         self._default = default
         self._rules: list[tuple[str, str, Behaviour]] = []

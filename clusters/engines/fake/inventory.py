@@ -8,6 +8,7 @@ from typing import Any
 
 from clusters.engines.fake.meter import FakeMeter
 from clusters.engines.inventory import Fitness, Host, Inventory
+from clusters.engines.runtime import LABEL_TASK
 
 
 class FakeInventory(FakeMeter):
@@ -42,6 +43,13 @@ class FakeInventory(FakeMeter):
             hosts = (host for host in self.hosts.values() if selector.items() <= host.labels.items())
             self._told = dict(self.hosts)
             return Inventory(self.fit.version, tuple(hosts), self.sees_others)
+
+    def forget(self, container: str) -> None:
+        with self._changed:
+            self._enter("forget")
+            if (found := self._containers.get(container)) and LABEL_TASK in found.status.labels:
+                del self._containers[container]
+                self._event()
 
     def wait_change(self, timeout: float) -> None:
         with self._changed:

@@ -100,6 +100,11 @@ class FakeRuntime(FakeInventory):
                     terminal.end(None)
                 self._event()
 
+    def given_gpus(self, name: str) -> tuple[str, ...]:
+        with self._changed:
+            self._enter("given_gpus")
+            return self.gives.get(name, ())
+
     def dial(self, address: str, port: int) -> socket.socket:
         """``listening`` says which listener of this machine stands for a port of the host."""
         with self._changed:

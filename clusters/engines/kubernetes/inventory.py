@@ -11,13 +11,23 @@ from clusters.engines.faults import short
 from clusters.engines.inventory import Fitness, Host, Inventory
 from clusters.engines.kubernetes import rights
 from clusters.engines.kubernetes.connect import Cluster
-from clusters.engines.kubernetes.errors import EXPIRED, FORBIDDEN, FOREIGN, NOT_FOUND, Refused, unreachable
+from clusters.engines.kubernetes.errors import (
+    CONFLICT,
+    EXPIRED,
+    FORBIDDEN,
+    FOREIGN,
+    NOT_FOUND,
+    Refused,
+    unreachable,
+)
 from clusters.engines.kubernetes.hosts import Taken, host_of, taken_by_others
-from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.engines.kubernetes.spec import pod_name
+from clusters.engines.runtime import LABEL_TASK, FaultReason, RuntimeFault
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 SILENCE = 15.0  # seconds that a stream may be silent beyond its window before it counts as broken
+_BY_FORCE = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 _OCCUPYING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
@@ -50,6 +60,16 @@ class KubernetesInventory:
         self._known = {host.name: host for host in (host_of(node, {}) for node in nodes)}
         hosts = tuple(host_of(node, others.get(str(node["metadata"]["name"]), {})) for node in nodes)
         return Inventory(_word(self._cluster.ask("GET", "/version")), hosts, self._may_see_others)
+
+    def forget(self, container: str) -> None:
+        path = self._cluster.here("pods", pod_name(container))
+        try:
+            meta = self._cluster.ask("GET", path)["metadata"]
+            if LABEL_TASK in (meta.get("labels") or {}):
+                self._cluster.ask("DELETE", path, body={**_BY_FORCE, "preconditions": {"uid": str(meta["uid"])}})
+        except Refused as fault:
+            if fault.status not in (NOT_FOUND, CONFLICT):  # gone, or another one has its name
+                raise
 
     def wait_change(self, timeout: float) -> None:
         query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": self._version}

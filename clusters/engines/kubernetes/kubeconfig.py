@@ -39,8 +39,8 @@ def read(text: str) -> dict[str, Any]:
         "kind": "Config",
         "current-context": "here",
         "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
-        "clusters": [{"name": "here", "cluster": {key: str(cluster[key]) for key in _CLUSTER_KEYS & set(cluster)}}],
-        "users": [{"name": "here", "user": {key: str(user[key]) for key in _USER_KEYS & set(user)}}],
+        "clusters": [{"name": "here", "cluster": _texts(cluster, _CLUSTER_KEYS)}],
+        "users": [{"name": "here", "user": _texts(user, _USER_KEYS)}],
     }
 
 
@@ -51,6 +51,11 @@ def _named(whole: Mapping[str, Any], many: str, one: str, name: str) -> Mapping[
             found: Mapping[str, Any] = entry[one]
             return found
     raise ValueError(f"lacks an entry {name or 'without a name'} among its {many}")
+
+
+def _texts(entry: Mapping[str, Any], keys: frozenset[str]) -> dict[str, str]:
+    """Those of the keys that have a value: without the certificate of a CA, those of the host's own CAs count."""
+    return {key: str(entry[key]) for key in sorted(keys & set(entry)) if entry[key]}
 
 
 def _check(cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:

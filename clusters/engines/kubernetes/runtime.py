@@ -4,12 +4,14 @@ One endpoint stands for all nodes of the cluster; a container is a pod in one na
 connect (the way to the API), kubeconfig, spec and scripts (a ContainerRequest as a pod), start, status (what a cluster
 says of a pod), events, logs, execs and terminals, errors (what goes wrong).
 
-Nothing is ever deleted by force. A pod whose node is silent stays until the node says that it is gone.
+Nothing is deleted by force here. A pod whose node is silent stays until the node says that it is gone, or an admin
+says so of the node (Inventoried.forget).
 """
 
 from __future__ import annotations
 
 import builtins
+import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -47,6 +49,7 @@ DISCARDED_WITHIN = 15.0  # the same for one that never ran, while its task's cla
 _QUIET = 600.0  # seconds after which a follower of a log asks anew
 _ANSWER = 15.0  # seconds beyond the grace in which a stop is through
 _STREAMS = {"stdout": spec.MAIN, "stderr": spec.STDERR}
+_GPU_IDS = re.compile(r"[\w.:/-]{1,100}(,[\w.:/-]{1,100}){0,63}")
 _NO_IMAGES = "A Kubernetes cluster does not hand out its images."
 
 
@@ -130,6 +133,13 @@ class KubernetesRuntime:
                 return _nothing()
             raise
         return LogStream(answer, Lines(since), self._cluster.name, follow=follow)
+
+    def given_gpus(self, name: str) -> tuple[str, ...]:
+        """Of NVIDIA's: other plugins tell a container of nothing."""
+        asked = ["/bin/sh", "-c", 'echo "$NVIDIA_VISIBLE_DEVICES"']
+        code, said = execs.run(self._cluster, spec.pod_name(name), asked, READ)
+        given = said.decode("utf-8", "replace").strip() if code == 0 else ""
+        return tuple(sorted(given.split(","))) if _GPU_IDS.fullmatch(given) else ()
 
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
         return self._watch.follow(timeout, wake)

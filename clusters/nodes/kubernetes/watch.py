@@ -168,7 +168,7 @@ _UNHEARD = "Its Kubernetes cluster does not hear of it. What runs there may go o
 def _silenced(look: Look, silence: Silence) -> Look:
     if not look.reachable:
         return look
-    return replace(look, reachable=False, since=silence.since, reason=silence.reason)
+    return replace(look, reachable=False, silent=True, since=silence.since, reason=silence.reason)
 
 
 def _key(cluster: Cluster) -> tuple[int, str, str, str]:

@@ -1,0 +1,48 @@
+"""An admin's word that a node which does not answer is gone for good: its machine is off, or will never come back.
+
+Longshore cannot know that by itself. A node that it does not hear of may go on running its containers, so nothing that
+is still listed of them is deleted by force, and their tasks are tried elsewhere only after a while. The admin's word
+ends both, and holds until the node is heard again.
+"""
+
+from __future__ import annotations
+
+from django.db import transaction
+from django.utils import timezone
+
+from clusters.engines import schemes as engines
+from clusters.models import Node
+from clusters.nodes.services import find_node
+from portal.accounts import audit
+from portal.accounts.viewer import Viewer, require_admin
+from portal.core.errors import ConflictNode
+from portal.wakes import wake
+
+
+def confirm_gone(actor: Viewer, name: str, ip: str | None = None) -> Node:
+    """PUT /nodes/:name/gone. What ran there is lost at once and tried elsewhere; what a cluster still lists of it is
+    deleted by force. ConflictNode for a node that answers. Saying it twice is as saying it once."""
+    who = require_admin(actor).username
+    with transaction.atomic():
+        node = find_node(name, lock=True)
+        if node.health != Node.Health.UNREACHABLE:
+            raise ConflictNode(f"{name} answers, so it is not gone. Cordon or drain it to take it out of service.")
+        if node.gone_at is not None:
+            return node
+        node.gone_at = timezone.now()
+        node.health_reason = f"{node.health_reason} An admin says that it is gone for good.".lstrip()
+        node.save(update_fields=["gone_at", "health_reason", "updated_at"])
+        audit.record(who, "node confirmed gone", name, ip, {"tasks": node.allocations.count()})
+        wake.notify("scheduler")
+        wake.notify("pages")
+    return node
+
+
+def remove_container(name: str, container: str) -> None:
+    """Remove a container that no task needs: by its node, or by its cluster alone where an admin says that the node is
+    gone. Raises RuntimeFault."""
+    gone = Node.objects.filter(name=name, health=Node.Health.UNREACHABLE, gone_at__isnull=False, cluster__isnull=False)
+    if found := gone.only("endpoint", "tls_dir").first():
+        engines.inventory_at(found.endpoint, found.tls_dir).forget(container)
+    else:
+        engines.runtime_for(name).remove(container)

@@ -381,8 +381,7 @@ class Draft(models.Model):
 
 
 class Template(models.Model):
-    """A config that people start from. ``vc`` empty: for its user alone; else for all who may use that virtual
-    cluster."""
+    """A config that people start from, all who may use the virtual cluster ``vc``; without one its user alone."""
 
     user = models.ForeignKey(User, models.SET_NULL, null=True, related_name="+")
     vc = models.CharField(max_length=64, blank=True)

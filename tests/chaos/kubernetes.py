@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -71,10 +72,8 @@ class Stage:
 
     def told(self, name: str, node: str) -> str:
         """What the user reads by now, on the page of the job or of its node; empty while all is well."""
-        tries = [one["appExitMessages"] for one in self.portal.attempts(name) if one["appExitMessages"]]
-        status = self.portal.job(name)["jobStatus"]
-        if status["retries"]:
-            return str(tries[-1])[:200] if tries else str(status["appExitMessages"])[:200]
+        if self.portal.job(name)["jobStatus"]["retries"]:
+            return next((one["reason"] for one in self.portal.events(name) if one["kind"] == "attempt.decided"), "")
         found = self.portal.http.get(f"/nodes/{CLUSTER}/{node}")
         said = found.json() if found.status_code == 200 else {}
         return f"node {node}: {said['healthReason']}" if said.get("health") == "unreachable" else ""
@@ -336,6 +335,7 @@ def main() -> int:
     print("| fault | the user reads | told after | elsewhere after | |\n|---|---|---|---|---|")
     print("\n".join(map(str, rows)))
     broken = [one for row in rows for one in row.broken]
+    shutil.rmtree(home, ignore_errors=True)
     print(json.dumps({"lives": len(witness.runs), "lost": len(broken), "doubled": twice, "leaked": leaked}, indent=1))
     return int(bool(broken or twice or leaked))
 

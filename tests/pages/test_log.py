@@ -322,3 +322,16 @@ def test_an_answer_that_is_older_than_what_was_streamed_meanwhile_takes_no_line_
     write(cluster, job, "fresher\n")
     expect(page.locator("#L2002 code")).to_have_text("fresher")
     assert shown(page)[-1] == 2002
+
+
+def test_a_line_that_is_half_written_grows_on_after_a_search(
+    tab: Callable[..., Any], alice: User, cluster: Cluster, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    write(cluster, job, "half a")
+    expect(page.locator("#L2001 code")).to_have_text("half a")
+    page.locator("#log-search input[name=q]").fill("half")
+    page.keyboard.press("Enter")
+    expect(page.locator("#L2001 mark")).to_have_text("half")
+    write(cluster, job, " line\n")
+    expect(page.locator("#L2001 code")).to_have_text("half a line")

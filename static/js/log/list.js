@@ -11,7 +11,7 @@ import { need, onChange, rowAt } from "./rows.js";
 const LINE = 20, MOST = 8_000_000, OVER = 12;
 const space = document.getElementById("log-space");
 const nodes = new Map();  // place -> [row, node]
-let top = 0, above = 0, atEnd = false, lastScroll = 0, resized = false, drawing = false;
+let top = 0, above = 0, atEnd = false, lastScroll = 0, unsettled = 0, drawing = false;
 export let current = "";  // key of the line that the reader was led to
 
 const whole = () => Math.min(MOST, Math.max(view.total * LINE, 1));
@@ -127,7 +127,7 @@ box.addEventListener("scroll", () => {
   if (!by) return;
   lastScroll = box.scrollTop;
   // The window has another height, and the list is placed for it next: nobody has scrolled.
-  if (atEnd && (box.scrollTop >= most() - 2 || resized)) return;
+  if (atEnd && (box.scrollTop >= most() - 2 || unsettled)) return;
   if (atEnd) { top = Math.max(0, view.total - fits() + 1); above = 0; }
   if (Math.abs(by) > box.clientHeight * 2) jump();
   else slide(by);
@@ -163,7 +163,15 @@ function isLastSeen() {
 }
 
 new ResizeObserver(() => refresh()).observe(box);
-window.addEventListener("resize", () => {  // comes before the scrolling that it causes, a frame after it
-  resized = true;
-  requestAnimationFrame(() => { resized = false; refresh(); });
+
+// The browser scrolls when the window gets another height, and tells of it up to two frames later.
+window.addEventListener("resize", () => {
+  if (!unsettled) requestAnimationFrame(placeAgain);
+  unsettled = 3;
 });
+
+function placeAgain() {
+  render();
+  unsettled -= 1;
+  if (unsettled) requestAnimationFrame(placeAgain);
+}

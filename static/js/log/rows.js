@@ -10,7 +10,10 @@ export const onChange = (act) => { changed = act; };
 export const rowAt = (place) => byPlace.get(place);
 export const placeOf = (key) => places.get(key);
 
+// An answer may be older than the stream: a line that grows does not become shorter again.
 function put(place, row) {
+  const known = byPlace.get(place);
+  if (known && keyOf(known) === keyOf(row) && known.end > row.end) return;
   row.key ||= [row.time, row.ns || 0];
   byPlace.set(place, row);
   places.set(keyOf(row), place);

@@ -29,9 +29,9 @@ function after() {
   refresh();
 }
 
-// What the page has already: the next line of each log.
+// Where each log goes on: at the last line that the page has, which may have been half written.
 const begins = () => Object.entries(counts).filter(([s]) => !view.hidden.has(Number(s)))
-  .map(([s, lines]) => `${s}:${lines + 1}`).join("-");
+  .map(([s, lines]) => `${s}:${Math.max(1, lines)}`).join("-");
 
 // The address of this page for another attempt; one of all attempts has it when it is loaded again.
 function attemptOf(number) {

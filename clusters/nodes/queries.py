@@ -17,6 +17,7 @@ from clusters.nodes.refusals import marks_of
 from clusters.nodes.serializers import taken_by_others
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
 from clusters.placement.shares import Amount, Hold, add, of_gpus, wholes
+from portal.core.bulk import read_values
 
 
 def load_nodes() -> list[NodeView]:
@@ -143,7 +144,7 @@ class Ledger:
             self._learn(Allocation.objects.filter(id__gte=missing[0]))
 
     def _learn(self, rows: QuerySet[Allocation]) -> None:
-        for id, node_id, owner, vc, *what in rows.values_list("id", "node_id", "owner", "vc", *_HELD):
+        for id, node_id, owner, vc, *what in read_values(rows.values_list("id", "node_id", "owner", "vc", *_HELD)):
             if id not in self._rows:
                 self._remember(id, node_id, owner, vc, what)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 
 from clusters.engines.image_names import registry_of
 
@@ -128,11 +129,12 @@ Likeness = tuple[int, int, int, tuple[str, ...], str]
 class Free:
     """What is free on one node, changed as tasks are put there."""
 
-    __slots__ = ("cpus", "gpus", "memory_mb", "node", "ports")
+    __slots__ = ("_likeness", "cpus", "gpus", "memory_mb", "node", "ports")
 
     def __init__(self, node: NodeView, *, empty: bool = False) -> None:
         """``empty``: as if nothing ran on the node."""
         self.node = node
+        self._likeness: Likeness | None = None
         if empty:
             self.cpus, self.memory_mb, self.gpus, self.ports = node.cpus, node.memory_mb, node.gpus, frozenset[int]()
             return
@@ -145,7 +147,7 @@ class Free:
         """As much free on the same node, changed apart from this one."""
         made = Free.__new__(Free)
         made.node, made.cpus, made.memory_mb = self.node, self.cpus, self.memory_mb
-        made.gpus, made.ports = self.gpus, self.ports
+        made.gpus, made.ports, made._likeness = self.gpus, self.ports, None
         return made
 
     def free_gpus(self, gpu_type: str) -> int:
@@ -162,9 +164,11 @@ class Free:
         )
 
     def likeness(self) -> Likeness:
-        """Nodes with the same likeness are equally good, but for ports."""
-        node = self.node
-        return len(self.gpus), self.cpus, self.memory_mb, tuple(kind for _, kind in self.gpus), node.dedicated_to
+        """Nodes with the same likeness are equally good, but for ports. It is kept: this is not changed afterwards."""
+        if self._likeness is None:
+            kinds = tuple([kind for _, kind in self.gpus])
+            self._likeness = len(kinds), self.cpus, self.memory_mb, kinds, self.node.dedicated_to
+        return self._likeness
 
     def has_ports(self, ports: Iterable[PortDemand]) -> bool:
         return all(not port.begin_at or self._has_exactly(port) for port in ports) and (
@@ -283,6 +287,7 @@ def ports_of(port: PortDemand) -> range:
     return range(port.begin_at, port.begin_at + port.number)
 
 
+@lru_cache(maxsize=10_000)
 def _gpu_order(gpu: tuple[str, str]) -> tuple[str, int, str]:
     id, kind = gpu
     return kind, int(id) if id.isdigit() else 1_000_000, id

@@ -67,6 +67,9 @@ class Room:
         Its own nodes come first; then nodes that have a task's image, and those to ``avoid`` last. A gang with GPUs
         goes to one node if it fits there, else to nodes of one ``topology``, else anywhere."""
         self._serving = [vc, ""] if vc and vc in self._owners else [""]
+        if len(demands) == 1:  # nothing is ever gone back on
+            best = next(self._candidates(demands[0], avoid, None), None)
+            return None if best is None else [self._put(best.node.name, demands[0], salt)]
         if not self._could(demands):
             return None
         order = sorted(range(len(demands)), key=lambda at: _size(demands[at]), reverse=True)

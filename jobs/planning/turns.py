@@ -288,7 +288,7 @@ class _Round(Generic[W]):
             places = room.place(demands, job.id, job.avoid, job.vc)
             if places is None:
                 continue
-            over = above_ceiling(line.use, self.queue.amount(job, places), line.quota)
+            over = above_ceiling(line.use, self.queue.amount(job, places), line.quota) if line.quota.ceiling else []
             if not over:
                 return places, []
             above = above or over

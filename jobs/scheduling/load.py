@@ -36,6 +36,7 @@ from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView,
 from jobs.scheduling import columns, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 from portal.core import clock
+from portal.core.bulk import read_values
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _OWN_PASSES = 256  # so many passes back the Loader knows when each began
@@ -75,6 +76,7 @@ class Loader:
         self._tasks: dict[int, _Known] = {}
         self._own: dict[datetime, datetime] = {}  # the time of day that a pass writes -> when it began
         self._seen: tuple[object, ...] = ()
+        self._split: tuple[stamps.Split, ...] = ({}, {}, {})
         self._picture = _Picture([], [], [], [], {})
         self._others: dict[str, Owner] = {}  # of containers whose tasks are not in the picture
 
@@ -123,7 +125,7 @@ class Loader:
         )
 
     def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _Picture:
-        of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers))
+        of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers), self._split)
         living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
         views = self._read_jobs(living)
         views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
@@ -163,7 +165,8 @@ class Loader:
         changed = _changed(self._jobs, found)
         self._read_specs(found.keys())
         for some in _chunks(changed):
-            rows = list(Job.objects.filter(id__in=some).annotate(**columns.ASKED).values(*columns.JOB))
+            jobs = Job.objects.filter(id__in=some).annotate(**columns.ASKED)
+            rows = [dict(zip(columns.JOB, row, strict=True)) for row in read_values(jobs.values_list(*columns.JOB))]
             again = [row["id"] for row in rows if row["attempt_number"] > 1]
             refused, before = _refused(again), _diagnosed(again)
             for row in rows:
@@ -177,9 +180,10 @@ class Loader:
     def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, found)
         for some in _chunks(changed):
-            rows = list(Task.objects.filter(id__in=some).values(*columns.TASK))
+            rows = read_values(Task.objects.filter(id__in=some).values_list(*columns.TASK))
             read_at = clock.steady()
-            for row in rows:
+            for values in rows:
+                row = dict(zip(columns.TASK, values, strict=True))
                 self._tasks[row["id"]] = self._task(row, found[row["id"]], read_at)
 
     def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _Known:

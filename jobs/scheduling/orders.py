@@ -12,6 +12,7 @@ from clusters.models import VirtualCluster
 from jobs.models import Attempt, Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Kind, Order
+from portal.wakes.broker import Gathering
 
 _LATE = timedelta(seconds=35)  # somewhat longer than a diagnosis waits for logs
 _LATE_AT_ONCE = 200
@@ -45,6 +46,8 @@ def send(orders: Sequence[Order], now: datetime) -> None:
     tasks = [order.task for order in orders if order.task]
     for start in range(0, len(tasks), 500):
         Task.objects.filter(id__in=tasks[start : start + 500]).update(ordered_at=now)
+    gathering = Gathering()
     for start in range(0, len(orders), _AT_ONCE):
         rows = [(str(o.kind), o.task, o.node, o.container) for o in orders[start : start + _AT_ONCE]]
-        async_task("jobs.containers.tasks.run", rows)
+        async_task("jobs.containers.tasks.run", rows, broker=gathering)
+    gathering.write()

@@ -11,7 +11,6 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import dropwhile, islice
 from typing import Any, NamedTuple
 
 from django.db.models import Exists, OuterRef, Q
@@ -21,9 +20,7 @@ from clusters.nodes.queries import Ledger
 from clusters.placement.fit import Demand, in_force
 from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
-from jobs import dependencies
 from jobs.config.demands import demands
-from jobs.config.extras import Asked
 from jobs.config.spec import JobSpec
 from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
@@ -33,7 +30,9 @@ from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Scene, Waiting
 from jobs.planning.turns import Turn, in_order, turns
 from jobs.scheduling import columns
+from jobs.scheduling.columns import Specs
 from jobs.scheduling.load import policy
+from portal.core.bulk import read_values
 
 _NO_ROW = 0  # no job has this id
 _RESERVED = "reserved"
@@ -45,7 +44,7 @@ KEPT, LONGEST = 15.0, 120.0  # seconds; between them, ten times as long as an an
 class Queued(Waiting):
     """A waiting job's row; its spec is read when its turn comes."""
 
-    specs: _Specs
+    specs: Specs
     is_decided: bool = False  # its attempt is over, and its last containers are ending
 
     @property
@@ -77,7 +76,7 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
     """The turns of these jobs, by job; one that does not wait, or is about to end, has none."""
     found: dict[int, Turn[Queued]] = {}
     if ids:
-        specs = _Specs(ids)
+        specs = Specs(ids)
         for turn in turns(*_read(specs)):
             if turn.job.id in ids:
                 found[turn.job.id] = turn
@@ -89,7 +88,7 @@ def turns_of(ids: Collection[int]) -> dict[int, Turn[Queued]]:
 def picture() -> tuple[list[Queued], Scene[Queued]]:
     """All that wait, and the cluster with what runs, as the rows are now: for those who play the queue forward, or ask
     what would happen to a job that is not submitted yet."""
-    return _read(_Specs(()))
+    return _read(Specs(()))
 
 
 @dataclass(slots=True)
@@ -121,6 +120,7 @@ def recent_picture() -> Picture:
 def forget() -> None:
     global _recent
     _recent = None
+    columns.forget()
 
 
 def reservations() -> Sequence[Reservation[Queued]]:
@@ -173,7 +173,7 @@ def turn_if_submitted(
         awaits=len(awaited),
         priority=spec.asked.priority,
         since=LAST,
-        specs=_Specs(()),
+        specs=Specs(()),
         spec=spec,
         shape=demands(spec),
         awaits_jobs=awaited,
@@ -181,17 +181,18 @@ def turn_if_submitted(
     return next(turn for turn in turns([*waiting, last], scene) if turn.job is last)
 
 
-def _read(specs: _Specs) -> tuple[list[Queued], Scene[Queued]]:
+def _read(specs: Specs) -> tuple[list[Queued], Scene[Queued]]:
     """All that wait, and the cluster as the rows say it is."""
     rows = Job.objects.filter(state=JobState.WAITING, deleted_at__isnull=True).annotate(**columns.ASKED)
     rows = rows.annotate(moves=Exists(Job.objects.filter(_MOVING, state=JobState.RUNNING)))
-    found = list(rows.values_list(*columns.QUEUE, "moves"))
+    found = read_values(rows.values_list(*columns.QUEUE, "moves"))
     waiting = [Queued(*values, specs=specs) for *values, _ in found]
     specs.ids = [job.id for job in in_order(waiting)]
+    columns.forget_others(waiting)
     return waiting, _scene(specs, any(row[-1] for row in found[:1]))
 
 
-def _scene(specs: _Specs, moves: bool) -> Scene[Queued]:
+def _scene(specs: Specs, moves: bool) -> Scene[Queued]:
     """Of running jobs rows are read when the turns ask for them. ``moves``: whether one of them ends, is a guest or
     says when it ends."""
     ledger = Ledger()
@@ -219,71 +220,14 @@ _MOVING = (
 )
 
 
-def _running(specs: _Specs) -> list[tuple[Queued, list[_Task]]]:
+def _running(specs: Specs) -> list[tuple[Queued, list[_Task]]]:
     """The running jobs with their live tasks: two queries."""
     tasks: dict[int, list[_Task]] = {}
     live = Task.objects.filter(state__in=sorted(TASK_LIVE))
     for id, job in live.values_list("id", "job_id"):
         tasks.setdefault(job, []).append(_Task(id))
     rows = Job.objects.filter(state=JobState.RUNNING).annotate(**columns.ASKED, is_decided=_DECIDED)
-    found = rows.values_list(*columns.QUEUE, "is_decided")
+    found = read_values(rows.values_list(*columns.QUEUE, "is_decided"))
     jobs = [Queued(*values, specs=specs, is_decided=is_decided) for *values, is_decided in found]
     specs.running = {job.id for job in jobs}
     return [(job, tasks.get(job.id, [])) for job in jobs]
-
-
-class _Specs:
-    """The shapes of waiting jobs. Specs are read many together, each time twice as many; jobs of one shape have the
-    same object."""
-
-    def __init__(self, wanted: Collection[int]) -> None:
-        self.ids: list[int] = []  # of all that wait, in their order
-        self.running: set[int] = set()  # of those that run, once somebody has asked for them
-        self._wanted = wanted
-        self._at_once = 100  # in most virtual clusters one of the first already holds the queue
-        self._specs: dict[int, Any] = {}
-        self._shapes: dict[int, tuple[Demand, ...]] = {}
-        self._asked: dict[int, Asked] = {}
-        self._same: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
-        self._awaited: dict[int, Sequence[Awaited]] = {}
-
-    def add(self, id: int, spec: JobSpec) -> None:
-        shape, self._asked[id] = demands(spec), spec.asked
-        self._shapes[id] = self._same.setdefault(shape, shape)
-
-    def shape(self, id: int) -> tuple[Demand, ...]:
-        """Raises LookupError for a job that is gone by now, and what a spec raises that cannot be read."""
-        self._know(id)
-        return self._shapes[id]
-
-    def asked(self, id: int) -> Asked:
-        """As ``shape``, of the extras."""
-        self._know(id)
-        return self._asked[id]
-
-    def _know(self, id: int) -> None:
-        if id not in self._shapes:
-            if id not in self._specs:
-                self._read(id)
-            self.add(id, JobSpec.from_json(self._specs[id]))
-
-    def awaited(self, id: int) -> Sequence[Awaited]:
-        """What this job waits for; read together for all jobs asked for."""
-        if id not in self._awaited:
-            wanted = {*self._wanted, id}
-            found = dependencies.unmet(wanted)
-            self._awaited |= {each: found.get(each, []) for each in wanted}
-        return self._awaited[id]
-
-    def _read(self, id: int) -> None:
-        """The spec of this job, with those of the jobs after it, or of all that run like it, and, the first time, those
-        asked for."""
-        wanted = {*self._wanted, id} if not self._specs else {id}
-        if id in self.running:
-            wanted |= self.running
-        else:
-            wanted.update(islice(dropwhile(lambda other: other != id, self.ids), self._at_once))
-            self._at_once *= 2
-        ids = sorted(wanted - self._specs.keys())
-        for start in range(0, len(ids), 500):
-            self._specs |= dict(Job.objects.filter(id__in=ids[start : start + 500]).values_list("id", "spec"))

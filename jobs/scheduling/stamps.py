@@ -16,6 +16,7 @@ from django.db import connection
 
 Stamps = tuple[str, ...]  # by column: the values of all rows
 Stamp = tuple[str, ...]  # the values of one row
+Split = dict[int, tuple[str, list[str]]]  # by number of the column: its text, and the values
 
 _JOB = (
     *("j.id", "j.state", "j.execution", "j.attempt_number"),
@@ -51,14 +52,22 @@ def of_leftovers() -> Stamps:
     return _read(_TASK, _LEFTOVERS)
 
 
-def by_id(stamps: Stamps) -> dict[int, Stamp]:
-    """The stamp of each row, in the order of the ids, so that the same rows give the same lists."""
+def by_id(stamps: Stamps, split: Split | None = None) -> dict[int, Stamp]:
+    """The stamp of each row, in the order of the ids, so that the same rows give the same lists. ``split`` has the
+    columns of the same table as they were the last time, and then as they are now."""
     if not stamps[0]:
         return {}
-    rows = list(zip(*(text.split(",") for text in stamps), strict=True))
-    found = {int(row[0]): row for row in rows}
-    ids = list(found)
+    columns = [_split(text, at, {} if split is None else split) for at, text in enumerate(stamps)]
+    ids = list(map(int, columns[0]))
+    found = dict(zip(ids, zip(*columns, strict=True), strict=True))
     return found if ids == sorted(ids) else dict(sorted(found.items()))
+
+
+def _split(text: str, at: int, split: Split) -> list[str]:
+    """Most columns are as in the last pass: they are not taken apart again, and what equals is quickly compared."""
+    if at not in split or split[at][0] != text:
+        split[at] = text, text.split(",")
+    return split[at][1]
 
 
 def state_of_job(stamp: Stamp) -> str:

@@ -25,7 +25,7 @@ from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, mo
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
 from jobs.scheduling.events import Entry, evicted_events, job_event, kept_event, placed_event, task_event
-from portal.core.bulk import Row, insert_values, update_rows
+from portal.core.bulk import Row, insert_values, read_values, update_rows
 
 log = structlog.get_logger()
 
@@ -320,7 +320,7 @@ def _placed_attempts(plans: Sequence[JobPlan]) -> dict[int, Placed]:
     rows = (
         Placed(*row)
         for some in _chunks(list(found))
-        for row in Attempt.objects.filter(job__in=some).values_list("id", "job_id", "number", "app_id", "created_at")
+        for row in read_values(Attempt.objects.filter(job__in=some).values_list(*Placed._fields))
     )
     return _of_jobs(found, rows)
 

@@ -1,27 +1,30 @@
-"""What querysets cannot do: write many rows by one prepared statement, read one row by SQL that is ready, and let
+"""What querysets cannot do: read and write many rows with little work, read one row by SQL that is ready, and let
 writers of a table take turns.
 
-A pass of the scheduler writes hundreds of rows. Querysets take ten times as long for them (SQLite takes no more than
-999 values in one statement). Django's signals are not sent. Reading one row by an index takes a database less time than
-a queryset needs to put its SQL together, so the few reads that nearly every request makes have theirs written out.
+A pass of the scheduler reads and writes hundreds of rows, for which querysets take several times as long (SQLite takes
+no more than 999 values in one statement). Django's signals are not sent. Reading one row by an index takes a database
+less time than a queryset needs to put its SQL together, so the few reads that nearly every request makes have theirs
+written out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from itertools import chain
 from types import NoneType
 from typing import Any, TypeVar
 from weakref import WeakKeyDictionary
 
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.backends.base.base import BaseDatabaseWrapper
-from django.db.models import BooleanField, CharField, IntegerField, JSONField, Model, TextField
+from django.db.models import BooleanField, CharField, IntegerField, JSONField, Model, QuerySet, TextField
 from django.db.models.sql import Query
 
 Row = Sequence[Any]
 _PLAIN = (CharField, TextField, IntegerField, BooleanField)  # whose values every database takes as they are
 M = TypeVar("M", bound=Model)
+_AS_IT_IS = frozenset((str, int, bool, NoneType))  # but for a JSONField
 _readers: WeakKeyDictionary[Any, dict[Any, Callable[[Row], Any]]] = WeakKeyDictionary()  # of each connection
 
 
@@ -56,6 +59,23 @@ def one_row(query: str, *values: int | str) -> tuple[Any, ...]:
         return tuple(cursor.fetchone())
 
 
+def read_values(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
+    """The rows of a ``values_list``. A value that many rows have in a column, a moment for example, is made of what the
+    database returned once, and they share it: nobody may change it."""
+    compiler = query.query.get_compiler(query.db)
+    columns: list[Any] = list(zip(*chain.from_iterable(compiler.execute_sql()), strict=True))
+    if not columns:
+        return []
+    for at, (convert_each, expression) in compiler.get_converters([each[0] for each in compiler.select]).items():
+        made = {}
+        for value in set(columns[at]):
+            made[value] = value
+            for convert in convert_each:
+                made[value] = convert(made[value], expression, compiler.connection)
+        columns[at] = [made[value] for value in columns[at]]
+    return list(zip(*columns, strict=True))
+
+
 def insert_rows(rows: Sequence[Model]) -> None:
     """INSERT objects of one model. The objects do not get their ids."""
     if not rows:
@@ -75,8 +95,7 @@ def insert_values(model: type[Model], names: Sequence[str], rows: Iterable[Row])
     if all(isinstance(field, _PLAIN) for field in fields):
         values = list(rows)
     else:
-        prepared = [_prepare(field, connection) for field in fields]
-        values = [[prepare(value) for prepare, value in zip(prepared, row, strict=True)] for row in rows]
+        values = _prepared(fields, rows, connection)
     if not values:
         return
     columns = ", ".join(connection.ops.quote_name(str(field.column)) for field in fields)  # type: ignore[union-attr]
@@ -91,8 +110,7 @@ def update_rows(model: type[Model], change: Sequence[str], where: Sequence[str],
     rows were changed. ``auto_now`` is left out, as with ``QuerySet.update``."""
     connection = connections[DEFAULT_DB_ALIAS]
     fields = [model._meta.get_field(name) for name in (*change, *where)]
-    prepared = [_prepare(field, connection) for field in fields]
-    values = [[prepare(value) for prepare, value in zip(prepared, row, strict=True)] for row in rows]
+    values = _prepared(fields, rows, connection)
     if not values:
         return 0
     names = [f"{connection.ops.quote_name(str(field.column))} = %s" for field in fields]  # type: ignore[union-attr]
@@ -137,19 +155,23 @@ def _reader(connection: BaseDatabaseWrapper, model: type[M], columns: Sequence[s
     return read
 
 
-def _prepare(field: Any, connection: BaseDatabaseWrapper) -> Callable[[Any], Any]:
-    """What the database takes. Most values are taken as they are, and most times are the same one."""
-    times: dict[datetime, Any] = {}
-    plain = () if isinstance(field, JSONField) else (str, int, bool, NoneType)
+def _prepared(fields: Sequence[Any], rows: Iterable[Row], connection: BaseDatabaseWrapper) -> list[Row]:
+    """The rows as the database takes them, column by column: most values are taken as they are."""
+    columns = list(zip(*rows, strict=True))
+    if not columns:
+        return []
+    prepared = [_prepare(field, values, connection) for field, values in zip(fields, columns, strict=True)]
+    return list(zip(*prepared, strict=True))
 
-    def prepare(value: Any) -> Any:
-        kind = type(value)
-        if kind in plain:
-            return value
-        if kind is not datetime:
-            return field.get_db_prep_save(value, connection)
-        if value not in times:
-            times[value] = field.get_db_prep_save(value, connection)
-        return times[value]
 
-    return prepare
+def _prepare(field: Any, values: Sequence[Any], connection: BaseDatabaseWrapper) -> Sequence[Any]:
+    if isinstance(field, JSONField):
+        encode = connection.ops.adapt_json_value
+        return [None if value is None else encode(value, field.encoder) for value in values]
+    if _AS_IT_IS.issuperset(map(type, values)):
+        return values
+    known: dict[Any, Any] = {}
+    for value in values:  # moments and states, mostly the same one
+        if value not in known:
+            known[value] = field.get_db_prep_save(value, connection)
+    return [known[value] for value in values]

@@ -7,11 +7,32 @@ from typing import Any
 
 from django_q.brokers.orm import ORM
 from django_q.conf import Conf
+from django_q.models import OrmQ
 
+from portal.core.bulk import insert_values
 from portal.hosts import here
 from portal.wakes import beats, wake
 
 LOOK_EVERY = 1.0  # seconds between two looks without a wake-up
+
+
+class Gathering:
+    """Takes the orders of ``async_task(..., broker=gathering)``, and writes them with one statement and one wake-up."""
+
+    list_key = Conf.CLUSTER_NAME
+
+    def __init__(self) -> None:
+        self._tasks: list[str] = []
+
+    def enqueue(self, task: str) -> int:
+        self._tasks.append(task)
+        return len(self._tasks)
+
+    def write(self) -> None:
+        if self._tasks:
+            due = here.now()
+            insert_values(OrmQ, ("key", "payload", "lock"), [(self.list_key, task, due) for task in self._tasks])
+            wake.notify("workers")
 
 
 class WakingBroker(ORM):

@@ -130,6 +130,7 @@ class Queue(Generic[W]):
         self.eldest: int | None = None  # the job that has waited longest of all, where no room could be kept for one
         self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
+        self._amount: tuple[Sequence[Placement], Amount] = (), {}
 
     @property
     def nodes(self) -> Sequence[NodeView]:
@@ -185,7 +186,10 @@ class Queue(Generic[W]):
         return sorted({kind for node in self.scene.nodes for _, kind in node.gpus if kind})
 
     def amount(self, job: W, places: Sequence[Placement]) -> Mapping[str, float]:
-        return taken(job.demands, places, self.gpu_types)
+        """What it takes at these places, about which several questions in a row are asked."""
+        if self._amount[0] is not places:
+            self._amount = places, taken(job.demands, places, self.gpu_types)
+        return self._amount[1]
 
     def most(self, demands: Sequence[Demand], nodes: Sequence[str]) -> Amount:
         """What a job takes on these nodes, one for each demand; of each type of GPUs as many as it may get there."""

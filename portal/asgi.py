@@ -25,9 +25,11 @@ from jobs.terminal import shells
 from jobs.terminal import sockets as terminals
 from portal.core import deathsig
 from portal.core.errors import Crowded
+from portal.core.threads import in_thread
 from portal.files.webhdfs import app as _files
 from portal.files.webhdfs import who
 from portal.files.webhdfs.messages import is_ours as _is_file
+from portal.wakes import processes
 from portal.web.requests import PageRequest, StreamRequest
 from portal.web.serving import bodies, seats
 from portal.web.serving.bridge import Bridge
@@ -75,9 +77,13 @@ async def _application(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def _live(receive: Any, send: Any) -> None:
+    shown = processes.shown("web")
     while (await receive())["type"] == "lifespan.startup":
+        shown.keep()
         await send({"type": "lifespan.startup.complete"})
+    shown.stop()
     await shells.mine().close()
+    await in_thread(processes.leave, "web")
     await send({"type": "lifespan.shutdown.complete"})
 
 

@@ -12,7 +12,8 @@ from django.views.decorators.csrf import csrf_exempt
 
 from portal.files.store import state as store_state
 from portal.models import Heartbeat
-from portal.wakes import beats
+from portal.overview import hosts
+from portal.wakes import beats, processes
 
 _MOST_NAMED = 20  # nodes or threads in one answer
 _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a process's life
@@ -34,15 +35,19 @@ def report() -> tuple[bool, dict[str, Any]]:
     store = store_state.is_up(_FIRST_LOOK)
     try:
         rows = beats.rows()
+        living, silent = hosts.alive()
     except DatabaseError:
         return False, {"status": "down", "database": False, "store": store}
     seconds = beats.ages_of(rows)
     scheduler, troubled = _of_scheduler(rows.get("scheduler"), seconds["scheduler"] or 0.0)
     seen = all(age is not None and age < beats.LATE for age in seconds.values())
-    status = "ok" if store is not False and seen and not troubled else "degraded"
+    room = processes.free_bytes()[0] >= hosts.FULL
+    status = "ok" if store is not False and room and seen and not troubled else "degraded"
     rounded = {name: None if age is None else round(age, 1) for name, age in seconds.items()}
     told = {"storeReason": store_state.reason()} if store is False else {}
-    return True, {"status": status, "database": True, "store": store, **told, "secondsSinceSeen": rounded, **scheduler}
+    here = {"room": room, "hosts": {"alive": living, "silent": silent}}
+    parts = {"status": status, "database": True, "store": store, **told, **here}
+    return True, {**parts, "secondsSinceSeen": rounded, **scheduler}
 
 
 def _of_scheduler(row: Heartbeat | None, age: float) -> tuple[dict[str, Any], bool]:

@@ -171,6 +171,23 @@ class Host(models.Model):
         return self.name
 
 
+class Process(models.Model):
+    """A process of this portal on any host, while it lives (portal/wakes/processes.py)."""
+
+    id = models.CharField(max_length=200, primary_key=True)  # its name among all hosts, as LeaseRow.holder has it
+    host = models.CharField(max_length=32)  # the id of its host, also where that has no row in Host
+    host_name = models.CharField(max_length=255)
+    name = models.CharField(max_length=20)  # scheduler, web ...
+    pid = models.PositiveIntegerField()
+    release = models.CharField(max_length=40)
+    since = models.DateTimeField()
+    at = models.DateTimeField()  # when it was last alive, by the clock of the database
+    report = models.JSONField(default=dict)  # {"free", "total"}: bytes of the disk of its LONGSHORE_HOME
+
+    def __str__(self) -> str:
+        return f"{self.name} on {self.host_name}"
+
+
 class Shared(models.Model):
     """What all hosts of a portal have in common: a fingerprint of their keys, and sealed files (portal/hosts)."""
 

@@ -132,7 +132,7 @@ class Supervisor:
             stderr=subprocess.STDOUT,
             start_new_session=True,
             preexec_fn=deathsig.die_with_parent,
-            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            env={**os.environ, "PYTHONUNBUFFERED": "1", "LONGSHORE_SUPERVISOR": str(os.getpid())},
         )
         assert child.process.stdout is not None
         os.set_blocking(child.process.stdout.fileno(), False)

@@ -12,6 +12,7 @@ from portal.web.api import docs, paths, root
 
 _V1 = [
     path("", include("portal.accounts.api.urls")),
+    path("", include("portal.overview.api_urls")),
     path("", include("clusters.api_urls")),
     path("", include("jobs.api.urls")),
     path("", include("jobs.reports.api_urls")),
@@ -42,6 +43,7 @@ urlpatterns = [
     re_path(rf"^{paths.PREFIX}", paths.other_spelling),
     path("", include("portal.accounts.views.urls")),
     path("", include("portal.files.page.urls")),
+    path("", include("portal.overview.urls")),
     path("", include("portal.web.old_addresses")),
     path("", include("clusters.urls")),
     path("", include("jobs.views.urls")),

@@ -26,13 +26,14 @@ from jobs.logs.lines import LogView
 from jobs.logs.mirror import Mirror
 from jobs.logs.places import LogPhase, LogPlace, current_place, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
-from portal.core.errors import LongshoreError, NoLog
+from portal.core.errors import DiskFull, LongshoreError, NoLog, is_disk_full
 
 MOST = 512
 REREAD = 1.0  # seconds until a log that was read again from its beginning is followed again
 LINGER = 60.0  # seconds a follower outlives its last viewer, as pages are reloaded and clients poll
 
 _LOST = "The container is gone and its log was not kept."
+_FULL = "The disk of this host of the portal is full. The rest of the log comes when it has room."
 _log = structlog.get_logger("jobs.logs")
 
 
@@ -107,7 +108,7 @@ class Follower:
     def _run(self) -> None:
         try:
             while not self._stop.is_set():
-                pause = self._step() if self._spool.acquire() else 0.5
+                pause = self._step()
                 self._wake()
                 if self._spool.state().ended:
                     self._stop.wait()
@@ -121,6 +122,8 @@ class Follower:
     def _step(self) -> float:
         """Copy until the stream ends; returns the seconds to wait before the next step."""
         try:
+            if not self._spool.acquire():
+                return 0.5
             return self._copy_all(current_place(self.task_id))
         except RuntimeFault as fault:
             return self._after_fault(fault)
@@ -128,6 +131,8 @@ class Follower:
             self._spool.mark(ended=True, problem=gone.message)
             return 0.0
         except Exception as error:  # a defect, or no database: the viewers wait, the next step may succeed
+            if is_disk_full(error):
+                return self._after_full_disk()
             _log.warning("following a log failed", task=self.task_id, stream=self.stream, exc_info=error)
             return 2.0
 
@@ -209,6 +214,13 @@ class Follower:
         self._spool.mark(ended=True, problem="" if archived else _LOST)
         return 0.0
 
+    def _after_full_disk(self) -> float:
+        """What was copied stays; the rest is asked for again once there is room."""
+        if self._spool.copies and self._spool.state().problem != _FULL:
+            _log.warning("a log is not copied: the disk of this host is full", task=self.task_id, stream=self.stream)
+            self._spool.mark(problem=_FULL)
+        return 2.0
+
     def _wake(self) -> None:
         with self._changed:
             self._changed.notify_all()
@@ -229,7 +241,7 @@ class Followers:
 
     def attach(self, task_id: int, stream: Stream) -> Follower:
         """The follower of this stream, started if there is none. Pair each call with ``release``. Raises
-        TooManyLogs."""
+        TooManyLogs, DiskFull."""
         key = (task_id, stream)
         with self._lock:
             if not self._swept:
@@ -241,7 +253,7 @@ class Followers:
             follower = self._followers.get(key)
             if follower is None:
                 self._make_room()
-                follower = self._followers[key] = Follower(task_id, stream)
+                follower = self._followers[key] = _started(task_id, stream)
             follower.viewers += 1
             return follower
 
@@ -303,6 +315,15 @@ class Followers:
 
 
 hub = Followers()
+
+
+def _started(task_id: int, stream: Stream) -> Follower:
+    try:
+        return Follower(task_id, stream)
+    except OSError as error:
+        if is_disk_full(error):
+            raise DiskFull from error
+        raise
 
 
 def spool_folder(task_id: int, stream: Stream) -> Path:

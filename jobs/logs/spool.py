@@ -32,6 +32,7 @@ from pathlib import Path
 from clusters.engines.runtime import LogChunk
 from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
 from jobs.logs.times import WIDTH, TimeIndex, Times, begun
+from portal.core.errors import is_disk_full
 
 _RECORD = 1024  # bytes of the state file
 _SAVE_EVERY = 256 * 1024
@@ -189,7 +190,12 @@ class Spool:
             self._times.extend(times)
             self._index.extend(data)
         if fresh := self._index.blocks[blocks:]:
-            _write_all(self._blocks_file.fd, fresh.tobytes(), blocks * WIDTH)
+            try:
+                _write_all(self._blocks_file.fd, fresh.tobytes(), blocks * WIDTH)
+            except OSError:  # the chunk comes again
+                with self._guard:
+                    self._learn(self._size)
+                raise
         self._size += len(data)
         self._state = replace(self._state, size=self._size, anchor=anchor)
         if self._size - self._saved >= _SAVE_EVERY:
@@ -248,8 +254,13 @@ class Spool:
         return array("q", data[: len(data) // WIDTH * WIDTH])
 
     def _save(self) -> None:
+        """On a full disk the state before stays, which is true of less."""
         record = json.dumps(asdict(self._state)).encode()
-        os.pwrite(self._state_file.fd, record.ljust(_RECORD), 0)
+        try:
+            os.pwrite(self._state_file.fd, record.ljust(_RECORD), 0)
+        except OSError as error:
+            if not is_disk_full(error):
+                raise
         self._saved = self._size
 
 

@@ -23,7 +23,7 @@ from jobs.metrics import places, rates, ring, sweep
 from jobs.metrics.engine import EngineSampler, NodeTarget, TaskTarget, Work
 from jobs.metrics.sharing.shared import Shared
 from jobs.models import Task
-from portal.wakes import beats
+from portal.wakes import beats, processes
 from portal.wakes.lease import Fenced, Lease
 
 log = structlog.get_logger()
@@ -49,6 +49,7 @@ class Sampler:
             signal.signal(number, lambda *_: self.stop())
         while not self._stopped.is_set():
             try:
+                processes.show("sampler")
                 at = int(time.time()) // EVERY * EVERY
                 if self.lease.epoch is not None or self._begins():
                     self.tick(at)
@@ -118,6 +119,7 @@ class Sampler:
             one.stop()
         with contextlib.suppress(DatabaseError):
             self.lease.give_back()
+        processes.leave("sampler")
 
 
 _TASK = ("id", "node", "container_name", "role", "index", "gpu_ids", "container_started_at", "attempt__app_id")

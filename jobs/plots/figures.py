@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
@@ -20,6 +21,7 @@ from jobs.metrics.read import fresh
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from portal.files.store import state as store_state
+from portal.overview import hosts
 from portal.wakes import beats
 
 _MB = 2**20
@@ -29,6 +31,7 @@ def families(*, with_names: bool) -> Iterator[Metric]:
     """All families; ``with_names``: also those of single jobs."""
     gpus = idle.held_gpus()
     yield from _of_portal()
+    yield from _of_hosts()
     yield from _of_jobs()
     yield from _of_nodes(gpus)
     if with_names:
@@ -55,6 +58,22 @@ def _of_portal() -> Iterator[Metric]:
     yield gauge("store_up", "Whether the file store answers", [], iter([([], None if store is None else float(store))]))
     orders = OrmQ.objects.count()
     yield gauge("orders", "Orders that workers have not carried out yet", [], iter([([], float(orders))]))
+
+
+def _of_hosts() -> Iterator[Metric]:
+    found = hosts.hosts()
+    lines = [(host.name, process) for host in found for process in host.processes]
+    yield gauge("host_up", "Whether any process of it lives", ["host"], (([host.name], host.lives) for host in found))
+    free = (([host.name], host.free) for host in found)
+    yield gauge("host_disk_free_bytes", "Of the disk of its LONGSHORE_HOME", ["host"], free)
+    yield gauge("host_clock_ahead_seconds", "Of the database's", ["host"], (([host.name], host.skew) for host in found))
+    counts = Counter((name, process.name) for name, process in lines if process.lives)
+    every = {(name, process.name) for name, process in lines}
+    running = ((key, float(counts[key])) for key in sorted(every))
+    yield gauge("host_processes", "How many of them live", ["host", "process"], running)
+    acting = (([name, process.name], process.epoch) for name, process in lines)
+    says = "The epoch of the lease by which it acts, of a scheduler or sampler"
+    yield gauge("lease_epoch", says, ["host", "process"], acting)
 
 
 def _of_jobs() -> Iterator[Metric]:

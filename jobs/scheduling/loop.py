@@ -37,7 +37,7 @@ from portal.core import clock
 from portal.core.bulk import update_rows
 from portal.core.threads import Kept
 from portal.hosts import here
-from portal.wakes import beats, wake
+from portal.wakes import beats, processes, wake
 from portal.wakes.lease import RENEW, Fenced, Lease
 
 log = structlog.get_logger()
@@ -102,6 +102,7 @@ class Scheduler:
         while not self._stopped:
             try:
                 self._ear.keep()
+                processes.show("scheduler")
                 if time.monotonic() >= self._back_at and (self.lease.epoch is not None or self.lease.try_take()):
                     self._act()
             except Fenced as fenced:
@@ -113,6 +114,7 @@ class Scheduler:
             self._pause(TURN_EVERY)
         self._stop_watching()
         self._give_back()
+        processes.leave("scheduler")
 
     def stop(self) -> None:
         self._stopped = True
@@ -195,6 +197,7 @@ class Scheduler:
         if self._ear is not None:
             self._ear.keep()
         self.lease.renew()
+        processes.show("scheduler")
         if beats.is_due("scheduler"):
             with self.lease.writing():
                 beats.beat("scheduler", self._report())

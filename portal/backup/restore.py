@@ -24,7 +24,7 @@ from portal.backup.tables import require_known
 from portal.core.env import text
 from portal.core.words import count
 from portal.files.store import local_root
-from portal.models import Heartbeat, LeaseRow
+from portal.models import Heartbeat, LeaseRow, Process
 from portal.wakes import beats
 
 Say = Callable[[str], None]
@@ -207,7 +207,11 @@ def _require_still(say: Say) -> None:
 
 def _signs() -> dict[str, Any]:
     leases = {name: (epoch, beaten) for name, epoch, beaten in LeaseRow.objects.values_list("name", "epoch", "beats")}
-    return leases | {name: (at, leases.get(name)) for name, at in Heartbeat.objects.values_list("name", "at")}
+    beaten = {name: (at, leases.get(name)) for name, at in Heartbeat.objects.values_list("name", "at")}
+    if Process._meta.db_table not in ours():
+        return leases | beaten
+    shown = Process.objects.values_list("name", "pid", "host_name", "at")
+    return leases | beaten | {f"{name} (process {pid} of host {host})": at for name, pid, host, at in shown}
 
 
 def _require_same_keys(says: Mapping[str, Any]) -> None:

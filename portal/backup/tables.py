@@ -25,7 +25,13 @@ APPS = (
     "jobs",
 )  # tables of others hold nothing that outlives a restore: sessions, orders, lock-outs
 # Sent once or about this moment: one-time tickets, open shells, who lives.
-PASSING = {("portal", "ticket"), ("portal", "terminal"), ("portal", "heartbeat"), ("portal", "host")}
+PASSING = {
+    ("portal", "ticket"),
+    ("portal", "terminal"),
+    ("portal", "heartbeat"),
+    ("portal", "host"),
+    ("portal", "process"),
+}
 Kind = Literal["plain", "time", "flag", "json"]
 Migration = tuple[str, str]
 Convert = Callable[[Any], Any]

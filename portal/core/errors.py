@@ -21,7 +21,8 @@
     ├─ Conflict                            409
     │   ├─ ConflictJob  ConflictNode  ConflictUser  ConflictGroup  ConflictVc
     ├─ NodeUnreachable                     503 NodeUnreachableError
-    └─ DatabaseUnavailable                 503 DatabaseUnavailableError
+    ├─ DatabaseUnavailable                 503 DatabaseUnavailableError
+    └─ DiskFull                            503 DiskFullError               of this host of the portal
 
 Pure: the API and the pages turn these into answers in one place each (portal.web.api.answers.exception_handler,
 portal.web.middleware).
@@ -29,6 +30,7 @@ portal.web.middleware).
 
 from __future__ import annotations
 
+import errno
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -232,3 +234,14 @@ class DatabaseUnavailable(LongshoreError):
     """The database cannot be read or written now. Try again in a moment."""
 
     code, status = "DatabaseUnavailableError", 503
+
+
+class DiskFull(LongshoreError):
+    """The disk of this host of the portal is full. Try again later; admins see on the page of hosts which one it is."""
+
+    code, status = "DiskFullError", 503
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Whether this is what the system says when a file cannot grow."""
+    return isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -46,7 +46,6 @@ def beat(name: Name, report: Report | None = None) -> None:
         told = ["at", "report"]
         Heartbeat.objects.bulk_create([row], update_conflicts=True, unique_fields=["name"], update_fields=told)
         _last[name] = time.monotonic()
-        here.renew()
 
 
 def ages() -> dict[str, float | None]:

@@ -11,7 +11,7 @@ from django_q.models import OrmQ
 
 from portal.core.bulk import insert_values
 from portal.hosts import here
-from portal.wakes import beats, wake
+from portal.wakes import beats, processes, wake
 
 LOOK_EVERY = 1.0  # seconds between two looks without a wake-up
 
@@ -45,6 +45,7 @@ class WakingBroker(ORM):
     def dequeue(self) -> Any:
         """Wait for an order. The base class would sleep POLL seconds; that is set to 0."""
         beats.beat("workers")
+        processes.show("workers")
         return self._take() or (self._listener().wait(LOOK_EVERY) and self._take()) or None
 
     def _take(self) -> list[tuple[int, str]]:

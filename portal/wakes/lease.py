@@ -100,7 +100,12 @@ class Lease:
 
 def this_process() -> str:
     """A name for this process among those of all hosts: machine, namespace, number, and when it started."""
-    return f"{_host()} {os.getpid()} {_started(os.getpid())}"
+    return name_of(os.getpid())
+
+
+def name_of(pid: int) -> str:
+    """Such a name for a process of this host."""
+    return f"{_host()} {pid} {_started(pid)}"
 
 
 def has_ended(holder: str) -> bool:

@@ -14,8 +14,8 @@ from django.http import HttpRequest, HttpResponseBase
 from django.utils import timezone
 from django.utils.deprecation import MiddlewareMixin
 
-from portal.core.errors import BadRequest, LongshoreError
-from portal.web.api.answers import database_away
+from portal.core.errors import BadRequest, LongshoreError, is_disk_full
+from portal.web.api.answers import database_away, disk_full
 from portal.web.error_pages import error_answer
 from portal.web.serving.bridge import REFUSAL
 
@@ -82,4 +82,6 @@ class Errors(MiddlewareMixin):
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
         if isinstance(error, (OperationalError, InterfaceError)):
             error = database_away(error, request.path)
+        elif is_disk_full(error):
+            error = disk_full(error, request.path)
         return error_answer(request, error) if isinstance(error, LongshoreError) else None

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import os
 import random
+import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
@@ -15,11 +18,14 @@ from django.db import connections
 
 from clusters.engines.fake.runtime import FakeRuntime
 from jobs.logs import follow
+from jobs.logs import read as logs
 from jobs.logs.follow import Follower, TooManyLogs, hub
+from jobs.logs.read import open_log
 from jobs.logs.spool import Spool
 from jobs.logs.together import live as log_live
 from jobs.logs.together.batches import batch_of
 from jobs.models import Task
+from portal.core.errors import NodeUnreachable
 from tests.cluster import Cluster
 from tests.helpers import patience, until
 from tests.logs import Viewer
@@ -383,3 +389,30 @@ def test_the_first_reader_of_a_log_deletes_old_spools_and_nothing_else(settings:
         assert code.exists() and not old.exists()
     finally:
         readers.close()
+
+
+def test_a_full_disk_is_said_and_in_the_end_no_line_is_missing(
+    engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write, is_full = os.pwrite, threading.Event()
+
+    def pwrite(fd: int, data: bytes, offset: int) -> int:
+        if is_full.is_set():
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(fd, data, offset)
+
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    engine.print(task.container_name, b"before\n")
+    follower = hub.attach(task.pk, "stdout")
+    until(lambda: follower.view().size == 7)
+    is_full.set()
+    engine.print(task.container_name, b"meanwhile\n")
+    until(lambda: follower.state().problem.startswith("The disk of this host of the portal is full."))
+    with pytest.raises(NodeUnreachable, match="disk of this host"):
+        open_log(task, "stdout")
+    is_full.clear()
+    engine.print(task.container_name, b"after\n")
+    until(lambda: follower.view().size == 23)
+    assert b"".join(logs.download(task, "stdout")) == b"before\nmeanwhile\nafter\n"
+    assert follower.state().problem == ""
+    hub.release(follower)

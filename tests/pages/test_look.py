@@ -53,6 +53,7 @@ NODE_PAGES = (
     "/nodes/gpu-03/drain",
     "/nodes/gpu-01/remove",
     "/check-cluster",
+    "/hosts",
 )
 
 

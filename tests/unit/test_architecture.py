@@ -31,6 +31,7 @@ FLOORS = """
     portal.web
     portal.accounts
     portal.files
+    portal.overview
     clusters.models
     clusters.engines
     clusters.placement

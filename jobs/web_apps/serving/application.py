@@ -17,6 +17,8 @@ from jobs.web_apps.serving.headers import Reserved
 from jobs.web_apps.serving.hop import Hop
 from jobs.web_apps.serving.proxy import Proxy
 from portal.accounts import tokens
+from portal.core.threads import in_thread
+from portal.wakes import processes
 
 T = TypeVar("T")
 _THREADS = 2  # each keeps its database connection
@@ -42,11 +44,14 @@ class Application:
         hop = Hop()
         door = Door(lambda cookies: self._ask(lambda: visits.check(cookies)))
         self._proxy = Proxy(origin.setup(), reserved(), door, hop, self._redeem, tokens.is_ours)
-        watching = asyncio.create_task(door.watch())
+        watching, shown = asyncio.create_task(door.watch()), processes.shown("web pages")
+        shown.keep()
         await send({"type": "lifespan.startup.complete"})
         await receive()
+        shown.stop()
         watching.cancel()
         await hop.close()
+        await in_thread(processes.leave, "web pages")
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _redeem(self, ticket: str, place: Place, cookies: list[tuple[str, str]]) -> str | None:

@@ -14,11 +14,11 @@ from typing import Any, TypeVar
 import structlog
 from django.db import InterfaceError, OperationalError, close_old_connections
 
-from portal.core.errors import LongshoreError
+from portal.core.errors import LongshoreError, is_disk_full
 from portal.files.store.base import Writing
 from portal.files.webhdfs.messages import Answer, Request, params_in, path_in
 from portal.files.webhdfs.operations import refused, respond
-from portal.web.api.answers import database_away
+from portal.web.api.answers import database_away, disk_full
 from portal.web.serving.bodies import Body, Gone, has_body
 from portal.web.serving.bridge import send_pieces
 from portal.web.serving.connection import be_patient
@@ -58,6 +58,10 @@ async def _fill(scope: Any, answer: Answer, into: Writing, body: Body | None) ->
         return await _in_thread(_answer, scope, keep)
     except LongshoreError as error:
         return refused(error)
+    except OSError as error:
+        if not is_disk_full(error):
+            raise
+        return refused(disk_full(error, scope["path"]))
     finally:
         await _in_thread(into.drop)
 
@@ -71,6 +75,8 @@ def _answer(scope: Any, act: Callable[[], Answer]) -> Answer:
     except (OperationalError, InterfaceError) as error:
         return refused(database_away(error, scope["path"]))
     except Exception as error:
+        if is_disk_full(error):
+            return refused(disk_full(error, scope["path"]))
         log.exception("an operation on files failed", method=scope["method"])
         return refused(LongshoreError(f"The portal failed: {type(error).__name__}."))
     finally:

@@ -14,6 +14,7 @@ from django_q.management.commands.qcluster import Command as Qcluster
 
 from portal.core.deathsig import forks_die_with_parent
 from portal.hosts.keys import refuse_other_keys
+from portal.wakes import processes
 
 
 class Sentinel(cluster.Sentinel):
@@ -39,3 +40,4 @@ class Command(Qcluster):
             sentinel.join()
             if sentinel.exitcode:
                 raise SystemExit(1)  # whoever runs this must know that it was not told to end
+        processes.leave("workers")

@@ -43,6 +43,12 @@ def database_away(error: Exception, path: str = "") -> errors.DatabaseUnavailabl
     return errors.DatabaseUnavailable()
 
 
+def disk_full(error: Exception, path: str = "") -> errors.DiskFull:
+    """Log it in one line: it may happen to every request until somebody makes room."""
+    _log.error("the disk of this host is full", path=path, reason=str(error))
+    return errors.DiskFull()
+
+
 def exception_handler(error: Exception, context: dict[str, Any]) -> Response:
     known = _translate(error, context["request"])
     if known is None:
@@ -56,6 +62,8 @@ def _translate(error: Exception, request: HttpRequest) -> errors.LongshoreError 
         return error
     if isinstance(error, (OperationalError, InterfaceError)):
         return database_away(error, request.path)
+    if errors.is_disk_full(error):
+        return disk_full(error, request.path)
     for kind, ours in _OURS:
         if isinstance(error, kind):
             return ours()

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from django.conf import settings
 
-from portal.core.errors import Crowded, TooLarge, TooSlow
+from portal.core.errors import Crowded, DiskFull, TooLarge, TooSlow, is_disk_full
 from portal.web.api.parsers import MAX_BODY
 
 ANONYMOUS = MAX_BODY  # bytes without a login
@@ -90,7 +90,7 @@ def has_body(scope: Any) -> bool:
 
 
 async def read(scope: Any, receive: Any, limit: Limit) -> tuple[IO[bytes], int]:
-    """All of the body, and its size; the caller closes it. Raises TooLarge, TooSlow, Crowded, Gone."""
+    """All of the body, and its size; the caller closes it. Raises TooLarge, TooSlow, Crowded, DiskFull, Gone."""
     declared = _declared(scope)
     if declared == 0:
         return EMPTY, 0
@@ -98,8 +98,10 @@ async def read(scope: Any, receive: Any, limit: Limit) -> tuple[IO[bytes], int]:
     try:
         await reading.require(declared or 0)
         return await reading.all()
-    except BaseException:
+    except BaseException as error:
         reading.close()
+        if is_disk_full(error):
+            raise DiskFull from error
         raise
     finally:
         _held.note(reading.body, 0)

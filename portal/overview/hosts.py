@@ -1,0 +1,171 @@
+"""The hosts of this portal, what runs on each, and whose scheduler and sampler act."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+from django.db.models import OuterRef, Subquery
+
+from portal.core import words
+from portal.hosts import here, joining
+from portal.models import Host, LeaseRow, Process
+from portal.wakes import beats
+
+LATE = timedelta(seconds=beats.LATE)
+LOW, FULL = 2**30, 100 * 2**20  # bytes free on the disk of LONGSHORE_HOME that are few, and too few
+LEASED = ("scheduler", "sampler")  # of which one acts, of all that run
+_ORDER = ("supervisor", "web", "web pages", "scheduler", "workers", "sampler")
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessLine:
+    """``epoch``: that of the lease by which it acts; None for one that does not, or where that means nothing."""
+
+    name: str
+    pid: int
+    release: str
+    since: datetime
+    at: datetime
+    lives: bool
+    epoch: int | None
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is ready to act in another one's place."""
+        return self.lives and self.name in LEASED and self.epoch is None
+
+
+@dataclass(frozen=True, slots=True)
+class HostLine:
+    """``skew``: seconds by which its clock is ahead of the database's. ``free``, ``total``: bytes of the disk of its
+    LONGSHORE_HOME."""
+
+    id: str
+    name: str
+    url: str
+    skew: float | None
+    free: int | None
+    total: int | None
+    processes: tuple[ProcessLine, ...]
+
+    @property
+    def lives(self) -> bool:
+        return any(process.lives for process in self.processes)
+
+    @property
+    def at(self) -> datetime:
+        return max(process.at for process in self.processes)
+
+    @property
+    def free_mb(self) -> int:
+        return (self.free or 0) // 2**20
+
+    @property
+    def total_mb(self) -> int:
+        return (self.total or 0) // 2**20
+
+    @property
+    def releases(self) -> list[str]:
+        return sorted({process.release for process in self.processes if process.lives})
+
+
+def hosts() -> list[HostLine]:
+    """By name, those that live first; one query, and one for the time where there may be several hosts. Of those with
+    the same name, it has a part of their id."""
+    now = here.now()
+    its_host = Host.objects.filter(pk=OuterRef("host"))
+    rows = Process.objects.order_by("host", "name", "at").annotate(
+        epoch=Subquery(LeaseRow.objects.filter(holder=OuterRef("pk")).values("epoch")[:1]),
+        url=Subquery(its_host.values("url")[:1]),
+        skew=Subquery(its_host.values("skew")[:1]),
+    )
+    found = [_host(list(of_host), now) for _, of_host in groupby(rows, key=lambda row: row.host)]
+    times = Counter(host.name for host in found)
+    named = [replace(host, name=f"{host.name} {host.id[:6]}") if times[host.name] > 1 else host for host in found]
+    return sorted(named, key=lambda host: (not host.lives, host.name))
+
+
+def alive() -> tuple[int, int]:
+    """How many hosts live, and how many are silent; one query, and one for the time."""
+    now = here.now()
+    seen: dict[str, datetime] = {}
+    for host, at in Process.objects.order_by("at").values_list("host", "at"):
+        seen[host] = at
+    living = sum(now - at < LATE for at in seen.values())
+    return living, len(seen) - living
+
+
+def warnings(lines: Sequence[HostLine]) -> list[str]:
+    """What somebody should look at, the most urgent first."""
+    return [*_of_leases(lines), *_of_silence(lines), *_of_disks(lines), *_of_clocks(lines), *_of_releases(lines)]
+
+
+def _host(rows: list[Any], now: datetime) -> HostLine:
+    """``rows``: its processes, by name and then by when they were last seen."""
+    last = max(rows, key=lambda row: row.at)
+    lines: list[ProcessLine] = []
+    for _, of_name in groupby(rows, key=lambda row: row.name):
+        all_rows = list(of_name)
+        lines += [_line(row, now) for row in _living(all_rows, now) or all_rows[-1:]]
+    return HostLine(
+        id=last.host,
+        name=last.host_name,
+        url=last.url or "",
+        skew=last.skew,
+        free=last.report.get("free"),
+        total=last.report.get("total"),
+        processes=tuple(sorted(lines, key=lambda line: (_ORDER.index(line.name), line.pid))),
+    )
+
+
+def _living(rows: Iterable[Any], now: datetime) -> list[Any]:
+    return [row for row in rows if now - row.at < LATE]
+
+
+def _line(row: Any, now: datetime) -> ProcessLine:
+    lives = now - row.at < LATE
+    return ProcessLine(row.name, row.pid, row.release, row.since, row.at, lives, row.epoch if lives else None)
+
+
+def _of_leases(lines: Sequence[HostLine]) -> Iterable[str]:
+    acting = {process.name for host in lines for process in host.processes if process.epoch is not None}
+    if "scheduler" not in acting:
+        yield "No scheduler acts: jobs neither start nor end."
+    if "sampler" not in acting:
+        yield "No sampler acts: nothing is measured."
+
+
+def _of_silence(lines: Sequence[HostLine]) -> Iterable[str]:
+    for host in lines:
+        silent = [process.name for process in host.processes if not process.lives]
+        if not host.lives:
+            yield f"Host {host.name} is silent: it ended without saying so, or does not reach the database."
+        elif silent:
+            verb = "does" if len(silent) == 1 else "do"
+            yield f"On host {host.name} {words.listing(silent)} {verb} not run."
+
+
+def _of_disks(lines: Sequence[HostLine]) -> Iterable[str]:
+    for host in lines:
+        if host.lives and host.free is not None and host.free < LOW:
+            what = "is full" if host.free < FULL else f"has {words.memory(host.free_mb)} left"
+            effect = "what it cannot keep there waits or is refused"
+            yield f"The disk of LONGSHORE_HOME on host {host.name} {what}: {effect}."
+
+
+def _of_clocks(lines: Sequence[HostLine]) -> Iterable[str]:
+    for host in lines:
+        if host.lives and host.skew is not None and abs(host.skew) > joining.MOST_SKEW:
+            way = "ahead of" if host.skew > 0 else "behind"
+            yield f"The clock of host {host.name} is {abs(host.skew):.0f} s {way} that of the database."
+
+
+def _of_releases(lines: Sequence[HostLine]) -> Iterable[str]:
+    releases = sorted({release for host in lines for release in host.releases})
+    if len(releases) > 1:
+        yield f"The hosts run several releases: {words.listing(releases)}."

@@ -182,7 +182,7 @@ class Process(models.Model):
     release = models.CharField(max_length=40)
     since = models.DateTimeField()
     at = models.DateTimeField()  # when it was last alive, by the clock of the database
-    report = models.JSONField(default=dict)  # {"free", "total"}: bytes of the disk of its LONGSHORE_HOME
+    report = models.JSONField(default=dict)  # "free", "total": bytes of LONGSHORE_HOME's disk; "bind"
 
     def __str__(self) -> str:
         return f"{self.name} on {self.host_name}"

@@ -32,7 +32,7 @@ class HostItem(TypedDict):
 
     id: str
     name: str
-    url: str
+    bind: str
     alive: bool
     lastSeen: int
     clockAhead: float | None
@@ -62,7 +62,7 @@ def _host(host: HostLine) -> HostItem:
     return {
         "id": host.id,
         "name": host.name,
-        "url": host.url,
+        "bind": host.bind,
         "alive": host.lives,
         "lastSeen": _milliseconds(host.at),
         "clockAhead": host.skew,

@@ -42,12 +42,12 @@ class ProcessLine:
 
 @dataclass(frozen=True, slots=True)
 class HostLine:
-    """``skew``: seconds by which its clock is ahead of the database's. ``free``, ``total``: bytes of the disk of its
-    LONGSHORE_HOME."""
+    """``bind``: its LONGSHORE_BIND. ``skew``: seconds by which its clock is ahead of the database's. ``free`` and
+    ``total``: bytes of the disk of its LONGSHORE_HOME."""
 
     id: str
     name: str
-    url: str
+    bind: str
     skew: float | None
     free: int | None
     total: int | None
@@ -78,11 +78,9 @@ def hosts() -> list[HostLine]:
     """By name, those that live first; one query, and one for the time where there may be several hosts. Of those with
     the same name, it has a part of their id."""
     now = here.now()
-    its_host = Host.objects.filter(pk=OuterRef("host"))
     rows = Process.objects.order_by("host", "name", "at").annotate(
         epoch=Subquery(LeaseRow.objects.filter(holder=OuterRef("pk")).values("epoch")[:1]),
-        url=Subquery(its_host.values("url")[:1]),
-        skew=Subquery(its_host.values("skew")[:1]),
+        skew=Subquery(Host.objects.filter(pk=OuterRef("host")).values("skew")[:1]),
     )
     found = [_host(list(of_host), now) for _, of_host in groupby(rows, key=lambda row: row.host)]
     times = Counter(host.name for host in found)
@@ -115,7 +113,7 @@ def _host(rows: list[Any], now: datetime) -> HostLine:
     return HostLine(
         id=last.host,
         name=last.host_name,
-        url=last.url or "",
+        bind=last.report.get("bind", ""),
         skew=last.skew,
         free=last.report.get("free"),
         total=last.report.get("total"),

@@ -89,7 +89,7 @@ def _row(name: str, pid: int, at: datetime) -> Process:
         release=settings.VERSION,
         since=at - timedelta(seconds=_age(pid)),
         at=at,
-        report={"free": free, "total": total},
+        report={"free": free, "total": total, "bind": f"{settings.BIND_HOST}:{settings.BIND_PORT}"},
     )
 
 

@@ -8,6 +8,7 @@ from portal.core.errors import (
     BadRequest,
     Conflict,
     DatabaseUnavailable,
+    DiskFull,
     Forbidden,
     LongshoreError,
     NotFound,
@@ -32,6 +33,7 @@ _EXCEPTIONS: tuple[tuple[type[LongshoreError], str, int], ...] = (
     (StoreFull, f"{_HADOOP}hdfs.protocol.DSQuotaExceededException", 403),
     (StoreUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
     (DatabaseUnavailable, f"{_HADOOP}ipc.RetriableException", 503),
+    (DiskFull, f"{_HADOOP}ipc.RetriableException", 503),
 )
 
 

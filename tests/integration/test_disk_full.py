@@ -1,0 +1,59 @@
+"""A full disk of a host of the portal is a sentence for whoever meets it, never a failure without a reason."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import json
+import os
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from portal.core.errors import DiskFull
+from portal.files.webhdfs import app as files
+from portal.models import User
+from portal.web.serving import bodies
+
+SAYS = "The disk of this host of the portal is full."
+
+
+def full(*_: Any, **__: Any) -> Any:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.django_db
+def test_a_page_says_so(client: Client, admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    client.force_login(admin)
+    monkeypatch.setattr("portal.overview.hosts.hosts", full)
+    answer = client.get("/hosts")
+    assert (answer.status_code, SAYS in answer.content.decode()) == (503, True)
+
+
+@pytest.mark.django_db
+def test_the_api_says_that_it_is_worth_trying_again(client: Client) -> None:
+    with connection.execute_wrapper(full):
+        answer = client.get("/api/v1/jobs")
+    assert (answer.status_code, answer.json()["code"]) == (503, "DiskFullError")
+
+
+def test_clients_of_the_file_gateway_try_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "close_old_connections", lambda: None)
+    answer = files._answer({"method": "PUT", "path": "/webhdfs/v1/x"}, full)
+    assert isinstance(answer.body, bytes)
+    assert (answer.status, json.loads(answer.body)["RemoteException"]["exception"]) == (503, "RetriableException")
+
+
+def test_a_body_that_finds_no_room_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", full)
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"x" * (bodies.SIGNED_IN + 1), "more_body": True}
+
+    async def limit() -> int:
+        return 10 * bodies.SIGNED_IN
+
+    with pytest.raises(DiskFull):
+        asyncio.run(bodies.read({"headers": [(b"transfer-encoding", b"chunked")]}, receive, limit))

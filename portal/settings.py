@@ -161,12 +161,8 @@ DIRECT = configure(_DIRECT) if _DIRECT else {}
 if DIRECT:
     DATABASES["default"] = pooled(DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-CACHES = {
-    "default": {
-        "BACKEND": "django.core.cache.backends.filebased.FileBasedCache",
-        "LOCATION": str(HOME / "cache"),
-    }
-}
+# django-q2 puts a report there twice a second, which nobody reads: not on a disk that may be full.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 
 AUTH_USER_MODEL = "portal.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]

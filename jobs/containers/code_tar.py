@@ -105,8 +105,9 @@ def _pack(store: Store, path: str, target: Path, report: Report, visible: Visibl
         part.replace(target)
         return file
     except BaseException:
-        file.close()
         part.unlink(missing_ok=True)
+        with suppress(OSError):  # what is buffered may find no room either
+            file.close()
         raise
 
 

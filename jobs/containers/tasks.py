@@ -39,6 +39,7 @@ from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
 from jobs.planning.settle import LEASE
 from jobs.planning.world import Kind
+from portal.core.errors import is_disk_full
 from portal.files.store import open_store
 from portal.files.store.base import StoreUnavailable
 from portal.wakes import wake
@@ -145,6 +146,10 @@ def _start(id: int) -> None:
         close_old_connections()
         claims.close(id, claim)
     except Exception as error:
+        if is_disk_full(error):  # of this host: another one may carry it out
+            log.warning("a start waits for room on the disk of this host", task=id)
+            claims.close(id, claim, progress="waits for room on the disk of a host of the portal")
+            return
         log.exception("a start failed", task=id)
         sentence = f"Longshore could not start the container: {type(error).__name__}."
         claims.close(id, claim, fault={"reason": str(FaultReason.REFUSED), "sentence": sentence, "permanent": False})

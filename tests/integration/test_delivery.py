@@ -17,7 +17,7 @@ import pytest
 from clusters.engines.fake.runtime import Behaviour
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.containers import code_tar, delivery
-from jobs.models import Job
+from jobs.models import Attempt, Job
 from portal.files.store import open_store
 from portal.files.store.base import Entry, Store, StoreUnavailable
 from portal.files.store.local import LocalStore
@@ -278,6 +278,28 @@ def test_a_store_that_is_down_delays_the_job_and_says_so(
     cluster.tick()
     assert cluster.task(waiting).state == "RUNNING"
     assert runtime.files_of(cluster.task(waiting).container_name)["/pai/code/mnist/part39/x.py"] == b"print(39)"
+
+
+def test_a_full_disk_of_the_worker_s_host_delays_the_start_and_costs_no_attempt(
+    cluster: Cluster, store: Store, tmp_path: Path
+) -> None:
+    put(store, "/shared/mnist")
+    cluster.add_node()
+    job = cluster.submit(codeDir="/shared/mnist")
+    cluster.tick()
+    folder = tmp_path / "spool" / "code"
+    folder.mkdir(parents=True)
+    (folder / f"{Attempt.objects.get(job=job).app_id}.part").symlink_to("/dev/full")
+    cluster.work()
+    task = cluster.task(job)
+    assert (task.state, task.fault) == ("STARTING", None)
+    assert "no room" in task.progress
+    assert not list(folder.glob("*.part")), "it takes nobody's room"
+    cluster.ahead(4)
+    cluster.tick()
+    cluster.work()
+    cluster.tick()
+    assert (cluster.task(job).state, Attempt.objects.count()) == ("RUNNING", 1)
 
 
 def test_a_start_that_is_no_longer_wanted_stops_reading(cluster: Cluster, store: Store) -> None:

@@ -6,7 +6,6 @@ import base64
 import json
 import os
 import re
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from tests.acceptance.test_seeds import code
 from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
 from tests.bed.registry import Registry
 from tests.bed.ssh_image import import_ssh_image
-from tests.helpers import patience, until
+from tests.helpers import until
 from tests.kubernetes.portal import pods, portal_over, wait_clean
 
 __all__ = ["code"]
@@ -91,6 +90,11 @@ class TestMainJob:
         self, portal: Portal, key: str, command: str, within: float
     ) -> None:
         test_main_job.test_a_stop_ends_it_within_the_grace_period(portal, key, command, within)
+
+
+def containers_on(cluster: KubernetesBed, host: str) -> str:
+    """The names of those that run there: a kubelet begins them with k8s, the container and its pod."""
+    return cluster.docker(host, "ps", "--format", "{{.Names}}")
 
 
 def node_of(portal: Portal, name: str) -> str:
@@ -196,11 +200,12 @@ def test_an_image_that_cannot_be_had_is_told(portal: Portal) -> None:
 
 @pytest.mark.parametrize("mode", ["kill", "hang"])
 def test_an_api_server_that_is_away_harms_no_job(portal: Portal, cluster: KubernetesBed, mode: Any) -> None:
-    name = portal.submit(config(f"away-{mode}", "echo begins; sleep 12; echo ends; exit 3"))
-    portal.wait_running(name)
+    """Its command ends while nobody hears of it."""
+    name = portal.submit(config(f"away-{mode}", "echo begins; sleep 8; echo ends; exit 3"))
+    host = str(portal.wait_running(name)["nodeName"]).partition("/")[2]
     cluster.api_down(mode)
     try:
-        time.sleep(15)
+        until(lambda: "k8s_main_longshore" not in containers_on(cluster, host), 60, what="its command has ended")
     finally:
         cluster.api_up()
     status = portal.wait_state(name, timeout=90)
@@ -222,16 +227,16 @@ def test_a_task_on_a_silent_node_is_tried_again_elsewhere_and_its_gpus_wait(
     try:
         until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 90, what="another try")
         print(portal.attempts(name)[-1]["appExitMessages"])
-        until(lambda: portal.task(name)["taskState"] == "RUNNING", 60, what="it runs elsewhere")
-        assert node_of(portal, name) != lost
-        assert len(pods(cluster, portal)) == 2  # the lost one is not forgotten
+        elsewhere = portal.wait_running(name, timeout=60)["nodeName"]
+        assert elsewhere != f"lab/{lost}"
+        until(lambda: len(pods(cluster, portal)) == 2, 30, what="the lost one, which is not forgotten, and the new one")
         waits = portal.submit(config("waits", "true", gpuNumber=1))
-        time.sleep(5 * patience())
+        portal.wait_state(portal.submit(config("passes", "true")))  # so the queue was gone through
         assert portal.state(waits) == "WAITING"
     finally:
         cluster.node_up(lost)
     assert portal.wait_state(waits, timeout=120)["state"] == "SUCCEEDED"
-    assert len(pods(cluster, portal)) <= 2
+    until(lambda: len(pods(cluster, portal)) == 1, 90, what="the one that runs is left alone")
     assert (portal.state(name), len(portal.attempts(name))) == ("RUNNING", 2)
     portal.stop(name)
     portal.wait_state(name)

@@ -44,6 +44,7 @@ class Scheme:
     takes_tls: bool = False  # needs TLS keys, unless its host is this one
     is_here: bool = False  # always this host's
     for_many: bool = False  # one endpoint stands for several nodes
+    is_prompt: bool = False  # its list shows at once what its events tell
 
 
 def _check_socket(endpoint: str) -> None:
@@ -120,7 +121,7 @@ SCHEMES = {
     "unix": Scheme("Docker", _check_socket, _docker, _docker_meter, is_here=True),
     "tcp": Scheme("Docker", _check_port, _docker, _docker_meter, takes_tls=True),
     "ssh": Scheme("Docker", _check_login, _docker, _docker_meter),
-    "kubernetes": Scheme("Kubernetes", _check_namespace, _kubernetes, _no_meter, for_many=True),
+    "kubernetes": Scheme("Kubernetes", _check_namespace, _kubernetes, _no_meter, for_many=True, is_prompt=True),
 }
 _lock = threading.Lock()
 _open: dict[tuple[str, str], Engine] = {}
@@ -140,6 +141,12 @@ def stands_for_many(endpoint: str) -> bool:
     """Whether the engine at this endpoint stands for several nodes."""
     scheme = SCHEMES.get(endpoint.partition("://")[0])
     return scheme is not None and scheme.for_many
+
+
+def is_prompt(endpoint: str) -> bool:
+    """Whether one list after an event is enough."""
+    scheme = SCHEMES.get(endpoint.partition("://")[0])
+    return scheme is not None and scheme.is_prompt
 
 
 def check_endpoint(endpoint: str) -> str:

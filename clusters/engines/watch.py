@@ -140,14 +140,17 @@ class Watcher:
         return known[1]
 
     def _look_soon(self) -> None:
-        """After an event looks follow quickly at first, then more and more slowly: an engine reports a container's end
-        up to some 100 ms before its list shows it (measured on Docker 20.10)."""
+        """After an event looks follow quickly at first, then more and more slowly: Docker reports a container's end up
+        to some 100 ms before its list shows it (measured on 20.10). Where that is not so one look is enough."""
         with self._lock:
-            self._pause = FIRST_PAUSE
+            self._pause = self._first_pause()
             if self._looking is not None:
                 self._wanted = True
                 return
         self._look_in(max(0.0, self._ended + LEAST_PAUSE - time.monotonic()))
+
+    def _first_pause(self) -> float:
+        return self.every if engines.is_prompt(self.watched.endpoint) else FIRST_PAUSE
 
     def _look_in(self, seconds: float) -> None:
         if self._turns is None or self._stopped.is_set():
@@ -182,7 +185,7 @@ class Watcher:
                 if mine:
                     self._looking, self._ended = None, time.monotonic()
                     pause = LEAST_PAUSE if self._wanted else pause
-                    self._pause = FIRST_PAUSE if self._wanted else min(self.every, 2 * self._pause)
+                    self._pause = self._first_pause() if self._wanted else min(self.every, 2 * self._pause)
             if mine:
                 self._look_in(pause)
 

@@ -12,6 +12,7 @@ from clusters.engines import schemes as engines
 from clusters.engines import turns as turning
 from clusters.engines import watch as watching
 from clusters.engines.fake.runtime import FakeRuntime
+from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.engines.turns import Turns
 from clusters.engines.watch import Watch, Watched
 from tests.helpers import until
@@ -79,6 +80,28 @@ def test_an_engine_has_one_thread_and_is_seldom_asked_while_nothing_happens(monk
         before = {endpoint: runtime.calls["list"] for endpoint, runtime in runtimes.items()}
         time.sleep(0.3)
         assert {endpoint: runtime.calls["list"] for endpoint, runtime in runtimes.items()} == before
+    finally:
+        watch.stop()
+        engines.use(None)
+
+
+@pytest.mark.parametrize(("endpoint", "looks"), [("unix:///docker.sock", 4), ("kubernetes://lab/jobs", 2)])
+def test_only_docker_is_looked_at_several_times_after_an_event(
+    endpoint: str, looks: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watching, "LIST_EVERY", 30.0)
+    runtime = FakeRuntime(hostname="n1")
+    runtime.ensure(ContainerRequest("one", "image", ("sh",), labels={LABEL_TASK: "1"}))
+    runtime.wait_event(0, lambda: None)
+    engines.use(lambda *_: runtime)
+    watch = Watch(lambda: None)
+    try:
+        watch.keep_up({"n1": Watched(endpoint)})
+        until(lambda: runtime.calls["wait_event"] == 2 and watch.looks(), 30, what="it is watched")
+        runtime.hold("one")
+        until(lambda: runtime.calls["list"] >= looks, 30, what="looks after the event")
+        time.sleep(0.3)
+        assert runtime.calls["list"] == 2 or looks > 2
     finally:
         watch.stop()
         engines.use(None)

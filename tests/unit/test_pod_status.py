@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.kubernetes.status import quantity, read, trouble, waits_for
+from clusters.engines.kubernetes.status import is_gone, quantity, read, trouble, waits_for
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase
 
 BEGAN, ENDED = "2026-11-20T10:00:00Z", "2026-11-20T10:00:05Z"
@@ -170,3 +170,16 @@ def test_the_user_reads_what_it_waits_for() -> None:
 )
 def test_quantities(text: str | None, number: int) -> None:
     assert quantity(text) == number
+
+
+@pytest.mark.parametrize(
+    ("answer", "gone"),
+    [
+        ({"kind": "Status", "status": "Success"}, True),
+        (pod(meta={"deletionGracePeriodSeconds": 0}), True),
+        (pod(meta={"deletionGracePeriodSeconds": 1}), False),  # its node has to say so
+        (pod(meta={"deletionGracePeriodSeconds": 0, "finalizers": ["x/y"]}), False),
+    ],
+)
+def test_the_answer_to_a_deletion_says_whether_the_pod_is_gone(answer: dict[str, Any], gone: bool) -> None:
+    assert is_gone(answer) is gone

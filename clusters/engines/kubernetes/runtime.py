@@ -15,16 +15,17 @@ import re
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import IO
 
 from clusters.engines.kubernetes import execs, scripts, spec
 from clusters.engines.kubernetes.connect import READ, Cluster, Json
 from clusters.engines.kubernetes.errors import CONFLICT, NOT_FOUND, Refused
-from clusters.engines.kubernetes.events import Watch
+from clusters.engines.kubernetes.events import Watch, states
 from clusters.engines.kubernetes.logs import Lines, LogStream, since_second
 from clusters.engines.kubernetes.start import PATIENCE, Start
-from clusters.engines.kubernetes.status import quantity, read
+from clusters.engines.kubernetes.status import has_ended, is_gone, quantity, read
 from clusters.engines.kubernetes.terminals import KubernetesAttached, Terminals
 from clusters.engines.runtime import (
     LABEL_TASK,
@@ -45,7 +46,9 @@ from clusters.engines.runtime import (
 DIAL = 3.0  # seconds
 LEAST_GRACE = 1  # seconds: with 0 the API would forget a pod that its node may still run
 GONE_WITHIN = 60.0  # seconds in which a node says that a pod which ran is gone
+ENDS_WITHIN = 3.0  # seconds in which the rest of a pod ends after its task
 DISCARDED_WITHIN = 15.0  # the same for one that never ran, while its task's claim holds
+_LOOK = 5.0  # seconds of one watch for the end of a pod
 _QUIET = 600.0  # seconds after which a follower of a log asks anew
 _ANSWER = 15.0  # seconds beyond the grace in which a stop is through
 _STREAMS = {"stdout": spec.MAIN, "stderr": spec.STDERR}
@@ -115,7 +118,7 @@ class KubernetesRuntime:
     def remove(self, name: str) -> None:
         pod = self._own(name)
         if pod is not None:
-            self._delete(pod, GONE_WITHIN)
+            self._delete(self._over(pod), GONE_WITHIN)
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
         asked: dict[str, str | int] = {"container": _STREAMS[stream], "timestamps": "true"}
@@ -205,27 +208,36 @@ class KubernetesRuntime:
         except RuntimeFault:
             return  # what is left is seen by the next list
 
+    def _over(self, pod: Json) -> Json:
+        """The pod once it has ended, if its task has: then it goes at once, and its node need not be waited for."""
+        if has_ended(pod) or read(pod, self._cluster.name).phase is not Phase.EXITED:
+            return pod
+        with closing(states(self._cluster, pod, ENDS_WITHIN)) as seen:
+            return next(seen, pod)
+
     def _delete(self, pod: Json, seconds: float) -> None:
         """Delete this very pod, and wait until its node says that it is gone."""
-        path, uid = self._cluster.here("pods", pod["metadata"]["name"]), str(pod["metadata"]["uid"])
+        name, uid = str(pod["metadata"]["name"]), str(pod["metadata"]["uid"])
         body = {
             "apiVersion": "v1",
             "kind": "DeleteOptions",
             "gracePeriodSeconds": LEAST_GRACE,
             "preconditions": {"uid": uid},
         }
-        until, pause = time.monotonic() + seconds, 0.05
         try:
-            self._cluster.ask("DELETE", path, body=body)
-            while str(self._cluster.ask("GET", path)["metadata"]["uid"]) == uid:
-                if time.monotonic() > until:
-                    said = f"The node of pod {pod['metadata']['name']} has not said yet that it is gone."
-                    raise RuntimeFault(said, reason=FaultReason.UNREACHABLE)
-                time.sleep(pause)
-                pause = min(1.0, pause * 1.5)
+            left = self._cluster.ask("DELETE", self._cluster.here("pods", name), body=body)
         except Refused as fault:
             if fault.status not in (NOT_FOUND, CONFLICT):  # gone, or another one has its name
                 raise
+            return
+        if is_gone(left):
+            return
+        until = time.monotonic() + seconds
+        with closing(states(self._cluster, left, min(seconds, _LOOK))) as seen:
+            for _ in seen:
+                if time.monotonic() > until:
+                    said = f"The node of pod {name} has not said yet that it is gone."
+                    raise RuntimeFault(said, reason=FaultReason.UNREACHABLE)
 
 
 def _nothing() -> Iterator[LogChunk]:

@@ -6,13 +6,15 @@ a pod that has not begun, which the next start adopts.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
+from contextlib import closing
+from itertools import chain
 
 from clusters.engines.kubernetes import spec
 from clusters.engines.kubernetes.connect import Cluster, Json
-from clusters.engines.kubernetes.errors import CONFLICT, FOREIGN, NOT_FOUND, Refused, unreachable
+from clusters.engines.kubernetes.errors import CONFLICT, NOT_FOUND, Refused
+from clusters.engines.kubernetes.events import states
 from clusters.engines.kubernetes.status import read, trouble, unschedulable, waits_for
 from clusters.engines.runtime import (
     LABEL_TASK,
@@ -29,7 +31,6 @@ from clusters.engines.runtime import (
 
 PATIENCE = 15.0  # seconds in which a node that should have room may make it
 _WINDOW = 5.0  # seconds after which a start that still waits says so
-_SILENCE = 10.0
 
 
 class Start:
@@ -57,7 +58,7 @@ class Start:
             self._put(spec.pull_secret(self._request, found.id))
         guard(self._still_wanted)
         self._put(spec.files_secret(self._request, found.id))
-        started = self._awaited(found.id)
+        started = self._awaited(pod)
         if self._request.auth:
             self._drop(spec.pull_name(self._request.name))
         return started
@@ -69,13 +70,13 @@ class Start:
         except Refused as fault:
             if fault.status != CONFLICT:
                 raise
-        return self._found()
-
-    def _found(self) -> Json:
         try:
-            pod = self._cluster.ask("GET", self._path)
+            return self._checked(self._cluster.ask("GET", self._path))
         except Refused as fault:
             raise (gone(self._request.name) if fault.status == NOT_FOUND else fault) from None
+
+    def _checked(self, pod: Json) -> Json:
+        """The pod, unless it is another task's or is being removed."""
         labels = pod["metadata"].get("labels") or {}
         if labels.get(LABEL_TASK) != spec.label(self._request.labels.get(LABEL_TASK, "")):
             raise stranger(self._request.name)
@@ -116,36 +117,20 @@ class Start:
             if fault.status != NOT_FOUND:
                 raise
 
-    def _awaited(self, uid: str) -> ContainerStatus:
+    def _awaited(self, pod: Json) -> ContainerStatus:
         """The container once it runs or has ended. Raises RuntimeFault when it will do neither."""
         unplaced_since: float | None = None
-        while True:
-            pod = self._found()
-            if str(pod["metadata"]["uid"]) != uid:
-                raise gone(self._request.name)
-            if (status := read(pod, self._cluster.name)).phase is not Phase.CREATED:
-                return status
-            now = time.monotonic()
-            unplaced_since = (unplaced_since or now) if unschedulable(pod) else None
-            unplaced_for = now - unplaced_since if unplaced_since else 0.0
-            if fault := trouble(pod, self._request.image, unplaced_for, self._patience):
-                raise fault
-            window = min(_WINDOW, self._patience) if unplaced_since else _WINDOW
-            if not self._changed(str(pod["metadata"]["resourceVersion"]), window):
-                self._on_progress(Progress(0, 0, waits_for(pod)[:120]))
-
-    def _changed(self, version: str, seconds: float) -> bool:
-        """Wait for the next event of the pod; False when none came."""
-        asked: dict[str, str | int] = {
-            "watch": "true",
-            "fieldSelector": f"metadata.name={spec.pod_name(self._request.name)}",
-            "resourceVersion": version,
-            "timeoutSeconds": max(1, math.ceil(seconds)),
-        }
-        try:
-            with self._cluster.stream(self._cluster.here("pods"), asked, seconds + _SILENCE) as answer:
-                return bool(answer.read1(1))
-        except Refused:
-            return True
-        except FOREIGN as error:
-            raise unreachable(error, self._cluster.name) from error
+        said = time.monotonic()
+        with closing(states(self._cluster, pod, min(_WINDOW, self._patience))) as seen:
+            for now in chain([pod], seen):
+                if (status := read(self._checked(now), self._cluster.name)).phase is not Phase.CREATED:
+                    return status
+                at = time.monotonic()
+                unplaced_since = (unplaced_since or at) if unschedulable(now) else None
+                unplaced_for = at - unplaced_since if unplaced_since else 0.0
+                if fault := trouble(now, self._request.image, unplaced_for, self._patience):
+                    raise fault
+                if at - said >= _WINDOW:
+                    self._on_progress(Progress(0, 0, waits_for(now)[:120]))
+                    said = at
+        raise gone(self._request.name)

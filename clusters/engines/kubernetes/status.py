@@ -70,6 +70,20 @@ def read(pod: Json, cluster: str) -> ContainerStatus:
     return found
 
 
+def has_ended(pod: Json) -> bool:
+    """Whether the node has said that nothing of the pod runs: all its containers have ended, or none was begun."""
+    return (pod.get("status") or {}).get("phase") in ("Succeeded", "Failed")
+
+
+def is_gone(answer: Json) -> bool:
+    """Whether a pod is gone, by what the API answers to its deletion. One that had ended, or had no node, is gone at
+    once; another one goes when its node says so."""
+    meta = answer.get("metadata") or {}
+    return answer.get("kind") == "Status" or (
+        meta.get("deletionGracePeriodSeconds") == 0 and not meta.get("finalizers")
+    )
+
+
 def trouble(pod: Json, image: str, unplaced_for: float, patience: float) -> RuntimeFault | None:
     """Why a pod that has not run will not run; None while it may. A node without room may have some in a moment:
     ``unplaced_for`` is how many seconds the scheduler has found none, ``patience`` for how many that is no fault."""

@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import re
+
 DOCKER_HUB = "docker.io"
 KEPT = "localhost/longshore-kept"  # the repository of images that were made of failed containers; no registry has them
 _HUB_NAMES = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
+_ID = re.compile(r"sha(256|384|512):")
 
 
 def canonical(image: str) -> str:
@@ -25,6 +28,12 @@ def canonical(image: str) -> str:
 def is_kept(image: str) -> bool:
     """Whether it was made of a failed container (clusters/nodes/kept.py)."""
     return canonical(image).startswith((f"{KEPT}:", f"{KEPT}@"))
+
+
+def is_id(image: str) -> bool:
+    """Whether engines take it for the beginning of an image's id. It would then open any image that a node has: one of
+    somebody else's container, or one that was pulled with somebody else's password."""
+    return _ID.match(canonical(image)) is not None
 
 
 def registry_of(image: str) -> str:

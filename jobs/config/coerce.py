@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationInfo
 from pydantic_core import PydanticCustomError, PydanticKnownError
 
+from clusters.engines.image_names import is_id
 from jobs.config import jsonc
 
 STORED = "stored"  # the context for reading a spec that was accepted before
@@ -77,6 +78,13 @@ def addressable(name: str, info: ValidationInfo) -> str:
     the store. The first release accepted them, so what is stored stays readable."""
     if name in (".", "..") and info.context != STORED:
         raise PydanticCustomError("not_addressable", "not a name that an address can hold")
+    return name
+
+
+def image_name(name: str, info: ValidationInfo) -> str:
+    """The name, unless it is the id of an image."""
+    if is_id(name) and info.context != STORED:
+        raise PydanticCustomError("image_id", "an id of an image", {"v1": "must be the name of an image"})
     return name
 
 

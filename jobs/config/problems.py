@@ -76,6 +76,8 @@ def sentence(error: Error) -> str:
             return f"{name} cannot be a name here: it needs a letter, a digit, a dot or an underscore."
         case "not_addressable":
             return f"{name} is {_shown(value)}, which no address can hold: choose another name."
+        case "image_id":
+            return f"{name} is {_shown(value)}, which is an id that an image has on a node: write the image's name."
         case "string_too_short" | "too_short":
             return f"{name} must not be empty."
         case "string_too_long":

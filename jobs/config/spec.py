@@ -106,7 +106,7 @@ class JobSpec(_Spec):
     job_name: Annotated[str, Addressable] = Field(
         strict=True, min_length=1, pattern=r"^[A-Za-z0-9\-._]+$", max_length=255
     )
-    image: str = Field(strict=True, min_length=1, pattern=r"^\S+$")
+    image: Annotated[str, Field(strict=True, min_length=1, pattern=r"^\S+$"), AfterValidator(coerce.image_name)]
     auth_file: Text = ""
     data_dir: Text = ""
     output_dir: Text = ""

@@ -21,7 +21,7 @@ def to_json(text: str) -> str | None:
             return None
         value = yaml.safe_load(text)
         return json.dumps(value, indent=2, ensure_ascii=False, default=str) if isinstance(value, dict) else None
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError):
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
 
 

@@ -141,7 +141,7 @@ def read(text: str, loader: Any = _FAST) -> Book:
         mark = error.problem_mark or error.context_mark
         where = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         return Book(problems=(Problem(*where, f"This is no YAML: {error.problem or error.context}."),))
-    except (yaml.YAMLError, ValueError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         return Book(problems=(Problem(1, 1, f"This is no YAML: {str(error).splitlines()[0]}"),))
     if node is None:
         return Book()

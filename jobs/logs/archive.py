@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
+import structlog
 from django.db.models import F
 from django.utils import timezone
 
@@ -30,8 +31,9 @@ from jobs.logs.lines import BLOCK, LineIndex
 from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of
 from jobs.logs.times import WIDTH, TimeIndex, begun
 from jobs.models import Attempt, Task
+from portal.core.errors import LongshoreError
 from portal.files.store import open_store
-from portal.files.store.base import PathNotFound, Store
+from portal.files.store.base import PathNotFound, Store, StoreUnavailable
 
 LOST = "The container was gone before its log could be kept."
 # A log that the engine cannot read may be readable in a moment. After this time what could be read is archived: the
@@ -40,6 +42,7 @@ UNREADABLE_FOR = timedelta(minutes=10)
 
 
 _IN_MEMORY = 8 << 20  # bytes of times; more wait in a file for the end of the log
+log = structlog.get_logger()
 
 # A piece of a log, and the stamps of the lines that begin in it; None where they are not known.
 Piece = tuple[bytes, bytes | None]
@@ -52,12 +55,23 @@ class _ArchivedByAnother(Exception):
 def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
     """Archive both streams of the task's container. Does nothing when that is done already.
 
-    A container that is gone is no error: what viewers saw of its log is archived, with a note. ``progress`` is called
-    with every piece and may raise to give up. Raises RuntimeFault (never GONE) and StoreUnavailable: try again later.
+    A container that is gone is no error: what viewers saw of its log is archived, with a note. Where the user has put
+    something else in the log's place it is not kept. ``progress`` is called with every piece and may raise to give up.
+    Raises RuntimeFault (never GONE) and StoreUnavailable: try again later.
     """
     place, store = place_of(task), open_store()
-    if find_archive(place, store) is not None:
+    try:
+        if find_archive(place, store) is None:
+            _archive(task, place, store, progress)
+    except _ArchivedByAnother:
         return
+    except StoreUnavailable:
+        raise
+    except LongshoreError as error:  # it would fail each time, and the container would stay for ever
+        log.warning("a log is not kept", task=task.pk, reason=error.message)
+
+
+def _archive(task: Task, place: LogPlace, store: Store, progress: Callable[[], None]) -> None:
     try:
         if not place.container or not place.node:
             raise RuntimeFault("No container was made.", reason=FaultReason.GONE, permanent=True)
@@ -68,8 +82,6 @@ def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
         _finish(store, place, indexes, complete=not gap.reason, reason=gap.reason)
         size = sum(index["bytes"] for index in indexes.values())
         Attempt.objects.filter(pk=task.attempt_id).update(log_bytes=F("log_bytes") + size)
-    except _ArchivedByAnother:
-        return
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GONE:
             raise
@@ -78,11 +90,8 @@ def archive(task: Task, progress: Callable[[], None] = lambda: None) -> None:
 
 def _archive_leftovers(store: Store, place: LogPlace) -> None:
     reason = LOST if place.container else f"{place.label} never had a container, so it has no log."
-    try:
-        indexes = {stream: _write(store, place, stream, _leftovers(store, place, stream)) for stream in STREAMS}
-        _finish(store, place, indexes, complete=False, reason=reason)
-    except _ArchivedByAnother:
-        return
+    indexes = {stream: _write(store, place, stream, _leftovers(store, place, stream)) for stream in STREAMS}
+    _finish(store, place, indexes, complete=False, reason=reason)
 
 
 def _write(store: Store, place: LogPlace, stream: Stream, pieces: Iterator[Piece]) -> dict[str, Any]:

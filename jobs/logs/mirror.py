@@ -20,7 +20,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 
 import structlog
 from django.conf import settings
@@ -30,10 +30,11 @@ from jobs.logs.places import LogPlace, find_archive
 from jobs.logs.spool import Anchor, Spool, SpoolState
 from portal.core.errors import LongshoreError
 from portal.files.store import open_store
-from portal.files.store.base import PathNotFound, Store
+from portal.files.store.base import BadPath, PathNotFound, Store
 
 EVERY = 5.0  # seconds
 PIECE = 4 << 20  # bytes
+_RECORD = 4096  # bytes of a state, more than any has
 log = structlog.get_logger("jobs.logs")
 
 
@@ -101,13 +102,16 @@ class Mirror:
 
 
 def stored(store: Store, place: LogPlace, stream: Stream) -> SpoolState | None:
-    """How far the store's copy is; None when there is none. Raises StoreUnavailable."""
+    """How far the store's copy is; None when there is none, and for what is no record of one: its user may write there
+    too. Raises StoreUnavailable."""
     try:
         with store.open_read(_name(place, f"{stream}.state")) as file:
-            record = json.load(file)
-        return SpoolState(record["size"], Anchor(**record["anchor"]))
-    except (PathNotFound, ValueError, KeyError, TypeError):
+            record = json.loads(file.read(_RECORD))
+        size, anchor = record["size"], Anchor(**record["anchor"])
+    except (PathNotFound, BadPath, ValueError, LookupError, TypeError, RecursionError):
         return None
+    is_one = all(type(value) is type(usual) for value, usual in zip(astuple(anchor), astuple(Anchor()), strict=True))
+    return SpoolState(size, anchor) if is_one and type(size) is int and min(size, anchor.bytes) >= 0 else None
 
 
 def read(store: Store, place: LogPlace, stream: Stream) -> tuple[Iterator[bytes], Iterator[bytes]]:
@@ -134,11 +138,11 @@ def _pieces(store: Store, place: LogPlace, name: str) -> Iterator[bytes]:
     while True:
         try:
             with store.open_read(_name(place, f"{name}-{number:06}")) as file:
-                data = file.read()
-        except PathNotFound:
+                data = file.read(PIECE + 1)
+        except (PathNotFound, BadPath):
             return
         yield data
-        if len(data) < PIECE:
+        if len(data) != PIECE:
             return
         number += 1
 

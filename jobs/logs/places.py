@@ -12,18 +12,20 @@ import json
 from array import array
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Any, get_args
 
 from clusters.engines.runtime import Stream
-from jobs.logs.lines import LogView
-from jobs.logs.times import WIDTH, Times
+from jobs.logs.lines import BLOCK, LogView
+from jobs.logs.times import EVERY, WIDTH, Times
 from jobs.models import Task
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
 from portal.core.errors import NoLog
 from portal.files.store import open_store
-from portal.files.store.base import PathNotFound, Store
+from portal.files.store.base import BadPath, PathNotFound, Store
 
 _LONGEST = 230  # characters of a file's name; names of jobs and roles may be longer than a file system takes
+LARGEST_INDEX = 8 << 20  # bytes; that of a log of some 40 GB
 HEAD_GONE = "A node keeps the newest part of a log, about 500 MB: the beginning of this one is gone."
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
@@ -74,7 +76,7 @@ def _times(path: str, index: dict[str, Any]) -> Times | None:
 
     def read(first: int, count: int) -> array[int]:
         with open_store().open_read(f"{path}.times", first * WIDTH) as file:
-            return array("q", file.read(count * WIDTH))
+            return array("q", file.read(count * WIDTH).ljust(count * WIDTH, b"\0"))
 
     return Times(index["lines"], array("q", base64.b64decode(index["tops"])), read, path)
 
@@ -118,13 +120,41 @@ def _as_name(text: str) -> str:
 
 
 def find_archive(place: LogPlace, store: Store | None = None) -> Archive | None:
-    """The archive of a log; None while there is none. Raises StoreUnavailable."""
+    """The archive of a log; None while there is none. Its folder is the user's own, who may write there too: what is no
+    index of an archive is none. Raises StoreUnavailable."""
     try:
         with (store or open_store()).open_read(f"{place.folder}/index.json") as file:
-            index = json.load(file)
-    except PathNotFound:
+            return _archive_in(file.read(LARGEST_INDEX + 1))
+    except (PathNotFound, BadPath):
         return None
-    return Archive(index["complete"], index["reason"], {stream: index[stream] for stream in STREAMS})
+
+
+def _archive_in(text: bytes) -> Archive | None:
+    if len(text) > LARGEST_INDEX:
+        return None
+    try:
+        index = json.loads(text)
+        found = Archive(index["complete"], index["reason"], {stream: index[stream] for stream in STREAMS})
+        is_one = type(found.complete) is bool and type(found.reason) is str
+        return found if is_one and all(map(_is_index, found.streams.values())) else None
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+
+
+def _is_index(index: dict[str, Any]) -> bool:
+    """Whether the numbers of a stream agree with each other, as readers count on. Raises what Python raises of JSON
+    that has another shape."""
+    size, newlines, blocks = index["bytes"], index["newlines"], index["blocks"]
+    edges = [*blocks, newlines]
+    grows = all(type(each) is int for each in (size, *edges)) and all(
+        0 <= after - before <= BLOCK for before, after in pairwise(edges)
+    )
+    if not grows or edges[0] != 0 or len(blocks) != -(-size // BLOCK):
+        return False
+    if "tops" not in index:
+        return True
+    lines, tops = index["lines"], base64.b64decode(index["tops"], validate=True)
+    return type(lines) is int and lines >= 0 and len(tops) == WIDTH * (lines // EVERY + 1)
 
 
 def _phase(task: Task) -> LogPhase:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 from clusters.engines.runtime import LogChunk
 from clusters.engines.stamps import nanoseconds
@@ -103,7 +104,20 @@ class Times:
 
 def no_times(count: int, at: int) -> Times:
     """For a log of which no times are known: all its lines have the time ``at``."""
-    return Times(count, [0, *[at] * (count // EVERY)], lambda first, count: [at] * count, f"{at}")
+    return Times(count, _Same(1 + count // EVERY, at), lambda first, count: [at] * count, f"{at}")
+
+
+class _Same(Sequence[int]):
+    """The tops of a log whose lines have one time."""
+
+    def __init__(self, length: int, at: int) -> None:
+        self._length, self._at = length, at
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __getitem__(self, place: Any) -> Any:
+        return self._at if range(self._length)[place] else 0
 
 
 class _Reader:

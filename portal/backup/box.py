@@ -158,7 +158,7 @@ def read_head(file: BinaryIO) -> Head:
     line = file.readline(_LONGEST_HEAD)
     try:
         says = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BackupError(_CUT if not line.endswith(b"\n") else _DAMAGED) from None
     if not isinstance(says, dict):
         raise BackupError(_DAMAGED)

@@ -110,7 +110,8 @@ def _output(target: str) -> Iterator[BinaryIO]:
     part = path.with_name(f"{path.name}.part")
     if path.exists():
         raise BackupError(f"{path} exists already. Name another file, or remove it first.")
-    with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT, 0o600), "r+b") as file:
+    # A folder that others write may have a link or a file of theirs in the way.
+    with os.fdopen(os.open(part, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600), "r+b") as file:
         _lock(file, path)
         try:
             yield file
@@ -121,7 +122,9 @@ def _output(target: str) -> Iterator[BinaryIO]:
 
 
 def _lock(file: BinaryIO, path: Path) -> None:
-    """What a killed backup left under this name is written over."""
+    """What a killed backup left under this name is written over, and nothing of anybody else."""
+    if os.fstat(file.fileno()).st_uid != os.geteuid():
+        raise BackupError(f"{path}.part is a file of another user. Name another file, or remove it first.")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

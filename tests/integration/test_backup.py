@@ -210,6 +210,21 @@ def test_a_backup_takes_nobodys_place_and_is_for_its_owner_alone(tmp_path: Path)
     assert [each.name for each in tmp_path.iterdir()] == ["b"]
 
 
+def test_a_backup_writes_over_nothing_that_others_have_put_in_its_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "precious").write_text("as it was")
+    (tmp_path / "b.part").symlink_to(tmp_path / "precious")
+    with pytest.raises(CommandError, match="cannot be written"):
+        backed_up(tmp_path / "b")
+    assert (tmp_path / "precious").read_text() == "as it was"
+    (tmp_path / "c.part").touch()
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    with pytest.raises(CommandError, match="is a file of another user"):
+        backed_up(tmp_path / "c")
+    assert not (tmp_path / "c").exists()
+
+
 def test_a_short_passphrase_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LONGSHORE_BACKUP_PASSPHRASE", "short")
     with pytest.raises(CommandError, match="fewer than 12"):

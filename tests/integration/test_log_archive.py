@@ -17,7 +17,8 @@ from jobs import services
 from jobs.logs import archive
 from jobs.logs import read as logs
 from jobs.logs.follow import hub, spool_folder
-from jobs.logs.places import HEAD_GONE, find_archive, place_of
+from jobs.logs.places import HEAD_GONE, LARGEST_INDEX, find_archive, place_of
+from jobs.logs.together.sources import Source, open_together
 from jobs.models import Task
 from portal.core.errors import NodeUnreachable, NoLog
 from portal.files.store import open_store
@@ -243,3 +244,61 @@ def test_the_spool_goes_when_nobody_looks_any_more(
     hub.release(follower)
     until(lambda: not spool_folder(running.pk, "stdout").exists())
     until(lambda: not follower._thread.is_alive())
+
+
+STDOUT = {"bytes": 4, "newlines": 1, "blocks": [0]}
+INDEX = {"complete": True, "reason": "", "stdout": STDOUT, "stderr": {"bytes": 0, "newlines": 0, "blocks": []}}
+BIG = 10**15
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        b"",
+        b"\xff",
+        b"[" * 100_000,
+        b"7",
+        b"{}",
+        json.dumps({**INDEX, "complete": 1}).encode(),
+        json.dumps({**INDEX, "stdout": 5}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "newlines": BIG}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "bytes": BIG}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "bytes": 4.5}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "blocks": [7]}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "blocks": [-1]}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "lines": BIG, "tops": ""}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "lines": -1, "tops": ""}}).encode(),
+        json.dumps({**INDEX, "stdout": {**STDOUT, "lines": 1, "tops": "?"}}).encode(),
+        json.dumps(INDEX).encode().ljust(LARGEST_INDEX + 1),
+    ],
+    ids=range(16),
+)
+def test_what_the_user_puts_in_the_place_of_an_index_is_none(cluster: Cluster, running: Task, written: bytes) -> None:
+    store, place = open_store(), place_of(running)
+    store.write(f"{place.folder}/index.json", [written])
+    assert find_archive(place) is None
+    engine(cluster).print(running.container_name, b"one\ntwo\n")
+    assert logs.tail(end(cluster, running), "stdout", lines=2) == b"one\ntwo\n"
+
+
+@pytest.mark.parametrize("taken", ["", "/index.json", "/stdout", "/stdout.times"])
+def test_a_container_goes_also_where_the_place_of_its_log_is_taken(cluster: Cluster, running: Task, taken: str) -> None:
+    store, folder = open_store(), place_of(running).folder
+    if taken:
+        store.mkdirs(f"{folder}{taken}")
+    else:
+        store.write(folder, [b"no folder"])
+    engine(cluster).print(running.container_name, b"one\n")
+    task = end(cluster, running)
+    assert task.collected
+    with pytest.raises(NoLog):
+        logs.tail(task, "stdout", lines=1)
+
+
+def test_the_times_of_a_log_may_be_cut_off_behind_our_back(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"one\ntwo\n")
+    task = end(cluster, running)
+    open_store().write(f"{place_of(task).folder}/stdout.times", [b"cut"])
+    [log] = open_together([Source(0, task, "stdout")]).logs
+    assert open_together([log.source, Source(1, task, "stdout")]).order.lines(0, 9)[-1] == (1, 1)
+    assert [row.line.text for row in open_together([log.source]).rows(0, 9)] == ["one", "two"]

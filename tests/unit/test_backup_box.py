@@ -127,3 +127,9 @@ def test_records_without_an_end_are_refused() -> None:
     file.seek(0)
     with pytest.raises(BackupError, match="not in order"):
         list(read(Opening(file, SECRET, read_head(file))))
+
+
+@pytest.mark.parametrize("head", [b"[" * 60_000 + b"\n", b"7\n", b"\xff\n", b'{"memory": 1e99}\n', b"x" * 70_000])
+def test_a_head_that_nobody_wrote_is_an_error_of_ours(head: bytes) -> None:
+    with pytest.raises(BackupError):
+        opened(MAGIC + head + b"\0" * 100)

@@ -62,6 +62,12 @@ def test_a_value_that_is_empty_is_none() -> None:
         ("a: [", "is no YAML"),
         ("!!python/object/apply:os.system ['true']", "is no YAML"),
         ("x" * 300_000, "is too long"),
+        ("a: !!bool x", "is no YAML"),
+        ('a: !!int ""', "is no YAML"),
+        ("a: !!timestamp x", "is no YAML"),
+        ("a: 2001-99-99", "is no YAML"),
+        ("a: &a [1]\nb: [*a, *a]", "is no YAML"),
+        ("[" * 30_000, "is no YAML"),
     ],
 )
 def test_what_would_run_programs_or_read_files_here_is_refused(sent: str, wrong: str) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
+from jobs.logs.together import expression as expressions
 from jobs.logs.together.expression import Expression
 from jobs.logs.together.search import matching_lines, whole_lines
 from portal.core.errors import BadRequest
@@ -92,3 +93,7 @@ def test_what_is_no_expression_is_refused_in_a_sentence(text: str, says: str) ->
 def test_marks_are_places_as_a_browser_counts_them() -> None:
     assert Expression("b").spans("a😀b é b") == [(3, 4), (7, 8)]
     assert Expression("z*").spans("abc") == [] and len(Expression("a").spans("a" * 500)) == 100
+
+
+def test_what_is_remembered_of_expressions_fits_into_memory() -> None:
+    assert expressions._compiled.cache_parameters()["maxsize"] * expressions._MEMORY <= 256 << 20

@@ -274,6 +274,10 @@ def test_it_tells_every_problem_at_its_place_in_the_order_of_the_text() -> None:
         ({"jobName": "a~b"}, 'jobName is "a~b"; it may only contain letters, digits, dash, dot and underscore.'),
         ({"jobName": ""}, "jobName must not be empty."),
         ({"image": "a b"}, 'image is "a b"; it must not contain white space.'),
+        *(
+            ({"image": id}, f'image is "{id}", which is an id that an image has on a node: write the image\'s name.')
+            for id in ("sha256:ab", "docker.io/library/sha256:ab", "index.docker.io/sha256:f")
+        ),
         ({"image": 5}, "image is 5; it must be a text in double quotes."),
         ({"taskRoles": {}}, "taskRoles is an object; it must be an array: [ ... ]."),
         ({"taskRoles": []}, "taskRoles must not be empty."),

@@ -29,3 +29,8 @@ def test_brackets_are_read_no_deeper_than_a_config_may_be(opening: str, monkeypa
 def test_what_is_too_long_for_a_config_is_not_read() -> None:
     assert yaml_text.to_json("a: " + "x" * MAX_CONFIG_BYTES) is None
     assert yaml_text.to_json("a: [[b]]") == '{\n  "a": [\n    [\n      "b"\n    ]\n  ]\n}'
+
+
+@pytest.mark.parametrize("value", ['!!int ""', '!!float ""', "!!bool x", "!!timestamp x", "!!int 0b", "2001-99-99"])
+def test_a_value_that_is_not_of_its_tag_is_no_config(value: str) -> None:
+    assert yaml_text.to_json(f"jobName: {value}") is None

@@ -13,6 +13,7 @@ import yaml
 
 NAME = "kubeconfig"  # of the file in a node's folder of keys
 LONGEST = 256 * 1024  # bytes
+_DEEPEST = 32  # brackets in brackets
 _USER_KEYS = frozenset({"token", "client-certificate-data", "client-key-data"})
 _CLUSTER_KEYS = frozenset({"server", "certificate-authority-data", "tls-server-name"})
 _HARMLESS = frozenset({"extensions"})
@@ -23,10 +24,7 @@ def read(text: str) -> dict[str, Any]:
     wrong, to be put after "The kubeconfig" or to stand alone."""
     if len(text) > LONGEST:
         raise ValueError("is too long")
-    try:
-        whole = yaml.safe_load(text)
-    except (yaml.YAMLError, RecursionError):
-        raise ValueError("is no YAML") from None
+    whole = _parsed(text)
     if not isinstance(whole, Mapping):
         raise ValueError("is no kubeconfig: it must have clusters, users and contexts")
     name = str(whole.get("current-context") or "")
@@ -42,6 +40,19 @@ def read(text: str) -> dict[str, Any]:
         "clusters": [{"name": "here", "cluster": _texts(cluster, _CLUSTER_KEYS)}],
         "users": [{"name": "here", "user": _texts(user, _USER_KEYS)}],
     }
+
+
+def _parsed(text: str) -> Any:
+    """Neither deep, which takes the library minutes, nor with aliases, by which a short text gets any size."""
+    depth = 0
+    try:
+        for event in yaml.parse(text, Loader=yaml.SafeLoader):
+            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST or isinstance(event, yaml.AliasEvent):
+                raise yaml.YAMLError
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError):  # all but the first of wrong tags
+        raise ValueError("is no YAML of a kubeconfig") from None
 
 
 def _named(whole: Mapping[str, Any], many: str, one: str, name: str) -> Mapping[str, Any]:

@@ -51,6 +51,7 @@ DISCARDED_WITHIN = 15.0  # the same for one that never ran, while its task's cla
 _LOOK = 5.0  # seconds of one watch for the end of a pod
 _QUIET = 600.0  # seconds after which a follower of a log asks anew
 _ANSWER = 15.0  # seconds beyond the grace in which a stop is through
+_SEEN, _LOOK = 20.0, 0.5  # seconds in which a cluster has seen that a container has ended, and between two looks
 _STREAMS = {"stdout": spec.MAIN, "stderr": spec.STDERR}
 _GPU_IDS = re.compile(r"[\w.:/-]{1,100}(,[\w.:/-]{1,100}){0,63}")
 _NO_IMAGES = "A Kubernetes cluster does not hand out its images."
@@ -104,16 +105,21 @@ class KubernetesRuntime:
             raise
 
     def stop(self, name: str, grace: int) -> None:
-        """From inside, since a pod that is deleted takes its exit code and its log along."""
-        pod = self._own(name)
-        if pod is None or read(pod, self._cluster.name).phase is not Phase.RUNNING:
+        """From inside, since a pod that is deleted takes its exit code and its log along. The shell in there is the
+        container's own, which may do anything: a pod that runs on is deleted all the same."""
+        if self._running(name) is None:
             return
         try:
             execs.run(self._cluster, spec.pod_name(name), ["/bin/sh", "-c", scripts.stop(grace)], grace + _ANSWER)
         except RuntimeFault:
-            now = self._own(name)
-            if now is not None and read(now, self._cluster.name).phase is Phase.RUNNING:
+            if self._running(name) is not None:
                 raise
+        until = time.monotonic() + _SEEN
+        while (pod := self._running(name)) is not None:
+            if time.monotonic() > until:
+                self._delete(pod, GONE_WITHIN)
+                return
+            time.sleep(_LOOK)
 
     def remove(self, name: str) -> None:
         pod = self._own(name)
@@ -197,6 +203,10 @@ class KubernetesRuntime:
         if LABEL_TASK not in (pod["metadata"].get("labels") or {}):
             raise stranger(name)
         return pod
+
+    def _running(self, name: str) -> Json | None:
+        pod = self._own(name)
+        return pod if pod is not None and read(pod, self._cluster.name).phase is Phase.RUNNING else None
 
     def _discard(self, request: ContainerRequest) -> None:
         """Remove what a start has made that was refused, unless it is another task's."""

@@ -60,7 +60,7 @@ def plain(data: bytes) -> bytes:
     return _COLOUR.sub(b"", data) if b"\x1b" in data else data
 
 
-@lru_cache(256)
+@lru_cache(16)  # each may keep _MEMORY for as long as it is remembered
 def _compiled(pattern: str, text: str) -> re2._Regexp:
     options = re2.Options()
     options.log_errors = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
@@ -13,6 +14,7 @@ from portal.files.store.s3.client import Server
 _PAGE = 1000  # keys in one answer
 _AT_ONCE = 16  # requests to the server, of one caller
 _DELETED = 1000  # keys in one request
+_NO_XML = re.compile("[^\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")  # in a key that no list of XML can have
 _In = TypeVar("_In")
 _Out = TypeVar("_Out")
 
@@ -39,12 +41,16 @@ class Tree:
     def delete(self, keys: Iterable[str], path: str) -> None:
         """Delete objects, also those that are gone. ``path`` is for errors."""
         for some in _batches(keys, _DELETED):
-            with self._server.translated(path):
-                answer = self._server.client.delete_objects(
-                    Bucket=self._server.bucket, Delete={"Objects": [{"Key": key} for key in some], "Quiet": True}
-                )
-            if answer.get("Errors"):
-                raise StoreUnavailable(f"The file store (S3) did not delete all of {path}. Try again.")
+            for key in filter(_NO_XML.search, some):
+                with self._server.translated(path):
+                    self._server.client.delete_object(Bucket=self._server.bucket, Key=key)
+            if listed := [{"Key": key} for key in some if not _NO_XML.search(key)]:
+                with self._server.translated(path):
+                    answer = self._server.client.delete_objects(
+                        Bucket=self._server.bucket, Delete={"Objects": listed, "Quiet": True}
+                    )
+                if answer.get("Errors"):
+                    raise StoreUnavailable(f"The file store (S3) did not delete all of {path}. Try again.")
 
     def each(self, act: Callable[[_In], _Out], values: Iterable[_In]) -> list[_Out]:
         """``act`` of all values, several at once, in their order. The first error is raised when all have ended."""

@@ -68,3 +68,24 @@ def test_a_dockerd_that_ends_at_once_is_not_said_to_go_on_running(clone: Path) -
     assert "Docker could not be started" in said and "failed to start daemon: no room" in said
     assert "goes on running" not in said
     assert seconds < 25
+
+
+def test_ci_goes_on_without_kubernetes_where_the_machine_cannot_have_it_and_fails_with_the_setup(
+    tmp_path: Path,
+) -> None:
+    for folder in ("scripts", ".ci"):
+        (tmp_path / folder).mkdir()
+    shutil.copy(ROOT / ".ci" / "run", tmp_path / ".ci")
+    (tmp_path / "Makefile").write_text("test:\n\t@echo required: $(LONGSHORE_REQUIRE)\n")
+    said = {}
+    for code in (0, 1, 3):
+        setup = tmp_path / "scripts" / "setup"
+        setup.write_text(f"#!/bin/sh\nexit {code}\n")
+        setup.chmod(0o755)
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("MAKE")}  # of no other make
+        done = subprocess.run([tmp_path / ".ci" / "run"], env=ours, capture_output=True, text=True)
+        said[code] = done.returncode, done.stdout
+    assert said[0] == (0, "required: docker,hdfs,browser,postgres,kubernetes\n")
+    assert said[1] == (1, "")
+    assert said[3][0] == 0 and said[3][1].endswith("required: docker,hdfs,browser,postgres\n")
+    assert "cannot have a Kubernetes cluster" in said[3][1]

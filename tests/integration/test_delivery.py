@@ -296,6 +296,7 @@ def test_a_full_disk_of_the_worker_s_host_delays_the_start_and_costs_no_attempt(
     assert (task.state, task.fault) == ("STARTING", None)
     assert "no room" in task.progress
     assert not list(folder.glob("*.part")), "it takes nobody's room"
+    cluster.tick()
     cluster.ahead(4)
     cluster.tick()
     cluster.work()

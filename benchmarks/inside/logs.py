@@ -83,7 +83,7 @@ def _tell_lag(report: Report, name: str, got: dict[str, Any]) -> None:
 def _ingest(report: Report, folder: Path) -> None:
     """What a worker does with an engine's bytes: takes frames apart, counts lines, writes text and stamps to files."""
     from clusters.engines.docker.logs import Frames
-    from clusters.engines.stamps import stamp
+    from clusters.engines.logs.stamps import stamp
     from jobs.logs.spool import Spool
 
     began = time.time_ns()

@@ -89,7 +89,7 @@ def _write(cluster: Any, job: Any, every: float) -> None:
 
 def _long_log(owner: Any, size: int) -> str:
     """An ended job with a log of that size: equal blocks, with a rare line in each."""
-    from clusters.engines.stamps import SECOND
+    from clusters.engines.logs.stamps import SECOND
     from jobs.logs.lines import LineIndex
     from jobs.logs.places import place_of
     from jobs.models import Task

@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 from clusters.engines.runtime import LogChunk
-from clusters.engines.stamps import nanoseconds
+from clusters.engines.logs.stamps import nanoseconds
 
 EVERY = 2048
 WIDTH = 8  # bytes of one number

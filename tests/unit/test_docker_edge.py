@@ -27,12 +27,13 @@ from clusters.engines.docker import connect as ways
 from clusters.engines.docker import runtime
 from clusters.engines.docker.connect import open_client, wanted_version
 from clusters.engines.docker.errors import Step, fault_of, fault_of_text
-from clusters.engines.docker.logs import CHUNK, Frames, unix_stamp
+from clusters.engines.docker.logs import Frames, unix_stamp
 from clusters.engines.docker.pull import Layers
 from clusters.engines.docker.request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
 from clusters.engines.docker.runtime import DockerRuntime, connect
 from clusters.engines.docker.seen import DOUBTED, MOST, Seen, due
 from clusters.engines.docker.status import disk_in, disk_of, inspected, moment
+from clusters.engines.logs.chunks import CHUNK
 from clusters.engines.runtime import (
     LABEL_HOLD,
     LOOK_CLOSER,

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clusters.engines.logs.stamps import stamp
 from clusters.engines.runtime import LogChunk
-from clusters.engines.stamps import stamp
 from jobs.logs.times import EVERY, TimeIndex, Times, begun, no_times
 from jobs.logs.together.order import Order
 

@@ -30,7 +30,7 @@ from clusters.engines.docker.dial import dial
 from clusters.engines.docker.errors import translated
 from clusters.engines.docker.events import EventWindows
 from clusters.engines.docker.keep import drop_image, keep
-from clusters.engines.docker.logs import LogStream, unix_stamp
+from clusters.engines.docker.logs import DockerLog, unix_stamp
 from clusters.engines.docker.own_exit import just_after, with_own_exit
 from clusters.engines.docker.pull import has_image, image_names, import_image, provide_image
 from clusters.engines.docker.put import Sent
@@ -165,7 +165,7 @@ class DockerRuntime:
     def dial(self, address: str, port: int) -> socket.socket:
         return dial(self._ways, self.endpoint, address, port)
 
-    def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> LogStream:
+    def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> DockerLog:
         params: dict[str, Any] = {stream: 1, "timestamps": 1, "follow": int(follow)}
         if since:
             params["since"] = unix_stamp(since)
@@ -181,7 +181,7 @@ class DockerRuntime:
                     )
                 )
             is_beheaded = None if since else lambda at: self._is_beheaded(name, at)
-            return LogStream(response, self.endpoint, follow, stack.pop_all().close, is_beheaded)
+            return DockerLog(response, self.endpoint, follow, stack.pop_all().close, is_beheaded)
 
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
         heard = False

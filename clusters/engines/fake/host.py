@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from clusters.engines.fake.terminal import FakeTerminal
+from clusters.engines.logs.chunks import CHUNK
+from clusters.engines.logs.stamps import stamp
 from clusters.engines.runtime import (
     LABEL_TASK,
     LOOK_CLOSER,
@@ -28,9 +30,7 @@ from clusters.engines.runtime import (
     Stream,
     stranger,
 )
-from clusters.engines.stamps import stamp
 
-CHUNK = 64 * 1024
 EXIT_TERM, EXIT_KILL = 143, 137
 
 

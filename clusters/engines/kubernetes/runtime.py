@@ -23,7 +23,7 @@ from clusters.engines.kubernetes import execs, scripts, spec
 from clusters.engines.kubernetes.connect import READ, Cluster, Json
 from clusters.engines.kubernetes.errors import CONFLICT, NOT_FOUND, Refused
 from clusters.engines.kubernetes.events import Watch, states
-from clusters.engines.kubernetes.logs import Lines, LogStream, since_second
+from clusters.engines.kubernetes.logs import Lines, PodLog, since_second
 from clusters.engines.kubernetes.start import PATIENCE, Start
 from clusters.engines.kubernetes.status import has_ended, is_gone, quantity, read
 from clusters.engines.kubernetes.terminals import KubernetesAttached, Terminals
@@ -141,7 +141,7 @@ class KubernetesRuntime:
             if fault.status == 400:  # it has not begun
                 return _nothing()
             raise
-        return LogStream(answer, Lines(since), self._cluster.name, follow=follow)
+        return PodLog(answer, Lines(since), self._cluster.name, follow=follow)
 
     def given_gpus(self, name: str) -> tuple[str, ...]:
         """Of NVIDIA's: other plugins tell a container of nothing."""

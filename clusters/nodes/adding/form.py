@@ -10,14 +10,13 @@ from typing import Any
 from django.http import HttpRequest
 
 from clusters.models import Node
+from clusters.nodes.adding.typed import KEYS_LIVE, NOT_PAIRS, are_pairs, file_text, number, pairs
 from clusters.nodes.serializers import NewNode, NodeChange, problems
 from portal.core import sealed
 from portal.core.errors import BadRequest
 
 KINDS = ("ssh", "tcp", "unix")
 PEM_FILES = ("ca", "cert", "key")
-MOST_OF_A_FILE = 65_536
-FORM_LIVES = 3600  # seconds that keys sent with a test may be used by the next form
 SOCKET = "/var/run/docker.sock"
 # Which field a problem of the body is shown at.
 _FIELD_OF = {
@@ -73,10 +72,10 @@ class NodeForm:
     def body(self) -> dict[str, Any]:
         """What the API would be sent. A number that is none is sent as the text it is, and refused there."""
         body: dict[str, Any] = {"name": self.name, "endpoint": self.endpoint, "network": self.network}
-        body |= {"portRange": [_number(self.port_from), _number(self.port_to)], "labels": self._labels()}
+        body |= {"portRange": [number(self.port_from), number(self.port_to)], "labels": pairs(self.labels)}
         body["gpuExporter"] = self.exporter
         numbers = {"gpuNumber": self.gpus, "cpuNumber": self.cpus, "memoryMB": self.memory}
-        body |= {name: _number(text) for name, text in numbers.items() if text}
+        body |= {name: number(text) for name, text in numbers.items() if text}
         body |= {name: text for name, text in (("address", self.address), ("gpuType", self.gpu_type)) if text}
         if self.kind == "tcp" and self.has_keys:
             body["tls"] = {name: getattr(self, name) for name in PEM_FILES}
@@ -88,8 +87,8 @@ class NodeForm:
         for path, words in problems(NewNode if self.is_new else NodeChange, self.body()):
             top = path if path in _FIELD_OF else path.partition(".")[0]
             found.setdefault(_FIELD_OF.get(top, ""), f"It {words}." if words[:4] in ("must", "is r") else f"{words}.")
-        if self.labels and any("=" not in line for line in _lines(self.labels)):
-            found.setdefault("labels", "Write one name=value a line.")
+        if not are_pairs(self.labels):
+            found.setdefault("labels", NOT_PAIRS)
         return replace(self, errors={**self.errors, **found})
 
     def refused(self, message: str, where: str = "") -> NodeForm:
@@ -99,10 +98,6 @@ class NodeForm:
         """For the next form: a browser does not send files a second time."""
         keys = {name: getattr(self, name) for name in PEM_FILES}
         return sealed.seal(json.dumps(keys), _purpose(username)) if self.has_keys else ""
-
-    def _labels(self) -> dict[str, str]:
-        pairs = (line.partition("=") for line in _lines(self.labels))
-        return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def read(request: HttpRequest, username: str, *, name: str = "") -> NodeForm:
@@ -163,7 +158,7 @@ def _with_keys(form: NodeForm, request: HttpRequest, username: str) -> NodeForm:
     kept = request.POST.get("kept", "")
     if kept:
         try:
-            before = json.loads(sealed.unseal(kept, _purpose(username), FORM_LIVES))
+            before = json.loads(sealed.unseal(kept, _purpose(username), KEYS_LIVE))
         except BadRequest:
             return replace(form, errors={"ca": "The keys sent with the test have expired. Give them again."}, **given)
         given = {name: text or before.get(name, "") for name, text in given.items()}
@@ -172,10 +167,8 @@ def _with_keys(form: NodeForm, request: HttpRequest, username: str) -> NodeForm:
 
 def _pem(request: HttpRequest, name: str) -> str:
     """The text in the field; the file counts where there is none."""
-    if typed := request.POST.get(name, "").strip():
-        return typed + "\n"
-    file = request.FILES.get(f"{name}_file")
-    return file.read(MOST_OF_A_FILE + 1).decode(errors="replace") if file is not None else ""
+    typed = request.POST.get(name, "").strip()
+    return typed + "\n" if typed else file_text(request, f"{name}_file")
 
 
 def _purpose(username: str) -> str:
@@ -184,11 +177,3 @@ def _purpose(username: str) -> str:
 
 def _are_numbered(node: Node) -> bool:
     return [gpu["id"] for gpu in node.gpus] == [str(number) for number in range(len(node.gpus))]
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -17,12 +18,13 @@ from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.adding import checks
 from clusters.nodes.adding import form as forms
+from clusters.nodes.adding.checks import Tested
 from clusters.nodes.adding.form import NodeForm
+from clusters.nodes.adding.saving import answer
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import signed_in
 from portal.core import words
-from portal.core.errors import LongshoreError
 from portal.web.confirm import ask, back
 
 
@@ -144,15 +146,12 @@ def _sent(request: HttpRequest, sent: NodeForm, save: Callable[[NodeForm], str])
     form = sent.checked()
     if request.POST.get("action") == "test":
         return _tested(request, form)
-    if form.errors:
-        return _page(request, form, status=400)
-    try:
+
+    def accept_and_save() -> str:
         checks.accept_host_key(form)
-        done = save(form)
-    except LongshoreError as error:
-        return _page(request, form.refused(error.message), status=error.status)
-    messages.success(request, done)
-    return redirect(_url(form.name))
+        return save(form)
+
+    return answer(request, form, accept_and_save, partial(_page, request), _url(form.name))
 
 
 def _tested(request: HttpRequest, form: NodeForm) -> HttpResponse:
@@ -162,15 +161,15 @@ def _tested(request: HttpRequest, form: NodeForm) -> HttpResponse:
     is_script = request.headers.get("HX-Request") == "true"
     tested = None if form.errors else checks.test(form, stage if is_script else "")
     if not is_script:
-        return _page(request, form, {"tested": tested})
+        return _page(request, form, tested=tested)
     goes_on = tested is not None and stage != checks.STAGES[0]
     template = "clusters/_node_steps.html" if goes_on else "clusters/_node_test.html"
     return render(request, template, {"tested": tested, "form": form, "url": request.path, "script": True})
 
 
-def _page(request: HttpRequest, form: NodeForm, more: dict[str, Any] | None = None, status: int = 200) -> HttpResponse:
-    known = {"nav": "nodes", "form": form, "public_key": own_ssh.public_key(), "url": request.path}
-    return render(request, "clusters/node_form.html", {**known, **(more or {})}, status=status)
+def _page(request: HttpRequest, form: NodeForm, status: int = 200, tested: Tested | None = None) -> HttpResponse:
+    known = {"nav": "nodes", "form": form, "public_key": own_ssh.public_key(), "url": request.path, "tested": tested}
+    return render(request, "clusters/node_form.html", known, status=status)
 
 
 def _url(name: str) -> str:

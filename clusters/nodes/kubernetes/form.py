@@ -10,13 +10,12 @@ from typing import Any
 from django.http import HttpRequest
 
 from clusters.models import Cluster
+from clusters.nodes.adding.typed import KEYS_LIVE, NOT_PAIRS, are_pairs, file_text, number, pairs
 from clusters.nodes.kubernetes.body import ENDPOINT, ClusterChange, NewCluster, namespace_of
 from clusters.nodes.serializers import problems
 from portal.core import sealed
 from portal.core.errors import BadRequest
 
-FORM_LIVES = 3600  # seconds that a kubeconfig sent with a test may be used by the next form
-MOST_OF_A_FILE = 65_536
 _FIELD_OF = {"nodeSelector": "selector", "portRange": "ports"}
 
 
@@ -38,11 +37,11 @@ class ClusterForm:
 
     def body(self) -> dict[str, Any]:
         """What the API would be sent."""
-        body: dict[str, Any] = {"nodeSelector": self._selector()}
+        body: dict[str, Any] = {"nodeSelector": pairs(self.selector)}
         if self.kubeconfig:
             body["kubeconfig"] = self.kubeconfig
         if self.is_new:
-            ports = [_number(self.port_from), _number(self.port_to)]
+            ports = [number(self.port_from), number(self.port_to)]
             body |= {"name": self.name, "endpoint": ENDPOINT, "namespace": self.namespace}
             body |= {"portRange": ports, "network": self.network}
         return body
@@ -53,13 +52,12 @@ class ClusterForm:
         for path, words in problems(NewCluster if self.is_new else ClusterChange, self.body()):
             top = path.partition(".")[0]
             found.setdefault(_FIELD_OF.get(top, top), f"It {words}.")
-        if any("=" not in line for line in _lines(self.selector)):
-            found.setdefault("selector", "Write one name=value a line.")
+        if not are_pairs(self.selector):
+            found.setdefault("selector", NOT_PAIRS)
         return replace(self, errors={**self.errors, **found})
 
-    def _selector(self) -> dict[str, str]:
-        pairs = (line.partition("=") for line in _lines(self.selector))
-        return {name.strip(): value.strip() for name, _, value in pairs}
+    def refused(self, message: str) -> ClusterForm:
+        return replace(self, errors={**self.errors, "": message})
 
 
 def read(request: HttpRequest, username: str, cluster: Cluster | None = None) -> ClusterForm:
@@ -68,11 +66,11 @@ def read(request: HttpRequest, username: str, cluster: Cluster | None = None) ->
     names = ("selector",) if cluster else ("name", "namespace", "selector", "port_from", "port_to", "network")
     texts: dict[str, Any] = {name: request.POST.get(name, "").strip() for name in names if name in request.POST}
     form = replace(form, **texts)
-    given = request.POST.get("kubeconfig", "").strip() or _file(request)
+    given = request.POST.get("kubeconfig", "").strip() or file_text(request, "kubeconfig_file")
     kept = request.POST.get("kept", "")
     if not given and kept:
         try:
-            given = sealed.unseal(kept, _purpose(username), FORM_LIVES)
+            given = sealed.unseal(kept, _purpose(username), KEYS_LIVE)
         except BadRequest:
             expired = "The kubeconfig sent with the test has expired. Give it again."
             form = replace(form, errors={"kubeconfig": expired})
@@ -92,18 +90,5 @@ def of_cluster(cluster: Cluster) -> ClusterForm:
     )
 
 
-def _file(request: HttpRequest) -> str:
-    file = request.FILES.get("kubeconfig_file")
-    return file.read(MOST_OF_A_FILE + 1).decode(errors="replace") if file is not None else ""
-
-
 def _purpose(username: str) -> str:
     return f"cluster-keys:{username}"
-
-
-def _number(text: str) -> int | str:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 12 else text
-
-
-def _lines(text: str) -> list[str]:
-    return [line.strip() for line in text.splitlines() if line.strip()]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from django.contrib import messages
@@ -14,13 +14,13 @@ from django.views.decorators.http import require_http_methods
 
 from clusters.models import Cluster, Node
 from clusters.nodes.adding.checks import Tested
+from clusters.nodes.adding.saving import answer
 from clusters.nodes.kubernetes import checks, services
 from clusters.nodes.kubernetes.form import ClusterForm, of_cluster, read
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_admin
 from portal.accounts.guard import signed_in
 from portal.core import words
-from portal.core.errors import LongshoreError
 from portal.web.confirm import ask
 
 
@@ -101,17 +101,10 @@ def _sent(
         tested = None if form.errors else checks.test(form, cluster)
         if request.headers.get("HX-Request") == "true":
             return render(request, "clusters/_node_test.html", {"tested": tested, "form": form, "url": request.path})
-        return _page(request, form, tested)
-    if form.errors:
-        return _page(request, form, status=400)
-    try:
-        done = save()
-    except LongshoreError as error:
-        return _page(request, replace(form, errors={"": error.message}), status=error.status)
-    messages.success(request, done)
-    return redirect("/nodes")
+        return _page(request, form, tested=tested)
+    return answer(request, form, save, partial(_page, request), "/nodes")
 
 
-def _page(request: HttpRequest, form: ClusterForm, tested: Tested | None = None, status: int = 200) -> HttpResponse:
+def _page(request: HttpRequest, form: ClusterForm, status: int = 200, tested: Tested | None = None) -> HttpResponse:
     known = {"nav": "nodes", "form": form, "url": request.path, "tested": tested}
     return render(request, "clusters/cluster_form.html", known, status=status)

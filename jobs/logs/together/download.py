@@ -7,7 +7,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import IO, cast
 
-from clusters.engines.stamps import stamp
+from clusters.engines.logs.stamps import stamp
 from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.together.sources import Together
 

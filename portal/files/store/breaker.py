@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from threading import Lock
+
+from portal.core.errors import LongshoreError
+from portal.files.store.base import StoreUnavailable
 
 
 class Breaker:
@@ -34,3 +38,17 @@ class Breaker:
     def silent(self, reason: str) -> None:
         with self._lock:
             self._until, self._reason = self._clock() + self._rest, reason
+
+    @contextmanager
+    def guarding(
+        self, foreign: tuple[type[Exception], ...], error_of: Callable[[Exception], LongshoreError]
+    ) -> Iterator[None]:
+        """For a block that asks the server. What is ``foreign`` of what it raises becomes the store's error by
+        ``error_of``, which also calls ``answered`` or ``silent``. StoreUnavailable while the server is left alone."""
+        if reason := self.refusal():
+            raise StoreUnavailable(reason)
+        try:
+            yield
+        except foreign as error:
+            raise error_of(error) from None
+        self.answered()

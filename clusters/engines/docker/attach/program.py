@@ -1,28 +1,22 @@
-"""Programs with a terminal in containers of a Docker engine: an exec with a tty.
-
-An engine goes on with an exec when its connection is closed, and has no call to end it. So a program is started by a
-small script that first says its process id, and is ended by another exec that signals it.
-"""
+"""Runs programs with a terminal in containers of a Docker engine: execs with a tty."""
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TypeVar
 
 from docker import APIClient
 from docker.errors import APIError, NotFound
 
-from clusters.engines.attach import GRACE, MARK
 from clusters.engines.docker.attach.dial import Dialer, Pipe
 from clusters.engines.docker.attach.hijack import hijack
 from clusters.engines.docker.connect import CONNECT
 from clusters.engines.docker.errors import translated
-from clusters.engines.faults import short
+from clusters.engines.exec_terminal import STARTING, ExecTerminal, ending, pid_of, shell
 from clusters.engines.runtime import FaultReason, RuntimeFault, gone
 
 T = TypeVar("T")
@@ -30,13 +24,6 @@ Quick = Callable[[], AbstractContextManager[APIClient]]
 
 # The size is set here where the image has stty, so that the first line is drawn for it already.
 _BEGIN = 'stty cols "$1" rows "$2" 2>/dev/null; shift 2; echo $$; exec "$@"'
-_END = """
-[ -z "$2" ] || case "$(tr '\\000' '\\n' <"/proc/$1/environ" 2>/dev/null)" in *"$3=$2"*) ;; *) exit ;; esac
-kill -HUP "$1" && kill -CONT "$1" && sleep "$4"; kill -KILL "$1"
-"""
-_PID = re.compile(rb"(\d{1,9})\r?\n")
-_LONGEST_START = 4096  # bytes of what an engine says in place of a process id
-_STARTING = 20.0  # seconds
 _PAUSES = (0.0, 0.05, 0.1, 0.2, 0.4, 0.8)  # until the engine has noticed an end that its stream told
 _calls = ThreadPoolExecutor(8, thread_name_prefix="exec")  # quick questions; none waits for a program
 
@@ -52,12 +39,12 @@ class Terminals:
     async def attach(
         self, name: str, argv: tuple[str, ...], env: Mapping[str, str], columns: int, rows: int
     ) -> DockerAttached:
-        begin = ["/bin/sh", "-c", _BEGIN, "sh", str(columns), str(rows), *argv]
+        begin = shell(_BEGIN, str(columns), str(rows), *argv)
         exec_id, version = await self.call(lambda api: (_created(api, name, begin, env, tty=True), api.api_version))
         with translated(self.endpoint):
             pipe = await self._dialer.dial()
         try:
-            async with asyncio.timeout(_STARTING):
+            async with asyncio.timeout(STARTING):
                 pid, first = await self._begun(pipe, f"/v{version}/exec/{exec_id}/start")
         except TimeoutError:
             pipe.close()
@@ -70,11 +57,9 @@ class Terminals:
         return attached
 
     async def hang_up(self, name: str, pid: int, mark: str) -> None:
-        end = ["/bin/sh", "-c", _END, "sh", str(pid), mark, MARK, str(GRACE)]
-
         def run(api: APIClient) -> None:
             try:
-                api.exec_start(_created(api, name, end, {}, tty=False), detach=True)
+                api.exec_start(_created(api, name, ending(pid, mark), {}, tty=False), detach=True)
             except (NotFound, RuntimeFault):
                 return  # the container is gone, and what ran in it
 
@@ -93,33 +78,17 @@ class Terminals:
         """The process id of the program, and the first bytes that it wrote."""
         with translated(self.endpoint):
             said = await hijack(pipe, path, {"Detach": False, "Tty": True})
-            while not (found := _PID.match(said)):
-                more = await pipe.read() if len(said) < _LONGEST_START else b""
-                if not more:
-                    text = short(said.decode(errors="replace")) or "it hung up"
-                    missing = f"No shell could be started in the container: {text}"
-                    raise RuntimeFault(missing, reason=FaultReason.COMMAND_MISSING, permanent=True)
-                said += more
-        return int(found[1]), said[found.end() :]
+            return await pid_of(said, pipe.read)
 
 
-class DockerAttached:
+class DockerAttached(ExecTerminal):
     def __init__(self, terminals: Terminals, name: str, exec_id: str, pipe: Pipe, pid: int, first: bytes) -> None:
-        self.pid = pid
-        self._terminals, self._name, self._exec_id = terminals, name, exec_id
-        self._pipe, self._first = pipe, first
-        self._ended = self._closed = False
-
-    async def read(self) -> bytes:
-        data, self._first = self._first, b""
-        if not data and not self._ended:
-            with self._said():
-                data = await self._pipe.read()
-            self._ended = not data
-        return data
+        super().__init__(name, pid, first, CONNECT)
+        self._terminals, self._exec_id, self._pipe = terminals, exec_id, pipe
 
     async def write(self, data: bytes) -> None:
-        with self._said():
+        self._check()
+        with translated(self._terminals.endpoint):
             await self._pipe.write(data)
 
     async def resize(self, columns: int, rows: int) -> None:
@@ -140,19 +109,15 @@ class DockerAttached:
                 return code
         return None
 
-    async def close(self) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        try:
-            if not self._ended:
-                async with asyncio.timeout(CONNECT):
-                    await self._terminals.hang_up(self._name, self.pid, "")
-        except (TimeoutError, RuntimeFault):
-            pass  # the engine does not answer; whoever opened it may try again later
-        finally:
-            self._ended = True
-            self._pipe.close()
+    async def _next(self) -> bytes:
+        with translated(self._terminals.endpoint):
+            return await self._pipe.read()
+
+    async def _end(self) -> None:
+        await self._terminals.hang_up(self._name, self.pid, "")
+
+    async def _disconnect(self) -> None:
+        self._pipe.close()
 
     def _look(self, api: APIClient) -> tuple[bool, int | None]:
         """Whether it runs, and its exit code."""
@@ -164,13 +129,6 @@ class DockerAttached:
         except NotFound:
             return False, None
         return False, seen["ExitCode"] if lives else None
-
-    @contextmanager
-    def _said(self) -> Iterator[None]:
-        if self._closed:
-            raise gone(self._name)
-        with translated(self._terminals.endpoint):
-            yield
 
 
 def _created(api: APIClient, name: str, argv: list[str], env: Mapping[str, str], *, tty: bool) -> str:

@@ -7,8 +7,8 @@ others.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import requests
@@ -26,6 +26,7 @@ NAMENODE = (3.0, 20.0)
 DATANODE = (SENDS, ANSWERS)
 REST = 2.0  # seconds that a NameNode is left alone after it did not answer
 _CONNECTIONS = 64
+_FOREIGN = (HdfsError, requests.RequestException, OSError, ValueError, KeyError, TypeError)
 
 _KINDS: dict[str, type[LongshoreError]] = {
     "FileNotFoundException": PathNotFound,
@@ -68,19 +69,15 @@ class NameNode:
         self.client = Client(";".join(urls), user=user, session=session)
         self._breaker = Breaker(REST, patience=sum(NAMENODE))
 
-    @contextmanager
-    def translated(self, path: str) -> Iterator[None]:
+    def translated(self, path: str) -> AbstractContextManager[None]:
         """Errors of the library and of the network become those of the store."""
-        if reason := self._breaker.refusal():
-            raise StoreUnavailable(reason)
-        try:
-            yield
-        except HdfsError as error:
-            self._breaker.answered()
-            raise self._error_of(path, error) from None
-        except (requests.RequestException, OSError, ValueError, KeyError, TypeError) as error:
-            raise self._unreachable(error) from None
+        return self._breaker.guarding(_FOREIGN, lambda error: self._error(path, error))
+
+    def _error(self, path: str, error: Exception) -> LongshoreError:
+        if not isinstance(error, HdfsError):
+            return self._unreachable(error)
         self._breaker.answered()
+        return self._error_of(path, error)
 
     def _error_of(self, path: str, error: HdfsError) -> LongshoreError:
         text = str(error).partition("\n")[0]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import builtins
 import io
-import math
 import time
 import uuid
 from collections.abc import Iterable, Sequence
@@ -30,10 +29,10 @@ from portal.files.store.base import (
 from portal.files.store.hdfs.client import NameNode
 from portal.files.store.hdfs.datanode import Sending
 from portal.files.store.hdfs.paths import entry_of, plain
-from portal.files.store.hdfs.reading import Reading
 from portal.files.store.hdfs.writing import Appended, New
+from portal.files.store.reading import Reading
+from portal.files.store.recent_folders import RecentFolders
 
-_SEEN, _MOST_SEEN = 5.0, 10_000  # seconds for which a folder is assumed to exist, and how many of them are remembered
 _BLOCK = 1 << 18
 
 
@@ -42,7 +41,7 @@ class HdfsStore:
 
     def __init__(self, urls: Sequence[str], user: str) -> None:
         self.namenode = NameNode(urls, user)
-        self._seen: dict[str, float] = {}  # folders, and when they were last there
+        self._folders = RecentFolders(lambda folder, owner: self.mkdirs(folder, owner=owner))
 
     def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
         entry = known or self.stat(path)
@@ -52,7 +51,7 @@ class HdfsStore:
             return io.BytesIO()
         with self.namenode.translated(path):
             answer = self.namenode.client._open(plain(path), offset=offset)
-        return io.BufferedReader(Reading(path, answer, entry.size - offset), _BLOCK)
+        return io.BufferedReader(Reading(path, "HDFS", answer.raw.read, answer.close, entry.size - offset), _BLOCK)
 
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
@@ -64,7 +63,7 @@ class HdfsStore:
         folder = target.rpartition("/")[0]
         if not overwrite:
             self._refuse(target, overwrite)
-        self._make_seldom(folder or "/", owner)
+        self._folders.ensure(folder or "/", owner)
         return New(self, path, f"{PARTS}/{uuid.uuid4().hex}{PART}", owner, mode, overwrite)
 
     def give_name(self, part: str, target: str, owner: str, overwrite: bool) -> None:
@@ -73,23 +72,13 @@ class HdfsStore:
             self._take(part, target, overwrite)
         except LongshoreError:
             self._refuse(target, overwrite)  # raises the error that says why
-            self._seen.clear()
+            self._folders.forget()
             self.mkdirs(target.rpartition("/")[0] or "/", owner=owner)
             self._take(part, target, overwrite)
 
     def _take(self, part: str, target: str, overwrite: bool) -> None:
         with self.namenode.translated(target):
             self.namenode.client._rename(part, destination=target, renameoptions="OVERWRITE" if overwrite else "NONE")
-
-    def _make_seldom(self, folder: str, owner: str) -> None:
-        """Make the folder, but for many files in one folder only once every few seconds."""
-        now = time.monotonic()
-        if now - self._seen.get(folder, -math.inf) < _SEEN:
-            return
-        self.mkdirs(folder, owner=owner)
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.clear()
-        self._seen[folder] = now
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
         return fill(self.begin_append(path), chunks)
@@ -159,7 +148,7 @@ class HdfsStore:
         return self.entry_at(plain(path))
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        self._seen.clear()
+        self._folders.forget()
         self.stat(source)
         if not overwrite:
             self._refuse(plain(target), overwrite=False)
@@ -171,7 +160,7 @@ class HdfsStore:
         there = plain(path)
         if there == "/":
             raise BadPath("The root of the store cannot be deleted.")
-        self._seen.clear()
+        self._folders.forget()
         with self.namenode.translated(path):
             self.namenode.client.delete(there, recursive=recursive)
 

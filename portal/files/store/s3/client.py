@@ -7,8 +7,7 @@ the server was sent: a request has the signature in it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any
 
@@ -54,6 +53,7 @@ _REFUSALS = {
 _BUSY = {"SlowDown", "503", "ServiceUnavailable", "RequestLimitExceeded", "Throttling", "TooManyRequests", "429"}
 _FULL = {"QuotaExceeded", "XMinioStorageFull", "XMinioAdminBucketQuotaExceeded", "StorageFull", "InsufficientStorage"}
 _CHANGED = {"PreconditionFailed", "412", "ConditionalRequestConflict", "409"}
+_FOREIGN = (BotoCoreError, ClientError, OSError, ValueError, KeyError, TypeError)
 
 for _name in ("boto3", "botocore", "s3transfer"):  # below this they write each request with its signature
     logging.getLogger(_name).setLevel(logging.WARNING)
@@ -78,27 +78,21 @@ class Server:
             self.client = _client(bucket, ANSWERS, TRIES)
             self.patient = _client(bucket, WORKS, min(TRIES, 2))
 
-    @contextmanager
-    def translated(self, path: str) -> Iterator[None]:
+    def translated(self, path: str) -> AbstractContextManager[None]:
         """Errors of the library and of the network become those of the store."""
-        if reason := self._breaker.refusal():
-            raise StoreUnavailable(reason)
-        try:
-            yield
-        except ClientError as error:
-            self._breaker.answered()
-            raise _error_of(path, error) from None
-        except (NoCredentialsError, CredentialRetrievalError):
-            self._breaker.answered()
-            raise StoreUnavailable(f"The file store (S3) needs a key: set {_KEYS}.") from None
-        except (HTTPClientError, ConnectionError, OSError) as error:
+        return self._breaker.guarding(_FOREIGN, lambda error: self._error(path, error))
+
+    def _error(self, path: str, error: Exception) -> LongshoreError:
+        if isinstance(error, (HTTPClientError, ConnectionError, OSError)):
             reason = f"The file store (S3) cannot be reached ({type(error).__name__})."
             self._breaker.silent(reason)
-            raise StoreUnavailable(reason) from None
-        except (BotoCoreError, ValueError, KeyError, TypeError) as error:
-            self._breaker.answered()
-            raise StoreUnavailable(f"The file store (S3) cannot be used ({type(error).__name__}).") from None
+            return StoreUnavailable(reason)
         self._breaker.answered()
+        if isinstance(error, ClientError):
+            return _error_of(path, error)
+        if isinstance(error, (NoCredentialsError, CredentialRetrievalError)):
+            return StoreUnavailable(f"The file store (S3) needs a key: set {_KEYS}.")
+        return StoreUnavailable(f"The file store (S3) cannot be used ({type(error).__name__}).")
 
 
 @lru_cache(maxsize=1)

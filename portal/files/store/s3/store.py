@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import builtins
 import io
-import math
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -34,13 +32,13 @@ from portal.files.store.base import (
     find,
     names_of,
 )
+from portal.files.store.reading import Reading
+from portal.files.store.recent_folders import RecentFolders
 from portal.files.store.s3.client import BeyondEnd, Server
 from portal.files.store.s3.keys import Keys, entry_of, marks
-from portal.files.store.s3.reading import Reading
 from portal.files.store.s3.tree import Tree
 from portal.files.store.s3.writing import COPIED, LEAST, Upload
 
-_SEEN, _MOST_SEEN = 5.0, 10_000  # seconds for which a folder is assumed to exist, and how many of them are remembered
 _BLOCK = 1 << 18
 _NO_OTHER = {"IfNoneMatch": "*"}  # make the object only where there is none
 
@@ -49,7 +47,7 @@ class S3Store:
     def __init__(self, bucket: Bucket) -> None:
         self.server = Server(bucket)
         self._keys, self._tree = Keys(bucket.prefix), Tree(self.server)
-        self._seen: dict[str, float] = {}  # folders, and when they were last there
+        self._folders = RecentFolders(lambda folder, owner: self.mkdirs(folder, owner=owner))
 
     def open_read(self, path: str, offset: int = 0, known: Entry | None = None) -> BinaryIO:
         key = self._file(path)
@@ -65,7 +63,8 @@ class S3Store:
             if self._is_folder(path):
                 raise BadPath(f"{path} is a folder.") from None
             raise
-        return io.BufferedReader(Reading(path, answer["Body"], answer["ContentLength"]), _BLOCK)
+        body, size = answer["Body"], answer["ContentLength"]
+        return io.BufferedReader(Reading(path, "S3", body.read, body.close, size), _BLOCK)
 
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
@@ -74,7 +73,7 @@ class S3Store:
 
     def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
         key = self._file(path)
-        self._make_seldom(_parent(path), owner)
+        self._folders.ensure(_parent(path), owner)
         if self._is_folder(path):
             raise BadPath(f"{path} is a folder.")
         writing = _Writing(self, path, Upload(self.server, path, key, marks(owner, mode)), overwrite)
@@ -162,7 +161,7 @@ class S3Store:
         return entry_of(plain, head, is_dir=True)
 
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
-        self._seen.clear()
+        self._folders.forget()
         old, new = names_of(source), names_of(target)
         from_there = self.stat(source)
         there = find(self, target)
@@ -194,7 +193,7 @@ class S3Store:
     def delete(self, path: str, *, recursive: bool = False) -> None:
         if not names_of(path):
             raise BadPath("The root of the store cannot be deleted.")
-        self._seen.clear()
+        self._folders.forget()
         file, folder = self._file(path), self._keys.folder(path)
         if not recursive and any(each["Key"] != folder for each in self._tree.below(folder, most=2)):
             raise PathExists(f"{path} is not empty.")
@@ -229,16 +228,6 @@ class S3Store:
 
     def _is_folder(self, path: str) -> bool:
         return not names_of(path) or next(self._tree.below(self._keys.folder(path), most=1), None) is not None
-
-    def _make_seldom(self, folder: str, owner: str) -> None:
-        """Make the folder, but for many files in one folder only once every few seconds."""
-        now = time.monotonic()
-        if now - self._seen.get(folder, -math.inf) < _SEEN:
-            return
-        self.mkdirs(folder, owner=owner)
-        if len(self._seen) > _MOST_SEEN:
-            self._seen.clear()
-        self._seen[folder] = now
 
     def _missing(self, path: str) -> builtins.list[str]:
         """The folders that are missing, from ``path`` upwards, the deepest first. BadPath when a file is in the way."""

@@ -1,12 +1,18 @@
 """What ``make bench`` measures. Every figure is printed beside what it is compared with, both taken in the same run.
 
-    python -m benchmarks                     all of it, in one run on one engine of its own
+    python -m benchmarks                     the usual ones, in one run on one engine of its own
     python -m benchmarks starts passes       only these
 
-starts (submit to RUNNING), rates (jobs and gangs per second), idle, pages, serving, passes, watch (``farm``: a thousand
-small engines over HTTP), files (MB per second), code (its delivery to tasks), slow (beside slow clients). Each is a
-module here; ``report`` prints, ``engine`` does the same work without the portal, ``rows`` fills databases. By
-name alone: ``trace`` follows jobs through all processes by ``probes`` in them, ``policy`` plays a day of jobs,
-``growth`` has a tenth and ten times of all, ``questions`` asks about 10,000 jobs, ``faults`` breaks three nodes and the
-portal in every way.
+``__main__`` has the names. A folder has the measurements of one subject, each a module:
+
+    jobs          how soon a job starts, how many a second; on Docker and on Kubernetes, and its code's way to its tasks
+    scheduler     passes, a thousand watched engines, questions about 10,000 jobs
+    portal        pages and API, with slow clients and with several processes, and the portal at rest
+    files         MB per second to and from HDFS, a folder and a bucket
+    running_jobs  logs, terminals, web pages and metrics of jobs that run
+    policy        a day of jobs, beside other policies
+    faults        what breaks on three nodes, and how long it takes to heal
+    trace         where the time of a job goes
+
+``report`` prints; ``data`` fills databases and stores.
 """

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks import long_log
+from benchmarks.data import long_log
 from portal.files.store.base import PARTS
 from tests.acceptance.portal import ROOT, Portal
 from tests.acceptance.slow import Slow, slow_clients
@@ -32,7 +32,7 @@ def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     try:
         portal.start()
         subprocess.run(
-            [sys.executable, "-m", "benchmarks.long_log", "30"],
+            [sys.executable, "-m", "benchmarks.data.long_log", "30"],
             env={**os.environ, **portal.settings, "DJANGO_SETTINGS_MODULE": "portal.settings"},
             cwd=ROOT,
             check=True,

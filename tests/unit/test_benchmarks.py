@@ -8,7 +8,7 @@ from importlib import import_module
 import pytest
 
 from benchmarks.faults import stage
-from benchmarks.probes import PROBES
+from benchmarks.trace.probes import PROBES
 from portal.wakes.lease import PATIENCE
 
 

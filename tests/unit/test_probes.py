@@ -7,7 +7,7 @@ from importlib import import_module
 
 import pytest
 
-from benchmarks.probes import PROBES
+from benchmarks.trace.probes import PROBES
 
 
 @pytest.mark.parametrize(("module", "path", "step"), PROBES)

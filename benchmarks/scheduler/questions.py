@@ -1,7 +1,8 @@
 """What it costs to answer those who ask about very many jobs: the timeline of a day of 10,000, and what a change would
 do to a queue of 10,000 on 1,000 nodes.
 
-Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.questions``); prints one JSON object.
+Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.questions``); prints one JSON
+object.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ def main() -> None:
 
     for command in ("migrate", "collectstatic"):
         call_command(command, verbosity=0, interactive=False)
-    from benchmarks import passes, rows
+    from benchmarks.data import rows
+    from benchmarks.scheduler import passes
     from clusters.models import VirtualCluster
     from portal.models import User
     from tests.http import Browser

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from benchmarks.report import Report
 from tests.acceptance.portal import Portal
+from tests.bed.docker_bed import BedNode
 
 SECONDS = 20.0
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
-def measure(report: Report, portal: Portal) -> None:
+def measure(report: Report, portal: Portal, _: BedNode) -> None:
     time.sleep(5)  # what the start left to do is done
     pids = sorted(portal.processes())
     before = {pid: _cpu(pid) for pid in pids}

@@ -1,6 +1,6 @@
 """What it costs to watch a thousand nodes: the real scheduler, and a thousand small engines behind real HTTP.
 
-Run as a process of its own with a LONGSHORE_HOME of its own (``python -m benchmarks.watch [nodes]``); prints one JSON
+Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.watch [nodes]``); prints one JSON
 object.
 """
 
@@ -17,8 +17,8 @@ from typing import Any
 
 import django
 
-from benchmarks.farm import free_ports
 from benchmarks.report import percentile
+from benchmarks.scheduler.engine_farm import free_ports
 
 NODES, TASKS = 1_000, 4  # tasks of each node
 SETTLE, MEASURE = 35.0, 40.0  # seconds; a running container is looked at every 30
@@ -98,7 +98,7 @@ def farm_of(number: int, tasks: list[list[Any]]) -> subprocess.Popen[str]:
     from clusters.models import Node
 
     endpoints = Node.objects.order_by("id").values_list("endpoint", flat=True)
-    command = [sys.executable, "-m", "benchmarks.farm", str(number)]
+    command = [sys.executable, "-m", "benchmarks.scheduler.engine_farm", str(number)]
     farm = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     assert farm.stdin is not None and farm.stdout is not None
     for endpoint, rows in zip(endpoints, tasks, strict=True):

@@ -1,4 +1,7 @@
-"""``python -m benchmarks.long_log <megabytes>``: an ended job with that much in its log, into LONGSHORE_HOME."""
+"""Puts an ended job with a long log into LONGSHORE_HOME.
+
+``python -m benchmarks.data.long_log <megabytes>``
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ if __name__ == "__main__":
     pieces = [block * 1000] * (int(sys.argv[1]) * 1_000_000 // (1000 * len(block)))
     for piece in pieces:
         index.extend(piece)
-    builders._number = itertools.count(1_000_000)  # beside what benchmarks.fill has made
+    builders._number = itertools.count(1_000_000)  # beside what benchmarks.data.fill has made
     job = builders.make_job("user9", "long-log", state="SUCCEEDED", age=60)
     place = place_of(Task.objects.select_related("attempt", "job").get(job=job))
     store.write(f"{place.folder}/stdout", pieces)

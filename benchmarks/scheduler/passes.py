@@ -1,6 +1,7 @@
 """How long a pass of the scheduler takes: the real load, plan and apply on a real SQLite file, the engines simulated.
 
-Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.passes teams 1000``); prints one JSON object.
+Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.passes teams 1000``); prints one
+JSON object.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ def main() -> None:
 
 
 def _configs(which: str, number: int) -> list[dict[str, Any]]:
-    from benchmarks import rows
+    from benchmarks.data import rows
 
     if which == "teams":
         names = rows.add_teams(TEAMS)
@@ -112,7 +113,7 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
     """Waiting jobs are placed until no GPU is free; then nothing changes any more, and those are the idle passes."""
     from django_q.models import OrmQ
 
-    from benchmarks import rows
+    from benchmarks.data import rows
     from clusters.models import Allocation, Node, VirtualCluster
     from jobs.models import Attempt, Event, Holding, Job, Task
 

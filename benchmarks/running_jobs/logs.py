@@ -1,4 +1,4 @@
-"""Measures logs, against a portal on engines in memory (benchmarks/inside/logs_served.py) and in this process."""
+"""Measures logs, against a portal on engines in memory (benchmarks/running_jobs/logs_served.py) and in this process."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from urllib.parse import urlsplit
 import django
 import httpx
 
-from benchmarks import pages
-from benchmarks.inside.logs_served import LINE
+from benchmarks.portal import pages
 from benchmarks.report import Report, ms, percentile, spread
+from benchmarks.running_jobs.logs_served import LINE
 from tests.acceptance.portal import ROOT, Portal, config
 from tests.bed.docker_bed import BedNode
 
@@ -254,7 +254,7 @@ def _portal(home: Path, megabytes: int) -> Iterator[dict[str, Any]]:
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "LONGSHORE_CONNECTIONS_PER_ADDRESS": "5000",
     }
-    command = [sys.executable, "-m", "benchmarks.inside.logs_served", str(megabytes)]
+    command = [sys.executable, "-m", "benchmarks.running_jobs.logs_served", str(megabytes)]
     with subprocess.Popen(command, cwd=ROOT, env=settings, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None and process.stdin is not None
         with closing(process.stdin):

@@ -1,4 +1,4 @@
-"""``python -m benchmarks.inside.logs_served <megabytes>``: the portal on engines in memory, with logs to look at.
+"""``python -m benchmarks.running_jobs.logs_served <megabytes>``: the portal on engines in memory, with logs to look at.
 
 Alice's job ``one`` has a task that writes a line every half second, ``many`` has 200 tasks that write one each second,
 ``long`` has ended and left a log of that size. A line has the nanoseconds of its writing. Prints one JSON object, then

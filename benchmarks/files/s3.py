@@ -11,7 +11,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from benchmarks.files import TURNS, Way, by_http, by_store, contents_of_a_file, drained, portal_without_engine, tell
+from benchmarks.files.hdfs import (
+    TURNS,
+    Way,
+    by_http,
+    by_store,
+    contents_of_a_file,
+    drained,
+    portal_without_engine,
+    tell,
+)
 from benchmarks.report import Report
 from tests.acceptance.portal import Portal, config, portal_on
 from tests.bed import docker_bed, postgres_bed

@@ -14,6 +14,7 @@ import httpx
 
 from benchmarks.report import Report, percentile, spread
 from tests.acceptance.portal import ROOT, Portal
+from tests.bed.docker_bed import BedNode
 
 JOBS, TASKS = 1_000_000, 1_000
 OF_ONE = JOBS // 10  # jobs of each user
@@ -32,7 +33,7 @@ PAGES = {
 }
 
 
-def measure(report: Report, portal: Portal) -> None:
+def measure(report: Report, portal: Portal, _: BedNode) -> None:
     fill(portal)
     with closing(_signed_in(portal)) as browser:
         constant = _times(browser, "/api/v1/")
@@ -55,7 +56,7 @@ def fill(portal: Portal) -> None:
     if portal.rows("SELECT count(*) FROM jobs_job") >= [(JOBS,)]:
         return
     subprocess.run(
-        [sys.executable, "-m", "benchmarks.fill", str(JOBS), str(TASKS)],
+        [sys.executable, "-m", "benchmarks.data.fill", str(JOBS), str(TASKS)],
         env={**os.environ, **portal.settings, "DJANGO_SETTINGS_MODULE": "portal.settings"},
         cwd=ROOT,
         check=True,

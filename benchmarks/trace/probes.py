@@ -1,6 +1,6 @@
 """Writes down when each step of a job begins and ends, inside the portal's own processes.
 
-A Django app of the measurement alone: ``benchmarks.traced_settings`` adds it, and ``ready`` wraps the functions of
+A Django app of the measurement alone: ``benchmarks.trace.settings`` adds it, and ``ready`` wraps the functions of
 PROBES. The portal itself has no code for this. Each line of the file is one step: begin and length in nanoseconds of
 the machine's clock, process id, whose work it was, name of the step.
 """

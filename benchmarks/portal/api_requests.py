@@ -1,5 +1,5 @@
 """Requests per second of the API's busiest routes with a few clients at once, beside a bare Django view on a server of
-the same kind (benchmarks/bare.py), measured in turns."""
+the same kind (benchmarks/portal/bare_django.py), measured in turns."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import count
 
-from benchmarks import bare, pages
+from benchmarks.portal import bare_django, pages
 from benchmarks.report import Report, percentile, spread, wait_for
 from portal.supervisor import children
 from tests.acceptance.portal import ROOT, Portal, config, free_port
+from tests.bed.docker_bed import BedNode
 
 CLIENTS = 4
 SECONDS = 5.0  # of each route
@@ -41,14 +42,14 @@ class Served:
     times: list[float]
 
 
-def measure(report: Report, portal: Portal) -> None:
+def measure(report: Report, portal: Portal, _: BedNode) -> None:
     pages.fill(portal)
     # What is submitted shall wait: its running is not measured here.
     portal.http.put("/nodes/local/status", json={"nodeStatus": "cordoned"}).raise_for_status()
     port = int(portal.url.rpartition(":")[2])
     token = {"Authorization": portal.http.headers["Authorization"]}
     with _bare_server() as bare_port:
-        constant = Asked("GET", bare.PATH)
+        constant = Asked("GET", bare_django.PATH)
         served = [_serve(bare_port, {}, constant)]
         found = {name: _serve(port, token, asked) for name, asked in _routes(portal).items()}
         served.append(_serve(bare_port, {}, constant))
@@ -127,7 +128,10 @@ def _bare_server() -> Iterator[int]:
     web = children("127.0.0.1", str(port))[0].argv
     command = [
         sys.executable,
-        *("benchmarks.bare:application" if part == "portal.asgi:application" else part for part in web[1:]),
+        *(
+            "benchmarks.portal.bare_django:application" if part == "portal.asgi:application" else part
+            for part in web[1:]
+        ),
     ]
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
     try:
@@ -141,7 +145,7 @@ def _bare_server() -> Iterator[int]:
 def _answers(port: int) -> bool:
     try:
         connection = HTTPConnection("127.0.0.1", port, timeout=2)
-        connection.request("GET", bare.PATH)
+        connection.request("GET", bare_django.PATH)
         return connection.getresponse().status == 200
     except OSError:
         return False

@@ -1,8 +1,9 @@
 """A thousand small Docker engines in one process, each on a port of its own: as much of the API as the scheduler asks
 for. Real HTTP, one event loop.
 
-``python -m benchmarks.farm 1000`` reads from its standard input for each engine one JSON list, its port and the
-containers that it has, prints a line when all listen, and then ends a container for each line ``engine id`` it reads.
+``python -m benchmarks.scheduler.engine_farm 1000`` reads from its standard input for each engine one JSON list, its
+port and the containers that it has, prints a line when all listen, and then ends a container for each line ``engine
+id`` that it reads.
 """
 
 from __future__ import annotations

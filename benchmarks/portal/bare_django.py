@@ -1,5 +1,8 @@
-"""A Django that does nothing: one view, a constant, no middleware. ``uvicorn benchmarks.bare:application`` serves it as
-the portal's pages are served (portal/asgi.py), so that it shows what server and machine cost by themselves."""
+"""Serves a Django that does nothing: one view, a constant, no middleware.
+
+``uvicorn benchmarks.portal.bare_django:application`` serves it as the portal's pages are served (portal/asgi.py), so
+that it shows what server and machine cost by themselves.
+"""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmarks import engine
+from benchmarks.jobs import bare_engine
 from benchmarks.report import Report, wait_for
 from tests.acceptance.portal import Portal, config
 from tests.bed.docker_bed import BedNode
@@ -55,10 +55,10 @@ def _bare(folder: Path, path: Path, endpoint: str) -> float:
     names = [f"bare-code-{folder.name}-{at}" for at in range(TASKS)]
     began = time.perf_counter()
     with ThreadPoolExecutor(TASKS) as crew:
-        list(crew.map(lambda name: engine.with_archive(endpoint, name, path), names))
+        list(crew.map(lambda name: bare_engine.with_archive(endpoint, name, path), names))
     took = time.perf_counter() - began
     for name in names:
-        engine.docker_remove(endpoint, name)
+        bare_engine.docker_remove(endpoint, name)
     path.unlink()
     return took
 

@@ -1,7 +1,7 @@
 """What it costs to sample a thousand running tasks: the real sampler, and twenty small engines behind real HTTP.
 
-What is measured runs in a process and a LONGSHORE_HOME of its own (``python -m benchmarks.inside.sampling``), which
-prints one JSON object.
+What is measured runs in a process and a LONGSHORE_HOME of its own, which prints one JSON object:
+``python -m benchmarks.running_jobs.sampling``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import django
 
 from benchmarks.report import Report
-from benchmarks.watch import cpu_of, farm_of, rows, told
+from benchmarks.scheduler.watch import cpu_of, farm_of, rows, told
 from tests.acceptance.portal import ROOT, Portal
 from tests.bed.docker_bed import BedNode
 
@@ -32,7 +32,7 @@ def measure(report: Report, portal: Portal, node: BedNode) -> None:
     folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
     own = {"LONGSHORE_HOME": str(folder), "LONGSHORE_LOG_LEVEL": "WARNING", "DJANGO_SETTINGS_MODULE": "portal.settings"}
     try:
-        command = [sys.executable, "-m", "benchmarks.inside.sampling"]
+        command = [sys.executable, "-m", "benchmarks.running_jobs.sampling"]
         done = subprocess.run(
             command, env={**os.environ, **own}, cwd=ROOT, check=True, stdout=subprocess.PIPE, timeout=600
         )

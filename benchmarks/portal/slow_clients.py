@@ -15,7 +15,8 @@ from pathlib import Path
 
 import httpx
 
-from benchmarks import long_log, pages
+from benchmarks.data import long_log
+from benchmarks.portal import pages
 from benchmarks.report import Report, percentile, spread
 from tests.acceptance.portal import ROOT, Portal
 from tests.acceptance.slow import Slow, slow_clients
@@ -41,7 +42,7 @@ def measure(report: Report) -> None:
 def _fill(portal: Portal) -> None:
     settings = {**os.environ, **portal.settings, "DJANGO_SETTINGS_MODULE": "portal.settings"}
     for module, *sizes in (("fill", "1000", "20"), ("long_log", "30")):
-        subprocess.run([sys.executable, "-m", f"benchmarks.{module}", *sizes], env=settings, cwd=ROOT, check=True)
+        subprocess.run([sys.executable, "-m", f"benchmarks.data.{module}", *sizes], env=settings, cwd=ROOT, check=True)
 
 
 def _tell_all(report: Report, portal: Portal) -> None:

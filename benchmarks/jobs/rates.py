@@ -6,9 +6,10 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-from benchmarks import engine
+from benchmarks.jobs import bare_engine
 from benchmarks.report import Report, wait_for
 from tests.acceptance.portal import Portal, config
+from tests.bed.docker_bed import BedNode
 
 CONTAINERS = 80
 GANG = 4
@@ -17,13 +18,13 @@ LEAST = 0.75  # of the bare SDK's rate
 CLIENTS = 4  # who submit at the same time
 
 
-def measure(report: Report, portal: Portal, endpoint: str) -> None:
+def measure(report: Report, portal: Portal, node: BedNode) -> None:
     portal.change_node("local", cpuNumber=AT_ONCE)
-    engine.containers_per_second(endpoint, AT_ONCE, AT_ONCE)
-    before = engine.containers_per_second(endpoint, CONTAINERS // 2, AT_ONCE)
+    bare_engine.containers_per_second(node.unix, AT_ONCE, AT_ONCE)
+    before = bare_engine.containers_per_second(node.unix, CONTAINERS // 2, AT_ONCE)
     jobs = _per_second(portal, "one", CONTAINERS, 1)
     gangs = _per_second(portal, "gang", CONTAINERS // GANG, GANG)
-    after = engine.containers_per_second(endpoint, CONTAINERS // 2, AT_ONCE)
+    after = bare_engine.containers_per_second(node.unix, CONTAINERS // 2, AT_ONCE)
     bare = (before + after) / 2
     report.title(f"Short jobs, {AT_ONCE} containers at once, until collected")
     report.add(

@@ -1,4 +1,7 @@
-"""``python -m benchmarks.fill <jobs> <tasks>``: ended jobs and one wide job into the database of LONGSHORE_HOME."""
+"""Puts ended jobs and one wide job into the database of LONGSHORE_HOME.
+
+``python -m benchmarks.data.fill <jobs> <tasks of the wide job>``
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ if __name__ == "__main__":
     django.setup()
     from django.db import connection
 
-    from benchmarks import rows
+    from benchmarks.data import rows
 
     rows.add_history(int(sys.argv[1]))
     rows.add_wide_job(int(sys.argv[2]))

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from statistics import median
 
-from benchmarks import engine
+from benchmarks.jobs import bare_engine
 from benchmarks.report import Report, ms, spread, wait_for
 from tests.acceptance.portal import Portal, config
+from tests.bed.docker_bed import BedNode
 
 NUMBER = 30
 COMMAND = "exec sleep 300"
@@ -16,13 +17,13 @@ MOST = 1.4  # times `docker run`
 EVERY = 0.02  # seconds between two questions of the client that waits
 
 
-def measure(report: Report, portal: Portal, endpoint: str) -> None:
+def measure(report: Report, portal: Portal, node: BedNode) -> None:
     """The two take turns, so that whatever else the machine does meets both."""
     seen, ledger, beside = [], [], []
     steps: list[dict[str, float]] = []
     for at in range(NUMBER + 1):
-        bare = engine.docker_run(endpoint, f"bench-run-{at}", COMMAND)
-        engine.docker_remove(endpoint, f"bench-run-{at}")
+        bare = bare_engine.docker_run(node.unix, f"bench-run-{at}", COMMAND)
+        bare_engine.docker_remove(node.unix, f"bench-run-{at}")
         name = f"start-{at}"
         began = time.perf_counter()
         portal.submit(config(name, COMMAND))

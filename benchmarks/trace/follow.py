@@ -1,7 +1,7 @@
 """Follows jobs through all processes of a portal and prints where their time goes.
 
 A single task, a gang, and many gangs at once, each from the submission until the last container is removed. The
-portal runs with probes (benchmarks/probes.py), so its figures are a little worse than those of ``rates``.
+portal runs with probes (benchmarks/trace/probes.py), so its figures are a little worse than those of ``rates``.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from statistics import median
 
 from docker import APIClient
 
-from benchmarks import probes
-from benchmarks.rates import AT_ONCE, CLIENTS, GANG, unfinished
+from benchmarks.jobs.rates import AT_ONCE, CLIENTS, GANG, unfinished
 from benchmarks.report import wait_for
+from benchmarks.trace import probes
 from tests.acceptance.portal import Portal, config
 from tests.bed.docker_bed import BedNode
 
@@ -39,7 +39,7 @@ class Step:
 
 def settings(folder: Path) -> dict[str, str]:
     """What a portal needs in its environment to be traced."""
-    return {"DJANGO_SETTINGS_MODULE": "benchmarks.traced_settings", probes.FILE: str(folder / "trace.tsv")}
+    return {"DJANGO_SETTINGS_MODULE": "benchmarks.trace.settings", probes.FILE: str(folder / "trace.tsv")}
 
 
 def measure(portal: Portal, node: BedNode) -> None:

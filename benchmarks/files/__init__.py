@@ -1,0 +1,1 @@
+"""Files in each kind of store, beside the same bytes without Longshore."""

@@ -1,6 +1,0 @@
-"""The portal's settings, and probes in its processes: see benchmarks/probes.py."""
-
-from portal.settings import *  # noqa: F403
-from portal.settings import INSTALLED_APPS as _APPS
-
-INSTALLED_APPS = [*_APPS, "benchmarks.probes.Probes"]

@@ -21,7 +21,7 @@ class JobsConfig(AppConfig):
         from django_q.signals import post_spawn
 
         from jobs.answers import Answers, note
-        from jobs.web_apps import models  # noqa: F401 - Django looks for rows in jobs/models.py alone
+        from jobs.web_apps import models  # noqa: F401 - Django looks for rows in jobs/models alone
         from portal.core.signals import answer_about_jobs, first_start, node_learnt
 
         answer_about_jobs(Answers())

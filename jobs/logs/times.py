@@ -16,8 +16,8 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from clusters.engines.runtime import LogChunk
 from clusters.engines.logs.stamps import nanoseconds
+from clusters.engines.runtime import LogChunk
 
 EVERY = 2048
 WIDTH = 8  # bytes of one number

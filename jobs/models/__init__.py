@@ -1,0 +1,25 @@
+"""The rows of jobs: what users want (Job), how it was tried (Attempt, Task), what happened (Event) and what was used
+(Holding)."""
+
+from jobs.models.attempt import Attempt, Task
+from jobs.models.draft import Draft, Sweep, Template
+from jobs.models.forecast import Prediction, Replay
+from jobs.models.history import Event, Holding
+from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets
+
+__all__ = [
+    "Attempt",
+    "Dependency",
+    "Discarded",
+    "Draft",
+    "Event",
+    "Holding",
+    "Job",
+    "JobKey",
+    "JobSecrets",
+    "Prediction",
+    "Replay",
+    "Sweep",
+    "Task",
+    "Template",
+]

@@ -1,0 +1,95 @@
+"""The rows of how a job was tried: an attempt, and a task for each of its containers."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import Q
+
+from jobs.models.job import Job
+
+
+class Attempt(models.Model):
+    """One try of the whole job. ``exit_code`` is set when its outcome is decided (``decided_at``), ``completed_at``
+    when its last container has ended."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
+    number = models.PositiveIntegerField()
+    app_id = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    launched_at = models.DateTimeField(null=True)
+    decided_at = models.DateTimeField(null=True)
+    completed_at = models.DateTimeField(null=True)
+    exit_code = models.IntegerField(null=True)
+    # {"trigger": text, "role": name, "index": n, "reason": sentence, "exit": {...exits.Exit}, "next": what followed}
+    exit = models.JSONField(default=dict)
+    diagnosis_due = models.DateTimeField(null=True)  # since then it is to be diagnosed (jobs/diagnosis)
+    diagnosis = models.JSONField(null=True)  # why it failed: jobs.diagnosis.evidence.Diagnosis as data
+    log_bytes = models.BigIntegerField(default=0, db_default=0)  # that its archived logs take
+    log_goes_at = models.DateTimeField(null=True)  # told to its job (jobs/logs/retention.py)
+    log_gone_at = models.DateTimeField(null=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_attempt_per_number")]
+        indexes = [
+            models.Index(
+                fields=["job"],
+                condition=Q(decided_at__isnull=False, completed_at__isnull=True),
+                name="attempt_winding_down",
+            ),
+            models.Index(
+                fields=["diagnosis_due"], condition=Q(diagnosis_due__isnull=False), name="attempt_undiagnosed"
+            ),
+        ]
+
+
+class Task(models.Model):
+    """One container of one attempt. The scheduler alone changes ``state``, by lifecycle's table. The worker that holds
+    the claim writes facts: container_id, fault, progress, collected."""
+
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="tasks")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="tasks")
+    role = models.CharField(max_length=255)
+    index = models.PositiveIntegerField()
+    state = models.CharField(max_length=10, default="WAITING")  # lifecycle.TaskState
+    changed_at = models.DateTimeField()  # last change of state
+    # placement
+    node = models.CharField(max_length=63, blank=True)
+    address = models.CharField(max_length=255, blank=True)
+    gpu_ids = models.JSONField(default=list)
+    gpus_given = models.JSONField(null=True)  # which those are, of a cluster that chooses them itself: ["GPU-5f3c..."]
+    ports = models.JSONField(default=dict)  # {"http": [30000], "ssh": [30001]}
+    # orders and claims
+    ordered_at = models.DateTimeField(null=True)  # when the scheduler last ordered work on it
+    claim = models.CharField(max_length=32, blank=True)  # token of the worker that works on it
+    claimed_until = models.DateTimeField(null=True)  # the end of the claim's lease, which progress renews
+    fact_at = models.DateTimeField(null=True)  # last write by a worker
+    progress = models.CharField(max_length=120, blank=True)  # "pulling 3.1 of 8.2 GB"
+    fault = models.JSONField(null=True)  # {"reason", "sentence", "permanent"} of a refused start
+    container_name = models.CharField(max_length=200, blank=True)
+    container_id = models.CharField(max_length=64, blank=True)
+    container_started_at = models.DateTimeField(null=True)
+    held_at = models.DateTimeField(null=True)  # isDebug: its command failed, and since then the container is kept
+    released_at = models.DateTimeField(null=True)  # somebody asked for the end of the kept container
+    # the end
+    exit_code = models.IntegerField(null=True)
+    exit = models.JSONField(default=dict)  # exits.Exit as data
+    finished_at = models.DateTimeField(null=True)
+    collected = models.BooleanField(default=False)  # ended, its log archived and its container removed
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["attempt", "role", "index"], name="one_task_per_index")]
+        indexes = [
+            models.Index(fields=["job", "state"], name="task_by_job"),
+            models.Index(
+                fields=["id"],
+                condition=Q(state__in=["SUCCEEDED", "FAILED", "STOPPED"], collected=False),
+                name="task_leftover",
+            ),
+            models.Index(  # see jobs/scheduling/invariants.py
+                fields=["id"], condition=Q(state__in=["STARTING", "RUNNING", "STOPPING"]), name="task_live"
+            ),
+        ]
+
+    @property
+    def label(self) -> str:
+        return f"{self.role}-{self.index}"

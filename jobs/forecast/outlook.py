@@ -47,7 +47,7 @@ class Outlook:
 
 
 def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Outlook:
-    """Of a job that this user would submit now. ``awaited`` is what it would wait for."""
+    """The Outlook of a job that this user would submit now. ``awaited`` are the jobs that it would wait for."""
     seen = recent_picture()
     question = _question(spec, awaited, username)
     if question not in seen.answers:

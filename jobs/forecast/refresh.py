@@ -44,7 +44,8 @@ _busy = threading.Lock()
 
 
 def order(given: float) -> None:
-    """What the worker is called for. Returns at once; an order that lay for long is no longer wanted."""
+    """The order that a worker carries out. Returns at once. ``given``: when it was given; an older order than STALE is
+    dropped, as another one follows it."""
     if time.time() - given < STALE:
         threading.Thread(target=_in_thread, name="forecast", daemon=True).start()
 

@@ -27,7 +27,7 @@ from portal.core import words
 from portal.core.errors import BadRequest
 
 BUDGET = 1.5  # seconds to play the queues: first a few jobs, and where that is quick enough, more
-PATIENCE = 3.0  # times the budget is what a play is likely to take that is tried: a third of its draws is enough
+PATIENCE = 3.0  # a play that likely takes so many budgets is still tried: a third of its draws is enough
 WAIT = 2.0  # times the budget that somebody waits for an answer, where others have the cores
 FEW = MOST // 8
 MANY = 2_000  # waiting jobs: of more, no change is tried alone

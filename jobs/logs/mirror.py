@@ -44,7 +44,7 @@ def is_shared() -> bool:
 
 
 class Mirror:
-    """Of one spool, in the process that copies."""
+    """The copy of one spool in the store, written by the process that copies the log."""
 
     def __init__(self, place: LogPlace, stream: Stream) -> None:
         self._place, self._stream = place, stream
@@ -65,7 +65,8 @@ class Mirror:
             log.info("a log is read from its engine alone", task=self._place.task_id, reason=error.message)
 
     def flush(self, spool: Spool) -> None:
-        """Write what has come since. While the store is down nothing is, and the next time there is more."""
+        """Write what has come since the last time. While the store is down nothing is written, and the next call has
+        more to write."""
         with self._lock:
             state = spool.state()
             if self._is_over or state.size <= self._size:
@@ -120,7 +121,7 @@ def read(store: Store, place: LogPlace, stream: Stream) -> tuple[Iterator[bytes]
 
 
 def drop(store: Store, place: LogPlace) -> None:
-    """Of both streams: the log is archived."""
+    """Delete the copies of both streams, once the log is archived."""
     if is_shared():
         with suppress(LongshoreError):
             store.delete(_name(place, ""), recursive=True)

@@ -18,7 +18,7 @@ _known: tuple[float, frozenset[str]] = (-EVERY, frozenset())
 
 
 async def nodes() -> frozenset[str]:
-    """Their names."""
+    """The names of the nodes that do not answer now."""
     global _known
     at, names = _known
     if time.monotonic() - at < EVERY:

@@ -71,7 +71,7 @@ class Rest:
     pause: float = 0.0
 
     def failed(self) -> bool:
-        """Whether it is the first time in a row."""
+        """Note a failure. Returns whether it is the first one in a row."""
         first = not self.pause
         self.pause = min(_LONGEST_PAUSE, 2 * self.pause) or _FIRST_PAUSE
         self.until = time.monotonic() + self.pause
@@ -153,7 +153,7 @@ class EngineSampler:
         self.latest = work.at, self._write_nodes(work, rows, known) if answered else {}
 
     def _usage(self, work: Work) -> tuple[dict[str, Usage], bool]:
-        """By container, and whether the engine answered."""
+        """The usage by container, and whether the engine answered."""
         if not work.tasks:
             return {}, True
         if self._rest.rests:

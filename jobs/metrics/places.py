@@ -31,7 +31,7 @@ def of_attempt(app_id: str) -> Path:
 
 
 def app_id_of(folder: Path) -> str:
-    """Of an attempt's folder."""
+    """The application id of the attempt to which this folder belongs."""
     return unquote(folder.name)
 
 
@@ -48,7 +48,7 @@ def of_cluster() -> Path:
 
 
 def remove_attempts(app_ids: Iterable[str]) -> None:
-    """Those that are not there are as good as removed."""
+    """Remove the files of these attempts. Succeeds also where they are gone."""
     for app_id in app_ids:
         shutil.rmtree(of_attempt(app_id), ignore_errors=True)
 

@@ -83,7 +83,7 @@ def _known(value: int | None) -> float:
 
 
 def _rate(now: float, before: float, seconds: float) -> float:
-    """A counter that goes back was begun anew: nobody knows."""
+    """The growth of a counter in a second; a NaN when it went back, as it has begun anew and nobody knows."""
     return (now - before) / seconds if now >= before else NAN
 
 

@@ -96,13 +96,13 @@ def task_of(attempt: Attempt, role: str, index: int) -> Task:
 
 
 def figures(attempt: Attempt, tasks: Iterable[Task], spec: JobSpec) -> list[TaskFigures]:
-    """Of each task; one small file is read for each."""
+    """The figures of each task. One small file is read for each."""
     asked = {role.name: asked_of(spec, role.name) for role in spec.task_roles}
     return [_figures(attempt, task, asked.get(task.role, {})) for task in tasks]
 
 
 def series(attempt: Attempt, task: Task, begin: int, end: int, step: int = 0) -> Series:
-    """Of the time from ``begin`` to ``end`` (seconds since 1970), in steps of ``step`` seconds at least."""
+    """The series of the time from ``begin`` to ``end`` (seconds since 1970), in steps of ``step`` seconds at least."""
     return read_series(places.of_task(attempt.app_id, task.role, task.index), begin, end, step)
 
 

@@ -143,7 +143,7 @@ def _work(at: int) -> dict[tuple[str, str], Work]:
 
 
 def _folders(work: dict[tuple[str, str], Work]) -> set[Path]:
-    """Those of the files that are written."""
+    """The folders of the files that are written now."""
     tasks = {task.path.parent for one in work.values() for task in one.tasks}
     nodes = {places.of_node(node.name).parent for one in work.values() for node in one.nodes}
     return {places.root(), *tasks, *nodes}

@@ -102,7 +102,7 @@ class Held:
 
 
 def withdrawn(shells: Collection[Held]) -> dict[str, str]:
-    """{token: why} of those who may not have theirs any more."""
+    """{token: why} of the shells whose users may not have them any more."""
     users = {one.caller.credential: one.caller.now() for one in shells}
     there = set(Terminal.objects.filter(pk__in=[one.row.pk for one in shells]).values_list("pk", flat=True))
     found = {}

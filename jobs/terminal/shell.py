@@ -68,7 +68,7 @@ class Shell:
         self._reading = asyncio.create_task(self._read())
 
     async def show(self, window: Window, *, after: int | None, flow: bool) -> None:
-        """Until the window or the shell is closed. Another window before it is closed."""
+        """Show the shell in this window, until either is closed. The window that showed it before is closed."""
         if self._is_over:
             await window.close(ENDED, "The shell has ended.")
             return
@@ -209,7 +209,7 @@ class View:
         await self._stop()
 
     def tell(self, message: dict[str, Any]) -> None:
-        """What is not sent yet is told by its newest value."""
+        """Send a message soon. Of fields that were not sent yet only the newest values go."""
         self._message |= message
         self._has_message.set()
 

@@ -28,8 +28,8 @@ from portal.core.threads import in_thread
 from portal.models import Terminal
 
 EVERY = 1.0  # seconds
-_ASKED = 2  # rounds: who may not have theirs any more
-_SAID = 15  # rounds: that we have ours, and what others have left behind
+_ASKED = 2  # rounds between two questions whose shells must end because a right is gone
+_SAID = 15  # rounds between two writes that our shells live, and two looks for those that dead processes left
 _AT_END = 1.0  # seconds for all shells when the process ends, and again for what is to be recorded
 _RESTARTS = 1012  # the code of WebSockets for that
 pool = ThreadPoolExecutor(4, thread_name_prefix="terminals")
@@ -71,7 +71,7 @@ class Shells:
         return shell
 
     def keep(self) -> None:
-        """Look after them."""
+        """Run the rounds, until the process ends."""
         if self._looking is None or self._looking.done():
             self._looking = self.loop.create_task(self._look())
 
@@ -115,7 +115,7 @@ class Shells:
                 for token, why in (await in_thread(records.withdrawn, held, pool=pool)).items():
                     self._end(self._shells.get(token), WITHDRAWN, why)
             except DatabaseError:
-                pass  # nothing can have changed
+                pass  # the rights are in the database, so none was taken while it is away
         if self._rounds % _SAID == 0:
             await in_thread(records.renew, list(self._shells), pool=pool)
             await self.sweep()

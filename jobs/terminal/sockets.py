@@ -55,7 +55,7 @@ def _admitted(request: HttpRequest, path: dict[str, str]) -> tuple[Caller, Place
 
 
 def _view(query: QueryDict) -> dict[str, str]:
-    """What concerns the window, in the words of the address."""
+    """The fields of the address that are about the window."""
     columns, rows = _size(query)
     given = {name: str(number(query.get(name))) for name in ("after", "flow") if name in query}
     return {"cols": str(columns), "rows": str(rows), **given}

@@ -33,7 +33,7 @@ TICKET_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """That by which a person is known to the portal while they ask for a ticket."""
+    """The session or the token by which the portal knows the person who asks for a ticket."""
 
     session: str = ""
     token: int | None = None
@@ -168,7 +168,7 @@ def _in_tokens(ids: Collection[int], now: datetime) -> dict[int | None, int]:
 
 
 def _targets(rows: Collection[PageVisit]) -> dict[int, tuple[Target | None, str]]:
-    """Of each visit the container it leads to, or why there is none."""
+    """For each visit the container that it leads to, or why there is none."""
     tasks = {
         (task.job_id, task.role, task.index): task
         for task in Task.objects.filter(job__in={row.job_id for row in rows}, state=TaskState.RUNNING)

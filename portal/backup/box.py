@@ -47,7 +47,7 @@ class Output(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """What can be read without the passphrase. ``line`` is how it stands in the file."""
+    """What can be read without the passphrase. ``line``: the same as bytes, as in the file."""
 
     line: bytes
     says: Mapping[str, Any]
@@ -107,7 +107,7 @@ class Opening(io.RawIOBase):
     """The plain bytes of a backup, as a file to read. BackupError where it is damaged or its end is missing."""
 
     def __init__(self, file: BinaryIO, passphrase: str, head: Head) -> None:
-        """``file`` stands behind its head. BackupError when the passphrase is another one."""
+        """``file`` has been read up to the end of its head. BackupError when the passphrase is wrong."""
         self._file = file
         key, check = _keys_of(head, passphrase)
         if not hmac.compare_digest(check, _bytes(head, "check")):
@@ -146,8 +146,8 @@ class Opening(io.RawIOBase):
 
 
 def read_head(file: BinaryIO) -> Head:
-    """The head of the backup; ``file`` stands behind it afterwards. BackupError when it is no backup, or one of a
-    format that this release does not know."""
+    """The head of the backup, up to whose end ``file`` has been read then. BackupError when it is no backup, or one of
+    a format that this release does not know."""
     magic = file.read(len(MAGIC))
     if magic != MAGIC:
         if magic.startswith(b"LONGSHORE BACKUP "):
@@ -212,7 +212,7 @@ def _keys_of(head: Head, passphrase: str) -> tuple[bytes, bytes]:
 
 
 def _keys(passphrase: str, salt: bytes, *, memory: int, passes: int, lanes: int) -> tuple[bytes, bytes]:
-    """The key, and what tells a wrong passphrase from a damaged file."""
+    """The key of the encryption, and a value that tells a wrong passphrase from a damaged file."""
     made = hash_secret_raw(passphrase.encode(), salt, passes, memory, lanes, 64, Type.ID)
     return made[:32], hashlib.sha256(b"longshore backup check" + made[32:]).digest()
 

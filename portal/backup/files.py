@@ -29,7 +29,7 @@ _STAGED = f".restoring{PART}"  # a name that the store shows to nobody
 class Count:
     files: int = 0
     bytes: int = 0
-    missed: int = 0  # that went, or could not be read
+    missed: int = 0  # files that were deleted meanwhile, or could not be read
 
 
 def keep_secrets(records: Records) -> None:
@@ -67,7 +67,7 @@ class Staged:
         self.folder.mkdir(mode=0o700)
 
     def marker(self) -> str:
-        """Of the store that is restored; empty when its files are not."""
+        """The marker of the restored store; empty when the backup has no files of users."""
         try:
             return (self._store / MARKER).read_text().strip()
         except OSError:
@@ -176,7 +176,8 @@ def _keep(records: Records, place: str, below: str, path: Path, count: Count | N
 
 
 def _read(file: BinaryIO, path: Path) -> bytes:
-    """Errors of the disk that is read are not those of the one that is written."""
+    """The next bytes. An error is translated here, since it must not pass for one of the disk that the backup goes
+    to."""
     try:
         return file.read(_BLOCK)
     except OSError as error:

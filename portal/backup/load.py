@@ -26,7 +26,7 @@ _FAST = (
     "journal_mode=MEMORY",
     "synchronous=OFF",
     "cache_size=-64000",
-)  # of a file that nobody reads before it is whole
+)  # safe, as nobody reads the file before it is whole
 
 
 class Loading:
@@ -43,7 +43,7 @@ class Loading:
         self._convert: Convert = lambda row: row
 
     def table(self, says: Mapping[str, Any]) -> None:
-        """Rows of this table come."""
+        """The rows that follow are of this table."""
         here = self._tables.get(says["name"])
         if here is None or {name for name, _ in here.columns} != {name for name, _ in says["columns"]}:
             raise BackupError(f"The backup has other columns of {says['name']} than its own release had.")
@@ -132,7 +132,7 @@ def ours() -> list[str]:
 
 
 def _empty(tables: Iterator[Table]) -> None:
-    """Without the rows that migrations make: the backup has its own."""
+    """Delete the rows that migrations have made: the backup has its own."""
     with connection.cursor() as cursor:
         for table in tables:
             cursor.execute(f'DELETE FROM "{table.name}"')  # noqa: S608 - our own names

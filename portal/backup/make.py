@@ -55,7 +55,7 @@ def make(target: str, passphrase: str, *, with_files: bool = False) -> Made:
 
 
 def about() -> dict[str, Any]:
-    """Of this installation, inside a backup."""
+    """What a backup says of this installation."""
     return {
         "release": settings.VERSION,
         "instance": settings.INSTANCE,
@@ -134,13 +134,13 @@ def _lock(file: BinaryIO, path: Path) -> None:
 
 
 def _finish(file: BinaryIO, part: Path, path: Path) -> None:
-    """On the disk, read again, and only then under its name."""
+    """Give the file its name, once all of it is on the disk and was read again."""
     file.flush()
     os.fsync(file.fileno())
     file.seek(0)
     require_whole(file, read_head(file))
     try:
-        os.link(part, path)  # unlike rename it takes nobody's place
+        os.link(part, path)  # unlike rename it replaces no other file
     except FileExistsError:
         raise BackupError(f"{path} exists already. Name another file, or remove it first.") from None
     except OSError:  # a file system without links

@@ -247,5 +247,5 @@ def _source(source: str) -> Iterator[BinaryIO]:
 
 
 def _swapping() -> Path:
-    """There while one thing after the other takes its place."""
+    """The file that is there while a restore puts one thing after the other in its place."""
     return Path(settings.HOME) / "restoring.swap"

@@ -20,7 +20,7 @@ _LEAP = 1_000_000
 
 
 def epochs() -> dict[str, int]:
-    """Of the leases in the database that is about to be replaced."""
+    """The epochs of the leases in the database that is about to be replaced, by the lease's name."""
     if LeaseRow._meta.db_table not in connection.introspection.table_names():
         return {}
     return dict(LeaseRow.objects.values_list("name", "epoch"))

@@ -52,7 +52,8 @@ def join(store: str) -> None:
     keys.check()
     _check_patience()
     _check_clock()
-    # With another store than a folder those that the sampler writes are there (jobs/metrics/sharing).
+    # A shared folder of metrics is needed only where the store is a folder: else the sampler shares its files by the
+    # store (jobs/metrics/sharing).
     mine = {"store": store, "metrics": "" if settings.STORE_URL else _marker(settings.METRICS_DIR)}
     _compare(mine, here.others())
     here.enter({**mine, "machine": here.machine()})

@@ -1,4 +1,5 @@
-"""Compares the keys of this host with those with which the database was made: of another host they open nothing."""
+"""Refuses a host whose secret keys are not those with which the database was made: it could read nothing that is
+sealed."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ def check() -> None:
 
 
 def refuse_other_keys() -> None:
-    """For the start of a process: CommandError when the keys differ. A database that is away is a matter of later."""
+    """For the start of a process: CommandError when the keys differ. A database that does not answer is no error here:
+    the process itself waits for it."""
     try:
         check()
     except NotShared as error:

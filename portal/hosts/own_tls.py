@@ -19,8 +19,8 @@ def root() -> Path:
 
 
 def here(tls_dir: str | Path) -> Path:
-    """The folder on this host for the one that a node's row names. One that is not ours, such as an admin's own
-    certificates, is what it is."""
+    """The folder on this host for the one that a node's row names. A folder that is not ours, such as an admin's own
+    certificates, is returned as it is."""
     text = str(tls_dir)
     if text not in _known:
         found = _found(Path(text))
@@ -39,7 +39,7 @@ def share(tls_dir: str) -> None:
 
 
 def name_of(folder: Path) -> str:
-    """By which the other hosts know it."""
+    """The name by which the other hosts know this folder."""
     return f"nodes/{folder.parent.name}/{folder.name}"
 
 

@@ -26,7 +26,7 @@ from clusters.engines.kubernetes.errors import EXPIRED, FOREIGN, Refused, refuse
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 CONNECT, READ = 3.0, 30.0  # seconds
-POOL = 64  # connections that are kept
+POOL = 64  # open connections that are used again
 PAGE = 500  # objects in one answer of a list
 MOST_OF_AN_ANSWER = 256 << 20  # bytes
 Json = dict[str, Any]
@@ -44,8 +44,8 @@ def parts_of(endpoint: str) -> tuple[str, str]:
 
 
 class Cluster:
-    """The API of one cluster, from one namespace. ``folder`` holds the file ``kubeconfig``; without a folder it is the
-    service account of the pod that Longshore runs in. Nothing is sent yet. Threads may share it."""
+    """The API of one cluster, from one namespace. ``folder`` holds the file ``kubeconfig``; without a folder the
+    service account of the pod that Longshore runs in is used. Nothing is sent yet. Threads may share it."""
 
     def __init__(self, endpoint: str, folder: Path | None = None, *, timeout: float = READ) -> None:
         self.endpoint = endpoint
@@ -114,7 +114,7 @@ class Cluster:
             answer.close()  # not given back: there may be more to come
 
     def opened(self, path: str, query: Query, silence: float) -> urllib3.HTTPResponse:
-        """As ``stream``, for those who close it themselves."""
+        """The answer of ``stream``, which the caller closes."""
         try:
             answer = self._send("GET", path, query, None, silence)
             if 200 <= answer.status <= 299:
@@ -126,8 +126,8 @@ class Cluster:
         raise refused(answer.status, _message(data), self.name)
 
     def configuration(self) -> Any:
-        """A Configuration of the library with the credentials, of its own: ``stream`` of the library changes the client
-        that it is given. Raises RuntimeFault."""
+        """A new Configuration of the library with the credentials. It is not shared, since the library's own ``stream``
+        changes the client that it gets. Raises RuntimeFault."""
         made = Configuration()
         made.retries = False
         made.connection_pool_maxsize = POOL

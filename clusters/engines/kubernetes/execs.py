@@ -134,7 +134,7 @@ def _tls(configuration: Any) -> ssl.SSLContext:
 
 
 def _exit_code(said: bytes) -> int | None:
-    """Of the Status that ends an exec."""
+    """The exit code in the Status that ends an exec; None where it has none."""
     try:
         status = json.loads(said)
         if status.get("status") == "Success":

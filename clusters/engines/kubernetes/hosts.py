@@ -37,7 +37,7 @@ _LABELS_KEPT = 64
 
 
 def quantity(text: object) -> Decimal:
-    """``100m``, ``16Gi``, ``2``, ``1e3``; 0 for what is none."""
+    """Reads ``100m``, ``16Gi``, ``2`` or ``1e3``; 0 for what is no quantity."""
     written = str(text)
     for size in (2, 1):
         if written[-size:] in _SUFFIXES:
@@ -46,8 +46,7 @@ def quantity(text: object) -> Decimal:
 
 
 def asked_by(pod: Json) -> Taken:
-    """What a pod asks of its node: the sum of its containers, or what one of those needs that run before them, if that
-    is more."""
+    """What a pod asks of its node: the sum over its containers, or the need of an init container where that is more."""
     spec = pod.get("spec") or {}
     running: Taken = {}
     for container in spec.get("containers") or ():
@@ -69,8 +68,8 @@ def asked_by(pod: Json) -> Taken:
 
 
 def taken_by_others(pods: Iterable[Json], namespace: str, instance: str) -> dict[str, Taken]:
-    """By node: what pods ask for that have a node, have not ended and are not of the portal ``instance``, which has its
-    own in one ``namespace``."""
+    """What other pods take, by node: those that have a node, have not ended and do not belong to the portal
+    ``instance``, whose own pods are in ``namespace``."""
     taken: dict[str, Taken] = {}
     for pod in pods:
         node = (pod.get("spec") or {}).get("nodeName")

@@ -122,7 +122,8 @@ class KubernetesInventory:
         return taken_by_others(pods, self._cluster.namespace, instance)
 
     def _rights(self) -> tuple[list[str], list[str]]:
-        """What the account may not do: what must be mended, and what may stay."""
+        """Sentences about the rights that the account lacks: those that Longshore needs, and those that it can do
+        without."""
         lacking: dict[tuple[rights.Rule, bool], list[str]] = {}
         for rule, verb, is_namespaced in rights.questions():
             if not self._may(rule.resource, verb, self._cluster.namespace if is_namespaced else ""):
@@ -143,7 +144,7 @@ class KubernetesInventory:
 
     def _refuses_pods(self, *, host_network: bool) -> str:
         """Why a pod would be refused; empty when it would be taken, now or once the namespace's quota has room again.
-        None is made."""
+        The question makes no pod."""
         asks = {"cpu": "10m", "memory": "16Mi"}
         main = {"name": "main", "image": "longshore/sample:1", "command": ["true"], "resources": {"limits": asks}}
         pod = {
@@ -169,7 +170,7 @@ class KubernetesInventory:
 
 
 def connect(endpoint: str, folder: Path | None) -> KubernetesInventory:
-    """Nothing is sent yet. RuntimeFault when the endpoint is none of a cluster."""
+    """Nothing is sent yet. Raises RuntimeFault when the endpoint is not one of a cluster."""
     try:
         return KubernetesInventory(endpoint, folder)
     except ValueError as error:

@@ -175,7 +175,8 @@ def _main(request: ContainerRequest) -> Json:
 
 
 def _stderr(request: ContainerRequest) -> Json:
-    """Limits without requests: it takes next to nothing, and a node that is given away whole has nothing beside."""
+    """It has limits and no requests: it needs next to nothing, and a task that gets a whole node leaves nothing for a
+    request."""
     return {
         "name": STDERR,
         "image": request.image,
@@ -231,8 +232,8 @@ def _tolerations(request: ContainerRequest) -> list[Json]:
 
 
 def _pinned(host: str) -> Json:
-    """To the node of the plan. By its name and not by ``nodeName``, which would pass by the scheduler: a node that is
-    full or cordoned would fail the pod, or take it all the same."""
+    """Binds the pod to the node of the plan, by an affinity to its name. ``nodeName`` would pass by the cluster's
+    scheduler: a node that is full or cordoned would fail the pod, or take it all the same."""
     field = {"key": "metadata.name", "operator": "In", "values": [host]}
     terms = {"nodeSelectorTerms": [{"matchFields": [field]}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -19,7 +19,7 @@ Json = Mapping[str, Any]
 # kubelets say ContainerStatusUnknown, with 137.
 LOST, UNKNOWN = 255, "ContainerStatusUnknown"
 TERMINATED = 143
-_FROM_OUTSIDE = (0, 137, TERMINATED)  # how a command may end that is told to
+_FROM_OUTSIDE = (0, 137, TERMINATED)  # exit codes of a command that was told to end
 # Reasons with which a kubelet refuses a pod before anything of it ran.
 _NOT_ADMITTED = re.compile(r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|NodePorts|\w*Admission\w*|Preempting")
 _NEVER_RAN = ("ContainerCannotRun", "StartError", "CreateContainerError", "CreateContainerConfigError")
@@ -149,8 +149,8 @@ def _never_ran(ended: Json) -> bool:
 
 
 def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerStatus:
-    """``deleted``: somebody has deleted the pod while it ran. A command that then ends, be it with 0, did so for
-    that."""
+    """``deleted``: somebody has deleted the pod while it ran. A command that ends after that has ended because of it,
+    even with code 0."""
     code, reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
     written = str(ended.get("message") or "").strip() or None
     lost = reason == UNKNOWN or code == LOST

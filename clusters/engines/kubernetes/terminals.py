@@ -91,7 +91,8 @@ class KubernetesAttached(ExecTerminal):
                 await self._program.resize(columns, rows)
 
     async def exit_code(self) -> int | None:
-        """A program that was killed may have been so with its container, whose end is known a little later."""
+        """A killed program may have been killed together with its container, whose end is known a little later: then
+        there is no exit code."""
         code = self._program.code
         for pause in _PAUSES if code is not None and code > _SIGNALS else (0.0,):
             await asyncio.sleep(pause)

@@ -1,5 +1,5 @@
 """Writes the inventory of a cluster into the rows of its nodes: hosts that join become nodes, those that leave go once
-nothing of ours is on them. What jobs did there is told by rows of their own, which name the node."""
+nothing of ours is on them. The history of their jobs stays, as its rows name the node and do not point to it."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _columns(cluster: str, host: Host) -> dict[str, Any]:
 
 
 def _refresh(node: Node, host: Host, now: datetime) -> None:
-    """What is not as the cluster says it is written; a node that is as it was is left alone."""
+    """Write the columns in which a row differs from what the cluster says; a row that agrees is not written."""
     fresh = _columns(node.name.partition("/")[0], host)
     changed = {column: value for column, value in fresh.items() if getattr(node, column) != value}
     if "images" in changed:

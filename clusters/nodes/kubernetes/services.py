@@ -48,8 +48,9 @@ class Asked:
 
 
 def register_cluster(actor: Viewer, data: object, ip: str | None = None) -> tuple[Cluster, tuple[str, ...]]:
-    """POST /nodes with the endpoint ``kubernetes://``: the cluster, all its nodes, and what is not as good as it could
-    be. BadRequest with everything that it lacks, ConflictNode when the name or the cluster is known already."""
+    """POST /nodes with the endpoint ``kubernetes://``: adds the cluster and all its nodes. Returns the cluster, and
+    hints about what could be better there. BadRequest with everything that it lacks, ConflictNode when the name or the
+    cluster is known already."""
     who = require_admin(actor).username
     body = read(NewCluster, data)
     endpoint = endpoint_of(body.name, body.namespace)

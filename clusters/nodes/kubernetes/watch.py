@@ -1,8 +1,8 @@
 """Follows the nodes of every Kubernetes cluster, by one thread and one stream each: a list at once, then again when the
 stream tells of a change, and every half a minute anyway. The list is the truth, as with containers.
 
-What a list says goes into the rows of nodes at once, under the lease of the scheduler that acts. Which nodes their
-cluster does not hear of is told to its passes: what runs on such a node may go on running.
+What a list says goes into the rows of nodes at once, under the lease of the scheduler that acts. The scheduler's passes
+ask here which nodes their cluster does not hear of: what runs on such a node may go on running.
 """
 
 from __future__ import annotations
@@ -65,14 +65,14 @@ class Clusters:
             self._followed[key].thread.keep()
 
     def heard(self, looks: Mapping[str, Look]) -> Mapping[str, Look]:
-        """The looks, where nodes that their cluster does not hear of do not answer."""
+        """The same looks, but those at nodes that their cluster does not hear of have no answer."""
         silent = {name: one for follower in self._followed.values() for name, one in follower.silent.items()}
         if not silent:
             return looks
         return {name: _silenced(look, silent[name]) if name in silent else look for name, look in looks.items()}
 
     def are_known(self) -> bool:
-        """Whether each of them was asked once."""
+        """Whether every cluster was asked at least once."""
         return all(follower.was_asked for follower in self._followed.values())
 
     def threads(self) -> list[Kept]:
@@ -99,7 +99,7 @@ class Follower:
         self.thread = Kept(f"cluster-{self.cluster.name}", self.step, longest=LONGEST)
         self._inventory: Inventoried | None = None
         self._written: Inventory | None = None
-        self._told = ""  # why it cannot be asked
+        self._told = ""  # the last reason why it could not be asked
 
     def step(self) -> None:
         """One list, and the wait for what follows it."""

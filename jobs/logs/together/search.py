@@ -31,7 +31,7 @@ def pieces(view: LogView, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _newlines(view: LogView, begin: int, stop: int) -> int:
-    """About how many there are."""
+    """About how many newlines there are."""
     last = (view.size - 1) // BLOCK
     return view.blocks[min(stop // BLOCK, last)] - view.blocks[min(begin // BLOCK, last)]
 

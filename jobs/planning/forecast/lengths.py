@@ -97,7 +97,8 @@ class Lengths:
         return known[3]
 
     def _span(self, classes: _Classes, ran: float) -> tuple[float, float, float]:
-        """The likely length after ``ran`` seconds, third; it is the same from the first to before the second."""
+        """(from, to, length): the likely length after ``ran`` seconds, which is the same after any time from ``from``
+        up to, but not including, ``to``."""
         first, last = 0.0, inf  # lengths of the like: between two of them the likely one stays the same
         for samples in [self._of[key] for key in classes if key in self._of]:
             at = bisect_right(samples, ran)
@@ -150,7 +151,7 @@ def _part(draw: int) -> float:
 
 
 def _unheard_of(ran: float, draw: int) -> float:
-    """Of a job that has run for longer than all of the like."""
+    """The length of a job that has run for longer than all of the like did."""
     return min(_LONGEST, max(ran, 60.0) / (1 - _part(draw)))
 
 

@@ -164,7 +164,7 @@ class _Table(Generic[W]):
         return {id: spread for id, spread in found if spread is not None}
 
     def not_before(self) -> dict[int, datetime]:
-        """Of those without a spread."""
+        """The moment before which a job without a spread hardly starts, by job."""
         found: dict[int, datetime] = {}
         for id, delays in self.earliest.items():
             if (

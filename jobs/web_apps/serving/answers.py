@@ -60,7 +60,7 @@ def entered(place: Place, cookie: str, path: str) -> Answer:
 
 
 def cookie_name(place: Place) -> str:
-    """Over https a prefix that browsers know: no other host can have set it."""
+    """The name of the cookie. Over https it has a prefix by which browsers make sure that no other host has set it."""
     secure = place.origin.startswith("https:")
     if place.is_alone:
         return f"__Host-{COOKIE}" if secure else COOKIE
@@ -90,7 +90,7 @@ def nowhere() -> Answer:
 
 
 def not_there(visit: Visit, why: str) -> Answer:
-    """It asks by itself again, as a program may take minutes until it listens."""
+    """The page loads itself again, as a program may take minutes until it listens."""
     answer = _page(
         503,
         f"{visit.title} does not answer",

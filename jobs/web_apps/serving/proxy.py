@@ -231,7 +231,7 @@ async def _say(send: Any, is_socket: bool, answer: answers.Answer) -> None:
 
 
 def _code(code: int | None) -> int:
-    """One that may be sent: 1005 and 1006 only say that none came."""
+    """The code to close with. 1005 and 1006 may not be sent: they only say that none came."""
     return code if code is not None and (1000 <= code <= 1003 or 1007 <= code <= 1014 or 3000 <= code <= 4999) else 1000
 
 

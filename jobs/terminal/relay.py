@@ -6,8 +6,7 @@ window, by the same library. A shell of another host cannot be reached: there it
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -19,7 +18,7 @@ from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from portal.wakes.wake import sockets_folder
-from portal.web.serving.sockets import Closed, Socket
+from portal.web.serving.sockets import Closed, Socket, first_of
 
 if TYPE_CHECKING:
     from jobs.terminal.shell import Shell
@@ -77,23 +76,12 @@ async def pass_on(socket: Socket, owner: str, token: str, query: Mapping[str, ob
         async with unix_connect(
             str(_path(owner)), address, max_size=_LARGEST, compression=None, ping_interval=None
         ) as there:
-            await _first(_carry(socket.receive, there.send), _carry(there.recv, socket.send))
+            await first_of(_carry(socket.receive, there.send), _carry(there.recv, socket.send))
             await there.close()
             await socket.close(there.close_code or 1000, there.close_reason or "")
             return True
     except (OSError, WebSocketException, TimeoutError):
         return False
-
-
-async def _first(*parts: Coroutine[Any, Any, None]) -> None:
-    """Until one of them ends; then the others are ended too."""
-    tasks = [asyncio.create_task(part) for part in parts]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _carry(take: Callable[[], Any], give: Callable[[Any], Any]) -> None:

@@ -12,7 +12,7 @@ from jobs import access
 from jobs.api.base import find_job
 from jobs.pages.rows import job_url
 from jobs.web_apps import opening, rights, shown, tensorboard
-from jobs.web_apps.visits import TICKET_SECONDS, Known
+from jobs.web_apps.visits import TICKET_SECONDS
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
 from portal.web.api.openapi import Message, errors
@@ -80,20 +80,7 @@ class Ticket(V1View):
     )
     def post(self, request: Request, job: str, role: str, index: int, label: str, username: str = "") -> Response:
         row = find_job(request, username, job)
-        user = require_user(request)
-        token = getattr(user, "token", None)  # of portal.accounts.tokens.user_of
-        known = Known(token=token) if token is not None else Known(session=request.session.session_key or "")
-        url = opening.address(
-            user,
-            known,
-            row,
-            role,
-            index,
-            label,
-            host=request.get_host(),
-            scheme=request.scheme or "http",
-            ip=ip_of(request),
-        )
+        url = opening.address(request, require_user(request), row, role, index, label)
         return Response({"url": url, "expires": int(timezone.now().timestamp() + TICKET_SECONDS) * 1000}, status=201)
 
 

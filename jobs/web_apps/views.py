@@ -19,7 +19,6 @@ from jobs.pages.rows import job_url
 from jobs.pages.tabs import context
 from jobs.web_apps import opening, origin, rights, shown, tensorboard
 from jobs.web_apps.models import PageShare
-from jobs.web_apps.visits import Known
 from portal.accounts.audit import ip_of
 from portal.accounts.auth import require_user
 from portal.accounts.guard import reader, signed_in
@@ -59,20 +58,7 @@ def part(request: HttpRequest, username: str, name: str) -> HttpResponse:
 def open_page(request: HttpRequest, username: str, name: str, role: str, index: int, label: str) -> HttpResponseBase:
     """Leads to the page. This address stays the same, so it is the one to pass on."""
     job = queries.get_job(username, name)
-    known = Known(session=request.session.session_key or "")
-    answer = redirect(
-        opening.address(
-            require_user(request),
-            known,
-            job,
-            role,
-            index,
-            label,
-            host=request.get_host(),
-            scheme=request.scheme or "http",
-            ip=ip_of(request),
-        )
-    )
+    answer = redirect(opening.address(request, require_user(request), job, role, index, label))
     answer["Referrer-Policy"] = "no-referrer"
     return answer
 

@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import resource
-import socket
 import tarfile
 import threading
 import time
@@ -28,9 +27,11 @@ from tests.bed.docker_bed import BedNode
 from tests.bed.registry import Registry
 from tests.contract_runtime import Program, RuntimeContract, ended, found, left_in_created, request, text
 from tests.helpers import patience, until
+from tests.shell_lab import ShellLab
 
 
-class DockerLab:
+class DockerLab(ShellLab):
+    runtime: DockerRuntime
     image = SAMPLE_IMAGE
     absent_gpus = ("17",)
 
@@ -40,40 +41,12 @@ class DockerLab:
         self.absent_image = absent_image
         self.sdk = docker.DockerClient(base_url=node.unix, version="1.41")
 
-    def argv(self, program: Program) -> tuple[str, ...]:
-        lines = ["trap '' TERM"] if program.ignores_term else []
-        lines += [f"cat {file.path} >&{number}" for number, file in enumerate(self.files(program), 1)]
-        if program.exit_code is not None:
-            lines.append(f"exit {program.exit_code}")
-        else:
-            lines.append("while :; do sleep 0.1; done" if program.ignores_term else "exec sleep 1000")
-        return ("sh", "-c", "\n".join(lines))
-
-    def files(self, program: Program) -> tuple[File, ...]:
-        return File("/said/stdout", program.stdout), File("/said/stderr", program.stderr)
-
     def read_file(self, name: str, path: str) -> bytes:
         stream, _ = self.sdk.api.get_archive(name, path)
         with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
             content = tar.extractfile(tar.getmembers()[0])
             assert content is not None
             return content.read()
-
-    def echo(self, port: int) -> None:
-        self.runtime.ensure(request(self, argv=("nc", "-ll", "-p", str(port), "-e", "cat"), ports=(port,)))
-        until(lambda: self._listens(port), what="nc listens")
-
-    def _listens(self, port: int) -> bool:
-        with suppress(OSError), socket.create_connection((self.address, port), 1):
-            return True
-        return False
-
-    def shell(self, script: str, **more: Any) -> str:
-        """Run it to its end in a container; its standard output."""
-        asked = request(self, argv=("sh", "-c", script), **more)
-        self.runtime.ensure(asked)
-        ended(self, asked.name)
-        return text(self.runtime.logs(asked.name, "stdout")).decode()
 
     def host_config(self, name: str) -> dict[str, Any]:
         return dict(self.sdk.api.inspect_container(name)["HostConfig"])

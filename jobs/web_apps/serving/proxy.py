@@ -26,6 +26,7 @@ from jobs.web_apps.serving.headers import Reserved
 from jobs.web_apps.serving.hop import Hop
 from jobs.web_apps.serving.prefixes import Prefixes
 from jobs.web_apps.visits import Target
+from portal.web.serving.sockets import first_of
 
 _WITHDRAWN = 4401  # the code with which the portal itself ends a WebSocket
 
@@ -151,7 +152,7 @@ class Proxy:
         async with socket:
             await receive()  # websocket.connect
             await send({"type": "websocket.accept", "subprotocol": socket.protocol, "headers": []})
-            await _first_of(_to_container(receive, socket), _to_visitor(send, socket), way.open.ended.wait())
+            await first_of(_to_container(receive, socket), _to_visitor(send, socket), way.open.ended.wait())
             with suppress(RuntimeError, OSError):  # the visitor may have closed it
                 code = _WITHDRAWN if way.open.ended.is_set() else _code(socket.close_code)
                 await send({"type": "websocket.close", "code": code})
@@ -190,19 +191,8 @@ class _Body:
 async def _unless(doing: Awaitable[Any], one: Open, body: _Body) -> Any:
     """What ``doing`` gives or raises; None when the visitor goes or loses the right before it is done."""
     task = asyncio.ensure_future(doing)
-    await _first_of(task, one.ended.wait(), body.gone())
+    await first_of(task, one.ended.wait(), body.gone())
     return None if task.cancelled() else task.result()
-
-
-async def _first_of(*ways: Awaitable[Any]) -> None:
-    """Until one of them is done. The others are cancelled; what they raise is not of interest."""
-    tasks = [asyncio.ensure_future(way) for way in ways]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _to_container(receive: Any, socket: aiohttp.ClientWebSocketResponse) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from portal.core.errors import BadRequest, Forbidden
 from portal.files.store import rules
-from portal.files.store.base import PathNotFound
+from portal.files.store.base import Entry, PathNotFound
 from portal.files.webhdfs import checksum, shapes
 from portal.files.webhdfs.call import NEVER, Call
 from portal.files.webhdfs.messages import NO_REDIRECT, Answer, Request, json_answer, redirect
@@ -55,10 +55,7 @@ def home(call: Call) -> Answer:
 
 
 def download(call: Call) -> Answer:
-    call.may_read(call.path)
-    entry = call.store.stat(call.path)
-    if entry.is_dir:
-        raise PathNotFound(f"{call.path} is a folder.")
+    entry = _file(call)
     if _is_first_step(call.request):
         return redirect(call.request)
     start, end, partial = _span(call.request, entry.size)
@@ -82,14 +79,20 @@ def _is_first_step(request: Request) -> bool:
 
 
 def file_checksum(call: Call) -> Answer:
-    call.may_read(call.path)
-    entry = call.store.stat(call.path)
-    if entry.is_dir:
-        raise PathNotFound(f"{call.path} is a folder.")
+    entry = _file(call)
     if _is_first_step(call.request):
         return redirect(call.request)
     with call.store.open_read(call.path, known=entry) as file:
         return json_answer({"FileChecksum": checksum.of_file(file, entry.size)})
+
+
+def _file(call: Call) -> Entry:
+    """The file that is asked for. Raises Forbidden, and PathNotFound for a folder, as a NameNode does."""
+    call.may_read(call.path)
+    entry = call.store.stat(call.path)
+    if entry.is_dir:
+        raise PathNotFound(f"{call.path} is a folder.")
+    return entry
 
 
 def _span(request: Request, size: int) -> tuple[int, int, bool]:

@@ -7,6 +7,7 @@ socket's address should give the same sentence.
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -128,3 +129,15 @@ class Sockets:
                 await handler(socket, found.groupdict())
                 return
         raise NotFound("There is no socket at this address.")
+
+
+async def first_of(*ways: Awaitable[Any]) -> None:
+    """Wait until one of them is done, such as one direction of a socket. The others are cancelled; what any of them
+    raises is not of interest."""
+    tasks = [asyncio.ensure_future(way) for way in ways]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

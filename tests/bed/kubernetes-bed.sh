@@ -229,6 +229,7 @@ node_kubelet() {   # runs INSIDE node I: mounts of its own, then the kubelet and
     f=${v%=*}; mountpoint -q "/proc/sys/$f" && continue
     echo "${v#*=}" >"$d/sysctl/${f##*/}"; mount --bind "$d/sysctl/${f##*/}" "/proc/sys/$f"; done
   mountpoint -q /var/log || mount --bind "$d/varlog" /var/log
+  mkdir -p /var/lib/kubelet   # another cluster that stops takes it along
   mountpoint -q /var/lib/kubelet || { mount --bind "$d/kubelet" /var/lib/kubelet; mount --make-rshared /var/lib/kubelet; }
   for f in PREROUTING OUTPUT; do set -- -t nat "$f" -d "$SVC.1/32" -p tcp --dport 443 -j DNAT --to-destination "$NET.1:6443"
     iptables -w "$1" "$2" -C "${@:3}" 2>/dev/null || iptables -w "$1" "$2" -A "${@:3}"; done   # kubernetes.default, with no kube-proxy

@@ -155,6 +155,7 @@ def test_the_password_of_an_auth_file_pulls_and_is_deleted_afterwards(portal: Po
         said = str(portal.job(refused)["jobStatus"]["appExitMessages"]) + str(portal.attempts(refused))
         assert "credentials" in said, said
         portal.stop(refused)
+        portal.wait_state(refused)
     finally:
         registry.close()
 
@@ -165,7 +166,7 @@ def test_a_pod_that_somebody_deletes_is_lost_and_tried_again(
 ) -> None:
     name = portal.submit(config(f"deleted-{len(how)}", FOREVER))
     portal.wait_running(name)
-    (pod,) = pods(cluster, portal)
+    (pod,) = (one for one in pods(cluster, portal) if name in one)
     cluster.kubectl("-n", NAMESPACE, "delete", pod, "--wait=false", *how)
     until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 60, what="another try")
     print(portal.attempts(name)[-1]["appExitMessages"])

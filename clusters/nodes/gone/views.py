@@ -44,9 +44,7 @@ def _question(node: Node) -> dict[str, Any]:
             "sure": False,
         }
     running = node.allocations.count()
-    tasks = (
-        f"{words.count(running, 'task counts', 'tasks count')} as lost at once, tried elsewhere. " if running else ""
-    )
+    tasks = f"{words.count(running, 'task is', 'tasks are')} lost and tried elsewhere at once. " if running else ""
     listed = "Pods that its cluster still lists there are deleted by force. " if node.cluster_id else ""
     return {
         "title": f"Is {node.name} gone for good?",

@@ -91,9 +91,10 @@ def longshore(
 ) -> Iterator[httpx.Client]:
     """A client of a portal that runs in pods, as its admin."""
     home = tmp_path_factory.mktemp("home")
-    os.chown(home, OWNER, OWNER)
-    for folder in (home, *home.parents[:3]):
+    for folder in home.parents[:3]:
         folder.chmod(folder.stat().st_mode | 0o711)
+    os.chown(home, 0, OWNER)  # as a volume of the group ``fsGroup`` is; of a hostPath a kubelet leaves it as it is
+    home.chmod(0o2775)
     volume = {**HOME, "spec": {**HOME["spec"], "hostPath": {"path": str(home)}}}  # type: ignore[dict-item]
     cluster.kubectl("apply", "-f", "-", given=json.dumps(volume))
     settings = {

@@ -90,10 +90,11 @@ class Stage:
         wait_clean(self.portal, self.bed, PATIENCE)
 
 
-def watched(stage: Stage, row: Row, name: str, run: Run, *, elsewhere: bool) -> None:
-    """Wait for what the user is told and, if so wanted, for the next life of the task."""
-    began = time.monotonic()
-    end = began + PATIENCE
+def watched(stage: Stage, row: Row, name: str, run: Run, *, elsewhere: bool, since: float | None = None) -> None:
+    """Wait for what the user is told and, if so wanted, for the next life of the task. ``since``: when it broke, if
+    that was not now."""
+    began = since or time.monotonic()
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end and (row.told is None or (elsewhere and row.elsewhere is None)):
         with suppress(AssertionError):
             if row.told is None and (said := stage.told(name, run.node)):
@@ -138,8 +139,9 @@ def crashed_and_booted(stage: Stage) -> Row:
     stage.bed.node_down(run.node, "crash")
     began = time.monotonic()
     stage.bed.node_up(run.node)
-    row.notes.append(f"up after {time.monotonic() - began:.0f} s")
-    watched(stage, row, name, run, elsewhere=True)
+    up = time.monotonic() - began
+    watched(stage, row, name, run, elsewhere=True, since=began)
+    row.notes.append(f"up after {up:.0f} s")
     stage.end(name)
     return row
 
@@ -152,10 +154,9 @@ def confirmed_gone(stage: Stage) -> Row:
         began = time.monotonic()
         until(lambda: stage.portal.node(node)["health"] == "unreachable", 60, what="it is silent")
         answer = stage.portal.http.put(f"/nodes/{node}/gone")
-        row.notes.append(f"confirmed after {time.monotonic() - began:.0f} s: {answer.status_code}")
-        notes = row.notes
-        watched(stage, row, name, run, elsewhere=True)
-        row.notes = notes + row.notes
+        said = time.monotonic() - began
+        watched(stage, row, name, run, elsewhere=True, since=began)
+        row.notes.append(f"confirmed after {said:.0f} s: {answer.status_code}")
         until(lambda: len(pods(stage.bed, stage.portal)) == 1, 60, 0.2, "no pod of the node that is gone")
         row.notes.append(f"its pod gone after {time.monotonic() - began:.0f} s")
     stage.wait_ready(run.node)

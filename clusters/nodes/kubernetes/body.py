@@ -53,7 +53,7 @@ class NewCluster(Body):
     kubeconfig: Kubeconfig | None = None
     namespace: Namespace = "longshore-jobs"
     nodeSelector: Selector = {}
-    portRange: Ports = [30000, 39999]
+    portRange: Ports = [20000, 29999]
     network: Literal["host", "bridge"] = "host"
 
 

@@ -27,8 +27,8 @@ class ClusterForm:
     name: str = ""
     namespace: str = "longshore-jobs"
     selector: str = ""  # a line each: name=value
-    port_from: str = "30000"
-    port_to: str = "39999"
+    port_from: str = "20000"
+    port_to: str = "29999"
     network: str = "host"
     kubeconfig: str = field(default="", repr=False)
     is_new: bool = True

@@ -98,6 +98,6 @@ def test_settings_come_from_a_secret_that_no_file_has() -> None:
     for pod in pods().values():
         for container in [*pod["containers"], *pod.get("initContainers", ())]:
             assert container["envFrom"] == [{"secretRef": {"name": "longshore-settings"}}]
-            # Below the volume, whose own folder is root's whatever fsGroup says: Longshore takes none that is another's.
+            # Below the volume, whose own folder is root's: Longshore takes none that is another's.
             assert container["env"] == [{"name": "LONGSHORE_HOME", "value": "/var/lib/longshore/home"}]
             assert {"name": "home", "mountPath": "/var/lib/longshore"} in container["volumeMounts"]

@@ -1,4 +1,5 @@
-"""A real nginx before a portal, as docs/https.md sets it up, with a certificate of its own."""
+"""A real nginx before a portal, as docs/https.md sets it up, with a certificate of its own; or before several hosts, as
+docs/several-hosts.md does."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
+_HOSTS = ("10.0.0.11:9186", "10.0.0.12:9186", "10.0.0.13:9186")  # of docs/several-hosts.md
 _AROUND = """daemon off; pid {folder}/pid; error_log stderr; worker_processes 1; {user}
 events {{}}
 http {{
@@ -37,18 +39,20 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def nginx(folder: Path, port: int, portal: str) -> Iterator[Path]:
-    """On that port of 127.0.0.1, before ``portal`` (host:port). Yields the certificate, which clients must trust."""
+def nginx(folder: Path, port: int, *portals: str, patience: str = "60s") -> Iterator[Path]:
+    """On that port of 127.0.0.1, before a portal, or three hosts of one (each host:port). Yields the certificate, which
+    clients must trust. ``patience``: for a host of several that takes a request and says nothing."""
     from tests.helpers import until
 
     crt, key = certificate(folder)
-    server = _documented()
+    server = _documented() if len(portals) == 1 else _balancing(patience)
+    places = zip(("127.0.0.1:9186",) if len(portals) == 1 else _HOSTS, portals, strict=True)
     for old, new in (
         ("listen 443 ssl", f"listen 127.0.0.1:{port} ssl"),
         ("longshore.example.org", "localhost"),
         ("/etc/ssl/longshore.crt", str(crt)),
         ("/etc/ssl/longshore.key", str(key)),
-        ("127.0.0.1:9186", portal),
+        *places,
     ):
         assert old in server, old
         server = server.replace(old, new)
@@ -68,9 +72,25 @@ def nginx(folder: Path, port: int, portal: str) -> Iterator[Path]:
 
 
 def _documented() -> str:
-    found = re.search(r"```nginx\n(.*?)```", (_ROOT / "docs" / "https.md").read_text(), re.DOTALL)
-    assert found
-    return found[1]
+    (server,) = _blocks("https.md")
+    return server
+
+
+def _balancing(patience: str) -> str:
+    hosts, lines = _blocks("several-hosts.md")
+    server = _documented()
+    for old, new in (
+        ("proxy_pass http://127.0.0.1:9186;", lines),
+        ("proxy_read_timeout 1h;", ""),
+        ("proxy_read_timeout 60s;", f"proxy_read_timeout {patience};"),
+    ):
+        assert old in server, old
+        server = server.replace(old, new)
+    return hosts + server
+
+
+def _blocks(page: str) -> list[str]:
+    return re.findall(r"```nginx\n(.*?)```", (_ROOT / "docs" / page).read_text(), re.DOTALL)
 
 
 def _program() -> str | None:

@@ -26,6 +26,7 @@ from tests.helpers import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME, SHARED, PORT = "/media/home", "/media/shared", 9186
+DISK = "64m"  # of each host, for its LONGSHORE_HOME
 KEYS = {"LONGSHORE_SECRET_KEY": "s" * 40, "LONGSHORE_TOKEN_KEY": "t" * 40}  # the same on all hosts
 _UNSHARE = ("unshare", "--mount", "--pid", "--uts", "--ipc", "--fork", "--kill-child", "--mount-proc", "--")
 
@@ -52,6 +53,8 @@ class PortalHost:
         self._net = f"{bed.bridge}-h{number}"
         if has_clocks():
             self.settings |= {"CLOCK_FILE": f"{HOME}/clock"}
+        self.home.mkdir(parents=True)
+        _run("mount", "-t", "tmpfs", "-o", f"size={DISK},mode=0700", "none", str(self.home))
         for folder in (self.home / "store", self.folder / "tmp", around / "shared" / "store"):
             folder.mkdir(parents=True, exist_ok=True)
         self.set_clock(0)
@@ -120,6 +123,16 @@ class PortalHost:
         self.kill()
         subprocess.run(["ip", "link", "del", self._veth], capture_output=True, check=False)
         subprocess.run(["ip", "netns", "del", self._net], capture_output=True, check=False)
+        subprocess.run(["umount", "-l", str(self.home)], capture_output=True, check=False)
+
+    def fill_disk(self) -> None:
+        """Its LONGSHORE_HOME has not one byte left."""
+        with contextlib.suppress(OSError), (self.home / "ballast").open("ab", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
+    def make_room(self) -> None:
+        (self.home / "ballast").unlink()
 
     def set_clock(self, seconds: int) -> None:
         """Its time of day is so many seconds ahead from now on, for new hosts as for processes that run."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import os
+import signal
 import sys
 import threading
 import time
@@ -239,6 +240,10 @@ def faults(made: Cluster) -> Iterator[tuple[str, Callable[[], object], Callable[
     yield "scheduler killed", lambda: os.kill(pid, 9), lambda: None
     host, pid = made.wait_holder()
     yield "scheduler stopped", lambda: os.kill(pid, 19), lambda p=pid: os.kill(p, 18)  # type: ignore[misc]
+    for who in ("uvicorn portal.asgi", "manage.py qcluster", "manage.py runsampler"):
+        yield f"{who.split()[-1]} killed", lambda w=who: _kill_everywhere(made, w), lambda: None  # type: ignore[misc]
+    host, _ = made.wait_holder()
+    yield "disk of the host full", host.fill_disk, host.make_room
     host, _ = made.wait_holder()
     yield "host killed", host.kill, host.start
     host, _ = made.wait_holder()
@@ -254,6 +259,14 @@ def faults(made: Cluster) -> Iterator[tuple[str, Callable[[], object], Callable[
     host, _ = made.wait_holder()
     yield "clock 10 minutes ahead", lambda: host.set_clock(600), lambda: host.set_clock(0)
     yield "clock 10 minutes behind", lambda: host.set_clock(-600), lambda: host.set_clock(0)
+
+
+def _kill_everywhere(made: Cluster, who: str) -> None:
+    """On all hosts at once: their supervisors start it again."""
+    for host in made.alive:
+        for pid in host.running(who):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
 def run(jobs: int) -> bool:

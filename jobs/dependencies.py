@@ -1,4 +1,5 @@
-"""Jobs that wait for others of their user (``extras.dependsOn``): found at submission, told when one of those ends.
+"""What the end of one job does to others of its user: to those that wait for it (``extras.dependsOn``), and to the rest
+of its sweep.
 
 A dependency is on a row, not on a name: a later job of the same name does not take the place of one that is deleted.
 As a job can only name jobs that are there before it, no circle can come about but that of a job which names itself.
@@ -17,10 +18,13 @@ from django.db.models import F
 from clusters.placement.fit import Blocker
 from jobs.config.extras import After
 from jobs.config.spec import JobSpec
-from jobs.models import Dependency, Job
+from jobs.models import Dependency, Job, Sweep
 from jobs.planning.lifecycle import JOB_ENDS, JobState
 from jobs.planning.queue.awaited import Awaited
+from jobs.queries import LIVE, visible_jobs
 from portal.core.errors import BadRequest
+
+BY_SWEEP = "its sweep"  # in place of the user who stopped a job; no user has a blank in their name
 
 
 class BadDependency(BadRequest):
@@ -114,6 +118,22 @@ def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[tuple[int
     for says in set(in_vain.values()):
         _update(Job, [job for job in in_vain if in_vain[job] == says], unmet=says, changed_at=now)
     return [(job, one.says_end) for _, job, one in told]
+
+
+def stop_sweeps(failed: Sequence[int], now: datetime) -> list[tuple[int, str]]:
+    """Ask for the end of all other jobs of those sweeps of which these jobs, which have just failed, are one too many
+    (``extras.sweep.stopAfterFailed``), and return each of them with the sentence of its Event. One query where none
+    of them is of such a sweep."""
+    asked: list[tuple[int, str]] = []
+    found = Sweep.objects.filter(jobs__in=failed, stop_after__isnull=False).distinct().order_by("id")
+    for sweep in found.only("name", "stop_after") if failed else ():
+        jobs = visible_jobs().filter(sweep=sweep)
+        number = jobs.filter(state=JobState.FAILED).count()
+        if number >= (sweep.stop_after or 0):
+            rest = list(jobs.filter(state__in=LIVE, execution=Job.Execution.START).values_list("id", flat=True))
+            _update(Job, rest, execution=Job.Execution.STOP, stopped_by=BY_SWEEP, changed_at=now)
+            asked += [(id, f"{number} of the jobs of sweep {sweep.name} have failed.") for id in rest]
+    return asked
 
 
 def _awaited(username: str, name: str, condition: str, state: str | None, ended: str) -> Awaited:

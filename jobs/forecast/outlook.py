@@ -8,8 +8,8 @@ second with what is known by then, and where very many jobs wait a picture of th
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker
@@ -44,6 +44,7 @@ class Outlook:
     forecast: dict[str, int] | None = None
     after: Queued | None = None
     changes: Sequence[Change] = ()
+    ran: float | None = None  # seconds; half of the jobs of the like that have ended ran shorter
 
 
 def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Outlook:
@@ -53,11 +54,21 @@ def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") 
     if question not in seen.answers:
         began, is_over = time.monotonic(), deadline(FORECAST)
         turn = turn_if_submitted(seen.waiting, seen.scene, spec, awaited, username)
-        foreseen = None if is_over() else _foreseen(turn, seen)  # where one turn takes so long, a forecast is hopeless
-        seen.answers[question] = _outlook(turn, foreseen, username)
+        # Where one turn takes so long, a forecast is hopeless.
+        foreseen = None if is_over() else _foreseen(turn, seen, deadline(FORECAST))
+        found = _outlook(turn, foreseen, seen)
+        seen.answers[question] = replace(found, changes=_changes(found, username))
         seen.took = max(seen.took, time.monotonic() - began)
-    found: Outlook = seen.answers[question]
-    return found
+    answer: Outlook = seen.answers[question]
+    return answer
+
+
+def outlooks(specs: Sequence[JobSpec], username: str) -> list[Outlook]:
+    """Of jobs of which this user would submit one now, without what would start them sooner; each must have its
+    demands. Those for which there is no time left have no forecast."""
+    seen, is_over = recent_picture(), deadline(FORECAST)
+    turns = [turn_if_submitted(seen.waiting, seen.scene, spec, (), username) for spec in specs]
+    return [_outlook(turn, None if is_over() else _foreseen(turn, seen, is_over), seen) for turn in turns]
 
 
 def _question(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> object:
@@ -67,21 +78,37 @@ def _question(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> objec
     return spec.effective_virtual_cluster, demands(spec), extras, tuple(awaited), username, stem(spec.job_name)
 
 
-def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, username: str) -> Outlook:
+def _changes(found: Outlook, username: str) -> Sequence[Change]:
+    """What would start it now."""
+    if found.turn.verdict is Verdict.GO or found.turn.error:
+        return ()
+    owner = load_user(username) if username else None
+    return smallest_changes(found.turn, owner.vcs if owner else (), deadline(CHANGES))
+
+
+def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, seen: Picture) -> Outlook:
+    ran = _ran(turn.job, seen)
     if turn.verdict is Verdict.GO:
-        return Outlook(turn, None, pull=blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places))
+        return Outlook(turn, None, pull=blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places), ran=ran)
     found = turn.blockers
     never = next((blocker for blocker in found if blocker.kind == "never"), None)
-    owner = load_user(username) if username else None
-    changes = [] if turn.error else smallest_changes(turn, owner.vcs if owner else (), deadline(CHANGES))
     return Outlook(
         turn,
         never,
         () if never else found,
         forecast=_shown(turn, foreseen.spread) if foreseen else None,
         after=foreseen.after if foreseen and foreseen.part >= _LIKELY else None,
-        changes=changes,
+        ran=ran,
     )
+
+
+def _ran(job: Queued, seen: Picture) -> float | None:
+    """None where no job of the like has ended."""
+    lengths = seen.scene.lengths()
+    if not lengths or not lengths.number(job.like):
+        return None
+    found = lengths.quantiles(job.like, 0.0, job.most_seconds)
+    return found[len(found) // 2]
 
 
 def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
@@ -89,9 +116,9 @@ def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
     return corrected(recent_corrections(now), {job.id: in_milliseconds(spread)}, {job.id: job.vc}, now)[job.id]
 
 
-def _foreseen(turn: Turn[Queued], seen: Picture) -> Foreseen[Queued] | None:
+def _foreseen(turn: Turn[Queued], seen: Picture, is_over: Callable[[], bool]) -> Foreseen[Queued] | None:
     if turn.verdict is Verdict.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
         return None
     now = seen.scene.now.timestamp()
     waiting = [*seen.waiting, turn.job]
-    return start_of(turn.job, waiting, seen.scene, lambda job: length_of(lengths, job, now), deadline(FORECAST))
+    return start_of(turn.job, waiting, seen.scene, lambda job: length_of(lengths, job, now), is_over)

@@ -101,6 +101,19 @@ def figures(attempt: Attempt, tasks: Iterable[Task], spec: JobSpec) -> list[Task
     return [_figures(attempt, task, asked.get(task.role, {})) for task in tasks]
 
 
+def figures_of(
+    attempt: Attempt, role: str, index: int, asked: Mapping[str, float]
+) -> tuple[int, int, dict[str, Figure]]:
+    """Of one task: ``began``, ``at`` and ``figures`` as in TaskFigures."""
+    found = ring.summary(places.of_task(attempt.app_id, role, index))
+    if found is None:
+        return 0, 0, {}
+    columns, summary = found
+    pairs = zip(columns, summary.columns, strict=True)
+    known = {name: _figure(name, one, asked.get(name), summary.at) for name, one in pairs if one.count}
+    return summary.began, summary.at, known
+
+
 def series(attempt: Attempt, task: Task, begin: int, end: int, step: int = 0) -> Series:
     """The series of the time from ``begin`` to ``end`` (seconds since 1970), in steps of ``step`` seconds at least."""
     return read_series(places.of_task(attempt.app_id, task.role, task.index), begin, end, step)
@@ -160,16 +173,8 @@ def fresh(path: Path, now: float) -> dict[str, float]:
 
 
 def _figures(attempt: Attempt, task: Task, asked: Mapping[str, float]) -> TaskFigures:
-    found = ring.summary(places.of_task(attempt.app_id, task.role, task.index))
-    if found is None:
-        return TaskFigures(task)
-    columns, summary = found
-    figures = {
-        name: _figure(name, one, asked.get(name), summary.at)
-        for name, one in zip(columns, summary.columns, strict=True)
-        if one.count
-    }
-    return TaskFigures(task, summary.began, summary.at, figures)
+    began, at, found = figures_of(attempt, task.role, task.index, asked)
+    return TaskFigures(task, began, at, found)
 
 
 def _figure(name: str, one: Mean, asked: float | None, at: int) -> Figure:

@@ -15,6 +15,7 @@ class Sweep(models.Model):
     name = models.CharField(max_length=255)  # the jobName of the config; its jobs are name-01, name-02 ...
     config = models.TextField()  # as sent, without the values of secrets
     parameters = models.JSONField()  # ["lr", "seed"]
+    stop_after = models.PositiveIntegerField(null=True)  # when so many of its jobs have failed, the others are stopped
     created_at = models.DateTimeField()
 
     class Meta:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import urlencode
 
 from django.utils import timezone
 
 from jobs.diagnosis.evidence import Diagnosis, from_json
 from jobs.models import Attempt, Job
-from jobs.pages.rows import cause_words, job_url
+from jobs.pages.rows import cause_words, change_url, job_url
 from jobs.planning import exits
 from jobs.planning.forecast.words import likely, moment
 from jobs.planning.lifecycle import JobState
@@ -66,6 +64,7 @@ class Cause:
     at: int = 0
     lines: Sequence[Mapping[str, Any]] = ()
     actions: tuple[Action, ...] = ()
+    is_memory: bool = False  # the task ran out of memory
 
     @property
     def of_line(self) -> str:
@@ -169,6 +168,7 @@ def failed(job: Job, attempt: Attempt, *, may_read_logs: bool = True) -> Cause:
             evidence=_evidence(exit_),
             task=task_of(attempt),
             attempt=attempt.number,
+            is_memory=exit_.oom,
         )
     return _diagnosed(job, attempt, found, not_retried, may_read_logs)
 
@@ -214,6 +214,7 @@ def _diagnosed(job: Job, attempt: Attempt, found: Diagnosis, more: tuple[Fact, .
         at=marked["number"],
         lines=found.lines if may_read_logs else (),
         actions=tuple(_action(job, one) for one in found.actions),
+        is_memory=found.cause == "memory",
     )
 
 
@@ -238,8 +239,7 @@ def _proof(found: Diagnosis, exit_: exits.Exit, marked: Mapping[str, Any]) -> st
 
 
 def _action(job: Job, one: Mapping[str, Any]) -> Action:
-    query = urlencode({"from": f"{job.username}/{job.name}", "change": json.dumps(one["change"])})
-    return Action(str(one["label"]), f"/submit?{query}")
+    return Action(str(one["label"]), change_url(job.username, job.name, one["change"]))
 
 
 def stopped(job: Job, attempt: Attempt) -> Cause:

@@ -14,6 +14,7 @@ from django.utils import timezone
 from jobs import access, order, queries
 from jobs.config import web_pages
 from jobs.config.spec import JobSpec
+from jobs.metrics.use import together
 from jobs.models import Attempt, Event, Job, Task
 from jobs.pages import cause, progress
 from jobs.pages.rows import job_url, shown_state
@@ -117,7 +118,10 @@ def detail(job: Job, viewer: Viewer) -> Detail:
     if not may_read_story:
         starts = replace(starts, doing="")
     turn = turn_of(job)
-    before = _before(attempts, spec) if may_read_story and job.state in queries.LIVE else None
+    is_live = job.state in queries.LIVE
+    before = _before(attempts, spec) if may_read_story and is_live else None
+    has_run = may_read_story and job.state != JobState.WAITING
+    use = together(attempts[0], spec, is_live=is_live) if has_run else None
     return Detail(
         job=job,
         spec=spec,
@@ -126,7 +130,7 @@ def detail(job: Job, viewer: Viewer) -> Detail:
         attempts=attempts,
         counts=counts,
         steps=progress.steps(job, attempts if may_read_story else attempts[:1], starts, state),
-        strip=progress.strip(job, spec, counts, nodes, attempts, turn.place if turn else 0),
+        strip=progress.strip(job, spec, counts, nodes, attempts, turn.place if turn else 0, use),
         cause=_cause(job, state, attempts, turn, before, viewer) if may_read_story else None,
         before=before,
         attempt_text=progress.attempt_text(job, spec),

@@ -1,19 +1,27 @@
-"""Shows the lines of the log that say why a job failed, in its cause panel. A diagnosis has them; where no rule knew
-the cause they are the last lines of the task that decided it. Without an archived log there are none."""
+"""Shows the proof in the cause panel of a job: lines of the log, and how the memory grew of a task that ran out of it.
+
+A diagnosis has the lines that say why the job failed; where no rule knew the cause they are the last lines of the task
+that decided it. Without an archived log there are none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from jobs.logs.places import place_of
 from jobs.logs.read import find_task, last_lines, open_archive
-from jobs.models import Job
+from jobs.metrics import read, spark
+from jobs.models import Job, Task
 from jobs.pages.cause import Cause
+from jobs.pages.detail import Detail
 from jobs.planning.lifecycle import JobState
+from portal.core import words
 from portal.core.errors import LongshoreError
 
 LINES = 12
+LEAST = 3  # points of memory; of fewer nobody sees a line
 _WIDEST = 300  # characters of one line
 
 
@@ -50,3 +58,38 @@ def tail_of(job: Job, cause: Cause) -> Tail | None:
     except (LongshoreError, OSError):
         return None
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """``line`` is the ``d`` of a path in a box of ``spark.WIDE`` by ``spark.HIGH``, whose upper edge is the limit."""
+
+    task: str
+    line: str
+    limit: str
+    says: str
+    begin: datetime
+    end: datetime
+
+
+def memory_of(shown: Detail) -> Memory | None:
+    """None where too little was measured. No query."""
+    cause = shown.cause
+    attempt = next((one for one in shown.attempts if cause and one.number == cause.attempt), None)
+    role, _, index = cause.task.rpartition("-") if cause else ("", "", "")
+    limit = next((one.memory_mb * 2.0**20 for one in shown.spec.task_roles if one.name == role), 0.0)
+    if cause is None or attempt is None or not limit or not index.isdecimal():
+        return None
+    series = read.series(attempt, Task(role=role, index=int(index)), *read.span_of(attempt))
+    points = {at: most for at, _, most in series.points.get("memory", ())}
+    if len(points) < LEAST:
+        return None
+    begin, end, peak = min(points), max(points) + series.step, max(points.values())
+    return Memory(
+        cause.task,
+        spark.path(points, begin, end, series.step, max(limit, peak)),
+        words.size(int(limit)),
+        f"Memory of {cause.task}: it rose to {words.size(int(peak))} of {words.size(int(limit))}.",
+        datetime.fromtimestamp(begin, UTC),
+        datetime.fromtimestamp(end, UTC),
+    )

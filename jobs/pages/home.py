@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import chain
@@ -13,7 +14,7 @@ from django.utils import timezone
 from clusters.models import Allocation, Node
 from clusters.nodes.pages import squares, state_of
 from jobs import queries
-from jobs.metrics.idle import idle_gpus
+from jobs.metrics.idle import GpuNow, held_gpus
 from jobs.pages.rows import rows_of, with_gpu_type
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
@@ -63,6 +64,7 @@ def home(viewer: Viewer) -> dict[str, Any]:
         "done": ended.exclude(lately),
     }
     jobs_of = {name: list(part[:MOST]) for name, part in parts.items()}
+    held = held_gpus(username=mine) if mine and any(job["total_gpus"] for job in jobs_of["running"]) else []
     rows = {row.id: row for row in rows_of(list(chain(*jobs_of.values())), viewer)}
     return {
         "nav": "home",
@@ -71,21 +73,29 @@ def home(viewer: Viewer) -> dict[str, Any]:
         # The database counts only where the list is full: else the list's length is the count.
         "counts": {name: parts[name].count() if len(some) == MOST else len(some) for name, some in jobs_of.items()},
         "is_new": not rows,
-        "idle": _idle(mine) if mine and any(job["total_gpus"] for job in jobs_of["running"]) else [],
+        "idle": _idle(held),
+        "gpu_use": _gpu_use(held),
         **cluster(mine),
     }
 
 
-def _idle(mine: str) -> list[str]:
-    """What to say of the user's GPUs that their tasks do not use."""
+def _idle(held: Sequence[GpuNow]) -> list[str]:
+    """What to say of the user's GPUs that their tasks do not use, those that are idle the longest first."""
     now = timezone.now()
-    found = idle_gpus(username=mine)
+    found = sorted((gpu.idle_since, gpu.job, gpu.task, gpu.id, gpu.node) for gpu in held if gpu.idle_since is not None)
     return [
-        f"{gpu.job}, {gpu.task}: GPU {gpu.id} of {gpu.node} has been idle for "
-        f"{words.duration((now - gpu.idle_since).total_seconds())}."
-        for gpu in found[:MOST]
-        if gpu.idle_since is not None
+        f"{job}, {task}: GPU {id} of {node} has been idle for {words.duration((now - since).total_seconds())}."
+        for since, job, task, id, node in found[:MOST]
     ]
+
+
+def _gpu_use(held: Sequence[GpuNow]) -> dict[int, str]:
+    """{job id: how busy its GPUs are now, on average} of the jobs whose GPUs are measured."""
+    known: dict[int, list[float]] = {}
+    for gpu in held:
+        if gpu.util is not None:
+            known.setdefault(gpu.job_id, []).append(gpu.util)
+    return {job: f"{sum(utils) / len(utils):.0f} %" for job, utils in known.items()}
 
 
 def cluster(mine: str) -> dict[str, Any]:

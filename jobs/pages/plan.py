@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from django.utils import timezone
 
+from clusters.placement.blockers import could, shapes_of
 from jobs import services
 from jobs.config import yaml_text
 from jobs.config.spec import JobSpec
@@ -18,11 +19,14 @@ from jobs.planning.turns import Turn
 from jobs.scheduling.queue import Queued
 from jobs.scheduling.why import use_with
 from jobs.services import CheckResult
-from jobs.submitting import sweeps
+from jobs.submitting import folders, sweeps
+from jobs.submitting.folders import Note
 from jobs.submitting.sweeps import Checked, Planned
 from portal.core import words
 from portal.core.errors import LongshoreError, Problem
 from portal.models import User
+
+_NAMED = 3  # nodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,7 @@ class WhatIf:
     refuses: str = ""
     use: VcUse | None = None
     instead: tuple[tuple[str, str], ...] = ()  # smallest changes that start it now; of those of the config the JSON too
+    notes: tuple[Note, ...] = ()  # what is known of single fields
     sweep: Planned | None = None
     verb: str = ""  # on the button, where it is not Submit job
 
@@ -58,16 +63,16 @@ def plan_for(text: str, user: User) -> WhatIf:
         return WhatIf("", "Nothing typed yet", ("Paste a job config, or start from a sample.",))
     try:
         if sweeps.asks_for(text):
-            return _sweep(sweeps.check(text, user))
+            return _sweep(sweeps.check(text, user), user)
         result = services.check(text, user)
     except LongshoreError as error:
         return WhatIf(JobState.FAILED, "It would be refused", (error.message,), refuses=error.message)
     if result.problems:
-        return _yaml(text) or refused(result.problems)
-    return _of_one(result)
+        return replace(_yaml(text) or refused(result.problems), notes=_notes(result, user))
+    return replace(_of_one(result), notes=_notes(result, user))
 
 
-def _sweep(checked: Checked) -> WhatIf:
+def _sweep(checked: Checked, user: User) -> WhatIf:
     """The panel of a sweep: what happens to its first job, and all of its jobs."""
     if checked.problems or checked.planned is None or checked.first is None:
         return replace(refused(checked.problems), sweep=checked.planned)
@@ -77,11 +82,14 @@ def _sweep(checked: Checked) -> WhatIf:
     asks = [("Jobs", f"{number:,}, {planned.variants[0].name} to {planned.variants[-1].name}")]
     if planned.asked.at_once:
         asks.append(("At once", f"{planned.asked.at_once:,} at most"))
+    if stop_after := planned.asked.stop_after:
+        asks.append(("The rest is stopped", f"when {stop_after:,} {'has' if stop_after == 1 else 'have'} failed"))
     if gpus:
         asks.append(("GPUs", f"{gpus:,} in all"))
     title = first.title if first.state == JobState.FAILED else f"First job: {first.title[:1].lower()}{first.title[1:]}"
     verb = f"Submit {words.count(number, 'job')}"
-    return replace(first, title=title, asks=(*asks, *first.asks), instead=(), sweep=planned, verb=verb)
+    notes = _notes(checked.first, user, jobs=number)
+    return replace(first, title=title, asks=(*asks, *first.asks), notes=notes, instead=(), sweep=planned, verb=verb)
 
 
 def _of_one(result: CheckResult) -> WhatIf:
@@ -101,6 +109,46 @@ def _outlook(result: CheckResult, found: Outlook, asks: tuple[tuple[str, str], .
     if result.pull:
         return WhatIf(JobState.RUNNING, "Starts once its image is pulled", (result.pull,), asks=asks, use=use)
     return WhatIf(JobState.RUNNING, "Starts now", asks=asks, use=use)
+
+
+def _notes(result: CheckResult, user: User, jobs: int = 1) -> tuple[Note, ...]:
+    """What is known of the image, the folders and the cost, problems or not."""
+    if result.spec is None or result.outlook is None:
+        return ()
+    turn = result.outlook.turn
+    return (
+        *_image(turn),
+        *folders.notes(result.spec, user),
+        *_cost(result.spec.total_gpus * jobs, result.outlook.ran, jobs),
+    )
+
+
+def _image(turn: Turn[Queued]) -> Iterator[Note]:
+    """Which of the nodes that could run its tasks have the image already."""
+    shapes, vc = shapes_of(turn.job.demands), turn.job.vc
+    able = [node for node in turn.queue.nodes if node.serves(vc) and any(could(node, shape) for shape in shapes)]
+    having = [node.name for node in able if shapes[0].image in node.images]
+    if not able:
+        return
+    if not having:
+        yield Note("/image", "Image", "not known to be on a node yet; the first start pulls it", "warn")
+    elif len(able) == len(having):
+        yield Note("/image", "Image", f"on {_nodes(having)}")
+    else:
+        yield Note("/image", "Image", f"on {len(having):,} of {len(able):,} nodes that fit; the others pull it first")
+
+
+def _nodes(names: Sequence[str]) -> str:
+    return words.listing(list(names)) if len(names) <= _NAMED else f"all {len(names):,} nodes that fit"
+
+
+def _cost(gpus: int, ran: float | None, jobs: int) -> Iterator[Note]:
+    """What it takes if it runs as long as jobs of the like did."""
+    if ran is None:
+        return
+    similar = f"similar jobs ran {words.duration(ran)}"
+    hours = f"about {words.hours(gpus * ran / 3600)} GPU-hours; " if gpus else ""
+    yield Note("", "Cost" if gpus else "Length", f"{hours}{similar}{' each' if jobs > 1 else ''}")
 
 
 def _when(found: Outlook) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from jobs import queries
 from jobs.config.spec import JobSpec
+from jobs.metrics.use import Together
 from jobs.models import Attempt, Job
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
@@ -78,21 +79,54 @@ def strip(
     nodes: Sequence[str],
     attempts: Sequence[Attempt],
     place: int,
+    use: Together | None = None,
 ) -> list[Cell]:
-    """The numbers of a job: what is allocated of what it asks for while it lives, afterwards what it asked for.
-    ``counts``: tasks by role and state; ``place``: its place in the queue, 0 when it does not wait."""
+    """The numbers of a job: what is allocated of what it asks for while it lives, afterwards what it asked for; and
+    what of it is used. ``counts``: tasks by role and state; ``place``: its place in the queue, 0 when it does not
+    wait."""
     live = job.state in queries.LIVE
     cells = [Cell("Place in the queue", words.ordinal(place), f"in {job.vc}")] if place else []
     if job.total_gpus:
-        cells.append(_cell(f"GPUs · {spec.gpu_type or 'any type'}", *_sums(spec, counts, "gpu_number"), live, ""))
+        held, gpus = _sums(spec, counts, "gpu_number")
+        cells.append(_used(_cell(f"GPUs · {spec.gpu_type or 'any type'}", held, gpus, live, ""), _busy_gpus(use)))
     held, cores = _sums(spec, counts, "cpu_number")
-    cells.append(_cell("CPU", held, cores, live, "core" if cores == 1 else "cores"))
-    cells.append(_memory_cell(*_sums(spec, counts, "memory_mb"), live))
+    cells.append(_used(_cell("CPU", held, cores, live, "core" if cores == 1 else "cores"), _busy_cores(use, cores)))
+    cells.append(_used(_memory_cell(*_sums(spec, counts, "memory_mb"), live), _used_memory(use)))
     if nodes:
         cells.append(Cell("Nodes", words.number(len(nodes)), small=words.listing(nodes)))
     if job.total_gpus and any(attempt.launched_at for attempt in attempts):
         cells.append(_gpu_hours(job, attempts))
     return [*cells, _retries(job, spec)]
+
+
+def _used(cell: Cell, use: tuple[str, float] | None) -> Cell:
+    """The cell with what is used of it, in words and as its bar."""
+    if use is None:
+        return cell
+    says, percent = use
+    return replace(cell, percent=min(100.0, percent), label=says, small=says)
+
+
+def _busy_gpus(use: Together | None) -> tuple[str, float] | None:
+    if use is None or use.gpu is None:
+        return None
+    return f"{use.gpu:.0f} % busy {'now' if use.is_now else 'on average'}", use.gpu
+
+
+def _busy_cores(use: Together | None, asked: int) -> tuple[str, float] | None:
+    if use is None or use.cpu is None:
+        return None
+    cores = f"{use.cpu:.1f}" if use.cpu < 10 else f"{use.cpu:,.0f}"
+    return f"{cores} cores busy {'now' if use.is_now else 'on average'}", 100 * use.cpu / max(1, asked)
+
+
+def _used_memory(use: Together | None) -> tuple[str, float] | None:
+    if use is None or use.memory is None or not use.memory_of:
+        return None
+    percent = 100 * use.memory / use.memory_of
+    used = words.size(int(use.memory))
+    says = f"{used} used now" if use.is_now else f"peak {used} of {words.size(int(use.memory_of))} in {use.task}"
+    return says, percent
 
 
 def _sums(spec: JobSpec, counts: Mapping[str, Mapping[str, int]], field: str) -> tuple[int, int]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from django.db.models import Count, F, QuerySet, Sum
 from django.db.models.fields.json import KT
@@ -60,6 +61,7 @@ class JobRow(Named):
     retries: int
     has_run: bool  # else it has no log
     may_stop: bool
+    action: tuple[str, str] | None = None  # the first change that its diagnosis offers, and the page that makes it
     sweep_id: int | None = None
     sweep: SweepRow | None = None  # the line stands for all jobs of it
 
@@ -103,6 +105,11 @@ def job_url(username: str, name: str) -> str:
     return f"/jobs/{quote(username)}/{quote(name)}"
 
 
+def change_url(username: str, name: str, change: Mapping[str, Any]) -> str:
+    """The submit page with the job's config, changed in what a diagnosis offers."""
+    return f"/submit?{urlencode({'from': f'{username}/{name}', 'change': json.dumps(change)})}"
+
+
 def shown_state(state: str, execution: str) -> str:
     """The state that pages show: a live job that was asked to stop is STOPPING."""
     return queries.STOPPING if execution == Job.Execution.STOP and state in queries.LIVE else state
@@ -129,6 +136,7 @@ def rows_of(jobs: Sequence[Mapping[str, Any]], viewer: Viewer) -> list[JobRow]:
     return [
         _row(
             job,
+            attempts.get(job["id"], _NO_ATTEMPT)[1],
             counts.get(attempts.get(job["id"], _NO_ATTEMPT)[0], {}),
             *_happening(job, attempts.get(job["id"], _NO_ATTEMPT), progress, reasons, before.get(job["id"])),
             before.get(job["id"]),
@@ -152,8 +160,11 @@ _Attempts = Mapping[int, tuple[int, dict[str, Any]]]  # job id -> (attempt id, e
 
 def _current_attempts(ids: Iterable[int]) -> _Attempts:
     current = Attempt.objects.filter(job_id__in=ids, number=F("job__attempt_number"))
-    rows = current.values_list("job_id", "id", "exit", *CAUSE)
-    return {job: (pk, exit | {"cause": cause_words(name, task)}) for job, pk, exit, name, task in rows}
+    rows = current.values_list("job_id", "id", "exit", *CAUSE, "diagnosis__actions")
+    return {
+        job: (pk, exit | {"cause": cause_words(name, task), "actions": actions or []})
+        for job, pk, exit, name, task, actions in rows
+    }
 
 
 def _earlier(jobs: Sequence[Mapping[str, Any]]) -> dict[int, Streak]:
@@ -166,8 +177,9 @@ def _earlier(jobs: Sequence[Mapping[str, Any]]) -> dict[int, Streak]:
         job_id__in=again, number__lt=F("job__attempt_number"), number__gte=F("job__attempt_number") - MANY
     )
     ends: dict[int, list[End]] = {}
-    for job, *end in last.order_by("-number").values_list("job_id", "number", "exit_code", "exit"):
-        ends.setdefault(job, []).append((end[0], end[1], end[2]))
+    columns = ("job_id", "number", "exit_code", "exit", *CAUSE)
+    for job, number, code, exit, name, task in last.order_by("-number").values_list(*columns):
+        ends.setdefault(job, []).append((number, code, exit | {"cause": cause_words(name, task)}))
     return {job: failures for job, some in ends.items() if (failures := streak(some, 0))}
 
 
@@ -189,6 +201,7 @@ def _progress(attempts: _Attempts) -> dict[int, str]:
 
 def _row(
     job: Mapping[str, Any],
+    exit: Mapping[str, Any],
     counts: Mapping[str, int],
     place: str,
     happening: str,
@@ -215,8 +228,14 @@ def _row(
         retries=job["user_retries"] + job["platform_retries"] + job["resource_retries"],
         has_run=job["started_at"] is not None or job["attempt_number"] > 1,
         may_stop=access.may_stop(viewer, job["username"], job["state"], job["execution"]),
+        action=_action(job, exit) if job["state"] == JobState.FAILED and job["username"] == viewer.username else None,
         sweep_id=job["of_sweep"],
     )
+
+
+def _action(job: Mapping[str, Any], exit: Mapping[str, Any]) -> tuple[str, str] | None:
+    first = next(iter(exit.get("actions", ())), None)
+    return (str(first["label"]), change_url(job["username"], job["name"], first["change"])) if first else None
 
 
 def with_sweeps(rows: Sequence[JobRow], viewer: Viewer) -> list[JobRow]:
@@ -276,7 +295,8 @@ def _happening(
 def _said_of(before: Streak) -> str:
     if before.is_eviction:
         return f"Evicted: {before.exit.sentence}"
-    return f"{'Failing again and again' if before.is_warned else 'Failed'}: {before.exit.sentence}"
+    why = f"{before.cause}." if before.cause else before.exit.sentence
+    return f"{'Failing again and again' if before.is_warned else 'Failed'}: {why}"
 
 
 def _likely(forecast: Mapping[str, int] | None) -> str:

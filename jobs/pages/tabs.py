@@ -8,7 +8,7 @@ from jobs import access
 from jobs.models import Job
 from jobs.pages import config as config_page
 from jobs.pages import detail as pages
-from jobs.pages.evidence import tail_of
+from jobs.pages.evidence import memory_of, tail_of
 from jobs.terminal import page as terminals
 
 
@@ -25,6 +25,7 @@ def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str
         "tabs": pages.tabs(shown, tab),
         "tab_template": f"jobs/_tab_{tab}.html",
         "tail": tail_of(job, shown.cause) if shown.cause and shown.may_read_logs else None,
+        "memory": memory_of(shown) if shown.cause and shown.cause.is_memory else None,
     }
     if tab == "tasks":
         page |= pages.tasks_tab(shown, params)

@@ -25,6 +25,7 @@ class Streak:
     alike: int
     endless: bool
     task: str  # label of the task that ended it, or ""
+    cause: str = ""  # what its diagnosis calls it, where that was read too
 
     @property
     def is_warned(self) -> bool:
@@ -65,7 +66,8 @@ def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
     exit_ = read_exit(code, kept)
     role, index = kept.get("role"), kept.get("index")
     task = f"{role}-{index}" if role and index is not None else ""
-    return Streak(number, exit_, alike, retry_count < 0 or exit_.spec.reaction in _FOR_EVER, task)
+    endless = retry_count < 0 or exit_.spec.reaction in _FOR_EVER
+    return Streak(number, exit_, alike, endless, task, str(kept.get("cause", "")))
 
 
 def read_exit(code: int | None, kept: Mapping[str, Any]) -> Exit:

@@ -241,6 +241,9 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
     _update_all(Job, changed, ["id", "state", "attempt_number"], rows)
     told = dependencies.note_ends([(plan.job.id, str(plan.after)) for plan in plans], now)
     writing.events += [Entry(now, "job.dependency", job, reason=says) for job, says in told]
+    failed = [plan.job.id for plan in plans if plan.after == JobState.FAILED]
+    asked = dependencies.stop_sweeps(failed, now)
+    writing.events += [Entry(now, "job.stop_asked", job, reason=says) for job, says in asked]
 
 
 def _retry(plan: JobPlan, writing: Writing) -> None:

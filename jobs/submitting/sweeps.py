@@ -93,6 +93,7 @@ def submit(user: User, config: str) -> Sweep:
         name=planned.name,
         config=secrets.hidden_in(config),
         parameters=list(planned.asked.parameters),
+        stop_after=planned.asked.stop_after,
         created_at=timezone.now(),
     )
     pairs = zip(planned.variants, planned.specs, strict=True)

@@ -11,6 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from jobs.submitting import drafts, templates
+from jobs.submitting.ignored import left_out, paths_of
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
 from portal.core.errors import LongshoreError
@@ -28,6 +29,18 @@ def keep(request: HttpRequest) -> HttpResponseBase:
     except LongshoreError as error:
         return JsonResponse({"message": error.message}, status=error.status)
     return JsonResponse({"id": kept.id, "at": milliseconds(kept.changed_at)} if kept else {"id": 0})
+
+
+@never_cache
+@signed_in
+@require_POST
+def ignored(request: HttpRequest) -> HttpResponseBase:
+    """Fields: patterns (of a .longshoreignore), paths (JSON). Answers {"left": the numbers of those that it names}."""
+    try:
+        found = left_out(str(request.POST.get("patterns", "")), paths_of(str(request.POST.get("paths", ""))))
+    except LongshoreError as error:
+        return JsonResponse({"message": error.message}, status=error.status)
+    return JsonResponse({"left": found})
 
 
 @never_cache

@@ -28,6 +28,7 @@ from jobs.pages.plan import WhatIf, plan_for, refused
 from jobs.pages.rows import job_url
 from jobs.planning.lifecycle import JobState
 from jobs.submitting import choices, drafts, sweeps, templates
+from jobs.submitting.sizes import sizes as other_sizes
 from portal.accounts.auth import require_user
 from portal.accounts.guard import signed_in
 from portal.accounts.viewer import viewer_of
@@ -77,6 +78,15 @@ def submit(request: HttpRequest) -> HttpResponseBase:
 def check(request: HttpRequest) -> HttpResponseBase:
     """The what-if panel alone, for the text in the editor."""
     return render(request, "jobs/_plan.html", {"plan": _plan(request, _sent(request))})
+
+
+@never_cache
+@signed_in
+@require_POST
+def sizes(request: HttpRequest) -> HttpResponseBase:
+    """Fields: config, role (its number). When the job would start with other numbers of GPUs for that role."""
+    found = other_sizes(_sent(request), require_user(request), _id(request.POST.get("role")))
+    return render(request, "jobs/_submit_sizes.html", {"sizes": found})
 
 
 @signed_in

@@ -14,6 +14,7 @@ urlpatterns: list[URLPattern] = [
     for each in (
         path(f"{root}/services", api.Services.as_view()),
         path(f"{root}/{_PAGE}/ticket", api.Ticket.as_view()),
+        path(f"{root}/{_PAGE}/links", api.Link.as_view()),
         path(f"{root}/{_PAGE}/shares/<str:kind>/<str:name>", api.Share.as_view()),
         path(f"{root}/tensorboard", api.ServeTensorBoard.as_view()),
     )

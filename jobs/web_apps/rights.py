@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from datetime import datetime
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.utils import timezone
 
 from clusters.models import VcGrant, VirtualCluster
 from clusters.vcs.rules import DEFAULT
@@ -31,12 +34,17 @@ def is_insider(viewer: Viewer, owner: str) -> bool:
 
 
 def openers(keys: Collection[Key]) -> dict[Key, list[PageShare]]:
-    """The shares of these pages, oldest first."""
-    rows = PageShare.objects.filter(job__in={each[0] for each in keys}).order_by("id")
+    """The shares of these pages that have not ended, oldest first."""
+    rows = in_force(PageShare.objects.filter(job__in={each[0] for each in keys})).order_by("id")
     found: dict[Key, list[PageShare]] = {each: [] for each in keys}
     for row in rows:
         found.get((row.job_id, row.role, row.index, row.label), []).append(row)
     return found
+
+
+def in_force(shares: QuerySet[PageShare]) -> QuerySet[PageShare]:
+    """Those that have not ended."""
+    return shares.filter(Q(expires_at=None) | Q(expires_at__gt=timezone.now()))
 
 
 def vcs_of(usernames: Iterable[str]) -> dict[str, set[str]]:
@@ -54,10 +62,8 @@ def may_open(viewer: Viewer, owner: str, shares: Iterable[PageShare], vcs: Mappi
         return True
     if not viewer.is_authenticated:
         return False
-    mine = vcs.get(viewer.username, set())
-    return any(
-        share.name == viewer.username if share.kind == PageShare.Kind.USER else share.name in mine for share in shares
-    )
+    names: dict[str, set[str]] = {"user": {viewer.username}, "vc": vcs.get(viewer.username, set())}
+    return any(share.name in names.get(share.kind, ()) for share in shares)
 
 
 def may_open_there(viewer: Viewer, owner: str, place: Place) -> bool:
@@ -84,20 +90,43 @@ def require_open(viewer: Viewer, job: Job, page: WebPage, place: Place) -> None:
         )
 
 
-def share(actor: User, job: Job, page: WebPage, kind: str, name: str, ip: str | None = None) -> PageShare:
-    """Let a user, or the people of a virtual cluster, open the page. Raises Forbidden, BadRequest."""
-    _require_owner(actor, job)
+def links_are_on() -> bool:
+    """Whether owners may make links (LONGSHORE_APPS_LINKS)."""
+    return settings.APPS_LINKS == "on"
+
+
+def share(
+    actor: User, job: Job, page: WebPage, kind: str, name: str, ip: str | None = None, until: datetime | None = None
+) -> PageShare:
+    """Let a user, or the people of a virtual cluster, open the page, until then or until it is taken back. Raises
+    Forbidden, BadRequest."""
+    require_owner(actor, job)
     if kind == PageShare.Kind.USER:
         _check_user(job, name)
     elif kind == PageShare.Kind.VC:
         _check_vc(page, name)
     else:
         raise BadRequest('"kind" must be "user" or "vc".')
+    return add(actor, job, page, kind, name, until, ip)
+
+
+def add(
+    actor: User, job: Job, page: WebPage, kind: str, name: str, until: datetime | None, ip: str | None
+) -> PageShare:
+    """Write the share down, or its new end. Who may is asked before. Raises BadRequest."""
     with transaction.atomic():
-        if PageShare.objects.filter(job=job, role=page.role, index=page.index, label=page.label).count() >= MOST_SHARES:
+        rows = PageShare.objects.filter(job=job, role=page.role, index=page.index, label=page.label)
+        rows.filter(expires_at__lte=timezone.now()).delete()
+        if rows.count() >= MOST_SHARES:
             raise BadRequest(f"A page is shared with {MOST_SHARES} at most. Share it with a virtual cluster.")
-        row, _ = PageShare.objects.get_or_create(
-            job=job, role=page.role, index=page.index, label=page.label, kind=kind, name=name
+        row, _ = PageShare.objects.update_or_create(
+            job=job,
+            role=page.role,
+            index=page.index,
+            label=page.label,
+            kind=kind,
+            name=name,
+            defaults={"expires_at": until},
         )
         _record(actor, "web page shared", job, page, row.kind, row.name, ip)
     return row
@@ -105,14 +134,15 @@ def share(actor: User, job: Job, page: WebPage, kind: str, name: str, ip: str | 
 
 def unshare(actor: User, job: Job, page: WebPage, kind: str, name: str, ip: str | None = None) -> None:
     """Whoever has it open is cut off within seconds. Succeeds also when it was not shared. Raises Forbidden."""
-    _require_owner(actor, job)
+    require_owner(actor, job)
     with transaction.atomic():
         rows = PageShare.objects.filter(job=job, role=page.role, index=page.index, label=page.label)
         if rows.filter(kind=kind, name=name).delete()[0]:
             _record(actor, "web page share ended", job, page, kind, name, ip)
 
 
-def _require_owner(actor: User, job: Job) -> None:
+def require_owner(actor: User, job: Job) -> None:
+    """Raises Forbidden for who may not share the job's pages."""
     if not is_insider(actor, job.username):
         raise Forbidden(f"Only {job.username} and admins share the web pages of job {job.name}.")
 

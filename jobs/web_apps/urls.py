@@ -13,5 +13,6 @@ urlpatterns: list[URLPattern] = [
     path(f"{_WEB}/pages", views.part, name="job-web-pages"),
     path(f"{_WEB}/share", views.share, name="job-web-share"),
     path(f"{_WEB}/serve", views.serve, name="job-web-serve"),
+    path("s/<str:token>", views.open_link, name="job-web-link"),
     path(f"{_WEB}/<str:role>/<int:index>/<str:label>", views.open_page, name="job-web-open"),
 ]

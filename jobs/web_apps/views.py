@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST, require_safe
 
@@ -25,6 +27,7 @@ from portal.accounts.guard import reader, signed_in
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import LongshoreError
 
+_TIMES = ((3600, "1 hour"), (86_400, "24 hours"), (7 * 86_400, "7 days"))
 _QUICK, _SLOW = 2, 30  # seconds until it is asked again whether pages answer: while one does not, and after
 
 
@@ -63,10 +66,19 @@ def open_page(request: HttpRequest, username: str, name: str, role: str, index: 
     return answer
 
 
+@require_safe
+@never_cache
+def open_link(request: HttpRequest, token: str) -> HttpResponseBase:
+    """Leads to the page for which this link was made. Nobody needs to be signed in."""
+    answer = redirect(opening.address_by_link(request, token))
+    answer["Referrer-Policy"] = "no-referrer"
+    return answer
+
+
 @require_POST
 @signed_in
 def share(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
-    """Fields: role, index, label; kind and name; ``end`` to take it back."""
+    """Fields: role, index, label; kind and name; seconds, for which it is shared; ``end`` to take it back."""
     job = queries.get_job(username, name)
     fields = request.POST
     back = f"{job_url(username, name)}/web"
@@ -75,9 +87,13 @@ def share(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     try:
         if "end" in fields:
             rights.unshare(require_user(request), job, page, kind, whom, ip_of(request))
-            messages.success(request, f"{page.title} is not shared with {whom} any more.")
+            says = "The link opens nothing any more." if kind == PageShare.Kind.LINK else ""
+            messages.success(request, says or f"{page.title} is not shared with {whom} any more.")
+        elif kind == PageShare.Kind.LINK:
+            opening.make_link(request, require_user(request), job, page, _number(fields.get("seconds")))
+            messages.success(request, f"Whoever has the link opens {page.title}, until it ends.")
         else:
-            rights.share(require_user(request), job, page, kind, whom, ip_of(request))
+            rights.share(require_user(request), job, page, kind, whom, ip_of(request), _until(fields.get("seconds")))
             messages.success(request, f"{page.title} is shared with {whom}.")
     except LongshoreError as error:
         messages.error(request, error.message)
@@ -125,9 +141,13 @@ def _sharing(request: HttpRequest, job: Job) -> dict[str, Any] | None:
     is_vc = not page.is_risky and job.vc != "default"
     people = VcGrant.objects.filter(vc__name=job.vc).count() if is_vc else 0
     with_vc = any(one.kind == PageShare.Kind.VC and one.name == job.vc for one in shares)
+    by_link = [one for one in shares if one.kind == PageShare.Kind.LINK]
     return {
         "page": page,
-        "shares": shares,
+        "shares": [one for one in shares if one.kind != PageShare.Kind.LINK],
+        "links": [(one, request.build_absolute_uri(opening.path_of_link(one))) for one in by_link],
+        "may_link": rights.links_are_on() and not page.is_risky,
+        "times": _TIMES,
         "link": request.build_absolute_uri(url),
         "vc": job.vc if is_vc and not with_vc else "",
         "people": people,
@@ -139,6 +159,12 @@ def _ended(request: HttpRequest, job: Job) -> dict[str, Any]:
     if job.state in queries.LIVE or not access.may_read_config(viewer_of(request), job):
         return {"serving": None}
     return {"serving": {"folder": tensorboard.folder_of(job), "image": settings.TENSORBOARD_IMAGE}}
+
+
+def _until(seconds: str | None) -> datetime | None:
+    """The end of a share of so many seconds; None for one that lasts until it is taken back."""
+    number = _number(seconds)
+    return timezone.now() + timedelta(seconds=number) if number else None
 
 
 def _number(text: str | None) -> int:

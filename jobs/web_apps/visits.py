@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -24,7 +24,7 @@ from jobs.config.web_pages import WebPage
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 from jobs.web_apps import origin, rights
-from jobs.web_apps.models import PageVisit
+from jobs.web_apps.models import PageShare, PageVisit
 from portal.accounts import audit
 from portal.models import ApiToken, User
 
@@ -33,10 +33,12 @@ TICKET_SECONDS = 30
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The session or the token by which the portal knows the person who asks for a ticket."""
+    """The session or the token by which the portal knows the person who asks for a ticket. ``link``: the row of the
+    share by link, of who has not signed in."""
 
     session: str = ""
     token: int | None = None
+    link: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,9 @@ class Visit:
     says: str = ""
 
 
-def begin(user: User, known: Known, job: Job, page: WebPage, ip: str | None = None) -> str:
-    """A ticket. Who may open the page is asked before (rights.require_open)."""
+def begin(user: User | None, known: Known, job: Job, page: WebPage, ip: str | None = None) -> str:
+    """A ticket. Who may open the page is asked before (jobs.web_apps.opening). ``user`` is None for
+    who came by a link."""
     now = timezone.now()
     PageVisit.objects.filter(expires_at__lt=now).delete()
     ticket = secrets.token_urlsafe(32)
@@ -78,12 +81,13 @@ def begin(user: User, known: Known, job: Job, page: WebPage, ip: str | None = No
         label=page.label,
         session=known.session,
         token=known.token,
+        link=known.link,
         ticket=_hash(ticket),
         expires_at=now + timedelta(seconds=TICKET_SECONDS),
     )
-    if user.username != job.username:
+    if user is None or user.username != job.username:
         target = f"{job.username}/{job.name} {page.role}-{page.index} {page.label}"[:200]
-        audit.record(user.username, "web page opened", target, ip)
+        audit.record(user.username if user else "", f"web page opened{'' if user else ' by link'}", target, ip)
     return ticket
 
 
@@ -93,7 +97,7 @@ def redeem(ticket: str, key: str, session: str | None) -> str | None:
     row = PageVisit.objects.filter(ticket=_hash(ticket), cookie=None).select_related("user").first()
     if row is None or _key(row) != key:
         return None
-    if session is not None and row.user_id not in _in_sessions([session], {row.user_id: row.user}).values():
+    if session is not None and (row.user is None or row.user.pk not in _in_sessions([session], [row.user]).values()):
         return None
     cookie = secrets.token_urlsafe(32)
     now = timezone.now()
@@ -107,15 +111,11 @@ def check(cookies: Collection[str]) -> dict[str, Visit]:
     hashes = {_hash(cookie): cookie for cookie in cookies}
     rows = PageVisit.objects.filter(cookie__in=list(hashes), expires_at__gt=timezone.now())
     found = list(rows.select_related("user", "job").defer("job__config", "job__spec", "user__extension"))
-    found = [row for row in found if row.user.is_active and row.job.deleted_at is None]
-    found = _still_known(found)
+    found = [row for row in found if (row.user is None or row.user.is_active) and row.job.deleted_at is None]
+    found = [*_still_known([row for row in found if row.user]), *_by_link([row for row in found if not row.user])]
     shares = rights.openers({(row.job_id, row.role, row.index, row.label) for row in found})
-    vcs = rights.vcs_of(row.user.username for row in found)
-    may = [
-        row
-        for row in found
-        if rights.may_open(row.user, row.job.username, shares[(row.job_id, row.role, row.index, row.label)], vcs)
-    ]
+    vcs = rights.vcs_of(row.user.username for row in found if row.user)
+    may = [row for row in found if _may_open(row, shares[(row.job_id, row.role, row.index, row.label)], vcs)]
     targets = _targets(may)
     return {hashes[str(row.cookie)]: _visit(row, *targets[row.pk]) for row in may}
 
@@ -125,9 +125,25 @@ def target_of(task: Task, page: WebPage, node: Node) -> Target:
     return Target(task.pk, node.endpoint, node.tls_dir, task.address or node.address, page.port, page.is_tls)
 
 
+def _may_open(row: PageVisit, shares: Iterable[PageShare], vcs: Mapping[str, set[str]]) -> bool:
+    if row.user is not None:
+        return rights.may_open(row.user, row.job.username, shares, vcs)
+    return any(share.pk == row.link and share.kind == PageShare.Kind.LINK for share in shares)
+
+
+def _by_link(rows: Sequence[PageVisit]) -> list[PageVisit]:
+    """Those whose job has an owner who could sign in. Whether the link is still good is asked with all shares."""
+    if not rows or not rights.links_are_on():
+        return []
+    owners = User.objects.filter(username__in={row.job.username for row in rows}, is_active=True)
+    active = set(owners.values_list("username", flat=True))
+    return [row for row in rows if row.job.username in active]
+
+
 def _visit(row: PageVisit, target: Target | None, says: str) -> Visit:
     title = WebPage(row.role, row.index, row.label).title
-    return Visit(row.pk, _key(row), row.user.username, row.job.username, row.job.name, title, target, says)
+    viewer = row.user.username if row.user else f"link {row.link}"  # no user has a blank in their name
+    return Visit(row.pk, _key(row), viewer, row.job.username, row.job.name, title, target, says)
 
 
 def _key(row: PageVisit) -> str:
@@ -141,16 +157,16 @@ def _hash(secret: str) -> str:
 def _still_known(rows: Iterable[PageVisit]) -> list[PageVisit]:
     """Those whose session or token is still good."""
     rows = list(rows)
-    users = {row.user_id: row.user for row in rows}
-    sessions = _in_sessions({row.session for row in rows if row.session}, users)
+    sessions = _in_sessions({row.session for row in rows if row.session}, [row.user for row in rows if row.user])
     tokens = _in_tokens({row.token for row in rows if row.token is not None}, timezone.now())
     return [row for row in rows if row.user_id in (sessions.get(row.session), tokens.get(row.token))]
 
 
-def _in_sessions(keys: Collection[str], users: Mapping[int, User]) -> dict[str, int]:
+def _in_sessions(keys: Collection[str], known: Iterable[User]) -> dict[str, int]:
     """{key: id of the user} of the sessions in which one of these users is signed in."""
     if not keys:
         return {}
+    users = {user.pk: user for user in known}
     found = {}
     for session in Session.objects.filter(session_key__in=keys, expire_date__gt=timezone.now()):
         data = session.get_decoded()

@@ -219,3 +219,20 @@ def test_nodes_and_the_cluster_have_plots(browse: Browse, alice: User, job: Job,
 
 def test_of_a_node_that_is_not_there_nothing_is_shown(browse: Browse, alice: User) -> None:
     assert browse(alice).get("/nodes/nobody/metrics").status_code == 404
+
+
+def test_home_shows_how_busy_the_gpus_of_a_job_are(browse: Browse, alice: User, job: Job) -> None:
+    assert browse(alice).get("/").context["gpu_use"] == {job.pk: "90 %"}
+
+
+def test_the_strip_says_what_is_used_now_and_afterwards_on_average(
+    browse: Browse, alice: User, bob: User, job: Job, settings: Any
+) -> None:
+    def small() -> list[str]:
+        return [cell.small for cell in browse(alice).get("/jobs/alice/train").context["shown"].strip][:3]
+
+    assert small() == ["90 % busy now", "1.0 cores busy now", "100 MB used now"]
+    Job.objects.update(state="SUCCEEDED", completed_at=timezone.now())
+    assert small() == ["84 % busy on average", "1.4 cores busy on average", "peak 900 MB of 1.0 GB in worker-0"]
+    settings.JOB_PRIVACY = "owner"
+    assert "busy" not in browse(bob).get("/jobs/alice/train").content.decode()

@@ -286,3 +286,105 @@ def test_a_folder_of_another_store_is_refused(api: Api, alice: User, folder: str
     make_job("alice", "done", state="FAILED")
     answer = api(alice).post("/api/v1/user/alice/jobs/done/tensorboard", {"folder": folder}, format="json")
     assert answer.status_code == 400, answer.content
+
+
+def link(client: ApiClient, page: str = "web", seconds: int = 3600, **more: Any) -> Any:
+    return client.post(address(page, "links"), {"seconds": seconds}, format="json", SERVER_NAME="localhost", **more)
+
+
+def by_link(client: Client, url: str) -> str:
+    """The cookie of a visit of somebody who has only the link."""
+    answer = client.get(urlsplit(url).path, SERVER_NAME="localhost")
+    assert (answer.status_code, answer["Referrer-Policy"]) == (302, "no-referrer")
+    found = urlsplit(answer["Location"])
+    cookie = visits.redeem(parse_qs(found.query)["ticket"][0], str(found.hostname).partition(".")[0], None)
+    assert cookie is not None
+    return cookie
+
+
+def test_a_link_opens_the_page_without_signing_in(api: Api, browse: Browse, alice: User, job: Job) -> None:
+    made = link(api(alice)).json()
+    cookie = by_link(browse(None), made["url"])
+    [visit] = visits.check([cookie]).values()
+    assert (visit.viewer, visit.target and visit.target.port) == (f"link {PageShare.objects.get().pk}", 30001)
+    assert AuditEvent.objects.get(action="web page opened by link").object == "alice/one w-0 web"
+    assert made["name"] not in PageVisit.objects.values_list("ticket", "cookie").get()
+
+
+@pytest.mark.parametrize("how", ["ends", "is taken back", "is switched off", "has no owner", "has no job"])
+def test_what_came_by_a_link_closes_when_that(
+    api: Api, browse: Browse, alice: User, job: Job, settings: Any, how: str
+) -> None:
+    made = link(api(alice)).json()
+    cookie = by_link(browse(None), made["url"])
+    if how == "ends":
+        PageShare.objects.update(expires_at=timezone.now())
+    elif how == "is taken back":
+        assert api(alice).delete(address("web", f"shares/link/{made['name']}")).status_code == 200
+    elif how == "is switched off":
+        settings.APPS_LINKS = "none"
+    elif how == "has no owner":
+        User.objects.filter(username="alice").update(is_active=False)
+    else:
+        Job.objects.update(deleted_at=timezone.now())
+    assert visits.check([cookie]) == {}
+    assert browse(None).get(urlsplit(made["url"]).path, SERVER_NAME="localhost").status_code == 404
+
+
+def test_a_link_opens_no_other_page_and_nothing_by_its_name_alone(
+    api: Api, browse: Browse, alice: User, job: Job
+) -> None:
+    made = link(api(alice)).json()
+    cookie = by_link(browse(None), made["url"])
+    PageVisit.objects.update(label="ps")
+    assert visits.check([cookie]) == {}
+    for path in (f"/s/{made['name']}", f"/s/{made['name']}.x", f"{urlsplit(made['url']).path}x", "/s/."):
+        assert browse(None).get(path, SERVER_NAME="localhost").status_code == 404
+    PageShare.objects.update(kind="vc")
+    assert browse(None).get(urlsplit(made["url"]).path, SERVER_NAME="localhost").status_code == 404
+
+
+def test_links_have_their_limits(api: Api, alice: User, bob: User, job: Job, settings: Any) -> None:
+    assert link(api(bob)).status_code == 403
+    assert link(api(None)).status_code == 401
+    assert "runs commands as you" in link(api(alice), "jupyter").json()["message"]
+    for seconds in (1, 8 * 86_400, -1, True, "1", None):
+        assert link(api(alice), seconds=seconds).status_code == 400  # type: ignore[arg-type]
+    shared = api(alice).post(address("web", "links"), SERVER_NAME="gpu-master")
+    assert (shared.status_code, "LONGSHORE_APPS_DOMAIN" in shared.json()["message"]) == (403, True)
+    settings.APPS_LINKS = "none"
+    assert link(api(alice)).status_code == 403
+    assert not PageShare.objects.exists()
+
+
+def test_a_visit_by_link_opens_nothing_where_pages_share_a_host(
+    api: Api, browse: Browse, alice: User, job: Job
+) -> None:
+    made = link(api(alice)).json()
+    assert browse(None).get(urlsplit(made["url"]).path, SERVER_NAME="gpu-master").status_code == 403
+    browse(None).get(urlsplit(made["url"]).path, SERVER_NAME="localhost")
+    row = PageVisit.objects.get()
+    PageVisit.objects.update(ticket=visits._hash("known"))
+    assert visits.redeem("known", visits._key(row), "") is None
+
+
+def test_a_share_may_last_for_a_time(api: Api, alice: User, bob: User, job: Job) -> None:
+    to_bob = address("web", "shares/user/bob")
+    assert api(alice).put(to_bob, {"seconds": 60}, format="json").status_code == 201
+    cookie = opened(api(bob))
+    PageShare.objects.update(expires_at=timezone.now())
+    assert visits.check([cookie]) == {}
+    assert api(bob).post(address(), SERVER_NAME="localhost").status_code == 403
+    assert api(alice).put(to_bob).status_code == 201
+    assert PageShare.objects.get().expires_at is None
+
+
+def test_the_tab_makes_a_link_shows_it_again_and_takes_it_back(browse: Browse, alice: User, job: Job) -> None:
+    client, page = browse(alice), {"role": "w", "index": "0", "label": "web", "kind": "link"}
+    client.post("/jobs/alice/one/web/share", {**page, "seconds": "3600"}, SERVER_NAME="localhost")
+    shown = client.get("/jobs/alice/one/web?share=w/0/web", SERVER_NAME="localhost").content.decode()
+    name = PageShare.objects.get().name
+    assert f"http://localhost/s/{name}." in shown and "Take back" in shown
+    client.post("/jobs/alice/one/web/share", {**page, "name": name, "end": "1"})
+    assert not PageShare.objects.exists()
+    assert client.post("/jobs/alice/one/web/share", {**page, "seconds": "x"}).status_code == 302

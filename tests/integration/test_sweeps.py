@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +20,7 @@ from jobs.submitting import sweeps
 from portal.core.errors import ConflictJob, InvalidConfig, NotFound
 from portal.models import User
 from tests.builders import make_job, make_node
+from tests.cluster import Cluster
 from tests.http import ApiClient, Browser
 
 Api = Callable[[User | None], ApiClient]
@@ -193,3 +195,31 @@ def test_the_submit_page_shows_the_jobs_and_submits_them_without_a_script(browse
     assert plan.context["plan"].verb == "Submit 6 jobs" and "train-06" in plan.content.decode()
     sent = browse(alice).post("/submit", {"config": text()})
     assert sent.headers["Location"] == "/sweeps/alice/train" and Job.objects.count() == 6
+
+
+def test_the_rest_stops_when_as_many_have_failed_as_it_says(cluster: Cluster) -> None:
+    cluster.add_node(cpus=8)
+    sweep = sweeps.submit(cluster.owner, text(sweep={"stopAfterFailed": 2, "atOnce": 4}))
+    cluster.settle()
+    jobs = list(Job.objects.filter(sweep=sweep).order_by("id"))
+    cluster.finish(jobs[0], 1)
+    cluster.settle()
+    assert Counter(Job.objects.values_list("state", flat=True)) == {"FAILED": 1, "RUNNING": 4, "WAITING": 1}
+    cluster.finish(jobs[1], 1)
+    cluster.settle()
+    assert Counter(Job.objects.values_list("state", flat=True)) == {"FAILED": 2, "STOPPED": 4}
+    [reason] = {event.reason for event in Event.objects.filter(kind="job.stop_asked")}
+    assert reason == "2 of the jobs of sweep train have failed."
+    assert set(Job.objects.filter(state="STOPPED").values_list("stopped_by", flat=True)) == {"its sweep"}
+
+
+def test_a_failure_stops_no_other_job(cluster: Cluster) -> None:
+    cluster.add_node(cpus=8)
+    sweep, other = sweeps.submit(cluster.owner, text()), cluster.submit(name="alone")
+    limited = sweeps.submit(cluster.owner, text("limited", sweep={"stopAfterFailed": 1}, role={"cpuNumber": 99}))
+    cluster.settle()
+    assert {job.state for job in Job.objects.filter(sweep=limited)} <= {"FAILED", "STOPPED"}
+    cluster.finish(other, 1)
+    cluster.finish(Job.objects.filter(sweep=sweep).order_by("id")[0], 1)
+    cluster.settle()
+    assert Job.objects.filter(sweep=sweep, state="RUNNING").count() == 5

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from html import unescape
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from jobs.metrics import places, rates, ring
 from jobs.models import Attempt, Job
 from jobs.planning import exits
 from portal.models import User
@@ -98,3 +105,29 @@ def test_a_job_that_is_tried_again_says_what_its_last_attempt_failed_of(browse: 
         shown = page(browse(viewer))
         assert "What the job asks for, not the cluster." in shown
         assert ("worker-1 ran out of memory</h2>" in shown, "hunter2" in shown) == (is_told, is_told)
+
+
+def test_lists_say_it_too_while_the_job_is_tried_again(browse: Browse, alice: User) -> None:
+    job = make_job("alice", "train", config={"retryCount": 3})
+    fail_again(job, exits.of(exits.USER_FAILED, "worker-1 ended with exit code 1."), 1)
+    Attempt.objects.filter(job=job, number=1).update(diagnosis=FOUND)
+    for path in ("/jobs", "/"):
+        assert "Failed: Out of memory in worker-1." in page(browse(alice), path)
+
+
+def test_a_task_that_ran_out_of_memory_shows_how_it_grew(
+    browse: Browse, train: Job, alice: User, bob: User, settings: Any, tmp_path: Path
+) -> None:
+    settings.METRICS_DIR = tmp_path
+    client = browse(alice)
+    assert "ls-grown" not in page(client)
+    attempt = Attempt.objects.get(job=train)
+    begin = int(time.time()) // 10 * 10 - 100
+    Attempt.objects.update(launched_at=datetime.fromtimestamp(begin, UTC), completed_at=timezone.now())
+    path = places.of_task(attempt.app_id, "worker", 1)
+    for at in range(8):
+        ring.write(path, rates.columns_of([]), begin + 10 * at, [1.0, at * 2.0**27, *[math.nan] * 6], rates.IDLE)
+    shown = page(client)
+    assert "Memory of worker-1: it rose to 896 MB of 1.0 GB." in shown and "limit 1.0 GB" in shown
+    settings.JOB_PRIVACY = "owner"
+    assert "ls-grown" not in page(browse(bob))

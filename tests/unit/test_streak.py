@@ -47,3 +47,10 @@ def test_who_was_evicted_has_not_failed_however_often() -> None:
     found = streak(evicted, 0)
     assert found and (found.alike, found.is_warned) == (3, False)
     assert found.says == "Attempt 3 was evicted: VC a gives back 1 GPU."
+
+
+def test_it_has_the_cause_that_was_read_with_the_last_end() -> None:
+    number, code, kept = end(2, exits.of(255, "worker-1 ended with exit code 1."))
+    found = streak([(number, code, {**kept, "cause": "Python error in worker-1"}), end(1, exits.of(255))], 5)
+    assert found and found.cause == "Python error in worker-1"
+    assert (streak([end(1, exits.of(255))], 5) or found).cause == ""

@@ -46,6 +46,16 @@ def test_a_grid_makes_all_combinations_and_the_text_stays() -> None:
     assert not parameters.is_sweep(jsonc.parse(jobs[0].config).value)
 
 
+@pytest.mark.parametrize("name", ["atOnce", "stopAfterFailed"])
+def test_its_numbers_are_whole_and_from_1(name: str) -> None:
+    asked = {"grid": {"a": [1, 2]}}
+    found = parameters.read(jsonc.parse(config({**asked, name: 3})))
+    assert 3 in (found.at_once, found.stop_after) and None in (found.at_once, found.stop_after)
+    for bad in (0, -1, True, "3", 1.5, 10**9):
+        with pytest.raises(parameters.BadSweep, match=f"{name} must be a whole number from 1"):
+            parameters.read(jsonc.parse(config({**asked, name: bad})))
+
+
 def test_a_list_names_the_jobs_one_by_one() -> None:
     jobs = expanded(config({"list": [{"a": 1, "b": "x"}, {"b": 'q"uote', "a": 2}]}, "$$a$$ $$b$$"))
     assert [read_config(job.config).task_roles[0].command for job in jobs] == ["1 x", '2 q"uote']

@@ -49,6 +49,7 @@ HELP = {
     "extras.sweep.grid": 'Each parameter with its values: [1, 2], "1..8" or "log(1e-5, 1e-2, 4)"; all combinations.',
     "extras.sweep.list": "The jobs one by one: each an object of the same parameters.",
     "extras.sweep.atOnce": "At most so many jobs of the sweep run at the same time.",
+    "extras.sweep.stopAfterFailed": "When so many jobs of the sweep have failed, the rest of them is stopped.",
 }
 _VALUES: dict[str, Any] = {"anyOf": [{"type": "array"}, {"type": "string"}]}
 _BY_HAND: dict[str, dict[str, Any]] = {
@@ -59,6 +60,7 @@ _BY_HAND: dict[str, dict[str, Any]] = {
             "grid": {"type": "object", "additionalProperties": _VALUES},
             "list": {"type": "array", "items": {"type": "object"}},
             "atOnce": {"type": "integer", "minimum": 1},
+            "stopAfterFailed": {"type": "integer", "minimum": 1},
         },
     },
 }

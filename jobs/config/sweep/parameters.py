@@ -21,21 +21,25 @@ from portal.core.errors import Problem
 
 MOST = 200  # jobs of one sweep
 MOST_VALUE = 1000  # characters of one value
+MOST_NUMBER = 1_000_000
 POINTER = "/extras/sweep"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
 _RANGE = re.compile(r"\s*(-?\d{1,9})\s*\.\.\s*(-?\d{1,9})\s*(?:by\s*(\d{1,9})\s*)?")
 _LOG = re.compile(r"\s*log\(\s*([0-9.eE+-]+)\s*,\s*([0-9.eE+-]+)\s*,\s*(\d{1,4})\s*\)\s*")
 _NUMBER = re.compile(r"-?[0-9][0-9.eE+-]*")
-_KNOWN = SWEEP_KEYS | {"atOnce"}
+_NUMBERS = ("atOnce", "stopAfterFailed")
+_KNOWN = SWEEP_KEYS | set(_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """``jobs`` are the values of each job as texts by parameter, in order."""
+    """``jobs`` are the values of each job as texts by parameter, in order. ``at_once`` of them run at the same time at
+    most; when ``stop_after`` of them have failed, the others are stopped."""
 
     parameters: tuple[str, ...]
     jobs: tuple[dict[str, str], ...]
     at_once: int | None = None
+    stop_after: int | None = None
 
 
 class BadSweep(Exception):
@@ -57,16 +61,16 @@ def read(document: jsonc.Document) -> Sweep:
     asked = _asked(document.value)
     found = _Reader(document)
     for key in asked.keys() - _KNOWN:
-        found.refuse(f"/{key}", f"{jsonc.shown(key)} is not known in a sweep; it has grid or list, and atOnce.")
+        found.refuse(
+            f"/{key}", f"{jsonc.shown(key)} is not known in a sweep; it has grid or list, and {' and '.join(_NUMBERS)}."
+        )
     if asked.keys() >= SWEEP_KEYS:
         found.refuse("/list", "A sweep has either a grid or a list.")
     jobs = found.listed(asked["list"]) if "list" in asked else found.combined(asked["grid"])
-    at_once = asked.get("atOnce")
-    if at_once is not None and (isinstance(at_once, bool) or not isinstance(at_once, int) or at_once < 1):
-        found.refuse("/atOnce", "atOnce must be a whole number from 1.")
+    at_once, stop_after = (found.number(name, asked.get(name)) for name in _NUMBERS)
     if found.problems:
         raise BadSweep(found.problems)
-    return Sweep(tuple(jobs[0]), tuple(jobs), at_once)
+    return Sweep(tuple(jobs[0]), tuple(jobs), at_once, stop_after)
 
 
 class _Reader:
@@ -78,6 +82,14 @@ class _Reader:
         path = POINTER + path
         place = self._document.line_column(self._document.offset(path))
         self.problems.append(Problem(*place, path, message))
+
+    def number(self, name: str, value: Any) -> int | None:
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_NUMBER:
+            self.refuse(f"/{name}", f"{name} must be a whole number from 1.")
+            return None
+        return value
 
     def combined(self, grid: Any) -> list[dict[str, str]]:
         if not isinstance(grid, dict) or not grid:

@@ -27,24 +27,25 @@ def moment(time: int, now: datetime) -> str:
 
 def likely(forecast: Mapping[str, int], now: datetime) -> tuple[str, str]:
     """("about 15:40", "8 of 10 such starts are between 15:05 and 16:30"), in the zone of ``now``."""
-    p10, p50, p90 = _clocks(forecast, now)
+    p10, p50, p90 = clocks(forecast, now)
     spread = f"between {p10} and {p90}" if p10 != p90 else "within that minute"
     return f"about {p50}", f"8 of 10 such starts are {spread}"
 
 
 def briefly(forecast: Mapping[str, int], now: datetime) -> str:
     """ "Starts at about 15:40 (15:05 to 16:30)."."""
-    p10, p50, p90 = _clocks(forecast, now)
+    p10, p50, p90 = clocks(forecast, now)
     return f"Starts at about {p50} ({f'{p10} to {p90}' if p10 != p90 else 'within that minute'})."
+
+
+def clocks(forecast: Mapping[str, int], now: datetime) -> list[str]:
+    """["15:05", "15:40", "16:30"]: with hardly any doubt not before, most likely, hardly later."""
+    return [clock(max(now, _at(forecast[name], now)), now) for name in ("p10", "p50", "p90")]
 
 
 def clock(at: datetime, now: datetime) -> str:
     """ "15:40", with the day where that is another one than today's."""
     return f"{at:%H:%M}" if at.date() == now.date() else f"{at.day} {at:%b} {at:%H:%M}"
-
-
-def _clocks(forecast: Mapping[str, int], now: datetime) -> list[str]:
-    return [clock(max(now, _at(forecast[name], now)), now) for name in ("p10", "p50", "p90")]
 
 
 def _at(time: int, now: datetime) -> datetime:

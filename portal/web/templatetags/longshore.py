@@ -35,7 +35,7 @@ def count(n: int, nouns: str) -> str:
 
 
 @register.filter
-def item(found: Mapping[str, Any], name: str) -> Any:
+def item(found: Mapping[Any, Any], name: Any) -> Any:
     return found.get(name, "")
 
 

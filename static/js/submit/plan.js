@@ -13,6 +13,13 @@ const refuse = (why) => {
   for (const each of buttons) each.toggleAttribute("disabled", Boolean(why));
 };
 
+// What is known of a field stands in the panel, and below the field.
+const note = (panel) => {
+  for (const place of all("[data-noted]")) {
+    const found = one(`[data-note="${place.dataset.noted}"]`, panel);
+    place.replaceChildren(...(found ? found.cloneNode(true).childNodes : []));
+  }
+};
 const read = () => {
   const panel = one("[data-plan]");
   const found = [...panel.querySelectorAll("[data-line]")].map(({ dataset }) => ({
@@ -29,6 +36,7 @@ const read = () => {
   const refuses = panel.dataset.refuses;
   refuse(refuses);
   for (const each of buttons) each.textContent = panel.dataset.verb || "Submit job";
+  note(panel);
   view.contentDOM.setAttribute("aria-invalid", String(lines > 0));
   document.dispatchEvent(new CustomEvent("ls:checked", { detail: found }));
 };

@@ -3,6 +3,7 @@
 import { dropped, isFiles } from "../files/dropped.js";
 import { address, words } from "../files/page.js";
 import { edit, state } from "./form.js";
+import { ignored } from "./ignored.js";
 import { button, element, form, one } from "./page.js";
 
 const AT_ONCE = 3;
@@ -27,16 +28,30 @@ const put = (path, file, moved) => new Promise((done) => {
 
 // Folders keep their tree. One folder is the codeDir itself; several things are in a folder named as the job.
 const send = async (chosen) => {
-  const files = chosen.filter(([name]) => !LEFT_OUT.test(name));
-  const without = chosen.length - files.length;
+  const usual = chosen.filter(([name]) => !LEFT_OUT.test(name));
+  const line = element("li", "ls-small"), told = element("span", "ls-break");
+  let files = usual;
+  try {
+    const left = await ignored(usual);
+    files = usual.filter(([name]) => !left.has(name));
+  } catch (error) {
+    told.textContent = `Nothing was uploaded. ${error.message}`;
+    told.classList.add("ls-no");
+    line.append(told);
+    list.hidden = false;
+    list.append(line);
+    return;
+  }
+  const without = [
+    chosen.length > usual.length && `${chosen.length - usual.length} of .git, __pycache__ and the like`,
+    usual.length > files.length && `${usual.length - files.length} by .longshoreignore`,
+  ].filter(Boolean).join(", ");
   if (!files.length) return;
   const job = /^[\w.-]+$/.test(state.value.jobName ?? "") ? state.value.jobName : "code";
   const folder = `${box.dataset.folder}/${job}`;
   const tops = new Set(files.map(([name]) => (name.includes("/") ? name.split("/")[0] : "")));
   const only = tops.size === 1 ? [...tops][0] : "";
   const total = files.reduce((sum, [, file]) => sum + file.size, 0);
-  const line = element("li", "ls-small");
-  const told = element("span", "ls-break");
   line.append(element("b", "fw-medium", only ? `${only}/ ` : `${files.length} files `), told);
   list.hidden = false;
   list.append(line);
@@ -57,7 +72,7 @@ const send = async (chosen) => {
   };
   await Promise.all(Array.from({ length: AT_ONCE }, work));
   open -= 1;
-  const left = without ? ` · left out: ${without} of .git, __pycache__ and the like` : "";
+  const left = without ? ` · left out: ${without}` : "";
   told.textContent = faults.length
     ? `${faults.length} of ${files.length} files not uploaded: ${faults[0][2]} `
     : `uploaded, ${files.length} files, ${words(total)}, to ${folder}${left}`;

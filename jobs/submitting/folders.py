@@ -1,0 +1,114 @@
+"""Says of the folders that a config names whether they are there, for its author to read before they submit.
+
+It reads the store with the user's rights and for a part of a second only, as somebody who types asks again and again:
+of a folder with very many files it says what it has counted by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from jobs.config.spec import JobSpec, substitute_paths
+from portal.core import words
+from portal.core.clock import deadline
+from portal.core.errors import LongshoreError
+from portal.files.page.who import Who
+from portal.files.store import open_store, rules
+from portal.files.store.base import Entry, StoreUnavailable, find
+from portal.models import User
+
+PATIENCE = 0.3  # seconds for counting
+MOST = 5_000  # files that are counted
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What is known of one field. ``path`` is its place in the config; ``kind`` is ``yes``, ``warn`` or ``no``."""
+
+    path: str
+    name: str
+    says: str
+    kind: str = "yes"
+
+
+def notes(spec: JobSpec, user: User) -> list[Note]:
+    """Of those folders that the config names and that are in the store."""
+    if not (spec.code_dir or spec.data_dir or spec.output_dir):
+        return []
+    paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=user.username)
+    try:
+        who = Who(user, open_store())
+        return [
+            *(_code(who, paths["codeDir"]) if spec.code_dir else ()),
+            *(_data(who, paths["dataDir"]) if spec.data_dir else ()),
+            *(_output(who, paths["outputDir"]) if spec.output_dir else ()),
+        ]
+    except StoreUnavailable:
+        return [Note("", "Folders", "The store cannot be reached now, so nobody looked.", "warn")]
+
+
+def _code(who: Who, uri: str) -> Iterator[Note]:
+    found = _look(who, uri)
+    if isinstance(found, str):
+        yield Note("/codeDir", "Code folder", found, "no")
+    elif found is not None:
+        yield Note("/codeDir", "Code folder", *_counted(who, found))
+
+
+def _counted(who: Who, found: Entry) -> tuple[str, str]:
+    files, size, is_all = _count(who, found) if found.is_dir else (1, found.size, True)
+    if size > settings.CODE_LIMIT:
+        return f"larger than {words.size(settings.CODE_LIMIT)}, the most that a job takes along", "no"
+    if not files:
+        return "found, but there is no file in it", "warn"
+    says = f"{words.count(files, 'file')}, {words.size(size)}"
+    return f"found, {says}" if is_all else f"found, more than {says}", "yes"
+
+
+def _data(who: Who, uri: str) -> Iterator[Note]:
+    found = _look(who, uri)
+    if isinstance(found, str):
+        yield Note("/dataDir", "Data folder", found, "warn")
+    elif found is not None:
+        yield Note("/dataDir", "Data folder", "found" if found.is_dir else f"a file, {words.size(found.size)}")
+
+
+def _output(who: Who, uri: str) -> Iterator[Note]:
+    found = _look(who, uri)
+    if isinstance(found, str):
+        yield Note("/outputDir", "Output folder", "is not there yet")
+    elif found is not None:
+        yield Note("/outputDir", "Output folder", "found" if found.is_dir else "a file has this name", "yes")
+
+
+def _look(who: Who, uri: str) -> Entry | str | None:
+    """What is there, or why nothing is. None for a text that names no path of the store."""
+    if "$" in uri or not ("://" in uri or uri.startswith("/")):
+        return None
+    try:
+        path, without_host = rules.path_of(uri), rules.hostless_path_of(uri)
+        who.require_read(path)
+        entry = find(who.store, path)
+        if entry is None and without_host:
+            who.require_read(without_host)
+            entry = find(who.store, without_host)
+    except StoreUnavailable:
+        raise
+    except LongshoreError:
+        return "There is no such folder that you may read."
+    return entry or "There is no such folder."
+
+
+def _count(who: Who, root: Entry) -> tuple[int, int, bool]:
+    """Files and bytes below a folder, and whether these are all."""
+    files, size, folders, is_over = 0, 0, [root.path], deadline(PATIENCE)
+    while folders and files < MOST and size <= settings.CODE_LIMIT and not is_over():
+        for entry in who.entries(folders.pop()):
+            if entry.is_dir:
+                folders.append(entry.path)
+            else:
+                files, size = files + 1, size + entry.size
+    return files, size, not folders

@@ -124,9 +124,11 @@ def stop_sweeps(failed: Sequence[int], now: datetime) -> list[tuple[int, str]]:
     """Ask for the end of all other jobs of those sweeps of which these jobs, which have just failed, are one too many
     (``extras.sweep.stopAfterFailed``), and return each of them with the sentence of its Event. One query where none
     of them is of such a sweep."""
+    if not failed:
+        return []
     asked: list[tuple[int, str]] = []
     found = Sweep.objects.filter(jobs__in=failed, stop_after__isnull=False).distinct().order_by("id")
-    for sweep in found.only("name", "stop_after") if failed else ():
+    for sweep in found.only("name", "stop_after"):
         jobs = visible_jobs().filter(sweep=sweep)
         number = jobs.filter(state=JobState.FAILED).count()
         if number >= (sweep.stop_after or 0):

@@ -14,6 +14,7 @@ import pytest
 from django.contrib.sessions.models import Session
 from django.core.management import CommandError, call_command
 from django.db import connection
+from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 from django_q.models import OrmQ
@@ -25,6 +26,7 @@ from portal.accounts import tokens
 from portal.backup import box, make, records, restore
 from portal.backup.make import about
 from portal.backup.records import Records
+from portal.backup.tables import applied
 from portal.files.store import local_root
 from portal.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Ticket, User
 from portal.wakes.lease import Fenced, Lease
@@ -128,7 +130,8 @@ def test_files_and_keys_come_back_in_another_folder(tmp_path: Path, settings: Se
 
     there = new / "store/users/alice/train.py"
     assert (there.read_text(), there.stat().st_mtime) == ("print(1)\n", 1_700_000_000)
-    assert (new / "secrets/nodes/node-1/v1/key.pem").read_text() == "a key"
+    key = new / "secrets/nodes/node-1/v1/key.pem"
+    assert (key.read_text(), key.stat().st_mode & 0o777, key.parent.stat().st_mode & 0o777) == ("a key", 0o600, 0o700)
     assert "The keys of elsewhere are not in /etc/keys/of/elsewhere" in said
     assert Node.objects.get(name="node-1").tls_dir == str(new / "secrets/nodes/node-1/v1")
     assert "1 file of users" in said
@@ -151,6 +154,51 @@ def test_a_wrong_or_broken_file_changes_nothing(tmp_path: Path, monkeypatch: pyt
     assert sorted(Job.objects.values_list("name", flat=True)) == ["later", "stays"]
     left = {each.name for each in local_root().parent.iterdir()}
     assert not [name for name in left if "restoring" in name]
+
+
+def written(path: Path, *notes: dict[str, object]) -> Path:
+    """A backup of this installation that somebody with the passphrase has made by hand: ``about`` and these notes."""
+    with path.open("wb") as file:
+        records = Records(box.Sealing(file, PASSPHRASE, {"release": "1"}))
+        records.note("about", **about(), migrations=applied(MigrationLoader(connection)))
+        for note in notes:
+            records.note(**note)
+            if note["kind"] == "file":
+                records.piece(b"x")
+        records.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("place", "target"), [("store", "a/../../../evil"), ("secrets", "/tmp/longshore-evil"), ("etc", "evil")]
+)
+def test_no_file_leaves_the_folder_that_it_is_restored_to(
+    tmp_path: Path, settings: Settings, place: str, target: str
+) -> None:
+    settings.HOME = tmp_path / "home"
+    settings.HOME.mkdir()
+    path = written(tmp_path / "b", {"kind": "file", "place": place, "path": target})
+    with pytest.raises(CommandError, match="no place of Longshore's"):
+        restored(path, "--replace")
+    assert not list(tmp_path.rglob("*evil*")) and not Path("/tmp/longshore-evil").exists()
+
+
+def test_a_backup_with_other_rows_than_it_says_is_refused(tmp_path: Path) -> None:
+    make_job("alice", "stays")
+    path = written(tmp_path / "b", {"kind": "counters", "rows": {"jobs_job": 1}, "last": {}})
+    with pytest.raises(CommandError, match="has 0 rows of jobs_job, and says 1"):
+        restored(path, "--replace")
+    assert Job.objects.get().name == "stays"
+
+
+def test_a_backup_of_other_keys_than_the_environment_gives_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings
+) -> None:
+    path = backed_up(tmp_path / "b")
+    monkeypatch.setenv("LONGSHORE_SECRET_KEY", "another")
+    settings.SECRET_KEY = "another"
+    with pytest.raises(CommandError, match="LONGSHORE_SECRET_KEY is set to another key"):
+        restored(path)
 
 
 def test_an_installation_with_jobs_is_not_replaced_by_accident(tmp_path: Path) -> None:

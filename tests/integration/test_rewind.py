@@ -83,6 +83,9 @@ def test_nobody_starts_the_image_of_somebody_else(cluster: Cluster, bob: User, a
     with pytest.raises(Forbidden):
         reopen(bob, failed)
     assert reopen(admin, failed).username == "admin"
+    KeptImage.objects.update(until=timezone.now() - timedelta(seconds=1))
+    with pytest.raises(Forbidden):
+        services.submit(admin, config("late").replace(IMAGE, image))
 
 
 def test_no_job_of_a_sweep_has_the_image_of_somebody_else(cluster: Cluster, bob: User, failed: Job) -> None:

@@ -97,6 +97,14 @@ def test_one_with_a_wrong_clock_does_not(cluster: Cluster) -> None:
         joining.join("store")
 
 
+@pytest.mark.parametrize("patience", ["0", "10min"])
+def test_one_whose_database_waits_for_a_host_that_hangs_does_not(patience: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SET idle_in_transaction_session_timeout = %s", [patience])
+    with pytest.raises(NotShared, match="SET idle_in_transaction_session_timeout"):
+        joining.join("store")
+
+
 def test_a_socket_is_no_endpoint_for_several_hosts(tmp_path: Path, settings: Any) -> None:
     joining.join("store")
     Host.objects.update(report={"machine": "another"})

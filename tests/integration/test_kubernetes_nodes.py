@@ -18,11 +18,13 @@ from clusters.nodes.kubernetes.rows import LEFT
 from clusters.nodes.kubernetes.watch import Clusters, Follower
 from clusters.nodes.queries import load_idle_nodes, load_nodes
 from clusters.nodes.serializers import node_objects
+from clusters.nodes.services import register_node
 from portal.backup import settle
 from portal.core import clock
-from portal.core.errors import BadRequest, ConflictNode
+from portal.core.errors import BadRequest, ConflictNode, Forbidden
 from portal.models import AuditEvent, User
 from portal.wakes.lease import Lease
+from tests.builders import make_node
 from tests.hosts import Hosts
 
 ENDPOINT = "kubernetes://lab/longshore"
@@ -129,6 +131,27 @@ def test_a_name_is_taken_once(engine: FakeRuntime, admin: User) -> None:
     services.register_cluster(admin, BODY)
     with pytest.raises(ConflictNode):
         services.register_cluster(admin, BODY)
+
+
+def test_no_cluster_has_the_name_of_a_node_and_no_node_that_of_a_cluster(engine: FakeRuntime, admin: User) -> None:
+    make_node("lab")
+    with pytest.raises(ConflictNode):
+        services.register_cluster(admin, BODY)
+    Node.objects.all().delete()
+    services.register_cluster(admin, BODY)
+    with pytest.raises(ConflictNode):
+        register_node(admin, {"name": "lab", "endpoint": "tcp://10.0.0.9:2376"})
+
+
+def test_only_an_admin_registers_changes_and_removes_a_cluster(engine: FakeRuntime, admin: User, alice: User) -> None:
+    with pytest.raises(Forbidden):
+        services.register_cluster(alice, BODY)
+    services.register_cluster(admin, BODY)
+    with pytest.raises(Forbidden):
+        services.change_cluster(alice, "lab", {"nodeSelector": {}})
+    with pytest.raises(Forbidden):
+        services.remove_cluster(alice, "lab")
+    assert Cluster.objects.get().selector == {} and Node.objects.count() == 2
 
 
 def test_what_other_workloads_take_is_not_free_and_comes_back(engine: FakeRuntime, follower: Follower) -> None:

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 from urllib.parse import quote
 
-from clusters.engines import schemes
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
 from jobs import queries
@@ -146,7 +145,7 @@ def look(target: Target) -> State:
     """Asks the page for its first line. It has PATIENCE seconds in all; nothing is sent but a GET of ``/``."""
     began = time.monotonic()
     try:
-        dialled = schemes.connect(target.endpoint, target.tls_dir or None).dial(target.address, target.port)
+        dialled = target.dial()
     except RuntimeFault as fault:
         return State("refused" if fault.reason is FaultReason.REFUSED else "away", says=fault.sentence)
     return heard(dialled, f"{target.address}:{target.port}", is_tls=target.is_tls, began=began)

@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from socket import socket
 
 from django.conf import settings
 from django.contrib.auth import HASH_SESSION_KEY, SESSION_KEY
@@ -19,6 +20,7 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from clusters.engines import schemes
 from clusters.models import Node
 from jobs.config.web_pages import WebPage
 from jobs.models import Job, Task
@@ -51,6 +53,12 @@ class Target:
     address: str  # of the node
     port: int
     is_tls: bool
+    container: str = ""
+
+    def dial(self) -> socket:
+        """A connection to it. Raises RuntimeFault."""
+        engine = schemes.connect(self.endpoint, self.tls_dir or None)
+        return engine.dial(self.address, self.port, self.container)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +130,8 @@ def check(cookies: Collection[str]) -> dict[str, Visit]:
 
 def target_of(task: Task, page: WebPage, node: Node) -> Target:
     """Where the page of a running task is."""
-    return Target(task.pk, node.endpoint, node.tls_dir, task.address or node.address, page.port, page.is_tls)
+    address = task.address or node.address
+    return Target(task.pk, node.endpoint, node.tls_dir, address, page.port, page.is_tls, task.container_name)
 
 
 def _may_open(row: PageVisit, shares: Iterable[PageShare], vcs: Mapping[str, set[str]]) -> bool:

@@ -334,7 +334,7 @@ def test_a_port_that_accepts_nothing_keeps_nobody_from_another(monkeypatch: pyte
         await asyncio.gather(*slow, return_exceptions=True)
         await hop.close()
 
-    monkeypatch.setattr("jobs.web_apps.serving.hop._dial", dial)
+    monkeypatch.setattr(Target, "dial", dial)
     try:
         asyncio.run(asked())
     finally:

@@ -1,4 +1,5 @@
-"""Connects to ports of an engine's host: straight, or through the SSH connection on which the engine is reached.
+"""Connects to ports of an engine's host: straight, or on the way on which the engine is reached: through its SSH
+connection, or through the engine and the task's container (attach/relay.py).
 
 A channel of paramiko is no socket of the system, so event loops cannot wait for it. Two threads carry its bytes to and
 from one end of a pair of sockets, and whoever dialled has the other end.
@@ -13,6 +14,7 @@ from typing import Any
 
 import paramiko
 
+from clusters.engines.docker.attach.relay import Relay
 from clusters.engines.docker.connect import CONNECT, KEEP_ALIVE, Ways
 from clusters.engines.docker.errors import FOREIGN, translated
 from clusters.engines.runtime import FaultReason, RuntimeFault
@@ -28,14 +30,19 @@ _STRAIGHT = (
 _LOOPBACK = "127.0.0.1"
 
 
-def dial(ways: Ways, endpoint: str, address: str, port: int) -> socket.socket:
+def dial(ways: Ways, relay: Relay, endpoint: str, address: str, port: int, container: str) -> socket.socket:
     """As clusters.engines.runtime.Dialer says."""
     try:
-        channel = _tunnel(ways, endpoint, address, port)
-        return _straight(address, port) if channel is None else _carried(channel)
+        if (channel := _tunnel(ways, endpoint, address, port)) is not None:
+            return _carried(channel)
+        if container and relay.is_known(address):
+            return relay.dial(address, port, container)
+        return _straight(address, port)
     except ConnectionRefusedError:
         raise _nobody(port) from None
     except (TimeoutError, OSError) as error:
+        if container and not _is_ssh(endpoint):
+            return relay.dial(address, port, container)
         why = error.strerror or "it did not answer in time"
         raise RuntimeFault(
             f"Port {port} of {address} cannot be reached: {why}. {'' if _is_ssh(endpoint) else _STRAIGHT}".rstrip(),

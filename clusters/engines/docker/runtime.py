@@ -25,6 +25,7 @@ from docker.errors import APIError, NotFound
 
 from clusters.engines.docker import secrets as docker_secrets
 from clusters.engines.docker.attach.program import DockerAttached, Terminals
+from clusters.engines.docker.attach.relay import Relay
 from clusters.engines.docker.connect import CONNECT, QUICK, SLOW, Ways, ask, checked, url
 from clusters.engines.docker.dial import dial
 from clusters.engines.docker.errors import translated
@@ -81,6 +82,7 @@ class DockerRuntime:
         self.endpoint = endpoint
         self._ways = Ways(endpoint, tls_dir or ssh_dir, timeout=timeout)
         self._terminals = Terminals(endpoint, tls_dir or ssh_dir, self._quick)
+        self._relay = Relay(endpoint, tls_dir or ssh_dir, self._terminals)
         self._windows = EventWindows()
         self._seen: dict[str, Seen] = {}  # by id
         self._fuse = True  # until the node proves to have none
@@ -162,8 +164,8 @@ class DockerRuntime:
     def given_gpus(self, name: str) -> tuple[str, ...]:
         return ()
 
-    def dial(self, address: str, port: int) -> socket.socket:
-        return dial(self._ways, self.endpoint, address, port)
+    def dial(self, address: str, port: int, container: str = "") -> socket.socket:
+        return dial(self._ways, self._relay, self.endpoint, address, port, container)
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> DockerLog:
         params: dict[str, Any] = {stream: 1, "timestamps": 1, "follow": int(follow)}

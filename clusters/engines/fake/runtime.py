@@ -105,7 +105,7 @@ class FakeRuntime(FakeInventory):
             self._enter("given_gpus")
             return self.gives.get(name, ())
 
-    def dial(self, address: str, port: int) -> socket.socket:
+    def dial(self, address: str, port: int, container: str = "") -> socket.socket:
         """``listening`` says which listener of this machine stands for a port of the host."""
         with self._changed:
             self._enter("dial")

@@ -153,7 +153,7 @@ class KubernetesRuntime:
     def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
         return self._watch.follow(timeout, wake)
 
-    def dial(self, address: str, port: int) -> socket.socket:
+    def dial(self, address: str, port: int, container: str = "") -> socket.socket:
         """Straight: the host's network is the one that the tasks are on."""
         try:
             return socket.create_connection((address, port), DIAL)

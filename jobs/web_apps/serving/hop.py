@@ -22,7 +22,6 @@ from weakref import WeakValueDictionary
 import aiohttp
 from yarl import URL
 
-from clusters.engines import schemes
 from jobs.web_apps.serving.headers import Headers
 from jobs.web_apps.visits import Target
 
@@ -91,7 +90,7 @@ class Hop:
         loop = asyncio.get_running_loop()
         turns = self._turns.setdefault(host, asyncio.Semaphore(_DIALS_OF_ONE))
         await turns.acquire()
-        dialling = self._dials.submit(_dial, target)
+        dialling = self._dials.submit(target.dial)
         # Not when nobody waits for it any more: its thread goes on until it is through.
         dialling.add_done_callback(lambda _: _soon(loop, turns.release))
         dialled = await asyncio.wrap_future(dialling)
@@ -102,10 +101,6 @@ class Hop:
 def _soon(loop: asyncio.AbstractEventLoop, call: Callable[[], None]) -> None:
     with suppress(RuntimeError):  # the loop has ended
         loop.call_soon_threadsafe(call)
-
-
-def _dial(target: Target) -> Any:
-    return schemes.connect(target.endpoint, target.tls_dir or None).dial(target.address, target.port)
 
 
 class _Connector(aiohttp.BaseConnector):

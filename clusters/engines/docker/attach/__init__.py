@@ -1,1 +1,1 @@
-"""Programs with a terminal in containers of a Docker engine: program (exec), hijack (HTTP), dial (ways to it)."""
+"""Programs in containers of a Docker engine: with a terminal (program), and to ports (relay)."""

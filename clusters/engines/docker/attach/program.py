@@ -40,7 +40,9 @@ class Terminals:
         self, name: str, argv: tuple[str, ...], env: Mapping[str, str], columns: int, rows: int
     ) -> DockerAttached:
         begin = shell(_BEGIN, str(columns), str(rows), *argv)
-        exec_id, version = await self.call(lambda api: (_created(api, name, begin, env, tty=True), api.api_version))
+        exec_id, version = await self.call(
+            lambda api: (created(api, name, begin, env, stdin=True, stdout=True, tty=True), api.api_version)
+        )
         with translated(self.endpoint):
             pipe = await self._dialer.dial()
         try:
@@ -59,7 +61,7 @@ class Terminals:
     async def hang_up(self, name: str, pid: int, mark: str) -> None:
         def run(api: APIClient) -> None:
             try:
-                api.exec_start(_created(api, name, ending(pid, mark), {}, tty=False), detach=True)
+                api.exec_start(created(api, name, ending(pid, mark), {}), detach=True)
             except (NotFound, RuntimeFault):
                 return  # the container is gone, and what ran in it
 
@@ -131,10 +133,19 @@ class DockerAttached(ExecTerminal):
         return False, seen["ExitCode"] if lives else None
 
 
-def _created(api: APIClient, name: str, argv: list[str], env: Mapping[str, str], *, tty: bool) -> str:
-    """The id of a new exec. Raises GONE when the container does not run."""
+def created(
+    api: APIClient,
+    name: str,
+    argv: list[str],
+    env: Mapping[str, str],
+    *,
+    stdin: bool = False,
+    stdout: bool = False,
+    tty: bool = False,
+) -> str:
+    """The id of a new exec, with the streams that it has. Raises GONE when the container does not run."""
     try:
-        made = api.exec_create(name, argv, stdin=tty, tty=tty, stdout=tty, stderr=tty, environment=dict(env))
+        made = api.exec_create(name, argv, stdin=stdin, tty=tty, stdout=stdout, stderr=tty, environment=dict(env))
     except NotFound:
         raise gone(name) from None
     except APIError as error:

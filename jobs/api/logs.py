@@ -20,7 +20,7 @@ from jobs.logs import read as logs
 from jobs.logs.together.expression import Expression
 from jobs.logs.together.search import grep
 from jobs.logs.together.sources import Row, Together, open_together
-from jobs.pages.log import OUTPUTS, Asked, Choice, choose
+from jobs.pages.logs.log import OUTPUTS, Asked, Choice, choose
 from portal.accounts.viewer import viewer_of
 from portal.core.errors import BadRequest, NoLog
 from portal.web.api.openapi import errors

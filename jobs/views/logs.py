@@ -26,8 +26,8 @@ from jobs.logs.together.expression import Expression
 from jobs.logs.together.live import Watched
 from jobs.logs.together.sources import Together, open_together
 from jobs.models import Job
-from jobs.pages import log as log_page
-from jobs.pages.log import SHOWN_LINES, Asked, Choice
+from jobs.pages.logs import log as log_page
+from jobs.pages.logs.log import SHOWN_LINES, Asked, Choice
 from jobs.planning.lifecycle import TASK_LIVE, TaskState
 from jobs.views.welcome import while_welcome
 from portal.accounts.viewer import Viewer, may_read_jobs, viewer_of
@@ -47,8 +47,8 @@ _PLACES = re.compile(r"(?:(?:\d{1,6}:)?\d{1,15}(?:-(?!\Z)|\Z)){0,1000}\Z", re.AS
 @never_cache
 @require_safe
 def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
-    """Query: as the head of jobs/pages/log.py says; from (the place of a line), q. It shows and searches also without a
-    script."""
+    """Query: as the head of jobs/pages/logs/log.py says; from (the place of a line), q, only=1 (what is around
+    matches). It shows and searches also without a script."""
     try:
         choice = _choice(request, username, name)
     except Unauthorized:
@@ -70,6 +70,7 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
         "searched": expression is not None,
         "problem": problem,
         "moved": first is not None,
+        "only": request.GET.get("only") == "1",
     }
     return render(request, "jobs/log.html", {**log_page.context(choice, shown), **more})
 
@@ -89,17 +90,14 @@ def rows(request: HttpRequest, username: str, name: str) -> JsonResponse:
 @never_cache
 @require_safe
 def download(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
-    """Query: as the page's; since and until (ms, or a local time such as 2026-11-20T14:28:00); form=zip for each log as
-    it was written, else one text in the order of times."""
+    """Query: as the page's; since and until (ms, or a local time such as 2026-11-20T14:28:00); first and last (lines,
+    as source.line); form=zip for each log as it was written, else one text in the order of times."""
     choice = _choice(request, username, name)
     together = open_together(choice.shown)
     named = f"{choice.job.name}-{choice.task.label}" if choice.task else choice.job.name
     if request.GET.get("form") == "zip":
         return _saved(log_download.as_zip(together), f"{named}.zip", "application/zip")
-    order = together.order
-    since, until = _moment(request, "since"), _moment(request, "until")
-    stop = order.total if until is None else order.at(until + 1)
-    pieces = log_download.as_text(together, 0 if since is None else order.at(since), stop)
+    pieces = log_download.as_text(together, *_ranks(request, together))
     return _saved(pieces, f"{named}.txt", "text/plain; charset=utf-8")
 
 
@@ -225,6 +223,19 @@ def _saved(pieces: Iterator[bytes], name: str, kind: str) -> StreamingHttpRespon
     return response
 
 
+def _ranks(request: HttpRequest, together: Together) -> tuple[int, int]:
+    """The rank of the first line that the query asks for, and the one behind the last."""
+    order = together.order
+    since, until = _moment(request, "since"), _moment(request, "until")
+    begin = 0 if since is None else order.at(since)
+    stop = order.total if until is None else order.at(until + 1)
+    if first := request.GET.get("first"):
+        begin = max(begin, _rank_of(first, together))
+    if last := request.GET.get("last"):
+        stop = min(stop, _rank_of(last, together) + 1)
+    return begin, stop
+
+
 def _moment(request: HttpRequest, name: str) -> int | None:
     """A time of the query in nanoseconds; of a local time that is given to the second the first or last of it."""
     value = request.GET.get(name, "")
@@ -243,14 +254,18 @@ def _moment(request: HttpRequest, name: str) -> int | None:
 def _place_of(request: HttpRequest, together: Together) -> int:
     """The place of the line that ``at`` names, or of the first one that is not before ``time``."""
     if text := request.GET.get("at"):
-        source, _, line = text.partition(".")
-        if not re.fullmatch(r"\d{1,6}\.\d{1,12}", text, re.ASCII):
-            raise BadRequest("at is the number of a log and that of a line, with a dot between them.")
-        rank = together.rank_of(int(source), int(line))
-        if rank is None:
-            raise NoLog(f"There is no line {line}.")
-        return rank + 1
+        return _rank_of(text, together) + 1
     return together.order.at((_number(request, "time") or 0) * 1_000_000) + 1
+
+
+def _rank_of(text: str, together: Together) -> int:
+    source, _, line = text.partition(".")
+    if not re.fullmatch(r"\d{1,6}\.\d{1,12}", text, re.ASCII):
+        raise BadRequest("A line is the number of its log and its own, with a dot between them.")
+    rank = together.rank_of(int(source), int(line))
+    if rank is None:
+        raise NoLog(f"There is no line {line}.")
+    return rank
 
 
 def _watched(request: HttpRequest, choice: Choice) -> list[Watched]:

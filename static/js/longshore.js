@@ -72,6 +72,10 @@
     document.execCommand("copy");
     area.remove();
   };
+  addEventListener("copy-text", async ({ detail }) => {  // of modules: {text, button}
+    await write(detail.text);
+    copied(detail.button);
+  });
   const textOf = (node) => node.matches("ol.ls-edit")
     ? all("li > span:last-child", node).map((line) => line.textContent).join("\n") + "\n"
     : node.textContent;

@@ -16,7 +16,7 @@ from jobs.logs.together import live as log_live
 from jobs.logs.together import search as log_search
 from jobs.logs.together.expression import Expression
 from jobs.models import Job
-from jobs.pages.log import Asked, choose
+from jobs.pages.logs.log import Asked, choose
 from portal.models import User
 from tests.cluster import Cluster
 from tests.logs import cluster_with_logs

@@ -1,11 +1,7 @@
 // Draws one line.
 
-import { alone, idOf, root, single, sources } from "./page.js";
+import { alone, attempts, clock, idOf, root, single, sources } from "./page.js";
 
-const clock = new Intl.DateTimeFormat("en-GB", {
-  timeZone: root.dataset.zone, hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
-  hour12: false,
-});
 const day = new Intl.DateTimeFormat("en-GB", { timeZone: root.dataset.zone, dateStyle: "medium", timeStyle: "medium" });
 
 // One of 16 million colours: its class is the nearest of 256.
@@ -18,7 +14,7 @@ export function draw(row, before) {
   const item = document.createElement("li"), source = sources[row.s];
   item.id = idOf(row);
   item.className = [row.kind || "", alone ? "" : `s${source.colour}`].join(" ").trim();
-  if (before && sources[before.s].attempt !== source.attempt) item.dataset.attempt = `Attempt ${source.attempt}`;
+  if (before && sources[before.s].attempt !== source.attempt) item.dataset.attempt = attempts[source.attempt];
   const link = document.createElement("a");
   link.href = `#${item.id}`;
   link.tabIndex = -1;
@@ -30,6 +26,24 @@ export function draw(row, before) {
   link.append(single ? String(row.number) : span(String(row.number)));
   item.append(link, when(row), text(row));
   if (source.stream === "stderr" && !single) item.classList.add("stderr");
+  return item;
+}
+
+// Says what a gap hides. Its times are those of the lines beside it, as far as they are known.
+export function wordsOfGap(gap, rowAt) {
+  const lines = gap.to - gap.from, times = [rowAt(gap.from - 1), rowAt(gap.to)].map((row) => row?.time);
+  const [from, to] = times.map((time) => time && clock.format(new Date(time)).slice(0, 8));
+  const when = from && to ? `, ${from} to ${to}` : from ? `, from ${from} on` : to ? `, until ${to}` : "";
+  return `${lines.toLocaleString("en")} line${lines === 1 ? "" : "s"} without a match${when}.`;
+}
+
+export function drawGap(words, index) {
+  const item = document.createElement("li"), button = document.createElement("button");
+  item.className = "gap";
+  button.type = "button";
+  button.dataset.index = index;
+  button.textContent = "Show them";
+  item.append("⋯ ", words, " ", button);
   return item;
 }
 

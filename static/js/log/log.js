@@ -3,31 +3,43 @@
 import { follow, showFollow } from "./follow.js";
 import "./keys.js";
 import { clear, show, showEnd } from "./list.js";
-import { list, live, part, root, say, single, sources, view } from "./page.js";
+import { isExtending } from "./marked.js";
+import "./only.js";
+import { list, live, part, root, say, single, view } from "./page.js";
+import { anchor, endsIn, setRange } from "./range.js";
 import { load } from "./rows.js";
-import { searchField, toRow } from "./search.js";
+import { findRow, searchField } from "./search.js";
 import { showSize } from "./size.js";
 import { open } from "./stream.js";
 import { ticks } from "./tasks.js";
 
-// #L12 of one log, or #worker-0.1.o12: task, attempt, o or e for stdout or stderr, line.
-function toHash() {
-  const text = decodeURIComponent(location.hash.slice(1));
-  const [, name, line] = /^(L|.+\.\d+\.[oe])(\d{1,12})$/.exec(text) || [];
-  if (!line) return false;
-  const source = name === "L" ? (single ? 0 : -1) : sources.findIndex((one) => one.name === name);
-  if (source < 0) { say("This link is to a line of a log that is not shown here."); return false; }
+// Leads to the lines that the address names, and marks them (range.js).
+async function toHash() {
+  const ends = endsIn(decodeURIComponent(location.hash.slice(1)), single);
+  if (ends === null) say("This link is to a line of a log that is not shown here.");
+  if (!ends?.length) return false;
   follow(false);
-  toRow(source, Number(line));
+  const rows = [];
+  for (const end of [...ends.slice(1), ends[0]]) {  // the first one last: what is around it is to be seen
+    const row = await findRow(end.s, end.number);
+    if (!row) return true;
+    rows.unshift(row);
+  }
+  setRange(...rows);
+  show(rows[0].place);
   return true;
 }
 addEventListener("hashchange", toHash);
-list.addEventListener("click", (event) => {
+list.addEventListener("click", async (event) => {
   const link = event.target.closest("li > a");
   if (!link) return;
   event.preventDefault();
-  history.replaceState(null, "", link.hash);
-  toHash();
+  getSelection().removeAllRanges();  // a click with Shift selects text
+  const [end] = endsIn(link.hash.slice(1), single), isMore = (event.shiftKey || isExtending()) && anchor();
+  const row = await findRow(end.s, end.number);
+  if (!row) return;
+  follow(false);
+  setRange(isMore ? anchor() : row, row);
 });
 
 async function begin() {
@@ -37,7 +49,8 @@ async function begin() {
   try {
     if (view.total) await load(moved ? { from: view.first + 1 } : {});
   } catch (error) { say(error.message); }
-  if (toHash()) { /* a link to a line */ } else if (moved) show(view.first + Math.floor(part("box").clientHeight / 40));
+  if (await toHash()) { /* a link to lines */ }
+  else if (moved) show(view.first + Math.floor(part("box").clientHeight / 40));
   else {
     showEnd();
     view.following = live;

@@ -10,7 +10,7 @@ const data = (id) => JSON.parse(document.getElementById(id).textContent);
 
 export const box = part("box"), list = part("lines"), field = part("search").elements.q;
 export const live = root.dataset.live === "1";
-export const sources = data("log-sources"), counts = data("log-counts");
+export const sources = data("log-sources"), counts = data("log-counts"), attempts = data("log-attempts");
 export const alone = root.dataset.alone === "1";  // one task: its lines need no name
 export const single = sources.length === 1;
 export const view = {
@@ -18,6 +18,10 @@ export const view = {
   following: false, unseen: 0, ended: !live, over: !live, hidden: new Set(data("log-hidden")), q: field.value.trim(),
 };
 
+export const clock = new Intl.DateTimeFormat("en-GB", {
+  timeZone: root.dataset.zone, hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3,
+  hour12: false,
+});
 export const keyOf = (row) => `${row.s}.${row.number}`;
 export const idOf = (row) => (single ? `L${row.number}` : `${sources[row.s].name}${row.number}`);
 

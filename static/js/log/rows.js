@@ -55,18 +55,17 @@ function keep(got, low) {
   view.size = Math.max(view.size, got.size);
 }
 
-// Asks for what is missing around these places: one question at a time, and then the newest one.
+// Asks for what is missing around these places, each as [first, behind the last]: one question at a time, and then the
+// newest one.
 let asking = false, wanted = null;
-export async function need(from, to) {
-  wanted = [from, to];
+export async function need(places) {
+  wanted = places;
   if (asking) return;
   asking = true;
   try {
     while (wanted) {
-      const [first, last] = wanted;
+      const [at, last] = firstMissing(wanted);
       wanted = null;
-      let at = first;
-      while (at < last && byPlace.has(at)) at += 1;
       if (at >= last) continue;
       const begin = Math.max(0, at - PAGE / 4);
       const got = await rowsFor({ from: begin + 1, count: Math.max(PAGE, last - begin + PAGE / 4) });
@@ -77,11 +76,17 @@ export async function need(from, to) {
   asking = false;
 }
 
+function firstMissing(places) {
+  for (const [first, last] of places)
+    for (let at = first; at < last; at += 1) if (!byPlace.has(at)) return [at, last];
+  return [0, 0];
+}
+
 // Loads the end of the logs, or the lines around one: that of a source, or the first one at a time in milliseconds.
 export const load = (values) => rowsFor({ count: PAGE, ...values });
 
 // Above 0 when the line ``one`` comes after ``other``.
-const isLater = (one, other) =>
+export const isLater = (one, other) =>
   one.key[0] - other.key[0] || one.key[1] - other.key[1] || one.s - other.s || one.number - other.number;
 
 // A line is where its time is, but never before an earlier line of its own log.

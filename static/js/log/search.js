@@ -7,7 +7,9 @@ import { forget, load, placeOf, rowAt } from "./rows.js";
 import { reopen } from "./stream.js";
 
 const SHADES = 400;  // ticks of the map
-let hits = [], counts = {}, at = -1, state = "", source = null;
+let counts = {}, at = -1, state = "", source = null, heard = () => {};
+export let hits = [];  // [log, line, place when it was found], in order
+export const onHits = (act) => { heard = act; };
 
 export const total = () => Object.values(counts).reduce((sum, number) => sum + number, 0);
 
@@ -23,6 +25,7 @@ function showFound() {
     row.dataset.found = view.q ? String(sum) : "";
   }
   drawMap();
+  heard();
 }
 
 function drawMap() {
@@ -105,17 +108,18 @@ export async function step(by, first = false) {
 
 async function toHit([number, line]) {
   follow(false);
-  await toRow(number, line);
+  const row = await findRow(number, line);
+  if (row) show(row.place, `${number}.${line}`);
 }
 
-// Leads to a line of a log.
-export async function toRow(number, line) {
+// The row of a line of a log, with its place; null where it is not there.
+export async function findRow(number, line) {
   const key = `${number}.${line}`;
   let place = placeOf(key);
   try {
     if (place === undefined || !rowAt(place)) place = (await load({ at: key })).place - 1;
-  } catch (error) { say(error.message); return; }
-  show(place, key);
+  } catch (error) { say(error.message); return null; }
+  return { ...rowAt(place), place };
 }
 
 export function searchField() {

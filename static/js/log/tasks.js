@@ -2,7 +2,9 @@
 
 import { follow } from "./follow.js";
 import { clear, showEnd } from "./list.js";
+import { clearMarks } from "./marked.js";
 import { counts, say, view } from "./page.js";
+import { anchor, isOfOne } from "./range.js";
 import { load } from "./rows.js";
 import { search } from "./search.js";
 import { showSize } from "./size.js";
@@ -23,6 +25,8 @@ async function changed() {
   if (view.hidden.size) shown.searchParams.set("hide", [...view.hidden].join(","));
   else shown.searchParams.delete("hide");
   history.replaceState(null, "", shown);
+  if (anchor() && !isOfOne()) clearMarks();  // it would be of other lines now
+  showTicked();
   close();
   for (const number of Object.keys(counts)) delete counts[number];
   try {
@@ -33,6 +37,13 @@ async function changed() {
   showSize();
   if (view.following) follow(true);
   if (view.q) { const text = view.q; view.q = ""; search(text); } else reopen();
+}
+
+// On a phone the tasks are folded away.
+function showTicked() {
+  const on = rows.filter((row) => row.querySelector("input").checked).length;
+  const said = document.getElementById("log-ticked");
+  if (said && rows.length) said.textContent = `${on} of ${rows.length} shown`;
 }
 
 function setAll(wanted) {
@@ -48,6 +59,7 @@ export function toggleTask(index) {
 }
 
 export function ticks() {
+  showTicked();
   for (const row of rows) row.querySelector("input").addEventListener("change", changed);
   for (const button of document.querySelectorAll("[data-tick]")) {
     button.hidden = false;

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 from urllib.parse import quote, urlencode
 
-from django.conf import settings
 from django.utils import timezone
 
 from clusters.engines.runtime import Stream
@@ -25,13 +24,13 @@ from jobs.logs.together import sources as log_sources
 from jobs.logs.together.expression import Expression
 from jobs.logs.together.sources import Opened, Row, Source, Together, open_together
 from jobs.models import Attempt, Job, Task
+from jobs.pages.logs import beside
 from jobs.planning.lifecycle import TaskState
 from portal.core.errors import BadRequest, NoLog
 
 SHOWN_LINES = 200  # a script asks for as many; each costs the first screen a tenth of a millisecond
 Output = Literal["both", "stdout", "stderr"]
 OUTPUTS: tuple[Output, ...] = ("both", "stdout", "stderr")
-_COLOURS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +150,7 @@ def context(choice: Choice, page: Shown) -> dict[str, Any]:
         "lines": [_line(choice, row) for row in page.rows],
         "outputs": [(name, choice.url(stream=name)) for name in OUTPUTS],
         "roles": _roles(choice) if task else [],
-        "groups": [] if task else _groups(choice, page),
+        "groups": [] if task else beside.groups(choice, page),
         "attempts": [(one, f"{choice.page}?{urlencode({'attempt': one.number})}") for one in attempts],
         "all_attempts": [("all", Choice(job, None, 0, "", "both", ()).url()), *_all_urls(job, attempts)],
         "all_url": f"{choice.page}?tasks=all",
@@ -165,7 +164,7 @@ def context(choice: Choice, page: Shown) -> dict[str, Any]:
         "stream_url": choice.url(stream),
         "search_url": choice.url(f"{stream}/search"),
         "rows_url": choice.url(f"{choice.page}/rows"),
-        "zone": settings.TIME_ZONE,
+        "zone": timezone.get_current_timezone_name(),
         "sources": [_as_json(choice, source) for source in choice.sources],
         "alone": task is not None,
         "stay": _how_long(choice),
@@ -175,6 +174,7 @@ def context(choice: Choice, page: Shown) -> dict[str, Any]:
         ),
         "cut": choice.cut,
         "hidden": sorted(choice.hide),
+        "attempt_words": beside.attempts(choice.sources),
         "counts": {log.source.number: log.times.count for log in page.together.logs},
     }
 
@@ -221,7 +221,7 @@ def _line(choice: Choice, row: Row) -> dict[str, Any]:
         "line": row.line,
         "id": f"L{row.line.number}" if alone else f"{source.name}{row.line.number}",
         "label": "" if choice.task else source.task.label,
-        "colour": 0 if choice.task else _colour(choice, source),
+        "colour": 0 if choice.task else beside.colour(choice.sources, source),
         "time": f"{local:%H:%M:%S}.{row.at // 10**6 % 1000:03d}" if row.at else "",
         "moment": local,
     }
@@ -233,14 +233,8 @@ def _as_json(choice: Choice, source: Source) -> dict[str, Any]:
         "label": source.task.label,
         "attempt": source.task.attempt.number,
         "stream": source.stream,
-        "colour": _colour(choice, source),
+        "colour": beside.colour(choice.sources, source),
     }
-
-
-def _colour(choice: Choice, source: Source) -> int:
-    """The fifth task has the colour of the first again."""
-    labels = list(dict.fromkeys(one.task.label for one in choice.sources))
-    return labels.index(source.task.label) % _COLOURS + 1
 
 
 def _how_long(choice: Choice) -> str:
@@ -260,33 +254,6 @@ def _how_long(choice: Choice) -> str:
 def _local(at: int) -> str:
     """A stamp as a field for a local time wants it."""
     return f"{timezone.localtime(datetime.fromtimestamp(at // 10**9, UTC)):%Y-%m-%dT%H:%M:%S}" if at else ""
-
-
-def _groups(choice: Choice, page: Shown) -> list[dict[str, Any]]:
-    """[{"attempt", "tasks": [{"label", "state", "url", "colour", "numbers", "lines", "on"}]}], the newest first."""
-    counts = {log.source.number: log.times.count for log in page.together.logs}
-    groups: dict[int, dict[int, dict[str, Any]]] = {}
-    for source in choice.sources:
-        task = source.task
-        tasks = groups.setdefault(task.attempt.number, {})
-        row = tasks.setdefault(
-            task.pk,
-            {
-                "label": task.label,
-                "state": task.state,
-                "url": f"{choice.page}?{urlencode({'task': task.label, 'attempt': task.attempt.number})}",
-                "colour": _colour(choice, source),
-                "numbers": [],
-                "lines": 0,
-                "on": False,
-            },
-        )
-        row["numbers"].append(source.number)
-        row["lines"] += counts.get(source.number, 0)
-        row["on"] = row["on"] or source.number not in choice.hide
-    return [
-        {"attempt": number, "tasks": list(tasks.values())} for number, tasks in sorted(groups.items(), reverse=True)
-    ]
 
 
 def _downloads(choice: Choice) -> list[tuple[str, str]]:

@@ -1,0 +1,1 @@
+"""Shows logs: their lines on a page, and what stands beside them."""

@@ -155,6 +155,7 @@ class ContainerStatus:
     labels: Mapping[str, str]
     exit_code: int | None = None
     lost: bool = False  # it ended with its host
+    evicted: str = ""  # why its host put an end to it, in the host's words
     node: str = ""  # where it is, of an engine that stands for several nodes
     oom_killed: bool = False
     error: str = ""
@@ -300,10 +301,11 @@ class ImageHolder(Protocol):
 class Dialer(Protocol):
     """The way to what listens on an engine's host, beside the seven operations."""
 
-    def dial(self, address: str, port: int) -> socket:
-        """A connection to a TCP port of the host, whose ``address`` this is. It takes the way on which the engine is
-        reached: over SSH it is a channel of that connection, so nothing else of the host need be open to us. Raises
-        RuntimeFault: REFUSED when nothing listens on the port, UNREACHABLE when the host does not answer."""
+    def dial(self, address: str, port: int, container: str = "") -> socket:
+        """A connection to a TCP port of the host, whose ``address`` this is. Over SSH it is a channel of the connection
+        on which the engine is reached; of another engine whose ports are shut to us it goes through the engine and
+        ``container``, which has the port. So nothing else of the host need be open. Raises RuntimeFault: REFUSED when
+        nothing listens on the port, UNREACHABLE when the host does not answer."""
         ...
 
 

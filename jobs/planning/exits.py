@@ -129,6 +129,8 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     other code the missing child is the likely cause.
     """
     code = status.exit_code
+    if status.evicted:
+        return of(EXIT_CODE_LOST, f"Kubernetes evicted {label}: {status.evicted}")
     if status.lost:
         return of(EXIT_CODE_LOST, f"{label} was lost when its node went down.")
     if code is None:

@@ -88,7 +88,7 @@ CROWDED = {
     "clusters/users": 13,
     "jobs/api": 18,
     "jobs/containers": 14,
-    "jobs/pages": 14,
+    "jobs/pages": 13,
     "jobs/planning": 13,
     "jobs/views": 14,
 }

@@ -8,6 +8,7 @@ import pytest
 
 from clusters.engines.kubernetes.status import is_gone, quantity, read, trouble, waits_for
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase
+from jobs.planning import exits
 
 BEGAN, ENDED = "2026-11-20T10:00:00Z", "2026-11-20T10:00:05Z"
 PULL = "rpc error: manifest for x/y:1 not found: manifest unknown: manifest unknown"
@@ -97,6 +98,14 @@ def test_what_never_ran_has_not_ended(what: dict[str, Any]) -> None:
 def test_a_pod_that_its_kubelet_evicted_is_lost() -> None:
     status = seen(pod(phase="Failed", reason="Evicted", message="The node was low on resource: memory."))
     assert (status.phase, status.lost) == (Phase.EXITED, True)
+
+
+@pytest.mark.parametrize("code", [0, 137, 143])
+def test_an_eviction_is_told_in_the_words_of_the_kubelet_however_the_command_ended(code: int) -> None:
+    said = "The node was low on resource: memory."
+    status = seen(pod(ended(code, "Error"), phase="Failed", reason="Evicted", message=said))
+    how = exits.classify(status, 100, label="worker-0")
+    assert (how.code, how.sentence) == (exits.EXIT_CODE_LOST, f"Kubernetes evicted worker-0: {said}")
 
 
 def test_a_container_is_held_while_it_is_ready_and_was_made_for_that() -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
-from clusters.engines.faults import PULL
+from clusters.engines.faults import PULL, short
 from clusters.engines.inventory import name_of
 from clusters.engines.kubernetes.spec import MAIN, NAME
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase, RuntimeFault, read_script
@@ -61,12 +61,12 @@ def read(pod: Json, cluster: str) -> ContainerStatus:
     main = _main(status)
     state = main.get("state") or {}
     if (ended := state.get("terminated")) and not _never_ran(ended):
-        return _ended(found, ended, deleted="deletionTimestamp" in meta)
+        return _evicted(_ended(found, ended, deleted="deletionTimestamp" in meta), status)
     if running := state.get("running"):
         held = bool(found.labels.get(LABEL_HOLD)) and bool(main.get("ready"))
         return replace(found, phase=Phase.RUNNING, started_at=moment(running.get("startedAt")), held=held)
     if status.get("phase") == "Failed" and not main and not _NOT_ADMITTED.fullmatch(str(status.get("reason") or "")):
-        return replace(found, phase=Phase.EXITED, lost=True)  # evicted by its kubelet, which forgot its containers
+        return _evicted(replace(found, phase=Phase.EXITED, lost=True), status)  # its kubelet forgot its containers
     return found
 
 
@@ -166,6 +166,13 @@ def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerSt
     if deleted and code in _FROM_OUTSIDE:
         return replace(status, exit_code=TERMINATED)
     return read_script(status, written)
+
+
+def _evicted(found: ContainerStatus, status: Json) -> ContainerStatus:
+    """Whatever its command ended with, if it was given the time."""
+    if status.get("reason") != "Evicted":
+        return found
+    return replace(found, evicted=short(str(status.get("message") or "no reason given"), _LONGEST))
 
 
 def _pinned_to(pod: Json) -> str:

@@ -220,7 +220,7 @@ node_init() {
   mkdir -p /etc/docker; mount --bind "$d/etc-docker" /etc/docker
   # a hosts file with this node's own name (sudo, python's getfqdn, ...)
   { echo "127.0.0.1 localhost"; echo "$a $name"; } >"$d/hosts"; mount --bind "$d/hosts" /etc/hosts
-  # what this machine's root has his shell do at each login (pyenv waits a minute for a lock) is not the node's business
+  # what this machine's root has its shell do at each login (pyenv waits a minute for a lock) is not the node's business
   [ ! -e /root/.bashrc ] || mount --bind /dev/null /root/.bashrc
   echo "$pid" >"$d/init.pid.new"; mv "$d/init.pid.new" "$d/init.pid"
   local t; t=$(command -v tini || command -v docker-init)

@@ -65,6 +65,16 @@ def test_it_follows_on_when_its_window_grows_and_shrinks(tab: Callable[..., Any]
     expect(page.locator("#log-follow")).to_have_text("Following")
 
 
+def test_on_a_phone_a_line_begins_beside_its_number_and_has_the_width(
+    tab: Callable[..., Any], alice: User, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    page.set_viewport_size({"width": 390, "height": 800})
+    expect(page.locator("#L2000 time")).to_be_hidden()
+    box = page.locator("#L2000 code").bounding_box()
+    assert box is not None and box["width"] > 250
+
+
 def test_a_silent_node_is_said_and_the_next_attempt_is_led_to(
     tab: Callable[..., Any], alice: User, cluster: Cluster
 ) -> None:

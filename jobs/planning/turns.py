@@ -152,6 +152,7 @@ class _Round(Generic[W]):
             line.closed = line.quota.stopped
         self.rooms = Rooms(scene)
         self.kept = self.queue.kept
+        self.latest: datetime | None = None  # of the moments at which the room that is kept is likely free
         self.owners = frozenset(node.dedicated_to for node in scene.nodes)
         self.no_room: dict[
             tuple[int, str], Sequence[Demand]
@@ -171,18 +172,34 @@ class _Round(Generic[W]):
                 if not self.only_tried:
                     yield from (self._held(line, each) for each in line.jobs[line.at :])
                 continue
-            turn = self._held(line, job) if self._is_delayed(job) else self._turn(line, job)
-            if turn is None:
-                heapreplace(heap, self._entry(line))
-                continue
+            turn = None
+            if not (self.only_tried and self._surely_passes(line, job)):
+                turn = self._held(line, job) if self._is_delayed(job) else self._turn(line, job)
+                if turn is None:
+                    heapreplace(heap, self._entry(line))
+                    continue
             line.step(self.scene.policy.depth)
-            if turn.verdict is not Verdict.PASS or turn.error is not None or not self.only_tried:
+            if turn is not None and (turn.verdict is not Verdict.PASS or turn.error is not None or not self.only_tried):
                 yield turn
             if len(heap) > 1:
                 heapreplace(heap, self._entry(line))
 
     def _held(self, line: Line[W], job: W) -> Turn[W]:
         return Turn(job, Verdict.PASS, self.queue, held_by=line.holder)
+
+    def _surely_passes(self, line: Line[W], job: W) -> bool:
+        """Whether its turn would say what that of another one of its shape has said: most turns of a long queue. In a
+        round, nothing comes free."""
+        if self._is_delayed(job):
+            return True
+        try:
+            if line.has_limits:
+                return id(job.demands) in line.limited
+            key = self._shape(job)
+        except Exception:
+            return False  # its turn has the error
+        has_none = key in self.no_room and (not self.kept or key in self.no_room_at_all)
+        return has_none and line.holder is not None
 
     def _is_delayed(self, job: W) -> bool:
         now = self.scene.now
@@ -209,7 +226,9 @@ class _Round(Generic[W]):
 
     def _passes(self, line: Line[W], job: W) -> bool:
         """Whether a ceiling, a cap or the size of the offered nodes keeps it from starting."""
-        return (line.has_limits and self._limited(line, job) is not None) or not self._could_hold(self._shape(job), job)
+        if line.has_limits and (id(job.demands) in line.limited or self._limited(line, job) is not None):
+            return True
+        return not self._could_hold(self._shape(job), job)
 
     def _shape(self, job: W) -> tuple[int, str]:
         """The same for jobs that fit on the same nodes."""
@@ -269,14 +288,14 @@ class _Round(Generic[W]):
         """Its turn when a ceiling or a cap is in the way: those pass that do not need what it waits for."""
         wants = self._asked(job)
         if held := [what for what, holder in line.at_ceiling.items() if wants.get(what)]:
+            line.limited.add(id(job.demands))
             return Turn(job, Verdict.PASS, self.queue, held_by=line.at_ceiling[held[0]], ceiling=held)
         if above := above_ceiling(line.use, wants, line.quota):
             if not above_ceiling({}, wants, line.quota):  # else it waits for another ceiling, not for others to end
                 line.wait_for_ceiling(job, above)
+            line.limited.add(id(job.demands))
             return Turn(job, Verdict.PASS, self.queue, ceiling=above)
-        if line.quota.user_gpus is None and line.quota.user_jobs is None:
-            return None
-        if capped := line.capped(job, wants):
+        if line.has_caps and (capped := line.capped(job, wants)):
             return Turn(job, Verdict.PASS, self.queue, cap=capped)
         return None
 
@@ -341,6 +360,8 @@ class _Round(Generic[W]):
             line.gets_back = self._asked(job)
         kept = Reservation(job, coming.demands, coming.nodes, coming.moment)
         self.kept.append(kept)
+        if kept.moment is not None:
+            self.latest = max(kept.moment, self.latest or kept.moment)
         self.rooms.left.set_aside(kept.demands, kept.nodes)
         victims, awaits = coming.victims, coming.awaits
         return Turn(job, Verdict.RESERVE, self.queue, reservation=kept, victims=victims, awaits=awaits)
@@ -374,8 +395,7 @@ class _Round(Generic[W]):
         end = self.scene.likely_end(job)
         if end is None or (key in self.too_late and end >= self.too_late[key]):
             return None
-        moments = [kept.moment for kept in self.kept]
-        return end if any(moment is not None and end <= moment for moment in moments) else None
+        return end if self.latest is not None and end <= self.latest else None
 
     def _leaves_in_time(self, job: W, places: Sequence[Placement], end: datetime) -> bool:
         """Whether it likely leaves before the room on its nodes is free for those for whom that is kept; if it does

@@ -20,6 +20,7 @@ from jobs.models import Job
 from jobs.planning.queue.awaited import Awaited
 from jobs.planning.queue.scene import Waiting
 from jobs.planning.world import JobView, TaskView
+from portal.core.bulk import among
 
 # Fields that are no column, but follow from one.
 ASKED = {
@@ -119,4 +120,4 @@ class Specs:
             self._at_once *= 2
         ids = sorted(wanted - self._specs.keys() - self._known.jobs.keys())
         for start in range(0, len(ids), 500):
-            self._specs |= dict(Job.objects.filter(id__in=ids[start : start + 500]).values_list("id", "spec"))
+            self._specs |= dict(among(Job.objects.all(), ids[start : start + 500]).values_list("id", "spec"))

@@ -36,7 +36,7 @@ from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView,
 from jobs.scheduling import columns, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
 from portal.core import clock
-from portal.core.bulk import read_values
+from portal.core.bulk import among, read_values
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
 _OWN_PASSES = 256  # so many passes back the Loader knows when each began
@@ -155,7 +155,7 @@ class Loader:
         }
         self._others = {name: owner for name, owner in self._others.items() if labels.get(name) == owner.task}
         for some in _chunks(sorted({task for name, task in labels.items() if name not in self._others})):
-            rows = list(Task.objects.filter(id__in=some).values_list("id", "container_name"))
+            rows = list(among(Task.objects.all(), some).values_list("id", "container_name"))
             read_at = clock.steady()
             self._others |= {name: Owner(id, read_at) for id, name in rows if labels.get(name) == id}
         return {**self._picture.owners, **self._others} if self._others else self._picture.owners
@@ -165,7 +165,7 @@ class Loader:
         changed = _changed(self._jobs, found)
         self._read_specs(found.keys())
         for some in _chunks(changed):
-            jobs = Job.objects.filter(id__in=some).annotate(**columns.ASKED)
+            jobs = among(Job.objects.all(), some).annotate(**columns.ASKED)
             rows = [dict(zip(columns.JOB, row, strict=True)) for row in read_values(jobs.values_list(*columns.JOB))]
             again = [row["id"] for row in rows if row["attempt_number"] > 1]
             refused, before = _refused(again), _diagnosed(again)
@@ -180,7 +180,7 @@ class Loader:
     def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, found)
         for some in _chunks(changed):
-            rows = read_values(Task.objects.filter(id__in=some).values_list(*columns.TASK))
+            rows = read_values(among(Task.objects.all(), some).values_list(*columns.TASK))
             read_at = clock.steady()
             for values in rows:
                 row = dict(zip(columns.TASK, values, strict=True))
@@ -209,7 +209,7 @@ class Loader:
             del self._specs[id]
         missing = [id for id in ids if id not in self._specs]
         for some in _chunks(missing):
-            for id, data in Job.objects.filter(id__in=some).values_list("id", "spec"):
+            for id, data in among(Job.objects.all(), some).values_list("id", "spec"):
                 spec = JobSpec.from_json(data)
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)

@@ -12,6 +12,7 @@ from clusters.models import VirtualCluster
 from jobs.models import Attempt, Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
 from jobs.planning.world import Kind, Order
+from portal.core.bulk import among
 from portal.wakes.broker import Gathering
 
 _LATE = timedelta(seconds=35)  # somewhat longer than a diagnosis waits for logs
@@ -45,7 +46,7 @@ def send(orders: Sequence[Order], now: datetime) -> None:
     """Write the orders; the caller holds the transaction. One that gets lost is given again by a later pass."""
     tasks = [order.task for order in orders if order.task]
     for start in range(0, len(tasks), 500):
-        Task.objects.filter(id__in=tasks[start : start + 500]).update(ordered_at=now)
+        among(Task.objects.all(), tasks[start : start + 500]).update(ordered_at=now)
     gathering = Gathering()
     for start in range(0, len(orders), _AT_ONCE):
         rows = [(str(o.kind), o.task, o.node, o.container) for o in orders[start : start + _AT_ONCE]]

@@ -25,7 +25,7 @@ from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, mo
 from jobs.planning.streak import MANY, streak
 from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
 from jobs.scheduling.events import Entry, evicted_events, job_event, kept_event, placed_event, task_event
-from portal.core.bulk import Row, insert_values, read_values, update_rows
+from portal.core.bulk import Row, among, insert_values, read_values, update_rows
 
 log = structlog.get_logger()
 
@@ -93,7 +93,7 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writin
     for (before, after), ids in alike.items():
         for some in _chunks(ids):
             moved = {"state": after, "changed_at": writing.now, "ordered_at": None}
-            if Task.objects.filter(id__in=some, state=before).update(**moved) != len(some):
+            if among(Task.objects.filter(state=before), some).update(**moved) != len(some):
                 raise Stale(f"a task is no longer {before}")
     ended = [(plan, change) for plan, change in changes if change.after in TASK_ENDS]
     for gone in _chunks([str(change.task.id) for _, change in ended]):
@@ -160,11 +160,11 @@ def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
     insert_values(Allocation, _ALLOCATION, allocations)
     holdings.open_rows(held)
     for some in _chunks([attempt.pk for attempt in attempts.values()]):
-        Attempt.objects.filter(id__in=some).update(launched_at=writing.now)
+        among(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
     _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
     for guests in _chunks([plan.job.id for plan in plans if plan.is_guest]):
-        Job.objects.filter(id__in=guests).update(is_guest=True)
+        among(Job.objects.all(), guests).update(is_guest=True)
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]
     update_rows(Job, ["ends_by"], ["id"], ends)
 
@@ -303,7 +303,7 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
         of_attempt.setdefault(plan.job.attempt_number, []).append(plan.job.id)
     for number, ids in of_attempt.items():
         for some in _chunks(ids):
-            jobs = Job.objects.filter(id__in=some, state=before, attempt_number=number)
+            jobs = among(Job.objects.filter(state=before, attempt_number=number), some)
             if jobs.update(state=move_job(before, after), changed_at=now, **values) != len(some):
                 raise Stale(f"a job is no longer {before} in attempt {number}")
 
@@ -323,7 +323,7 @@ def _placed_attempts(plans: Sequence[JobPlan]) -> dict[int, Placed]:
     rows = (
         Placed(*row)
         for some in _chunks(list(found))
-        for row in read_values(Attempt.objects.filter(job__in=some).values_list(*Placed._fields))
+        for row in read_values(among(Attempt.objects.all(), some, "job_id").values_list(*Placed._fields))
     )
     return _of_jobs(found, rows)
 
@@ -339,8 +339,8 @@ def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]
     """{attempt: {(role, index): task}}"""
     found: dict[int, dict[tuple[str, int], int]] = {}
     for some in _chunks(attempts):
-        rows = Task.objects.filter(attempt__in=some, state=TaskState.WAITING)
-        for attempt, role, index, id in rows.values_list("attempt_id", "role", "index", "id"):
+        rows = among(Task.objects.filter(state=TaskState.WAITING), some, "attempt_id")
+        for attempt, role, index, id in read_values(rows.values_list("attempt_id", "role", "index", "id")):
             found.setdefault(attempt, {})[role, index] = id
     return found
 

@@ -24,6 +24,7 @@ from django.db.models.sql import Query
 Row = Sequence[Any]
 _PLAIN = (CharField, TextField, IntegerField, BooleanField)  # whose values every database takes as they are
 M = TypeVar("M", bound=Model)
+R = TypeVar("R")
 _AS_IT_IS = frozenset((str, int, bool, NoneType))  # but for a JSONField
 _readers: WeakKeyDictionary[Any, dict[Any, Callable[[Row], Any]]] = WeakKeyDictionary()  # of each connection
 
@@ -74,6 +75,16 @@ def read_values(query: QuerySet[Any, Any]) -> list[tuple[Any, ...]]:
                 made[value] = convert(made[value], expression, compiler.connection)
         columns[at] = [made[value] for value in columns[at]]
     return list(zip(*columns, strict=True))
+
+
+def among(rows: QuerySet[M, R], ids: Iterable[int], column: str = "id") -> QuerySet[M, R]:
+    """Those of the rows that have one of these numbers in a column of their own table. ``__in`` looks at each number
+    several times, which takes longer than the database does."""
+    numbers = ",".join([f"{id:d}" for id in ids])
+    if not numbers:
+        return rows.none()
+    quote = connections[DEFAULT_DB_ALIAS].ops.quote_name
+    return rows.extra(where=[f"{quote(rows.model._meta.db_table)}.{quote(column)} IN ({numbers})"])  # noqa: S610
 
 
 def insert_rows(rows: Sequence[Model]) -> None:

@@ -115,8 +115,9 @@ class _Search(Generic[W]):
         there, else with the one that comes first."""
         room, ways = untouched.copy(left), list[Coming[W]]()
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, self.line.quota.ceiling)):
+            queue = self.queue
             found = reservations.nearest(
-                demands, self.job.vc, room, left, self.queue.kept, self.queue.ends, self.scene.about
+                demands, self.job.vc, room, left, queue.kept, queue.ends, self.scene.about, queue.ranks
             )
             if found is not None and self._is_allowed(self.queue.most(demands, found[0])):
                 ways.append(Coming(demands, *found))

@@ -16,7 +16,7 @@ from clusters.placement.room import Room
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, is_within, over, plus, rank, taken
 from jobs.planning.queue import reclaim, sentences
 from jobs.planning.queue.reclaim import Holder
-from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.reservations import Ranks, Reservation
 from jobs.planning.queue.scene import Scene, W, Waiting
 
 
@@ -33,6 +33,7 @@ class Line(Generic[W]):
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, W] = {}  # by resource: who waits there for the ceiling
+        self.limited: set[int] = set()  # shapes that the ceiling is in the way of, whatever starts in this round
         self._behind = 0
         self._of_user: dict[str, dict[str, float]] | None = None
         self._waits_for_cap: dict[str, set[str]] = {}
@@ -131,6 +132,7 @@ class Queue(Generic[W]):
         self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
+        self.ranks: Ranks = {}
 
     @property
     def nodes(self) -> Sequence[NodeView]:

@@ -19,6 +19,8 @@ from clusters.placement.shares import Hold
 from jobs.planning.queue.scene import W
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
+Rank = tuple[bool, datetime, Lack, str]  # of a node: the smallest is the nearest
+Ranks = dict[tuple[str, int, int, int, str], tuple[Free, Rank]]  # by node and what is asked of it
 Ends = Mapping[str, Sequence[tuple[datetime, Hold]]]  # by node, the first end first
 UNKNOWN = datetime.max.replace(tzinfo=UTC)
 
@@ -46,10 +48,13 @@ def nearest(
     kept: Sequence[Reservation[W]],
     ends: Ends,
     now: datetime,
+    known: Ranks | None = None,
 ) -> tuple[tuple[str, ...], datetime | None] | None:
     """The node of each task where the room comes first by the known ``ends`` of what runs there or, where they do not
     tell, where the least is still to wait for; and the moment, if it is known. None where even idle nodes could not
-    hold them all beside what is ``kept`` for others. ``room`` is that of ``nodes``."""
+    hold them all beside what is ``kept`` for others. ``room`` is that of ``nodes``. ``known`` is for questions about
+    other jobs with the same ``ends`` and ``now``: what was worked out for one is not for the next."""
+    known = {} if known is None else known
     spots = {
         node.name: _Spot(free, ends.get(node.name, ()), now)
         for node in nodes
@@ -61,12 +66,12 @@ def nearest(
                 spots[name].put(demand)
     order = sorted(range(len(demands)), key=lambda at: (-demands[at].gpus, -demands[at].cpus, -demands[at].memory_mb))
     found: dict[int, str] = {}
-    heap: list[tuple[bool, datetime, Lack, str]] = []
+    heap: list[Rank] = []
     latest = now
     for place, at in enumerate(order):
         demand = demands[at]
         if not place or not _is_alike(demand, demands[order[place - 1]]):
-            heap = [spot.rank(demand) for spot in spots.values()]
+            heap = [spot.first_rank(demand, known) for spot in spots.values()]
             heapify(heap)
         while heap and not spots[heap[0][-1]].whole.fits(demand):
             heappop(heap)
@@ -97,7 +102,17 @@ class _Spot:
             self._whole = Free(self.node, empty=True)
         return self._whole
 
-    def rank(self, demand: Demand) -> tuple[bool, datetime, Lack, str]:
+    def first_rank(self, demand: Demand, known: Ranks) -> Rank:
+        """``rank`` of a node on which nothing may have been put, and nothing taken since it was worked out before."""
+        if self._whole is not None:
+            return self.rank(demand)
+        key = self.node.name, demand.gpus, demand.cpus, demand.memory_mb, demand.gpu_type
+        before = known.get(key)
+        if before is None or before[0] is not self.free:
+            before = known[key] = self.free, self.rank(demand)
+        return before[1]
+
+    def rank(self, demand: Demand) -> Rank:
         lack = self._lacks(demand)
         return self.node.dedicated_to == "", self._moment(demand, lack), lack, self.node.name
 

@@ -158,9 +158,13 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
 
 
 def _until_nothing_is_placed(simulation: Simulation) -> list[Pass]:
+    from jobs.scheduling.loop import set_aside
+
     placing: list[Pass] = []
     while not placing or placing[-1].placed:
         placing.append(simulation.one_pass())
+        if len(placing) == 1:
+            set_aside()  # as after the first pass of a process
     return placing[:-1]
 
 

@@ -23,7 +23,7 @@ from jobs.planning.forecast.corrections import Corrections
 from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.forecast.play import LEAST_DRAWS, Spread, Starts, at_limits, starts
 from jobs.planning.lifecycle import JobState
-from jobs.planning.turns import in_order
+from jobs.planning.queue.lines import in_order
 from jobs.scheduling.queue import Queued, picture
 from portal.core.bulk import Row, insert_values, update_rows
 

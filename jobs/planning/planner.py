@@ -16,11 +16,12 @@ from jobs.planning import exits
 from jobs.planning.leftovers import plan_leftovers
 from jobs.planning.live import end_state, just_runs, settle_job, to_look_at
 from jobs.planning.queue.evictions import evict
+from jobs.planning.queue.lines import ending
 from jobs.planning.queue.scene import Scene
 from jobs.planning.queue.still import Still, step, still
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
-from jobs.planning.turns import Verdict, ending, turns
+from jobs.planning.turns import Verdict, turns
 from jobs.planning.world import Decision, Held, JobPlan, JobView, Plan, TaskView, World
 
 Live = tuple[JobView, Sequence[TaskView]]

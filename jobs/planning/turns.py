@@ -9,13 +9,12 @@ beside that room, or on it as guests.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from heapq import heapify, heappop, heapreplace
 from itertools import islice
-from operator import attrgetter
 from typing import Generic
 
 from clusters.placement.fit import Blocker, Demand, Placement
@@ -23,7 +22,7 @@ from clusters.placement.room import Room
 from clusters.placement.shares import Amount, above_ceiling, is_within, rank
 from jobs.planning.queue import sentences
 from jobs.planning.queue.coming import room_to_come
-from jobs.planning.queue.lines import Line, Queue
+from jobs.planning.queue.lines import AGE, Line, Queue, in_order
 from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.rooms import Rooms
@@ -119,24 +118,6 @@ def turns(waiting: Sequence[W], scene: Scene[W], *, only_tried: bool = False) ->
     return _Round(waiting, scene, only_tried).turns()
 
 
-def ending(waiting: Iterable[W]) -> list[W]:
-    """Those that will never start: asked to stop, deleted, too large for every registered node, or behind a job that
-    did not succeed."""
-    return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
-
-
-def in_order(waiting: Sequence[W]) -> list[W]:
-    """Those that want a turn: by priority, then in the order of submission."""
-    gone = {job.id for job in ending(waiting)}
-    jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=_AGE)
-    if any(job.priority for job in jobs):
-        jobs.sort(key=lambda job: -job.priority)
-    return jobs
-
-
-_AGE = attrgetter("since", "id")
-
-
 def _is_future(moment: datetime | None, now: datetime) -> bool:
     return moment is not None and moment > now
 
@@ -202,24 +183,26 @@ class _Round(Generic[W]):
         return has_none and line.holder is not None
 
     def _is_delayed(self, job: W) -> bool:
-        now = self.scene.now
-        return job.awaits > 0 or _is_future(job.not_before, now) or _is_future(job.parked_until, now)
+        until, parked, now = job.not_before, job.parked_until, self.scene.now
+        return job.awaits > 0 or (until is not None and until > now) or (parked is not None and parked > now)
 
     def _entry(self, line: Line[W]) -> tuple[tuple[bool, float], tuple[str, int], str, Line[W]]:
         """Sorts virtual clusters by whose turn it is; where they are equal, by whose next job has waited longer."""
-        return self._rank(line), _AGE(line.next) if line.next is not None else ("", 0), line.vc, line
+        job = line.next
+        if job is None or line.closed:
+            return (False, 0.0), ("", 0) if job is None else (job.since, job.id), line.vc, line
+        return self._rank(line, job), (job.since, job.id), line.vc, line
 
-    def _rank(self, line: Line[W]) -> tuple[bool, float]:
+    def _rank(self, line: Line[W], job: W) -> tuple[bool, float]:
         """Those whose next job stays within the guarantee first, then by share. A job that cannot start whatever comes
         free is passed at once: it would hide from its virtual cluster's right those behind it."""
-        job = line.next
-        if len(self.lines) == 1 or job is None or line.closed or self._is_delayed(job):
+        if len(self.lines) == 1 or self._is_delayed(job):
             return False, 0.0
         try:
             demands = job.demands
-            if id(demands) not in line.ranks:
-                line.ranks[id(demands)] = rank(line.use, self._asked(job), line.quota)
-            found = line.ranks[id(demands)]
+            found = line.ranks.get(id(demands))
+            if found is None:
+                found = line.ranks[id(demands)] = rank(line.use, self._asked(job), line.quota)
             return (False, 0.0) if found[0] and self._passes(line, job) else found
         except Exception:
             return False, 0.0  # its turn has the error
@@ -370,7 +353,7 @@ class _Round(Generic[W]):
         """Of the jobs that are next in their virtual clusters, the one that has waited longest."""
         if self.queue.eldest is None:
             firsts = [job for line in self.lines.values() if (job := self._first(line)) is not None]
-            self.queue.eldest = min(firsts, key=_AGE).id
+            self.queue.eldest = min(firsts, key=AGE).id
         return self.queue.eldest
 
     def _first(self, line: Line[W]) -> W | None:

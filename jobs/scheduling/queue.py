@@ -26,9 +26,10 @@ from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
 from jobs.planning.queue.awaited import Awaited
+from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.reservations import Reservation
 from jobs.planning.queue.scene import LAST, Scene, Waiting
-from jobs.planning.turns import Turn, in_order, turns
+from jobs.planning.turns import Turn, turns
 from jobs.scheduling import columns
 from jobs.scheduling.columns import Specs
 from jobs.scheduling.load import policy

@@ -20,8 +20,9 @@ from clusters.placement.room import Room
 from clusters.placement.shares import Amount, Hold, add, freed
 from jobs.planning.forecast.lengths import DRAWS
 from jobs.planning.queue import reclaim
+from jobs.planning.queue.lines import in_order
 from jobs.planning.queue.scene import NOTHING_LEARNT, Scene, W
-from jobs.planning.turns import Turn, Verdict, in_order, turns
+from jobs.planning.turns import Turn, Verdict, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
 LEAST_DRAWS = 7  # a spread of fewer says nothing

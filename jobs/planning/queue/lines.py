@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Generic
 
 from clusters.placement.blockers import blockers, never_fits
@@ -19,6 +19,23 @@ from jobs.planning.queue.reclaim import Holder
 from jobs.planning.queue.reservations import Ranks, Reservation
 from jobs.planning.queue.scene import Scene, W, Waiting
 
+AGE = attrgetter("since", "id")
+
+
+def ending(waiting: Iterable[W]) -> list[W]:
+    """Those that will never start: asked to stop, deleted, too large for every registered node, or behind a job that
+    did not succeed."""
+    return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
+
+
+def in_order(waiting: Sequence[W]) -> list[W]:
+    """Those that want a turn: by priority, then in the order of submission."""
+    gone = {job.id for job in ending(waiting)}
+    jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=AGE)
+    if any(job.priority for job in jobs):
+        jobs.sort(key=lambda job: -job.priority)
+    return jobs
+
 
 class Line(Generic[W]):
     """The jobs of one virtual cluster in their order, and what it uses with those that have had their turn."""
@@ -26,7 +43,9 @@ class Line(Generic[W]):
     def __init__(self, vc: str, jobs: list[W], queue: Queue[W]) -> None:
         self.vc, self.jobs, self.queue = vc, jobs, queue
         self.at = 0  # of the job whose turn is next
-        self.quota = queue.scene.quota(vc)
+        self.quota = quota = queue.scene.quota(vc)
+        self.has_caps = quota.user_gpus is not None or quota.user_jobs is not None
+        self.has_limits = bool(quota.ceiling) or self.has_caps
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
         self.holder: W | None = None  # its first job without room
         self.gets_back: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
@@ -41,14 +60,6 @@ class Line(Generic[W]):
     @property
     def next(self) -> W | None:
         return self.jobs[self.at] if self.at < len(self.jobs) else None
-
-    @property
-    def has_limits(self) -> bool:
-        return bool(self.quota.ceiling) or self.has_caps
-
-    @property
-    def has_caps(self) -> bool:
-        return self.quota.user_gpus is not None or self.quota.user_jobs is not None
 
     @property
     def counts(self) -> bool:

@@ -164,6 +164,26 @@ def confirmed_gone(stage: Stage) -> Row:
     return row
 
 
+def confirmed_wrongly(stage: Stage) -> Row:
+    """What runs on has no pod any more when its node is back, and what waited for its GPUs is placed there at once."""
+    row = Row("node cut off, an admin says wrongly that it is gone")
+    name, run = stage.begin(gpuNumber=2)
+    with down(stage, run.node, "cut"):
+        began = time.monotonic()
+        until(lambda: stage.portal.node(f"{CLUSTER}/{run.node}")["health"] == "unreachable", 60, what="it is silent")
+        stage.portal.http.put(f"/nodes/{CLUSTER}/{run.node}/gone")
+        watched(stage, row, name, run, elsewhere=True, since=began)
+        until(lambda: len(pods(stage.bed, stage.portal)) == 1, 60, 0.2, "no pod of the node that is gone")
+        waits = stage.submit(gpuNumber=2)
+    back = time.monotonic()
+    until(lambda: stage.witness.of(waits), PATIENCE, 0.2, "the next one has the GPUs")
+    after = stage.witness.of(waits)[0].began - back
+    ended = (run.ended or time.monotonic()) - back
+    row.notes.append(f"when it was back, the old one ended after {ended:.0f} s, the next began after {after:.0f} s")
+    stage.end(name, waits)
+    return row
+
+
 def node_leaves_and_joins(stage: Stage) -> Row:
     row = Row("node deleted from the cluster, later it joins again")
     name, run = stage.begin()
@@ -281,6 +301,7 @@ FAULTS: dict[str, Callable[[Stage], Row]] = {
     "crash": node_lost("crash", "node crashed (kubelet and containers killed)"),
     "boot": crashed_and_booted,
     "gone": confirmed_gone,
+    "gone-wrongly": confirmed_wrongly,
     "kubelet": node_lost("kill", "kubelet killed, containers go on"),
     "hang": node_lost("hang", "kubelet stopped (SIGSTOP), containers go on"),
     "cut": node_lost("cut", "node's network cut"),

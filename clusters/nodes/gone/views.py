@@ -46,10 +46,11 @@ def _question(node: Node) -> dict[str, Any]:
     running = node.allocations.count()
     tasks = f"{words.count(running, 'task is', 'tasks are')} lost and tried elsewhere at once. " if running else ""
     listed = "Pods that its cluster still lists there are deleted by force. " if node.cluster_id else ""
+    back = "its kubelet ends it" if node.cluster_id else "it is removed before its GPUs are offered"
     return {
         "title": f"Is {node.name} gone for good?",
         "effect": "Say so only when the machine is surely off: Longshore cannot see it, and tasks that run on there"
-        f" would run twice. {tasks}{listed}If it comes back, what runs there is removed before its GPUs are offered.",
+        f" would run twice. {tasks}{listed}If something still runs there when it comes back, {back}.",
         "verb": f"{node.name} is gone",
         "verb_icon": "plug-connected-x",
         "keep": "I am not sure",

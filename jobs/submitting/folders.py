@@ -26,7 +26,8 @@ MOST = 5_000  # files that are counted
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What is known of one field. ``path`` is its place in the config; ``kind`` is ``yes``, ``warn`` or ``no``."""
+    """What is known of one field. ``path`` is its place in the config; ``kind`` is ``yes``, ``warn``, ``no`` or, where
+    it is neither good nor bad, empty."""
 
     path: str
     name: str
@@ -79,7 +80,7 @@ def _data(who: Who, uri: str) -> Iterator[Note]:
 def _output(who: Who, uri: str) -> Iterator[Note]:
     found = _look(who, uri)
     if isinstance(found, str):
-        yield Note("/outputDir", "Output folder", "is not there yet")
+        yield Note("/outputDir", "Output folder", "is not there yet", "")
     elif found is not None:
         yield Note("/outputDir", "Output folder", "found" if found.is_dir else "a file has this name", "yes")
 

@@ -19,13 +19,14 @@ from jobs.config.web_pages import WebPage
 from jobs.models import Job
 from jobs.web_apps import origin, rights, shown, visits
 from jobs.web_apps.addresses import Place
-from jobs.web_apps.models import PageShare
+from jobs.web_apps.models import PageShare, PageVisit
 from jobs.web_apps.visits import Known
 from portal.accounts.audit import ip_of
-from portal.core.errors import BadRequest, Forbidden, NotFound
+from portal.core.errors import BadRequest, Conflict, Forbidden, NotFound
 from portal.models import User
 
 USUAL, LONGEST = 86_400, 7 * 86_400  # seconds of a link
+MOST_VISITS = 200  # by one link at the same time: whoever has it makes a row with each
 _SALT = "longshore.page-link"
 
 
@@ -41,10 +42,12 @@ def address(request: HttpRequest, user: User, job: Job, role: str, index: int, l
 
 
 def address_by_link(request: HttpRequest, token: str) -> str:
-    """The same for who has a link and has not signed in. Raises NotFound, Forbidden."""
+    """The same for who has a link and has not signed in. Raises NotFound, Forbidden, Conflict."""
     share = share_of_link(token)
     page = WebPage(share.role, share.index, share.label)
     place = _place_alone(request, share.job, page)
+    if PageVisit.objects.filter(link=share.pk, expires_at__gt=timezone.now()).count() >= MOST_VISITS:
+        raise Conflict(f"This link is open in {MOST_VISITS} browsers, the most that one may be. Ask for another one.")
     return _with_ticket(place, visits.begin(None, Known(link=share.pk), share.job, page, ip_of(request)))
 
 

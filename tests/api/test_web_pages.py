@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Job, Task
-from jobs.web_apps import visits
+from jobs.web_apps import opening, visits
 from jobs.web_apps.models import PageShare, PageVisit
 from portal.models import ApiToken, AuditEvent, User
 from tests.builders import make_job, make_node
@@ -366,6 +366,17 @@ def test_a_visit_by_link_opens_nothing_where_pages_share_a_host(
     row = PageVisit.objects.get()
     PageVisit.objects.update(ticket=visits._hash("known"))
     assert visits.redeem("known", visits._key(row), "") is None
+
+
+def test_who_has_a_link_fills_no_table(
+    api: Api, browse: Browse, alice: User, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(opening, "MOST_VISITS", 2)
+    path = urlsplit(link(api(alice)).json()["url"]).path
+    assert [browse(None).get(path, SERVER_NAME="localhost").status_code for _ in range(4)] == [302, 302, 409, 409]
+    PageVisit.objects.update(expires_at=timezone.now())
+    assert browse(None).get(path, SERVER_NAME="localhost").status_code == 302
+    assert PageVisit.objects.count() == 1
 
 
 def test_a_share_may_last_for_a_time(api: Api, alice: User, bob: User, job: Job) -> None:

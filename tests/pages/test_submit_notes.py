@@ -50,7 +50,7 @@ def test_it_looks_at_the_folders_with_the_user_s_rights(browse: Browse, alice: U
     found = notes(client, codeDir=f"{root}/code", dataDir=f"{root}/no", outputDir=f"{root}/out/$PAI_JOB_NAME")
     assert found["Code folder"] == ("yes", "found, 2 files, 5.9 KB")
     assert found["Data folder"] == ("warn", "There is no such folder.")
-    assert found["Output folder"] == ("yes", "is not there yet")
+    assert found["Output folder"] == ("", "is not there yet")
     assert notes(client, codeDir=f"{root}/empty")["Code folder"][0] == "warn"
     for hidden in (f"{root}/code", f"{root}/nothing"):
         says = "There is no such folder that you may read."
@@ -105,6 +105,7 @@ def test_the_fields_say_what_is_known_and_gpus_are_chosen_from_the_table(tab: Ca
     expect(page.locator("#role-gpuNumber")).to_have_value("2")
     expect(page.locator("#plan")).to_contain_text("Starts")
     assert json.loads(sent(page))["taskRoles"][0]["gpuNumber"] == 2
+    expect(page.locator("[data-sizes]")).not_to_have_class("dim")
     shown.check("the submit page with what is known of its fields")
 
 
@@ -122,3 +123,18 @@ def test_a_longshoreignore_keeps_files_from_being_uploaded(
         ".longshoreignore",
         "a.py",
     ]
+
+
+@pytest.mark.browser
+def test_a_field_says_what_is_wrong_with_it_and_mends_it_on_a_phone_too(tab: Callable[..., Tab], alice: User) -> None:
+    make_node()
+    shown = tab(alice)
+    shown.page.set_viewport_size({"width": 390, "height": 800})
+    page = shown.open("/submit?template=hello-world")
+    page.locator("#job-name").fill("my job!")
+    expect(page.locator("#job-name-why")).to_contain_text("it may only contain letters")
+    assert page.locator("#job-name").get_attribute("aria-describedby") == "job-name-why"
+    shown.check("a form with a problem")
+    page.get_by_role("button", name='Rename to "my-job", job-name').click()
+    expect(page.locator("#job-name")).to_have_value("my-job")
+    expect(page.locator("#job-name-why")).to_have_count(0)

@@ -2,7 +2,7 @@
 
 import { at, nodeAt, pathOf, placeOf, read, set } from "./config.js";
 import { caret, change, markLine, onChange, onMove, select, text } from "./editor.js";
-import { all, form, known, one } from "./page.js";
+import { all, button, element, form, known, one } from "./page.js";
 
 const box = one("[data-form]");
 export const state = { role: 0, value: {}, tree: null, since: 0, good: "" };
@@ -96,15 +96,29 @@ document.addEventListener("keydown", (event) => {
 one("[data-back]").addEventListener("click", () => {
   change([{ offset: 0, length: text().length, content: state.good }]);
 });
+// Below a field stands what is wrong with it, and the button that mends it.
+const tell = (field, problem) => {
+  const id = `${field.id}-why`;
+  document.getElementById(id)?.remove();
+  field.removeAttribute("aria-describedby");
+  if (!problem || !field.id) return;
+  const why = element("div", "ls-small ls-wrong", `${problem.message} `);
+  why.id = id;
+  if (problem.mend) {
+    const mends = button(problem.mend.says, `${problem.mend.says}, ${field.id}`);
+    mends.dataset.mend = JSON.stringify(problem.mend);
+    why.append(mends);
+  }
+  field.after(why);
+  field.setAttribute("aria-describedby", id);
+};
 document.addEventListener("ls:checked", ({ detail }) => {
-  const lines = new Set(detail.map((each) => each.line));
-  const lineOf = (node) => text().slice(0, node.offset).split("\n").length;
   for (const field of all("[data-path]", box)) {
-    const node = nodeAt(state.tree, pathOfField(field));
-    const isBad = Boolean(node) && lines.has(lineOf(node)) && detail.some((each) => each.line === lineOf(node)
-      && each.path === field.dataset.path.replace("*", state.role));
-    field.classList.toggle("is-invalid", isBad);
-    field.toggleAttribute("aria-invalid", isBad);
+    const path = field.dataset.path.replace("*", state.role);
+    const found = detail.find((each) => each.path === path);
+    field.classList.toggle("is-invalid", Boolean(found));
+    field.setAttribute("aria-invalid", String(Boolean(found)));
+    tell(field, found);
   }
 });
 

@@ -10,8 +10,8 @@ let asked = null, shown = "";
 const gpus = () => Number(state.value.taskRoles?.[state.role]?.gpuNumber ?? 0);
 const show = async () => {
   const question = `${state.role} ${text()}`;
-  if (question === shown || !box.offsetParent && !box.hidden) return;
   asked?.abort();
+  if (question === shown) { box.classList.remove("dim"); return; }
   asked = new AbortController();
   if (!(gpus() > 0)) { box.hidden = true; shown = ""; return; }
   try {

@@ -17,9 +17,9 @@ _TICK = os.sysconf("SC_CLK_TCK")
 def measure(report: Report, portal: Portal, _: BedNode) -> None:
     time.sleep(5)  # what the start left to do is done
     pids = sorted(portal.processes())
-    before = {pid: _cpu(pid) for pid in pids}
+    before = {pid: cpu_of(pid) for pid in pids}
     time.sleep(SECONDS)
-    used = {pid: 100 * (_cpu(pid) - before[pid]) / SECONDS for pid in pids}
+    used = {pid: 100 * (cpu_of(pid) - before[pid]) / SECONDS for pid in pids}
     memory = {pid: _memory(pid) for pid in pids}
     report.title(f"Idle for {SECONDS:.0f} s, all {len(pids)} processes")
     cpu, total = sum(used.values()), sum(memory.values())
@@ -31,7 +31,7 @@ def measure(report: Report, portal: Portal, _: BedNode) -> None:
         report.add(f"  {what}", f"{used[pid]:.2f} %, {memory[pid]:.0f} MB")
 
 
-def _cpu(pid: int) -> float:
+def cpu_of(pid: int) -> float:
     """Seconds of CPU so far, the kernel's part too."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / _TICK

@@ -191,6 +191,34 @@ def test_when_all_places_are_taken_who_has_waited_longest_makes_room(server: tup
         one.close()
 
 
+def test_a_request_that_came_just_before_an_idle_connection_is_closed_is_answered() -> None:
+    """As on a machine without room, where much time passes between the loop's last look and the timer it runs then."""
+
+    def stand_still() -> None:
+        time.sleep(0.5)
+        for one in list(server.server_state.connections):
+            one.timeout_keep_alive_handler()
+
+    async def application(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+        asyncio.get_running_loop().call_later(0.1, stand_still)
+
+    server = uvicorn.Server(uvicorn.Config(application, port=0, http=Connection, lifespan="off", log_level="error"))
+    thread = threading.Thread(target=server.run)
+    thread.start()
+    try:
+        until(lambda: server.started, what="the server listens")
+        with socket.create_connection(server.servers[0].sockets[0].getsockname()[:2], timeout=20) as one:
+            for _ in range(2):
+                one.sendall(GET)
+                assert one.recv(1000).startswith(b"HTTP/1.1 200 OK")
+                time.sleep(0.3)
+    finally:
+        server.should_exit = True
+        thread.join(20)
+
+
 # --- bodies ----------------------------------------------------------------------------------------------------------
 
 

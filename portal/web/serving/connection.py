@@ -27,6 +27,7 @@ _UNSENT = 128 * 1024  # bytes of an answer that wait for the client in the kerne
 _AT_ONCE = struct.pack("ii", 1, 0)  # SO_LINGER: what the client has not taken is dropped
 _REFUSAL = b"HTTP/1.1 %b\r\nContent-Type: text/plain\r\nContent-Length: %d\r\nConnection: close\r\n\r\n"
 _PATIENCE = "longshore.patience"
+_LAST_LOOK = 0.05  # seconds in which what came before an idle connection is closed is read
 _FILES_EACH = 2  # open files a connection may need: itself, and what it reads or writes
 
 
@@ -81,6 +82,11 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._watch()
+
+    def timeout_keep_alive_handler(self) -> None:
+        """A loop that stood still, on a machine without room for it, finds the time over and the next request in the
+        socket: what has come is read first, and calls the timer off."""
+        self.timeout_keep_alive_task = self.loop.call_later(_LAST_LOOK, super().timeout_keep_alive_handler)
 
     def handle_websocket_upgrade(self) -> None:
         self._leave()  # what follows has another protocol, and a user

@@ -108,7 +108,7 @@ def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cl
             got.append(json.loads(event.partition("data: ")[2]))
             if sum(got[-1]["counts"].values()) == 2 and got[-1]["done"]:
                 write(cluster, job, range(10, 20))
-            elif sum(got[-1]["counts"].values()) == 4:
+            elif sum(got[-1]["counts"].values()) == 4 and got[-1]["done"]:
                 return
 
     asyncio.run(asyncio.wait_for(search(), 30))

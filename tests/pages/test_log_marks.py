@@ -108,9 +108,11 @@ def test_every_line_is_reached_where_lines_are_higher_than_one(
     cluster.add_node()
     job = cluster.submit(name="hello")
     cluster.settle()
-    write(cluster, job, "".join(f"line {n} " + "long " * 12 + "\n" for n in range(220)))
+    write(cluster, job, "".join(f"line {n} " + "long " * 24 + "\n" for n in range(220)))
     page = tab(alice, width=390).open(f"{URL}?task=worker-0&from=1")
     expect(page.locator("#L1")).to_be_in_viewport()
+    text = page.locator("#L1 code").bounding_box()
+    assert text is not None and text["width"] > 250  # the lines have all the room there is
     page.locator("#log-box").hover()
     seen: set[str] = set()
     visible = """box => { const {top, bottom} = box.getBoundingClientRect();

@@ -76,14 +76,14 @@ class _Hunt:
 
     async def events(self) -> AsyncGenerator[str]:
         said = time.monotonic()
-        first = True
+        is_told = False  # that all has been searched
         while True:
             async for _ in self._search():
                 if time.monotonic() - said > INTERVAL:
-                    said = time.monotonic()
+                    said, is_told = time.monotonic(), False
                     yield await in_thread(self._event, False)
-            if self._fresh or first:
-                said, first = time.monotonic(), False
+            if self._fresh or not is_told:
+                said, is_told = time.monotonic(), True
                 yield await in_thread(self._event, True)
             if not self._followers:
                 yield "event: end\ndata: {}\n\n"

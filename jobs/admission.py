@@ -22,9 +22,9 @@ def require_may_submit(user: User, spec: JobSpec, username: str | None = None, l
     BadDependency."""
     require_free_name(username or user.username, spec.job_name, legacy)
     require_rights(user, spec)
-    dependencies.find(username or user.username, spec)
     if username is not None and username != user.username:
         raise Forbidden(f"User {user.username} is not allowed to submit a job for {username}.")
+    dependencies.find(user.username, spec)
 
 
 def require_rights(user: User, spec: JobSpec) -> None:

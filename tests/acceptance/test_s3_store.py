@@ -391,3 +391,11 @@ def test_names_that_no_list_of_xml_can_have_are_deleted_like_others(store: S3Sto
     store.delete("/a/\x01")
     store.delete("/a", recursive=True)
     assert store.list("/") == []
+
+
+def test_of_two_that_make_a_file_at_once_one_is_told(store: S3Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(S3Store, "refuse", lambda *_: None)  # when they looked, neither had written it yet
+    store.write("/file", [b"first"], overwrite=False)
+    with pytest.raises(PathExists):
+        store.write("/file", [b"second"], overwrite=False)
+    assert content(store, "/file") == b"first"

@@ -142,6 +142,14 @@ def test_it_refuses_a_job_in_the_name_of_another(api: Api, admin: User) -> None:
     assert (answer.status_code, answer.json()["code"]) == (403, "ForbiddenUserError")
 
 
+def test_a_job_in_the_name_of_another_tells_nothing_of_their_jobs(api: Api, alice: User, bob: User) -> None:
+    api(alice).post(POST, config_text(), content_type=JSON)
+    for name in ("hello", "no-such-job"):
+        text = config_text(jobName="other", extras={"dependsOn": [name]})
+        answer = api(bob).post("/api/v1/user/alice/jobs", text, content_type=JSON)
+        assert (answer.status_code, answer.json()["code"]) == (403, "ForbiddenUserError")
+
+
 @pytest.mark.parametrize("url", ["/api/v1/user/alice/jobs/mnist", "/api/v1/jobs/mnist"])
 def test_put_takes_the_name_of_the_url(api: Api, alice: User, url: str) -> None:
     answer = api(alice).put(url, config_text("other"), content_type=JSON)

@@ -143,7 +143,9 @@ def run(longshore: httpx.Client, name: str, command: str) -> tuple[str, str]:
     address = f"/user/admin/jobs/{sent.json()['name']}"
     ends = ("SUCCEEDED", "FAILED", "STOPPED")
     state = until(lambda: _state(longshore, address) in ends and _state(longshore, address), 120, 0.5, f"{name} ends")
-    return str(state), longshore.get(f"{address}/taskRoles/main/0/logs/stdout").text
+    log = f"{address}/taskRoles/main/0/logs/stdout"
+    until(lambda: longshore.get(log).status_code == 200, 60, 1, "its log")
+    return str(state), longshore.get(log).text
 
 
 def _state(longshore: httpx.Client, address: str) -> str:

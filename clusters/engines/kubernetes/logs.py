@@ -18,11 +18,13 @@ from clusters.engines.kubernetes.scripts import MARK
 from clusters.engines.logs.chunks import CHUNK, Chunks
 from clusters.engines.logs.stamps import SECOND, nanoseconds, stamp
 from clusters.engines.logs.stream import LogStream, more_waiting
-from clusters.engines.runtime import LogChunk, RuntimeFault
+from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
 
 PIECE = 8 * 1024  # bytes: engines cut longer lines into pieces of this or twice this
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ")
 _FIRST_LINE = 256  # bytes that are enough for the line with the mark
+# What a kubelet answers, with 200 and without a stamp, while the pod is still there and its container is not.
+_NO_MORE = b"unable to retrieve container logs for "
 _LONGEST_STAMP = 36  # bytes with the space behind it
 
 
@@ -99,7 +101,11 @@ class PodLog(LogStream):
 
     def _read(self) -> Iterator[LogChunk]:
         has_more = more_waiting(getattr(self._answer.connection, "sock", None))
+        is_first = True
         while data := self._answer.read1(CHUNK):
+            if is_first and _NO_MORE.startswith(data[: len(_NO_MORE)]):
+                raise RuntimeFault("The node has no log of it any more.", reason=FaultReason.GONE, permanent=True)
+            is_first = False
             yield from self._lines.feed(data)
             if self._follow and not has_more():
                 yield from self._lines.flush()

@@ -68,7 +68,9 @@ class Stage:
 
     def submit(self, command: str = LOOPS, **more: Any) -> str:
         self.number += 1
-        return self.portal.submit(config(f"fault-{self.number}", command, gpuNumber=1) | more)
+        asked = {"gpuNumber": 1, **more}
+        image = {"image": asked.pop("image")} if "image" in asked else {}
+        return self.portal.submit(config(f"fault-{self.number}", command, **asked) | image)
 
     def told(self, name: str, node: str) -> str:
         """What the user reads by now, on the page of the job or of its node; empty while all is well."""

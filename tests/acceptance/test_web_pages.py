@@ -252,5 +252,28 @@ def test_where_pages_share_a_host_nobody_is_led_to_the_page_of_another(
         assert led and (led.status, "Here I am" in page.content()) == (403, False)
 
 
+@pytest.mark.browser
+def test_a_link_opens_one_page_to_who_has_no_account_until_it_is_taken_back(
+    portal: Portal, job: dict[str, int], browser: Browser, alice: httpx.Client
+) -> None:
+    service = f"/user/alice/jobs/one/services/main/{job['tls']}/web"
+    made = alice.post(f"{service}/links", json={"seconds": 600}).json()
+    context = browser.new_context()
+    page = context.new_page()
+    page.goto(made["url"])
+    assert page.inner_text("h1") == "Here I am"
+    opened = page.url
+    other = alice.post(f"/user/alice/jobs/one/services/main/{job['ssh']}/web/ticket").json()["url"]
+    refused = page.goto(other.partition("/_longshore/")[0])
+    assert refused and refused.status == 401
+    page.goto(f"{portal.url}/account")
+    assert urlsplit(page.url).path == "/login"
+    assert alice.delete(f"{service}/shares/link/{made['name']}").status_code == 200
+    until(lambda: page.goto(opened).status == 401, 20, 0.3, what="the page closes")  # type: ignore[union-attr]
+    led = page.goto(made["url"])
+    assert led and led.status == 404
+    context.close()
+
+
 def password(portal: Portal) -> str:
     return (portal.home / "secrets" / "admin-password").read_text().strip()

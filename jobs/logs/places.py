@@ -12,7 +12,7 @@ import json
 from array import array
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import pairwise
+from operator import sub
 from typing import Any, get_args
 
 from clusters.engines.runtime import Stream
@@ -146,9 +146,10 @@ def _is_index(index: dict[str, Any]) -> bool:
     that has another shape."""
     size, newlines, blocks = index["bytes"], index["newlines"], index["blocks"]
     edges = [*blocks, newlines]
-    grows = all(type(each) is int for each in (size, *edges)) and all(
-        0 <= after - before <= BLOCK for before, after in pairwise(edges)
-    )
+    if {type(size), *map(type, edges)} != {int}:
+        return False
+    steps = list(map(sub, edges[1:], edges))  # a log of 10 GB has 150,000, which every look at it takes
+    grows = min(steps, default=0) >= 0 and max(steps, default=0) <= BLOCK
     if not grows or edges[0] != 0 or len(blocks) != -(-size // BLOCK):
         return False
     if "tops" not in index:

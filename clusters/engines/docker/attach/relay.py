@@ -30,6 +30,7 @@ _PIECE = 1 << 16
 _OPENING = 20.0  # seconds
 _HEAD = 8  # bytes before each piece of an exec without a terminal: which stream it is of, and its length in the last 4
 _STDOUT = 1
+_LONGEST = 1 << 20  # bytes of a piece; no engine sends as many
 # What the program says first. It ends when either side has nothing more to send.
 _THERE, _NOBODY, _NO_PROGRAM = b"+", b"-", b"?"
 _PROGRAM = """
@@ -117,7 +118,7 @@ class _Frames:
         while True:
             while len(self._rest) < _HEAD or len(self._rest) < _HEAD + self._length:
                 data = await self._pipe.read()
-                if not data:
+                if not data or self._length > _LONGEST:
                     return b""
                 self._rest += data
             stream, end = self._rest[0], _HEAD + self._length

@@ -13,6 +13,7 @@ from clusters.models import Cluster, Node
 from jobs.models import Replay, Task
 from portal.accounts import audit
 from portal.files.store import local_root, marker
+from portal.hosts import own_tls, shared
 from portal.models import LeaseRow, LocalFolder
 
 # More often than any lease changes hands between a backup and its restore.
@@ -67,8 +68,9 @@ def _follow_store(restored: str) -> None:
 
 
 def missing_keys() -> Iterator[str]:
-    """A sentence for each node or cluster whose keys were not in the backup, as they were not in LONGSHORE_HOME."""
+    """A sentence for each node or cluster whose keys were not in the backup, as they were neither in LONGSHORE_HOME nor
+    in the database, where several hosts have them."""
     for owners in (Node.objects, Cluster.objects):
         for name, folder in owners.exclude(tls_dir="").values_list("name", "tls_dir"):
-            if not Path(folder).is_dir():
+            if not Path(folder).is_dir() and not shared.has(own_tls.name_of(Path(folder))):
                 yield f"The keys of {name} are not in {folder}; copy them there, or give it new ones on its page."

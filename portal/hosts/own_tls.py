@@ -49,7 +49,7 @@ def _found(folder: Path) -> Path:
     mine = root() / folder.parent.name / folder.name
     if not mine.is_dir():
         try:
-            if files := shared.get(name_of(folder)):
+            if files := shared.get(name_of(folder)) or shared.kept(name_of(folder)):
                 shared.write(mine, files)
         except Exception as error:  # the engine is tried again, and then these keys
             _log.warning("the keys of a node could not be read from the database", reason=type(error).__name__)

@@ -39,6 +39,20 @@ def get(folder: str) -> dict[str, bytes]:
     return {name.removeprefix(start): _opened(name.removeprefix(_PREFIX), value) for name, value in rows}
 
 
+def kept(folder: str) -> dict[str, bytes]:
+    """The same on SQLite: what a portal on several hosts had before it was restored there."""
+    if is_postgresql():
+        return {}
+    start = f"{_PREFIX}{folder}/"
+    rows = Shared.objects.filter(name__startswith=start).values_list("name", "value")
+    return {name.removeprefix(start): _opened(name.removeprefix(_PREFIX), value) for name, value in rows}
+
+
+def has(folder: str) -> bool:
+    """Whether the database has files of that name."""
+    return Shared.objects.filter(name__startswith=f"{_PREFIX}{folder}/").exists()
+
+
 def drop(folder: str) -> None:
     if is_postgresql():
         Shared.objects.filter(name__startswith=f"{_PREFIX}{folder}/").delete()

@@ -9,6 +9,7 @@ import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.contrib.sessions.models import Session
@@ -23,12 +24,13 @@ from pytest_django.fixtures import Settings
 from clusters.models import Node
 from jobs.models import Event, Job, JobSecrets, Replay, Task
 from portal.accounts import tokens
-from portal.backup import box, make, records, restore
+from portal.backup import box, make, records, restore, settle
 from portal.backup.make import about
 from portal.backup.records import Records
 from portal.backup.tables import applied
 from portal.files.store import local_root
-from portal.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Ticket, User
+from portal.hosts import own_tls, shared
+from portal.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Shared, Ticket, User
 from portal.wakes.lease import Fenced, Lease
 from tests.builders import make_job, make_node
 
@@ -199,6 +201,18 @@ def test_a_backup_of_other_keys_than_the_environment_gives_is_refused(
     settings.SECRET_KEY = "another"
     with pytest.raises(CommandError, match="LONGSHORE_SECRET_KEY is set to another key"):
         restored(path)
+
+
+def test_keys_that_are_in_the_database_alone_are_not_missing(tmp_path: Path, settings: Any) -> None:
+    """As on a host of several that has never spoken with the node."""
+    settings.HOME = tmp_path / "new"
+    settings.HOME.mkdir()
+    there = "/var/of/another/host/secrets/nodes/gpu-7/v1"
+    make_node("gpu-7", tls_dir=there)
+    value = shared._sealed("nodes/gpu-7/v1/key.pem", b"a key")
+    Shared.objects.create(name="file:nodes/gpu-7/v1/key.pem", value=value)
+    assert list(settle.missing_keys()) == []
+    assert (own_tls.here(there) / "key.pem").read_bytes() == b"a key"
 
 
 def test_an_installation_with_jobs_is_not_replaced_by_accident(tmp_path: Path) -> None:

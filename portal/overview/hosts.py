@@ -132,10 +132,12 @@ def _line(row: Any, now: datetime) -> ProcessLine:
 
 def _of_leases(lines: Sequence[HostLine]) -> Iterable[str]:
     acting = {process.name for host in lines for process in host.processes if process.epoch is not None}
-    if "scheduler" not in acting:
-        yield "No scheduler acts: jobs neither start nor end."
-    if "sampler" not in acting:
-        yield "No sampler acts: nothing is measured."
+    up = beats.up()
+    for name, effect in (("scheduler", "jobs neither start nor end"), ("sampler", "nothing is measured")):
+        if name not in acting and up[name]:
+            yield f"The {name} that acts is on a host that is not listed, since its release is older."
+        elif name not in acting:
+            yield f"No {name} acts: {effect}."
 
 
 def _of_silence(lines: Sequence[HostLine]) -> Iterable[str]:

@@ -18,7 +18,7 @@ from django.utils import timezone
 from portal.hosts import here
 from portal.models import Process, User
 from portal.overview import hosts
-from portal.wakes import processes
+from portal.wakes import beats, processes
 from portal.wakes.lease import Lease
 from tests.http import ApiClient
 
@@ -31,8 +31,10 @@ FEW = 2 if connection.vendor == "postgresql" else 1  # queries: the time of the 
 def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.HOME = tmp_path
     monkeypatch.setenv(processes.SUPERVISOR, str(os.getppid()))
+    beats.forget()
     processes.forget()
     yield
+    beats.forget()
     processes.forget()
 
 
@@ -112,6 +114,16 @@ def test_what_somebody_should_look_at() -> None:
         "The disk of LONGSHORE_HOME on host one is full: what it cannot keep there waits or is refused.",
         "The disk of LONGSHORE_HOME on host two has 512 MB left: what it cannot keep there waits or is refused.",
         "The hosts run several releases: 0.1.0, 0.2.0.",
+    ]
+
+
+def test_a_scheduler_of_an_older_release_acts_though_it_shows_no_process() -> None:
+    beats.forget()
+    beats.beat("scheduler")
+    row("new", "web")
+    assert hosts.warnings(hosts.hosts()) == [
+        "The scheduler that acts is on a host that is not listed, since its release is older.",
+        "No sampler acts: nothing is measured.",
     ]
 
 

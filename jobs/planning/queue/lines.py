@@ -141,6 +141,7 @@ class Queue(Generic[W]):
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
         self.eldest: int | None = None  # the job that has waited longest of all, where no room could be kept for one
         self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
+        self._beside: dict[tuple[int, str, int], list[Blocker]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
         self.ranks: Ranks = {}
@@ -241,20 +242,29 @@ class Queue(Generic[W]):
         self.evicted.update(one.job.id for one in victims)
 
     def short(self, job: W) -> list[Blocker]:
-        """What is missing on the nodes for jobs of this shape."""
-        demands = job.demands
-        key = id(demands), job.vc, len(self.taken)
+        """What is missing on the nodes for jobs of this shape; the same for all virtual clusters without own nodes."""
+        demands, vc = job.demands, job.vc
+        key = id(demands), vc if vc in self._owners else "", len(self.taken)
         if key not in self._short:
-            never = never_fits([node for node in self.nodes if node.serves(job.vc)], demands)
+            never = never_fits([node for node in self.nodes if node.serves(vc)], demands)
             self._short[key] = demands, [never] if never else self._missing(job)
-        return self._short[key][1]
+        if self._short[key][1]:
+            return self._short[key][1]
+        key = id(demands), vc, len(self.taken)
+        if key not in self._beside:
+            self._beside[key] = self._kept_from(job)
+        return self._beside[key]
+
+    @cached_property
+    def _owners(self) -> frozenset[str]:
+        return frozenset(node.dedicated_to for node in self.nodes)
 
     def _missing(self, job: W) -> list[Blocker]:
         left = self.left()
         serving = [node for node in left if node.serves(job.vc)]
         found = blockers([replace(one, dedicated_to="") if one.dedicated_to else one for one in serving], job.demands)
         if not found:
-            return self._kept_from(job)
+            return []
         foreign = {node.name: node.dedicated_to for node in left if not node.serves(job.vc)}
         places = Room(replace(node, dedicated_to="") for node in left).place(job.demands) if foreign else None
         used = sorted({place.node for place in places or ()} & foreign.keys())

@@ -24,7 +24,7 @@ from cryptography.x509.oid import NameOID
 from clusters.engines.kubernetes import execs, runtime
 from clusters.engines.kubernetes.connect import Cluster
 from clusters.engines.kubernetes.runtime import KubernetesRuntime
-from clusters.engines.runtime import LABEL_TASK
+from clusters.engines.runtime import LABEL_TASK, RuntimeFault
 
 ENDPOINT = "kubernetes://lab/jobs"
 Program = Callable[["Api", web.WebSocketResponse], Any]
@@ -35,13 +35,14 @@ class Api:
 
     def __init__(self, program: Program) -> None:
         self.program, self.phase, self.deleted = program, "running", 0
+        self.labels = {LABEL_TASK: "7"}
 
     def pod(self) -> dict[str, Any]:
         state = {"running": {"startedAt": "2026-11-20T10:00:00Z"}}
         if self.phase == "ended":
             state = {"terminated": {"exitCode": 143}}  # type: ignore[dict-item]
         statuses = [{"name": "main", "state": state}]
-        meta = {"name": "p", "uid": "u1", "labels": {LABEL_TASK: "7"}}
+        meta = {"name": "p", "uid": "u1", "labels": self.labels}
         return {"metadata": meta, "spec": {"nodeName": "n1"}, "status": {"containerStatuses": statuses}}
 
     async def get(self, _: web.Request) -> web.Response:
@@ -50,7 +51,9 @@ class Api:
         )
 
     async def delete(self, request: web.Request) -> web.Response:
-        assert (await request.json())["gracePeriodSeconds"] >= 1  # nothing is deleted by force
+        asked = await request.json()
+        assert asked["gracePeriodSeconds"] >= 1  # nothing is deleted by force
+        assert asked["preconditions"] == {"uid": "u1"}  # nor another pod that has got its name meanwhile
         self.deleted += 1
         return web.json_response({"kind": "Status"})
 
@@ -152,6 +155,17 @@ def test_a_task_that_has_changed_its_shell_is_stopped_all_the_same(
     api = served(program)
     KubernetesRuntime(ENDPOINT, tmp_path).stop("p", 0)
     assert api.deleted == 1
+
+
+def test_a_pod_of_somebody_else_is_not_touched(served: Callable[[Program], Api], tmp_path: Path) -> None:
+    api = served(ends_the_task)
+    api.labels = {}
+    engine = KubernetesRuntime(ENDPOINT, tmp_path)
+    with pytest.raises(RuntimeFault):
+        engine.stop("p", 0)
+    with pytest.raises(RuntimeFault):
+        engine.remove("p")
+    assert (api.phase, api.deleted) == ("running", 0)
 
 
 def test_what_a_program_writes_without_end_is_not_kept(served: Callable[[Program], Api], tmp_path: Path) -> None:

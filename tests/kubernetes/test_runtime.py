@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from clusters.engines.kubernetes import runtime
 from clusters.engines.kubernetes.connect import Cluster
 from clusters.engines.kubernetes.events import Watch
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
 from tests.contract_attach import AttachContract
-from tests.contract_runtime import Lab, RuntimeContract, found, request
+from tests.contract_runtime import Lab, RuntimeContract, found, request, text
+from tests.helpers import until
 from tests.kubernetes.lab import KubernetesLab, lab_on
 
 
@@ -58,6 +60,18 @@ class TestRuntime(RuntimeContract):
             lab.runtime.ensure(asked)
         assert (raised.value.reason, raised.value.permanent) == (FaultReason.PORT_TAKEN, False)
         assert found(lab, asked.name) is None
+
+
+def test_a_task_that_has_removed_its_shell_is_stopped_all_the_same(
+    lab: KubernetesLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime, "_SEEN", 3.0)
+    deaf = "trap '' TERM; rm -f /bin/sh; echo deaf; while :; do sleep 1; done"
+    asked = request(lab, argv=("sh", "-c", deaf))
+    lab.runtime.ensure(asked)
+    until(lambda: text(lab.runtime.logs(asked.name, "stdout")))
+    lab.runtime.stop(asked.name, 1)
+    assert found(lab, asked.name) is None
 
 
 def test_a_watch_that_is_too_old_says_so_and_begins_anew(lab: KubernetesLab, cluster: KubernetesBed) -> None:

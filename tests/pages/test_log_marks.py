@@ -49,6 +49,13 @@ def test_only_around_matches_leaves_out_the_rest_which_opens_in_place(
     page.get_by_label("Only around matches").uncheck()
     expect(page.locator("li.gap")).to_have_count(0)
     assert "only" not in page.url
+    page.goto(f"{page.url.split('?')[0]}?task=worker-0&q=line+12+of&only=1#L777")  # a link is to its line all the same
+    until(
+        lambda: (
+            rows(page) == ["8 lines", *map(str, range(9, 16)), "758 lines", *map(str, range(774, 781)), "1,220 lines"]
+        )
+    )
+    expect(page.locator("#L777.at")).to_be_in_viewport()
 
 
 def test_a_range_is_marked_by_shift_and_becomes_a_link_a_text_and_a_file(

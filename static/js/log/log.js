@@ -9,6 +9,7 @@ import { list, live, part, root, say, single, view } from "./page.js";
 import { anchor, endsIn, setRange } from "./range.js";
 import { load } from "./rows.js";
 import { findRow, searchField } from "./search.js";
+import { openGap } from "./shown.js";
 import { showSize } from "./size.js";
 import { open } from "./stream.js";
 import { ticks } from "./tasks.js";
@@ -26,6 +27,7 @@ async function toHash() {
     rows.unshift(row);
   }
   setRange(...rows);
+  openGap({ from: rows[0].place - 3, to: rows[0].place + 4 });  // where only lines around matches are shown
   show(rows[0].place);
   return true;
 }
@@ -57,7 +59,7 @@ async function begin() {
   }
   showFollow();
   showSize();
-  searchField();
+  searchField(Boolean(anchor()));
   open();
 }
 

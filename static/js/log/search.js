@@ -7,7 +7,7 @@ import { forget, load, placeOf, rowAt } from "./rows.js";
 import { reopen } from "./stream.js";
 
 const SHADES = 400;  // ticks of the map
-let counts = {}, at = -1, state = "", source = null, heard = () => {};
+let counts = {}, at = -1, state = "", source = null, stays = false, heard = () => {};
 export let hits = [];  // [log, line, place when it was found], in order
 export const onHits = (act) => { heard = act; };
 
@@ -44,8 +44,10 @@ part("map").addEventListener("click", (event) => {
   show(Math.floor(((event.clientY - place.top) / place.height) * view.total));
 });
 
-export async function search(text) {
+// ``stay``: the reader was led to lines by a link, and is not led on to the first match.
+export async function search(text, stay = false) {
   close();
+  stays = stay;
   const before = view.q;
   view.q = text;
   try {
@@ -96,12 +98,12 @@ function take(data) {
   counts = data.counts;
   state = data.done ? "done" : "searching";
   showFound();
-  if (at < 0 && hits.length) step(1, true);
+  if (at < 0 && hits.length && !stays) step(1, true);
 }
 
 export async function step(by, first = false) {
   if (!hits.length) return;
-  at = first ? 0 : (at + by + hits.length) % hits.length;
+  at = first ? 0 : (Math.max(at, by > 0 ? -1 : 0) + by + hits.length) % hits.length;
   await toHit(hits[at]);
   showFound();
 }
@@ -122,7 +124,7 @@ export async function findRow(number, line) {
   return { ...rowAt(place), place };
 }
 
-export function searchField() {
+export function searchField(stay) {
   part("search").addEventListener("submit", (event) => {
     event.preventDefault();
     const text = field.value.trim();
@@ -131,5 +133,5 @@ export function searchField() {
   });
   part("prev").addEventListener("click", () => step(-1));
   part("next").addEventListener("click", () => step(1));
-  if (view.q) { const text = view.q; view.q = ""; search(text); }
+  if (view.q) { const text = view.q; view.q = ""; search(text, stay); }
 }

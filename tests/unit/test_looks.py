@@ -85,23 +85,24 @@ def test_an_engine_has_one_thread_and_is_seldom_asked_while_nothing_happens(monk
         engines.use(None)
 
 
-@pytest.mark.parametrize(("endpoint", "looks"), [("unix:///docker.sock", 4), ("kubernetes://lab/jobs", 2)])
-def test_only_docker_is_looked_at_several_times_after_an_event(
-    endpoint: str, looks: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_docker_is_looked_at_several_times_after_an_event_and_a_cluster_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "LIST_EVERY", 30.0)
-    runtime = FakeRuntime(hostname="n1")
-    runtime.ensure(ContainerRequest("one", "image", ("sh",), labels={LABEL_TASK: "1"}))
-    runtime.wait_event(0, lambda: None)
-    engines.use(lambda *_: runtime)
+    runtimes = {endpoint: FakeRuntime(hostname=endpoint) for endpoint in ("unix:///d.sock", "kubernetes://lab/jobs")}
+    docker, cluster = runtimes.values()
+    for runtime in (docker, cluster):
+        runtime.ensure(ContainerRequest("one", "image", ("sh",), labels={LABEL_TASK: "1"}))
+        runtime.wait_event(0, lambda: None)
+    engines.use(lambda endpoint, _: runtimes[endpoint])
     watch = Watch(lambda: None)
     try:
-        watch.keep_up({"n1": Watched(endpoint)})
-        until(lambda: runtime.calls["wait_event"] == 2 and watch.looks(), 30, what="it is watched")
-        runtime.hold("one")
-        until(lambda: runtime.calls["list"] >= looks, 30, what="looks after the event")
-        time.sleep(0.3)
-        assert runtime.calls["list"] == 2 or looks > 2
+        watch.keep_up({endpoint: Watched(endpoint) for endpoint in runtimes})
+        until(lambda: all(one.calls["wait_event"] == 2 for one in runtimes.values()), 30, what="both are watched")
+        until(lambda: len(watch.looks()) == 2, 30, what="both were looked at")
+        cluster.hold("one")
+        until(lambda: cluster.calls["list"] == 2, 30, what="the look after the event")
+        docker.hold("one")
+        until(lambda: docker.calls["list"] >= 5, 30, what="the looks after the event")
+        assert cluster.calls["list"] == 2
     finally:
         watch.stop()
         engines.use(None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 
@@ -133,3 +134,18 @@ def test_records_without_an_end_are_refused() -> None:
 def test_a_head_that_nobody_wrote_is_an_error_of_ours(head: bytes) -> None:
     with pytest.raises(BackupError):
         opened(MAGIC + head + b"\0" * 100)
+
+
+@pytest.mark.parametrize("order", [[0], [0, 1], [1, 0, 2], [0, 0, 1, 2], [0, 2]])
+def test_pieces_left_out_or_in_another_order_are_seen_though_the_checksum_is_right(order: list[int]) -> None:
+    """Whoever finds a backup can reckon its checksum, and has no passphrase."""
+    data = sealed(b"x" * (2 * PIECE + 10))
+    start = data.index(b"}\n") + 2
+    head, rest, pieces = data[:start], data[start:-36], []
+    while rest:
+        size = 4 + int.from_bytes(rest[:4])
+        pieces.append(rest[:size])
+        rest = rest[size:]
+    forged = head + b"".join(pieces[nth] for nth in order) + bytes(4)
+    with pytest.raises(BackupError):
+        opened(forged + hashlib.sha256(forged).digest())

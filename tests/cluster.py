@@ -80,7 +80,7 @@ class Cluster:
         """One that does not look at nodes by itself."""
         made = Scheduler(lease)
         made.watch.keep_up = lambda nodes: None  # type: ignore[method-assign]
-        made.watch.look_again = self.look_wanted.update  # type: ignore[method-assign]
+        made.watch.look_again = self.look_wanted.update  # type: ignore[method-assign, assignment]
         return made
 
     # --- one step each ---------------------------------------------------------------------------------------------

@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
             self._answer(path)
 
     def connection_lost(self, error: Exception | None) -> None:
-        self.engine.followers.discard(self.transport)  # type: ignore[arg-type]
+        self.engine.followers.discard(self.transport)
 
     def _answer(self, path: str) -> None:
         if path.endswith("/stats"):  # this version answers once a second, all that came meanwhile

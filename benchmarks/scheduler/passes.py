@@ -118,7 +118,7 @@ def _measure(which: str, nodes: int) -> dict[str, Any]:
     from jobs.models import Attempt, Event, Holding, Job, Task
 
     for model in (Allocation, OrmQ, Holding, Event, Task, Attempt, Job, Node, VirtualCluster):
-        model.objects.all()._raw_delete("default")  # type: ignore[attr-defined]  # no cascade: its own models only
+        model.objects.all()._raw_delete("default")  # no cascade: its own models only
     rows.add_nodes(nodes, gpus=GPUS, cpus=CPUS, memory_mb=MEMORY_MB)
     rows.add_waiting(_configs(which, (WAITING + EXTRA[which]) * nodes // NODES))
     with_no_free_gpu = Simulation()
@@ -170,4 +170,4 @@ def _until_nothing_is_placed(simulation: Simulation) -> list[Pass]:
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
-    sys.exit(main())
+    main()

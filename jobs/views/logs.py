@@ -125,7 +125,7 @@ async def search(request: HttpRequest, username: str, name: str) -> HttpResponse
         choice, expression = _choice(request, username, name), _expression(request)
         if expression is None:
             raise BadRequest("Say in q what to look for.")
-        return log_found.events(choice.shown, expression)
+        return log_found.events(choice.shown, expression, request.user.pk or 0)
 
     return await _events(request, username, name, begin)
 

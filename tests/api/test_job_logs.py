@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from jobs.logs.lines import LogView
 from jobs.logs.together import found as log_found
 from jobs.logs.together import live as log_live
 from jobs.logs.together import search as log_search
@@ -19,6 +21,7 @@ from jobs.models import Job
 from jobs.pages.logs.log import Asked, choose
 from portal.models import User
 from tests.cluster import Cluster
+from tests.helpers import until
 from tests.logs import cluster_with_logs
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -115,6 +118,38 @@ def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cl
     assert got[-1]["counts"] == {"0": 2, "2": 2}
     hits = sorted((rank, source, line) for event in got for source, line, rank in event["hits"])
     assert hits == [(0, 0, 1), (5, 2, 3), (10, 0, 6), (15, 2, 8)]
+
+
+def test_who_searches_much_lets_others_have_their_turn(
+    alice: User, cluster: Cluster, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = choose(job, Asked(tasks="all")).sources
+    slow, gate = Expression("error"), threading.Semaphore(0)
+    turns: list[str] = []
+
+    def looked_at(view: LogView, expression: Expression, begin: int, end: int) -> Iterator[int]:
+        turns.append("slow" if expression is slow else "quick")
+        if expression is slow:
+            gate.acquire()
+        return log_search.matching_lines(view, expression, begin, end)
+
+    async def search(expression: Expression, user: int) -> None:
+        async for event in log_found.events(sources, expression, user):
+            if '"done":true' in event:
+                return
+
+    async def both() -> None:
+        many = [asyncio.ensure_future(search(slow, 1)) for _ in range(10)]
+        await asyncio.to_thread(until, lambda: len(turns) == 2)
+        waiting = log_found._pool._work_queue.qsize()
+        other = asyncio.ensure_future(search(Expression("quick"), 2))
+        await asyncio.to_thread(until, lambda: log_found._pool._work_queue.qsize() > waiting)
+        gate.release(1000)
+        await asyncio.gather(other, *many)
+
+    monkeypatch.setattr(log_found, "matching_lines", looked_at)
+    asyncio.run(asyncio.wait_for(both(), 60))
+    assert turns.index("quick") <= 6
 
 
 def test_new_lines_of_several_logs_come_once_each_and_after_a_reconnect_only_the_rest(

@@ -5,7 +5,8 @@
     event: end     nothing more will come
     : comment      every 15 s
 
-No search holds a thread: all searches of a process share two, piece by piece in turn.
+No search holds a thread: all searches of a process share two, piece by piece in turn. Of all searches of one user
+only a few pieces wait at a time, so that nobody waits long behind a user who searches much.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from collections.abc import AsyncGenerator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain, islice
+from weakref import WeakValueDictionary
 
 from jobs.logs.follow import Follower, TooManyLogs, hub
 from jobs.logs.together.expression import Expression
@@ -29,13 +31,15 @@ INTERVAL = 0.15  # seconds between two events
 HEARTBEAT = 15.0
 MOST = 10_000  # hits that a page gets; each source has an equal part of them
 _THREADS = 2
-_AHEAD = 4  # pieces of one search that wait for a thread or have one
+_AHEAD = 4  # pieces of one user that wait for a thread or have one
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="search")
+_turns: WeakValueDictionary[tuple[asyncio.AbstractEventLoop, int], asyncio.Semaphore] = WeakValueDictionary()  # by user
 
 
-async def events(sources: Sequence[Source], expression: Expression) -> AsyncGenerator[str]:
-    """The events, until all logs have ended and are searched."""
-    hunt = _Hunt(expression)
+async def events(sources: Sequence[Source], expression: Expression, user: int = 0) -> AsyncGenerator[str]:
+    """The events, until all logs have ended and are searched. ``user``: the id of who searches, 0 for all guests."""
+    turns = _turns.setdefault((asyncio.get_running_loop(), user), asyncio.Semaphore(_AHEAD))
+    hunt = _Hunt(expression, turns)
     try:
         await in_thread(hunt.open, sources)
         async for event in hunt.events():
@@ -47,8 +51,9 @@ async def events(sources: Sequence[Source], expression: Expression) -> AsyncGene
 class _Hunt:
     """One search."""
 
-    def __init__(self, expression: Expression) -> None:
+    def __init__(self, expression: Expression, turns: asyncio.Semaphore) -> None:
         self._expression = expression
+        self._turns = turns
         self._together = Together([])
         self._followers: dict[int, Follower] = {}  # by place in ``together``
         self._searched: list[int] = []  # bytes of each log
@@ -118,7 +123,6 @@ class _Hunt:
             for place, log in enumerate(self._together.logs)
         )
         working: set[asyncio.Future[tuple[int, int, int, list[int]]]] = set()
-        loop = asyncio.get_running_loop()
         more = True
         try:
             while more or working:
@@ -126,7 +130,7 @@ class _Hunt:
                     if (piece := next(todo, None)) is None:
                         more = False
                     else:
-                        working.add(loop.run_in_executor(_pool, self._piece, *piece))
+                        working.add(asyncio.ensure_future(self._in_turn(*piece)))
                 if not working:
                     return
                 done, working = await asyncio.wait(working, return_when=asyncio.FIRST_COMPLETED)
@@ -136,6 +140,10 @@ class _Hunt:
         finally:
             for one in working:
                 one.cancel()
+
+    async def _in_turn(self, place: int, log: Opened, begin: int, end: int) -> tuple[int, int, int, list[int]]:
+        async with self._turns:
+            return await asyncio.get_running_loop().run_in_executor(_pool, self._piece, place, log, begin, end)
 
     def _piece(self, place: int, log: Opened, begin: int, end: int) -> tuple[int, int, int, list[int]]:
         """Place, bytes, how many lines match, and the first of them: a piece of short lines has millions."""

@@ -162,8 +162,11 @@ DIRECT = configure(_DIRECT) if _DIRECT else {}
 if DIRECT:
     DATABASES["default"] = pooled(DATABASES["default"])
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
-# django-q2 puts a report there twice a second, which nobody reads: not on a disk that may be full.
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
+CACHES = {
+    "default": {"BACKEND": "portal.hosts.host_cache.HostCache", "LOCATION": str(HOME / "cache")},
+    # django-q2 writes a report twice a second, which nobody reads.
+    "reports": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"},
+}
 
 AUTH_USER_MODEL = "portal.User"
 AUTHENTICATION_BACKENDS = ["axes.backends.AxesStandaloneBackend", "django.contrib.auth.backends.ModelBackend"]
@@ -244,6 +247,7 @@ SPECTACULAR_SETTINGS = {
 # a long retry are enough.
 Q_CLUSTER = {
     "name": "longshore",
+    "cache": "reports",
     "broker_class": "portal.wakes.broker.WakingBroker",
     "orm": "default",
     "workers": 1,

@@ -32,6 +32,8 @@ def test_it_reports_the_health_of_all_processes(client: Client) -> None:
         "status": "degraded",
         "database": True,
         "store": True,
+        "room": True,
+        "hosts": {"alive": 0, "silent": 0},
         "secondsSinceSeen": {"scheduler": None, "workers": None, "sampler": None},
         "instance": settings.INSTANCE,
     }

@@ -82,6 +82,7 @@ async def writes_for_ever(api: Api, socket: web.WebSocketResponse) -> None:
     try:
         while not socket.closed:
             await socket.send_bytes(b"\x01" + b"y" * 65_536)
+            await asyncio.sleep(0)  # else the loop never learns that the client has gone
     except ConnectionError:
         pass
 
@@ -115,11 +116,13 @@ def served(tmp_path: Path) -> Iterator[Callable[[Program], Api]]:
         return api
 
     yield serve
-    for runner in runners:
-        asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(10)
-    loop.close()
+    try:
+        for runner in runners:
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(10)
+        loop.close()
 
 
 def _tls(folder: Path) -> ssl.SSLContext:

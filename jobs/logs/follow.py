@@ -151,10 +151,8 @@ class Follower:
             self._catch_up(runtime, place, self._spool.state().anchor)
             self._spool.mark(caught_up=True, problem="")
             self._wake()
-        if self._copy(runtime, place, self._spool.state().anchor, follow=True):
-            # The chunk may be new (the node's clock was set back) or old (the engine sends a file again that it has
-            # just rotated). Reading the log from its beginning and counting bytes tells the two apart.
-            self._catch_up(runtime, place, Anchor("", self._spool.size()))
+        if unclear := self._copy(runtime, place, self._spool.state().anchor, follow=True):
+            self._catch_up(runtime, place, unclear)
             return REREAD
         if not self._stop.is_set() and _is_over(runtime, place):
             self._catch_up(runtime, place, self._spool.state().anchor)
@@ -167,13 +165,18 @@ class Follower:
         if self._copy(runtime, place, start):  # the engine dropped the beginning: bytes cannot be counted from there
             self._copy(runtime, place, Anchor(anchor.newest, anchor.bytes if anchor.at else 0))
 
-    def _copy(self, runtime: ContainerRuntime, place: LogPlace, start: Anchor, *, follow: bool = False) -> bool:
+    def _copy(
+        self, runtime: ContainerRuntime, place: LogPlace, start: Anchor, *, follow: bool = False
+    ) -> Anchor | None:
         """Copy the engine's log from ``start`` on. The engine first repeats ``start.bytes`` bytes, which are passed
         over.
 
-        Returns True, and stops early, when it is unclear which bytes are repeated: the whole log does not begin as the
-        copy does, or the stamps of a followed log go back. A clock that is set back behind ``start`` is not noticed;
-        the archive will have the whole log.
+        Stops early when it is unclear which bytes are repeated, and returns from where to read again without following:
+        then an engine gives each byte once, and counting them tells what is new. It is unclear when the whole log does
+        not begin as the copy does, and when a followed log goes back to a stamp it has passed or begun at: the chunk
+        may be new (the node's clock was set back, a long line comes in pieces of one stamp) or old (the engine sends a
+        file again that it has just rotated). A clock that is set back behind ``start`` is not noticed; the archive will
+        have the whole log.
         """
         repeated, first = start.bytes, True
         self._reading = reading = runtime.logs(place.container, self.stream, since=start.at, follow=follow)
@@ -184,23 +187,25 @@ class Follower:
             for chunk in reading:
                 anchor = self._spool.state().anchor
                 if self._stop.is_set():
-                    return False
+                    return None
                 if first and start.at and chunk.at != start.at:
                     repeated = 0  # the engine has thrown that part of its log away
                 if first and not start.at and repeated and chunk.at != anchor.first:
-                    return True
+                    return Anchor("", self._spool.size())
                 first = False
                 skipped = min(repeated, len(chunk.data))
                 repeated -= skipped
                 if follow and not skipped and chunk.at < anchor.last:
-                    return True
+                    return Anchor("", self._spool.size())
                 if skipped < len(chunk.data):
+                    if follow and chunk.at == start.at:
+                        return anchor
                     self._spool.append(chunk, skipped)
                     self._wake()
         finally:
             self._reading = None
             reading.close()  # type: ignore[attr-defined]
-        return False
+        return None
 
     def _after_fault(self, fault: RuntimeFault) -> float:
         """Note why nothing comes; returns the seconds to wait before the next step."""

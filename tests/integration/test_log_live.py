@@ -111,6 +111,21 @@ def test_a_partial_line_grows_under_its_number(engine: FakeRuntime, task: Task) 
     assert asyncio.run(watch())[:3] == ["10 %", "50 %", "100 %"]
 
 
+def test_a_last_line_that_is_given_again_is_not_doubled(
+    engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(follow, "REREAD", 0.01)
+    engine.print(task.container_name, b"one\n")
+    follower = hub.attach(task.pk, "stdout")
+    for line in (b"two\n", b"three\n"):
+        until(lambda: follower.state().caught_up and follower._reading is not None and follower._reading._follow)
+        engine.give_log_again(task.container_name)
+        engine.print(task.container_name, line)
+        until(lambda said=line: follower.view().read(0, 100).endswith(said))
+    assert follower.view().read(0, 100) == b"one\ntwo\nthree\n"
+    hub.release(follower)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_random_breaks_neither_lose_nor_double_a_line(
     seed: int, cluster: Cluster, engine: FakeRuntime, task: Task, monkeypatch: pytest.MonkeyPatch

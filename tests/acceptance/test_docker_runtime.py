@@ -117,10 +117,14 @@ def test_it_limits_cpu_memory_shm_and_processes(near: DockerLab) -> None:
 
 
 def test_it_says_that_memory_ran_out(near: DockerLab) -> None:
-    asked = request(near, argv=("sh", "-c", "tail /dev/zero"), memory_mb=32)
-    near.runtime.ensure(asked)
-    status = ended(near, asked.name)
-    assert (status.exit_code, status.oom_killed) == (137, True)
+    for _ in range(3):  # an engine under load may hear of the exit before it hears that memory ran out
+        asked = request(near, argv=("sh", "-c", "tail /dev/zero"), memory_mb=32)
+        near.runtime.ensure(asked)
+        status = ended(near, asked.name)
+        assert status.exit_code == 137
+        if status.oom_killed:
+            return
+    pytest.fail("the engine never said that memory ran out")
 
 
 def test_it_gives_the_environment_and_clears_the_entrypoint(near: DockerLab) -> None:

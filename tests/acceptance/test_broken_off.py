@@ -83,7 +83,8 @@ class Desk:
         page.evaluate(f"location.hash = 'L{line}'")
         until(lambda: {line - 1, line, line + 1} <= set(self.lines()), what=f"the lines around {line}")
         page.evaluate("location.hash = ''")
-        page.click("#log-follow")
+        if page.inner_text("#log-follow").strip() != "Following":  # it is, where the line is among the last ones
+            page.click("#log-follow")
 
     def web(self) -> str:
         page = self.pages["web"]

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
@@ -16,15 +17,17 @@ import pytest
 from tests.bed import docker_bed, nginx_bed, pgbouncer_bed, postgres_bed
 
 T = TypeVar("T")
+LEAST = 60.0  # seconds a wait may take: what comes true ends it, so that only a failure pays for them
 
 
 def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None = None, what: str = "") -> T:
-    """The first truthy answer; fails when the time is over. For what happens in another thread or process. Without
-    ``every`` it asks less often the longer it waits: many tests wait side by side, and each question takes time."""
-    began = time.monotonic()
+    """The first truthy answer; fails when the time is over: ``timeout`` or a minute, times the worst that the machine
+    was seen to be busy meanwhile. For what happens in another thread or process. Without ``every`` it asks less often
+    the longer it waits: many tests wait side by side, and each question takes time."""
+    began, busy = time.monotonic(), 1.0
     while not (answer := condition()):
-        waited = time.monotonic() - began
-        if waited > timeout * patience():
+        waited, busy = time.monotonic() - began, max(busy, patience())
+        if waited > max(timeout, LEAST) * busy:
             pytest.fail(f"Not within {waited:.0f} s: {what or condition}", pytrace=True)
         time.sleep(every or min(0.02 + waited / 20, 0.2))
     return answer
@@ -37,8 +40,10 @@ def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
 
 
 def patience() -> float:
-    """How much longer all things take while this many wait for each core of the machine."""
-    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+    """How much longer all things take while this many wait for each core: on average of a minute, and this moment."""
+    cores = len(os.sched_getaffinity(0))
+    running = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[0])
+    return max(1.0, os.getloadavg()[0] / cores, running / cores)
 
 
 def need(part: str) -> None:

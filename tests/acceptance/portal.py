@@ -60,7 +60,7 @@ class Portal:
         self.settings.setdefault("LONGSHORE_APPS_BIND", "none")  # its process takes time that few tests need
         self.output = home / "output.txt"
         self.process: subprocess.Popen[bytes] | None = None
-        self.http = httpx.Client(timeout=30)
+        self.http = httpx.Client(timeout=300)
         self._take_port()
 
     # --- processes ---------------------------------------------------------------------------------------------------

@@ -294,8 +294,8 @@ in_node() { # run a command inside node I, in its cgroup
   ( cg_enter "$i"; exec nsenter -t "$p" -m -u -i -n -p -- "$@" )
 }
 ping_node() { curl -s -m 2 --unix-socket "$(dir "$1")/docker.sock" http://d/_ping 2>/dev/null | grep -q OK; }
-wait_node() { local k; for k in $(seq 300); do ping_node "$1" && return 0; sleep 0.1; done
-  tail -5 "$(dir "$1")/dockerd.log" >&2; die "node $1: dockerd did not answer in 30 s"; }
+wait_node() { local k; for k in $(seq 3000); do ping_node "$1" && return 0; sleep 0.1; done
+  tail -5 "$(dir "$1")/dockerd.log" >&2; die "node $1: dockerd did not answer in 300 s"; }
 
 cmd_up() {
   local n=$1 i t0 t1

@@ -119,7 +119,7 @@ def _script(folder: Path, network: str, bridge: str, *arguments: str, **settings
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     if done.returncode:
         raise RuntimeError(f"docker-bed.sh {' '.join(arguments)}: {done.stderr[-2000:]}")

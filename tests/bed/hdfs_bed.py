@@ -93,11 +93,11 @@ def bury_the_dead() -> None:
 def _script(folder: Path, *arguments: str, check: bool = True, user: str = HdfsBed.user) -> str:
     done = subprocess.run(
         ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(folder), *arguments],
-        env={**os.environ, "HDFS_SUPERUSER": user},
+        env={"HDFS_WAIT_S": "600", **os.environ, "HDFS_SUPERUSER": user},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     if check and done.returncode:
         raise RuntimeError(f"hdfs-start.sh {' '.join(arguments)}: {done.stderr[-2000:]}")

@@ -48,7 +48,7 @@ class PortalHost:
             "DOCKER_HOST": "none",
             **settings,
         }
-        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=30)
+        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=300)
         self.process: subprocess.Popen[bytes] | None = None
         self._net = f"{bed.bridge}-h{number}"
         if has_clocks():
@@ -179,7 +179,7 @@ class PortalHost:
         self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
 
     def health(self) -> dict[str, Any]:
-        found: dict[str, Any] = httpx.get(f"{self.url}/healthz", timeout=30).json()
+        found: dict[str, Any] = httpx.get(f"{self.url}/healthz", timeout=300).json()
         return found
 
     # --- helpers -----------------------------------------------------------------------------------------------------

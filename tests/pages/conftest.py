@@ -32,7 +32,7 @@ _CHROMIUM = [
     "--disable-sync",
     "--no-first-run",
 ]
-PATIENCE = 30_000  # milliseconds; a page that other processes leave no room is not broken
+PATIENCE = 120_000  # milliseconds; a page that other processes leave no room is not broken
 _RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 _COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 
@@ -70,7 +70,7 @@ def site(transactional_db: None) -> Iterator[str]:
         Heartbeat.objects.create(name=name, at=timezone.now() + timedelta(hours=1))
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
-    thread.join(10)
+    thread.join(120)
     listening.close()
     assert not thread.is_alive()
     connections.close_all()

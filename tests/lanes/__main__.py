@@ -1,0 +1,37 @@
+"""``make test``: lint and all rings side by side, since most of them wait; told at the end in pytest's own words.
+
+    python -m tests.lanes                     everything
+    python -m tests.lanes pages postgres      these lanes
+    python -m tests.lanes tests/unit -x       lint, then one pytest with these arguments
+
+A lane is one process of pytest with the engines, the database and the browser of its own session. A test that failed
+runs once more at the end, alone: where it passes then it is told as unsteady, and a few of them fail no run.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from tests.lanes.lane import ROOT
+from tests.lanes.plan import lanes, whole_run
+from tests.lanes.run import interrupt, run
+
+
+def main(arguments: list[str]) -> int:
+    known = {lane.name: lane for lane in lanes()}
+    if all(name in known for name in arguments):
+        return run([known[name] for name in arguments] or whole_run(known))
+    lint = subprocess.run(["scripts/lint"], cwd=ROOT).returncode
+    signal.signal(signal.SIGTERM, interrupt)
+    tests = subprocess.Popen([sys.executable, "-m", "pytest", *arguments], cwd=ROOT)
+    try:
+        return tests.wait() or lint
+    except KeyboardInterrupt:
+        tests.send_signal(signal.SIGINT)
+        return tests.wait() or 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

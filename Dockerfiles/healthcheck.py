@@ -1,7 +1,11 @@
-"""Ends with 0 when the portal of this container answers, wherever LONGSHORE_BIND has it listen."""
+"""Ends with 0 when the portal of this container is well, wherever LONGSHORE_BIND has it listen.
+
+With ``--alive PORT`` any answer of that port will do: a process that has lost its database need not be started again.
+"""
 
 from __future__ import annotations
 
+import http.client
 import os
 import ssl
 import sys
@@ -15,8 +19,23 @@ def address(bind: str, scheme: str = "http") -> str:
     return f"{scheme}://{_ANY.get(host, host)}:{port}/healthz"
 
 
+def is_alive(port: str) -> None:
+    """Raises OSError when nothing answers."""
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=8)
+    try:
+        connection.request("HEAD", "/healthz")
+        connection.getresponse()
+    except http.client.HTTPException as error:
+        raise OSError(f"What answers at port {port} speaks no HTTP.") from error
+    finally:
+        connection.close()
+
+
 if __name__ == "__main__":
     try:
+        if sys.argv[1:2] == ["--alive"]:
+            is_alive(sys.argv[2])
+            sys.exit()
         scheme = "https" if os.environ.get("LONGSHORE_TLS_CERT") else "http"
         url = address(os.environ.get("LONGSHORE_BIND") or "127.0.0.1:9186", scheme)
         # The certificate need not name the address inside the container.

@@ -2,6 +2,7 @@
 
     python -m benchmarks                     the usual ones, in one run on one engine of its own
     python -m benchmarks starts passes       only these
+    BENCH_TINY=1 python -m benchmarks        as small as can be, to see whether all of it runs
 
 ``__main__`` has the names. A folder has the measurements of one subject, each a module:
 
@@ -11,8 +12,10 @@
     files         MB per second to and from HDFS, a folder and a bucket
     running_jobs  logs, terminals, web pages and metrics of jobs that run
     policy        a day of jobs, beside other policies
+    packing       how full placement makes a real cluster, beside other rules
     faults        what breaks on three nodes, and how long it takes to heal
     trace         where the time of a job goes
 
-``report`` prints; ``data`` fills databases and stores.
+``report`` prints; ``data`` fills databases and stores; ``sizes`` says how much is measured, ``processes`` starts those
+that use Django's models.
 """

@@ -3,105 +3,119 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from benchmarks.faults import measure as faults
 from benchmarks.files import hdfs, s3
 from benchmarks.jobs import code_dir, kubernetes, rates, starts
+from benchmarks.limits import measure as limits
+from benchmarks.packing import measure as packing
 from benchmarks.policy import measure as policy
 from benchmarks.portal import api_requests, idle, pages, slow_clients, web_processes
 from benchmarks.report import Report
-from benchmarks.running_jobs import measure as running_jobs
+from benchmarks.running_jobs import logs, sampling, terminal, web_pages
 from benchmarks.scheduler import measure as scheduler
 from benchmarks.trace import follow
 from tests.acceptance.portal import Portal, portal_on
-from tests.bed.docker_bed import Bed, BedNode, missing
-
-
-def _trace(report: Report) -> None:
-    with _one_node() as (folder, node), portal_on(folder, node, **follow.settings(folder)) as portal:
-        follow.measure(portal, node)
-
+from tests.bed import docker_bed, kubernetes_bed, postgres_bed
+from tests.bed.docker_bed import Bed, BedNode
 
 # Both in the order in which they run. Those of the first table make what they need themselves; those of the second
-# share one portal and one node.
+# share one portal and one node, and leave no job behind that runs.
 ALONE: dict[str, Callable[[Report], None]] = {
     "passes": scheduler.passes,
     "growth": scheduler.growth,
     "questions": scheduler.questions,
     "watch": scheduler.watch,
-    "files": hdfs.measure,
+    "inside.sampling": sampling.measure,
+    "limits": limits.measure,
+    "limits.postgres": limits.on_postgres,
     "s3": s3.measure,
-    "slow": slow_clients.measure,
     "policy": policy.measure,
+    "packing": packing.measure,
     "kubernetes": kubernetes.measure,
     "webs": web_processes.measure,
-    "trace": _trace,
     "faults": faults.measure,
 }
 ON_ONE_NODE: dict[str, Callable[[Report, Portal, BedNode], None]] = {
     "idle": idle.measure,
     "starts": starts.measure,
     "rates": rates.measure,
+    "files": hdfs.measure,
     "code": code_dir.measure,
+    "inside.terminal": terminal.measure,
+    "inside.logs": logs.measure,
+    "inside.web_pages": web_pages.measure,
+    "trace": follow.measure,
+    "slow": slow_clients.measure,
     "pages": pages.measure,
     "serving": api_requests.measure,
-    **running_jobs.PARTS,
 }
+PARTS = (*ALONE, *ON_ONE_NODE)
 USUAL = ("starts", "rates", "idle", "pages", "serving", "passes", "watch", "files", "code", "slow")
-GROUPS = {"inside": tuple(running_jobs.PARTS)}  # a name for several
-NEEDS_NODES = {"trace", "faults", *ON_ONE_NODE}
+GROUPS = {"inside": tuple(name for name in PARTS if name.startswith("inside."))}  # a name for several
+NEEDS: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys((*ON_ONE_NODE, "faults"), ("docker",)),
+    "s3": ("docker", "postgres"),
+    "webs": ("postgres",),
+    "limits.postgres": ("postgres",),
+    "kubernetes": ("kubernetes",),
+}
+_MISSING = {"docker": docker_bed.missing, "postgres": postgres_bed.missing, "kubernetes": kubernetes_bed.missing}
 
 
 def main() -> int:
+    """0 when all parts came to their end, whatever targets they missed."""
     asked = sys.argv[1:] or list(USUAL)
     wanted = {part for name in asked for part in GROUPS.get(name, (name,))}
-    if unknown := wanted - {*ALONE, *ON_ONE_NODE}:
-        names = ", ".join([*ALONE, *ON_ONE_NODE, *GROUPS])
-        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {names}.")
+    if unknown := wanted.difference(PARTS):
+        print(f"No such benchmark: {', '.join(sorted(unknown))}. There are {', '.join((*PARTS, *GROUPS))}.")
         return 2
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
-    report, began = Report(), time.monotonic()
+    report = Report()
     load = f"load {os.getloadavg()[0]:.1f} before the start"
     print(f"{os.cpu_count()} cores, {load}. On a busy machine ratios and CPU times hold, other times do not.")
-    if (without := wanted & NEEDS_NODES) and (reason := missing()):
-        print(f"\nNo nodes of our own ({reason}), so these are left out: {', '.join(sorted(without))}.")
-        wanted -= NEEDS_NODES
+    for need in _MISSING:
+        without = {part for part in wanted if need in NEEDS.get(part, ())}
+        if without and (reason := _MISSING[need]()):
+            print(f"Without {need} ({reason}) these are left out: {', '.join(sorted(without))}.")
+            wanted -= without
     for name, measure in ALONE.items():
         if name in wanted:
-            measure(report)
-    if wanted & {*ON_ONE_NODE}:
-        _on_one_node(report, wanted)
-    print(f"\n{report.summary()}. {time.monotonic() - began:.0f} s, load {os.getloadavg()[0]:.1f} at the end.")
-    return 0
+            with report.part(name):
+                measure(report)
+    _on_one_node(report, wanted & {*ON_ONE_NODE})
+    report.close()
+    return int(bool(report.broken))
 
 
 def _on_one_node(report: Report, wanted: set[str]) -> None:
-    with (
-        _one_node() as (folder, node),
-        portal_on(folder, node, LONGSHORE_TERMINALS="60", LONGSHORE_APPS_BIND="any") as portal,
-    ):
-        for name, measure in ON_ONE_NODE.items():
+    with ExitStack() as stack:
+        if wanted:
+            with report.part("one node"):
+                portal, node = stack.enter_context(_one_node(follow.PROBED if "trace" in wanted else {}))
+        for name in ON_ONE_NODE if "one node" not in report.broken else ():
             if name in wanted:
-                measure(report, portal, node)
+                with report.part(name):
+                    ON_ONE_NODE[name](report, portal, node)
 
 
 @contextmanager
-def _one_node() -> Iterator[tuple[Path, BedNode]]:
-    folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), Bed()
-    try:
-        yield folder, bed.up(1)[0]
-    finally:
-        bed.down()
-        shutil.rmtree(folder, ignore_errors=True)
+def _one_node(settings: dict[str, str]) -> Iterator[tuple[Portal, BedNode]]:
+    """With probes, where they are asked for, other figures are a little worse."""
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="ls-bench-", ignore_cleanup_errors=True)))
+        bed = Bed()
+        stack.callback(bed.down)
+        node = bed.up(1)[0]
+        settings = {"LONGSHORE_TERMINALS": "60", "LONGSHORE_APPS_BIND": "any", **settings}
+        yield stack.enter_context(portal_on(folder, node, **settings)), node
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is stopped
     sys.exit(main())

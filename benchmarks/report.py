@@ -2,43 +2,69 @@
 
 from __future__ import annotations
 
+import os
 import statistics
+import sys
 import time
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+
+import pytest
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """``ok`` None: it has no target, it is there to be compared with."""
-
+class Missed:
+    part: str
     name: str
     value: str
-    beside: str = ""
-    target: str = ""
-    ok: bool | None = None
+    target: str
 
 
 class Report:
     """Prints each figure as soon as it is known, so that a run that is broken off has shown what it found."""
 
     def __init__(self) -> None:
-        self.figures: list[Figure] = []
+        self.seconds: dict[str, float] = {}  # of each part
+        self.broken: list[str] = []  # parts
+        self._missed: list[Missed] = []
+        self._judged = 0
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """What is reported inside is of this part. If it breaks, this is told, and the next one may begin."""
+        began = time.monotonic()
+        print(f"\n[{name}]", flush=True)
+        self.seconds[name] = 0.0
+        try:
+            yield
+        except (Exception, pytest.fail.Exception):  # the second, of tests.helpers.until, is no Exception
+            self.broken.append(name)
+            traceback.print_exc(file=sys.stdout)
+        finally:
+            self.seconds[name] = time.monotonic() - began
 
     def title(self, text: str) -> None:
-        print(f"\n{text}", flush=True)
+        print(text, flush=True)
 
     def add(self, name: str, value: str, beside: str = "", target: str = "", ok: bool | None = None) -> None:
-        figure = Figure(name, value, beside, target, ok)
-        self.figures.append(figure)
+        """One figure. ``ok`` None: it has no target, it is there to be compared with."""
         verdict = "" if ok is None else f"{'ok  ' if ok else 'MISS'} target {target}"
         print(f"  {name:<46} {value:<26} {beside:<44} {verdict}".rstrip(), flush=True)
+        self._judged += ok is not None
+        if ok is False:
+            self._missed.append(Missed([*self.seconds][-1], name.strip(), value, target))
 
-    def summary(self) -> str:
-        judged = [figure for figure in self.figures if figure.ok is not None]
-        missed = [figure.name for figure in judged if not figure.ok]
-        told = f": {'; '.join(missed)}" if missed else ""
-        return f"{len(judged) - len(missed)} of {len(judged)} targets met, {len(missed)} missed{told}"
+    def close(self) -> None:
+        """What was missed, what broke, and how long each part took."""
+        print(f"\n{len(self._missed)} of {self._judged} targets were missed{':' if self._missed else '.'}")
+        for one in self._missed:
+            print(f"  {one.part}: {one.name} {one.value}, target {one.target}")
+        if self.broken:
+            print(f"These parts broke, as is told above: {', '.join(self.broken)}")
+        told = ", ".join(f"{name} {seconds:.0f}" for name, seconds in self.seconds.items())
+        print(f"Seconds: {told}; {sum(self.seconds.values()):.0f} in all. Load {os.getloadavg()[0]:.1f} at the end.")
 
 
 def percentile(values: Sequence[float], percent: int) -> float:

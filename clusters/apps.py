@@ -18,10 +18,10 @@ class ClustersConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from clusters.vcs.answers import Answers
-        from portal.core.signals import answer_about_vcs, first_start
+        from base.core.signals import answer_about_vcs, first_start
+        from clusters.vcs.queries import store_quotas
 
-        answer_about_vcs(Answers())
+        answer_about_vcs(store_quotas)
         first_start.connect(_prepare, dispatch_uid="clusters.first_start")
 
 

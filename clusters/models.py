@@ -79,6 +79,9 @@ class Node(models.Model):
     images = models.JSONField(default=list)  # ["ubuntu:22.04", ...], see clusters/engines/image_names.py
     images_at = models.DateTimeField(null=True)  # when ``images`` last changed
     marks = models.JSONField(default=dict)  # see clusters/nodes/refusals.py
+    # Ports on which something that is not Longshore's was found, and until when none of them is given out:
+    # {"31000": "2026-11-23T10:15:00+00:00"}
+    refused_ports = models.JSONField(default=dict, db_default={})
     # What the engine's disk holds, as of ``at`` (ms since 1970): {"used": bytes, "total": bytes or null, "at"}
     disk = models.JSONField(default=dict)
     surveyed_at = models.DateTimeField(null=True)  # when it was last asked for its images; null: as soon as possible
@@ -170,14 +173,34 @@ class Allocation(models.Model):
     created_at = models.DateTimeField(auto_now_add=True)
 
 
+class Appointment(models.Model):
+    """Nodes that are given to somebody from one moment to another (clusters/appointments/rules.py). Of ``vc``,
+    ``username`` and ``job`` (user~job) those that are given narrow down whose they are; none: maintenance."""
+
+    title = models.CharField(max_length=100)
+    nodes = models.JSONField(default=list)  # names
+    vc = models.ForeignKey(VirtualCluster, models.CASCADE, null=True, related_name="appointments")
+    username = models.CharField(max_length=64, blank=True)
+    job = models.CharField(max_length=320, blank=True)
+    begin = models.DateTimeField()
+    end = models.DateTimeField()
+    weekly = models.BooleanField(default=False)
+    zone = models.CharField(max_length=64)  # in which a weekly one keeps its hours
+    made_by = models.CharField(max_length=64)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    def __str__(self) -> str:
+        return self.title
+
+
 class KeptImage(models.Model):
-    """What was in a container that failed, as an image on its node, for a while (clusters/nodes/kept.py)."""
+    """What was in a container that failed, as an image on its node, for a while (clusters/nodes/snapshots.py)."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="kept_images")
     image = models.CharField(max_length=120, unique=True)
     username = models.CharField(max_length=64)  # who may start something of it, besides admins
     owner = models.BigIntegerField(db_index=True)  # id of the task in jobs
-    size = models.BigIntegerField()  # bytes that the container had written
+    size = models.BigIntegerField()  # bytes that the container had written; -1 until its image is made
     until = models.DateTimeField(db_index=True)
 
     def __str__(self) -> str:

@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from django.conf import settings
 
-from clusters.models import VcGrant
+from base.accounts.viewer import Viewer, may_read_jobs
+from base.core.errors import Forbidden, Unauthorized
+from clusters.vcs.grants import may_use
 from clusters.vcs.rules import DEFAULT
 from jobs import queries
 from jobs.models import Job
-from portal.accounts.viewer import Viewer, may_read_jobs
-from portal.core.errors import Forbidden, Unauthorized
 
 
 def may_read_story(viewer: Viewer, username: str) -> bool:
@@ -29,14 +29,22 @@ def may_read_story(viewer: Viewer, username: str) -> bool:
     return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or _is_insider(viewer, username))
 
 
+def reads_stories_as(viewer: Viewer) -> str:
+    """The same for all viewers who read the same of a list of many users' jobs, for its ETag."""
+    if settings.JOB_PRIVACY == "open":
+        return ""
+    return "admin" if viewer.is_admin else viewer.username
+
+
 def may_read_config(viewer: Viewer, job: Job) -> bool:
     """Whether the viewer may read the config as it was sent (its jobEnvs may hold secrets) and how to log in by ssh."""
-    return may_read_logs(viewer, job)
+    return may_read_logs(viewer, job.username)
 
 
-def may_read_logs(viewer: Viewer, job: Job) -> bool:
+def may_read_logs(viewer: Viewer, username: str) -> bool:
+    """Whether the viewer may read the logs of that user's jobs."""
     is_known = viewer.is_authenticated or settings.ANONYMOUS_READ == "all"
-    return is_known and may_read_story(viewer, job.username)
+    return is_known and may_read_story(viewer, username)
 
 
 def require_story(viewer: Viewer, job: Job) -> None:
@@ -53,7 +61,7 @@ def require_config(viewer: Viewer, job: Job) -> None:
 
 def require_logs(viewer: Viewer, job: Job) -> None:
     """Raise Unauthorized or Forbidden unless ``may_read_logs``."""
-    if not may_read_logs(viewer, job):
+    if not may_read_logs(viewer, job.username):
         raise _refusal(viewer, job)
 
 
@@ -79,7 +87,7 @@ def may_enter(viewer: Viewer, job: Job) -> bool:
     """Open a terminal in its containers: admins, and its owner while they may use its virtual cluster."""
     if not viewer.is_authenticated or viewer.is_admin or viewer.username != job.username or job.vc == DEFAULT:
         return _is_insider(viewer, job.username)
-    return VcGrant.objects.filter(vc__name=job.vc, username=job.username).exists()
+    return may_use(job.username, job.vc, is_admin=False)
 
 
 def require_enter(viewer: Viewer, job: Job) -> None:

@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
-from clusters.engines.image_names import is_kept
-from clusters.models import VcGrant, VirtualCluster
-from clusters.nodes import kept
+from django.conf import settings
+
+from base.core.bulk import one_row
+from base.core.errors import ConflictJob, Forbidden, Mend, NoVirtualCluster, Problem
+from base.models import User
+from clusters.engines.image_names import is_snapshot
+from clusters.models import VirtualCluster
+from clusters.nodes import snapshots
+from clusters.vcs.grants import may_use
 from clusters.vcs.rules import DEFAULT
 from jobs import dependencies, queries
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec
 from jobs.dependencies import BadDependency
-from portal.core.errors import ConflictJob, Forbidden, Mend, NoVirtualCluster, Problem
-from portal.models import User
 
 PAI = VirtualCluster.Profile.PAI
+
+# Every submission asks these, and their SQL takes Django longer to put together than the database to answer. The
+# conditions are those of the indices of jobs/models/job.py.
+_LIVE_TASKS = f"""
+    SELECT COALESCE(SUM(total_tasks), 0) FROM jobs_job
+    WHERE username = %s AND state IN {queries.LIVE} AND deleted_at IS NULL
+"""  # noqa: S608 - our own states
+_IS_TAKEN = """
+    SELECT EXISTS (SELECT 1 FROM jobs_job WHERE username = %s AND name = %s AND deleted_at IS NULL)
+    OR (%s AND EXISTS (SELECT 1 FROM jobs_job WHERE name = %s AND is_legacy AND deleted_at IS NULL))
+"""
 
 
 def require_may_submit(user: User, spec: JobSpec, username: str | None = None, legacy: bool = False) -> None:
@@ -33,7 +48,7 @@ def require_rights(user: User, spec: JobSpec) -> None:
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
-    if is_kept(spec.image) and not kept.may_start(user, spec.image):
+    if is_snapshot(spec.image) and not snapshots.may_start(user, spec.image):
         raise NotKept(spec.image)
     if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
         raise NoRdma(vc)
@@ -41,18 +56,29 @@ def require_rights(user: User, spec: JobSpec) -> None:
         raise NoProfile(vc)
 
 
+def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
+    """Raises Forbidden where the user's jobs that wait or run would have more tasks than a user may. Ask before
+    anything is written, and again with what is ``written`` once the user's row is locked: who submits at the same
+    moment waits for it, and then counts these tasks too."""
+    have = one_row(_LIVE_TASKS, user.username)[0] - written
+    if have + more > settings.USER_TASKS:
+        raise Forbidden(
+            f"Your jobs that wait or run have {have:,} tasks; with {more:,} more they would be above"
+            f" {settings.USER_TASKS:,}, which is the most. Wait for some to end, or stop some."
+        )
+
+
 def asks(spec: JobSpec) -> tuple[str, str, bool, str | None]:
     """What ``require_rights`` looks at: specs that are alike in it have one answer."""
-    image = spec.image if is_kept(spec.image) else ""
+    image = spec.image if is_snapshot(spec.image) else ""
     return spec.effective_virtual_cluster, image, spec.wants_rdma, spec.asked.profile
 
 
 def require_free_name(username: str, name: str, legacy: bool = False) -> None:
     """Raises ConflictJob when the user has a job of this name. A legacy job is addressed by its name alone, so no two
     of them share one, whoever their owners are (v1 contract, 1.1)."""
-    jobs = queries.visible_jobs().filter(name=name)
-    if jobs.filter(username=username).exists() or (legacy and jobs.filter(is_legacy=True).exists()):
-        raise ConflictJob(f"Job name {name} already exists")
+    if one_row(_IS_TAKEN, username, name, legacy, name)[0]:
+        raise ConflictJob(f"Job name {name} already exists", name)
 
 
 def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
@@ -104,12 +130,11 @@ class NoProfile(Forbidden):
 
 
 def _problem_at(text: str, path: str, message: str, mend: Mend | None = None) -> Problem:
-    document = jsonc.parse(text)
-    return Problem(*document.line_column(document.offset(path)), path, message, mend)
+    return jsonc.parse(text).problem(path, message, mend)
 
 
 def _require_grant(user: User, vc: str) -> None:
     if not VirtualCluster.objects.filter(name=vc).exists():
         raise NoVirtualCluster(f"Virtual cluster {vc} is not found.")
-    if not user.is_admin and not VcGrant.objects.filter(vc__name=vc, username=user.username).exists():
+    if not may_use(user.username, vc, is_admin=user.is_admin):
         raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")

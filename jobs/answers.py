@@ -1,4 +1,4 @@
-"""Answers what lower rooms ask about jobs (portal.core.signals.AboutJobs), and writes what they report to the
+"""Answers what lower rooms ask about jobs (base.core.signals.AboutJobs), and writes what they report to the
 ledger."""
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from typing import Any, Literal
 from django.db.models import Count, Sum
 from django.utils import timezone
 
+from base.core.signals import LiveJobs
 from jobs import queries
 from jobs.models import Attempt, Event
 from jobs.planning.lifecycle import JobState
-from portal.core.signals import LiveJobs
 
 _FEW = 100  # names; for more it is cheaper to count for all, and databases limit the length of a list
 
 
-class Answers:
-    """portal.core.signals.AboutJobs"""
+class JobAnswers:
+    """base.core.signals.AboutJobs"""
 
     def live(self, by: Literal["vc", "username"], names: Collection[str] | None = None) -> dict[str, LiveJobs]:
         jobs = queries.live_jobs()
@@ -47,7 +47,7 @@ class Answers:
 
 
 def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
-    """Write an Event about a node; the receiver of portal.core.signals.node_learnt."""
+    """Write an Event about a node; the receiver of base.core.signals.node_learnt."""
     Event.objects.create(at=timezone.now(), kind=kind, node=node, reason=reason)
 
 

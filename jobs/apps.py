@@ -20,11 +20,11 @@ class JobsConfig(AppConfig):
     def ready(self) -> None:
         from django_q.signals import post_spawn
 
-        from jobs.answers import Answers, note
-        from jobs.web_apps import models  # noqa: F401 - Django looks for rows in jobs/models alone
-        from portal.core.signals import answer_about_jobs, first_start, node_learnt
+        from base.core.signals import answer_about_jobs, first_start, node_learnt
+        from jobs.answers import JobAnswers, note
+        from jobs.web_pages import models  # noqa: F401 - Django looks for rows in jobs/models alone
 
-        answer_about_jobs(Answers())
+        answer_about_jobs(JobAnswers())
         node_learnt.connect(note, dispatch_uid="jobs.node_learnt")
         first_start.connect(_put_examples, dispatch_uid="jobs.first_start")
         post_spawn.connect(_drop_earlier, dispatch_uid="jobs.worker_begins")

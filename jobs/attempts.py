@@ -7,21 +7,23 @@ from datetime import datetime
 
 from django.db import connection
 
-from jobs.containers.launch import app_id
+from base.core.bulk import insert_row, update_rows
 from jobs.models import Attempt, Job, Task
 
 
 def open_attempt(job: Job, number: int, at: datetime) -> Attempt:
     """Insert attempt ``number`` of a saved job with all its tasks, in config order. Call it inside a transaction.
 
-    ``app_id`` is ``application_<ms>_<n>``, which v1 clients parse: the time of opening, and the id of the row, which
-    makes it unique.
+    ``app_id`` is ``application_1552000000000_0042``, which v1 clients parse: the time of opening in milliseconds since
+    1970, and the id of the row, which makes it unique.
     """
-    attempt = Attempt.objects.create(job=job, number=number, app_id=uuid.uuid4().hex, created_at=at)
-    attempt.app_id = app_id(int(at.timestamp() * 1000), attempt.pk)
-    attempt.save(update_fields=["app_id"])
+    attempt = Attempt(job=job, number=number, app_id=uuid.uuid4().hex, created_at=at)
+    insert_row(attempt)
+    attempt.app_id = f"application_{int(at.timestamp() * 1000)}_{attempt.pk:04d}"
+    update_rows(Attempt, ("app_id",), ("id",), [(attempt.app_id, attempt.pk)])
     for role in job.spec["taskRoles"]:
-        first = Task.objects.create(job=job, attempt=attempt, role=role["name"], index=0, changed_at=at)
+        first = Task(job=job, attempt=attempt, role=role["name"], index=0, changed_at=at)
+        insert_row(first)
         if role["taskNumber"] > 1:
             _repeat(first, role["taskNumber"])
     return attempt

@@ -15,14 +15,15 @@ from typing import Any
 
 from django.db.models import F
 
+from base.core.bulk import chunks
+from base.core.errors import BadRequest
 from clusters.placement.fit import Blocker
 from jobs.config.extras import After
 from jobs.config.spec import JobSpec
 from jobs.models import Dependency, Job, Sweep
 from jobs.planning.lifecycle import JOB_ENDS, JobState
-from jobs.planning.queue.awaited import Awaited
+from jobs.planning.queue.scene import Awaited
 from jobs.queries import LIVE, visible_jobs
-from portal.core.errors import BadRequest
 
 BY_SWEEP = "its sweep"  # in place of the user who stopped a job; no user has a blank in their name
 
@@ -57,7 +58,7 @@ def find(username: str, spec: JobSpec, *, lock: bool = False) -> list[Found]:
     wanted = spec.asked.depends_on
     if not wanted:
         return []
-    names = [_name(username, spec.job_name, at, one) for at, one in enumerate(wanted)]
+    names = [_name(username, spec.job_name, at, want) for at, want in enumerate(wanted)]
     rows = Job.objects.filter(username=username, name__in=names, deleted_at__isnull=True).order_by("id")
     jobs = {job.name: job for job in (rows.select_for_update(no_key=True) if lock else rows).defer("config", "spec")}
     for at, name in enumerate(names):
@@ -65,36 +66,36 @@ def find(username: str, spec: JobSpec, *, lock: bool = False) -> list[Found]:
             raise BadDependency(at, f"There is no job {name} of {username}; dependsOn names jobs that are there.")
         if name in names[:at]:
             raise BadDependency(at, f"dependsOn names {name} twice.")
-    return [Found(jobs[name], one.after) for name, one in zip(names, wanted, strict=True)]
+    return [Found(jobs[name], want.after) for name, want in zip(names, wanted, strict=True)]
 
 
-def waits_for(found: Sequence[Found]) -> tuple[int, str]:
-    """Of a new job: how many jobs it still waits for, and why it waits in vain."""
-    waits = [one.awaited for one in found if not one.awaited.is_met]
-    return len(waits), next((one.in_vain for one in waits if one.in_vain), "")
+def waits_for(dependencies: Sequence[Found]) -> tuple[int, str]:
+    """Say of a new job how many jobs it still waits for, and why it waits in vain."""
+    waits = [each.awaited for each in dependencies if not each.awaited.is_met]
+    return len(waits), next((other.in_vain for other in waits if other.in_vain), "")
 
 
 def in_vain(awaited: Iterable[Awaited]) -> Blocker | None:
     """Why a job that waits for these would never start."""
-    says = next((one.in_vain for one in awaited if one.in_vain), "")
+    says = next((other.in_vain for other in awaited if other.in_vain), "")
     return Blocker("dependency", says) if says else None
 
 
-def store(job: Job, found: Iterable[Found]) -> None:
+def store(job: Job, awaited: Iterable[Found]) -> None:
     Dependency.objects.bulk_create(
-        Dependency(job=job, on=one.job, on_name=one.job.name, condition=one.condition, ended=one.ended) for one in found
+        Dependency(job=job, on=on.job, on_name=on.job.name, condition=on.condition, ended=on.ended) for on in awaited
     )
 
 
 def unmet(ids: Iterable[int]) -> dict[int, list[Awaited]]:
     """What these waiting jobs still wait for, by job."""
     rows = Dependency.objects.filter(job__in=list(ids)).order_by("id")
-    found: dict[int, list[Awaited]] = {}
+    unmet_of: dict[int, list[Awaited]] = {}
     for id, *values in rows.values_list("job_id", "job__username", "on_name", "condition", "on__state", "ended"):
-        one = _awaited(*values)
-        if not one.is_met:
-            found.setdefault(id, []).append(one)
-    return found
+        other = _awaited(*values)
+        if not other.is_met:
+            unmet_of.setdefault(id, []).append(other)
+    return unmet_of
 
 
 def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[tuple[int, str]]:
@@ -109,15 +110,15 @@ def note_ends(ended: Sequence[tuple[int, str]], now: datetime) -> list[tuple[int
             "id", "job_id", "job__username", "on_name", "condition", "on_id"
         )
     ]
-    for state in {one.state for _, _, one in told}:
-        _update(Dependency, [id for id, _, one in told if one.state == state], ended=state)
-    met = Counter(job for _, job, one in told if one.is_met)
+    for state in {other.state for _, _, other in told}:
+        _update(Dependency, [id for id, _, other in told if other.state == state], ended=state)
+    met = Counter(job for _, job, other in told if other.is_met)
     for number in set(met.values()):
         _update(Job, [job for job in met if met[job] == number], awaits=F("awaits") - number, changed_at=now)
-    in_vain = {job: one.in_vain for _, job, one in told if one.in_vain}
+    in_vain = {job: other.in_vain for _, job, other in told if other.in_vain}
     for says in set(in_vain.values()):
         _update(Job, [job for job in in_vain if in_vain[job] == says], unmet=says, changed_at=now)
-    return [(job, one.says_end) for _, job, one in told]
+    return [(job, other.says_end) for _, job, other in told]
 
 
 def stop_sweeps(failed: Sequence[int], now: datetime) -> list[tuple[int, str]]:
@@ -127,8 +128,8 @@ def stop_sweeps(failed: Sequence[int], now: datetime) -> list[tuple[int, str]]:
     if not failed:
         return []
     asked: list[tuple[int, str]] = []
-    found = Sweep.objects.filter(jobs__in=failed, stop_after__isnull=False).distinct().order_by("id")
-    for sweep in found.only("name", "stop_after"):
+    sweeps = Sweep.objects.filter(jobs__in=failed, stop_after__isnull=False).distinct().order_by("id")
+    for sweep in sweeps.only("name", "stop_after"):
         jobs = visible_jobs().filter(sweep=sweep)
         number = jobs.filter(state=JobState.FAILED).count()
         if number >= (sweep.stop_after or 0):
@@ -143,8 +144,8 @@ def _awaited(username: str, name: str, condition: str, state: str | None, ended:
 
 
 def _update(model: type[Dependency | Job], ids: list[int], **values: Any) -> None:
-    for start in range(0, len(ids), 500):
-        model._default_manager.filter(pk__in=ids[start : start + 500]).update(**values)
+    for some in chunks(ids):
+        model._default_manager.filter(pk__in=some).update(**values)
 
 
 def _name(username: str, own: str, at: int, one: After) -> str:

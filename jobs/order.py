@@ -14,15 +14,16 @@ from django.db.models import F, Q
 from django.db.models.functions import Coalesce
 from django.utils import timezone
 
+from base.accounts import audit
+from base.accounts.viewer import Viewer
+from base.core.errors import BadRequest, Conflict, Forbidden, Unauthorized
+from base.models import User
+from base.wakes import wake
 from jobs import queries
 from jobs.access import may_write, require_write
 from jobs.config.extras import MOST_PRIORITY
 from jobs.models import Event, Job
 from jobs.planning.lifecycle import JobState
-from portal.accounts.viewer import Viewer
-from portal.core.errors import BadRequest, Conflict, Forbidden, Unauthorized
-from portal.models import User
-from portal.wakes import wake
 
 _TICK = timedelta(microseconds=1)
 _ROOM = timedelta(minutes=1)
@@ -57,26 +58,26 @@ def move_before(actor: User, job: Job, other: Job) -> bool:
     if not actor.is_admin:
         raise Forbidden("Only an admin changes the order in which jobs start.")
     if job.pk == other.pk or job.vc != other.vc:
-        both = f"{_title(job)} and {_title(other)}"
+        both = f"{job} and {other}"
         raise BadRequest(f"{both} must be two jobs of one virtual cluster, for each has a queue of its own.")
     with transaction.atomic():
         row, before = _lock(job), _lock(other)
         if _key(row) < _key(before):
             return False
         moment = _moment_before(before, without=row.pk)
-        reason = f"{actor.username} moved it before {_title(before)}."
+        reason = f"{actor.username} moved it before {before}."
         priority = max(row.priority, before.priority)
         _write(row, actor, "job.moved", reason, queue_time=moment, priority=priority)
     return True
 
 
 def _key(job: Job) -> tuple[int, datetime, int]:
-    """By what jobs/planning/turns.py sorts the jobs of one virtual cluster."""
+    """Return what jobs/planning/turns.py sorts the jobs of one virtual cluster by."""
     return -job.priority, job.queue_time or job.created_at, job.pk
 
 
 def _moment_before(other: Job, without: int) -> datetime:
-    """A moment between those of ``other`` and of the job right ahead of it."""
+    """Return a moment between those of ``other`` and of the job right ahead of it."""
     alike = queries.live_jobs().filter(state=JobState.WAITING, vc=other.vc, priority=other.priority)
     alike = alike.annotate(since=Coalesce("queue_time", "created_at"))
     moment = other.queue_time or other.created_at
@@ -106,10 +107,7 @@ def _write(job: Job, actor: User, kind: str, reason: str, **values: Any) -> None
     now = timezone.now()
     queries.visible_jobs().filter(pk=job.pk).update(changed_at=now, **values)
     data = {name: value if isinstance(value, int) else value.isoformat() for name, value in values.items()}
+    audit.record(actor.username, "place in the queue changed", str(job), data={"reason": reason})
     Event.objects.create(job=job, at=now, kind=kind, actor=actor.username, reason=reason, data=data)
     wake.notify("scheduler")
     wake.notify("pages")
-
-
-def _title(job: Job) -> str:
-    return f"{job.username}/{job.name}"

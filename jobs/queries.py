@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,11 +13,12 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
+from base.core.bulk import all_values, first_where
+from base.core.errors import NoJob
+from base.core.words import whole
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.lifecycle import JOB_ENDS, TASK_LIVE, JobState, TaskState
 from jobs.planning.streak import End
-from portal.core.bulk import first_where
-from portal.core.errors import NoJob
 
 STOPPING = "STOPPING"  # no state of the table: a live job that was asked to stop
 LIVE = (JobState.WAITING.value, JobState.RUNNING.value)
@@ -168,8 +169,8 @@ def _remember_ended(which: JobFilter, ended: dict[str, int]) -> None:
 
 
 def get_job(username: str, name: str, *, mine: str = "") -> Job:
-    """The visible job of that user. ``name`` may be ``user~job`` when ``username`` is empty. Raises NoJob, which names
-    the job as it was asked for.
+    """Return the visible job of that user. ``name`` may be ``user~job`` when ``username`` is empty. Raises NoJob, which
+    names the job as it was asked for.
 
     A plain name without ``username`` (v1's ``/jobs/:name``) means the job of the user ``mine`` with that name, else the
     only legacy job with it, else the only job with it.
@@ -199,8 +200,8 @@ def free_name(username: str, name: str) -> str:
     )
     stem, number, free = name, 2, name
     head, dash, tail = name.rpartition("-")
-    if dash and tail.isascii() and tail.isdigit() and len(tail) < 6 and not tail.startswith("0"):
-        stem, number = head, int(tail) + 1
+    if dash and (last := whole(tail, 5)) and not tail.startswith("0"):
+        stem, number = head, last + 1
     while free in taken:
         free = f"{stem}-{number}"
         number += 1
@@ -212,7 +213,7 @@ def current_attempt(job: Job) -> Attempt:
 
 
 def get_attempt(job: Job, number: int) -> Attempt:
-    """Attempt ``number`` of the job. Raises NoJob when there was none."""
+    """Return attempt ``number`` of the job. Raises NoJob when there was none."""
     attempt = first_where(Attempt, "job_id = %s AND number = %s", job.pk, number)
     if attempt is None:
         raise NoJob(f"Attempt {number} of job {job.name} is not found.")
@@ -230,19 +231,54 @@ def earlier_ends(job: Job, most: int = 100) -> list[End]:
     return list(ended.values_list("number", "exit_code", "exit")[:most])
 
 
-def list_tasks(attempt: Attempt) -> QuerySet[Task]:
+@dataclass(slots=True)
+class TaskRow:
+    """What a detail tells of a task: these columns of it. A job may have 100,000 of them."""
+
+    role: str
+    index: int
+    state: str
+    node: str
+    address: str
+    ports: Mapping[str, Sequence[int]]
+    gpu_ids: Sequence[str]
+    exit_code: int | None
+    exit: Mapping[str, Any]
+    progress: str
+    held_at: datetime | None
+
+    @property
+    def label(self) -> str:
+        return f"{self.role}-{self.index}"
+
+
+_LINES = f"""
+    SELECT {", ".join(f'"{field.name}"' for field in fields(TaskRow))} FROM jobs_task WHERE attempt_id = %s ORDER BY id
+"""  # noqa: S608 - our own names
+
+
+def list_tasks(attempt: Attempt) -> list[TaskRow]:
     """The tasks of an attempt: roles in config order, then by index."""
-    return Task.objects.filter(attempt=attempt).order_by("id")
+    return all_values(Task, TaskRow, _LINES, attempt.pk)
 
 
 def gpus_of(username: str) -> dict[str, set[str]]:
     """{node: ids} of the GPUs that the user's running jobs have; none for a guest, whose name is empty."""
+    return by_node(gpus_held(username))
+
+
+def gpus_held(username: str) -> list[tuple[str, str, list[str]]]:
+    """(virtual cluster, node, ids) of the GPUs of each running task of the user."""
     if not username:
-        return {}
+        return []
     running = Job.objects.filter(username=username, state=JobState.RUNNING, deleted_at__isnull=True).values("id")
     live = Task.objects.filter(job__in=running, state__in=TASK_LIVE).exclude(gpu_ids=[])
+    return list(live.values_list("job__vc", "node", "gpu_ids"))
+
+
+def by_node(held: Iterable[tuple[str, str, list[str]]]) -> dict[str, set[str]]:
     own: dict[str, set[str]] = {}
-    for node, gpus in live.values_list("node", "gpu_ids"):
+    for _, node, gpus in held:
         own.setdefault(node, set()).update(map(str, gpus))
     return own
 
@@ -253,7 +289,7 @@ def held_tasks(job: Job) -> list[Task]:
     return list(kept.filter(held_at__isnull=False, released_at__isnull=True).order_by("id"))
 
 
-def held_until(task: Task) -> datetime | None:
+def held_until(task: Task | TaskRow) -> datetime | None:
     """When the container of a task that is kept for debugging ends by itself; None for any other task."""
     if task.held_at is None or task.state != TaskState.RUNNING:
         return None

@@ -10,29 +10,30 @@ import json
 import re
 from collections.abc import Mapping
 
+from base.core.bulk import first_where
+from base.core.errors import InvalidConfig, Problem
+from base.core.sealed import opened, seal
 from jobs.config import jsonc
 from jobs.config.coerce import container
-from jobs.config.extras import HIDDEN
+from jobs.config.extras import AS_TEXT, HIDDEN, NO_TEXTS, is_misspelt
 from jobs.config.spec import JobSpec
 from jobs.models import Job, JobSecrets
-from portal.core.errors import InvalidConfig, Problem
-from portal.core.sealed import opened, seal
 
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_VALUE = re.compile(r'(:\s*)"(?:[^"\\]|\\.)*"|"(?:[^"\\]|\\.)*"', re.DOTALL)
+_LINE_ENDS = re.compile(r"[ \t]+(?=[\r\n])")
 _PURPOSE = "jobs.secrets"
-_NO_TEXTS = "secrets must be an object of names and texts."
-_AS_TEXT = "Write extras as an object, not as a text with JSON in it, when it has secrets."
+_PLACE = "/extras/secrets"
 
 
 def split(text: str, spec: JobSpec) -> tuple[str, JobSpec, dict[str, str]]:
     """The config and its spec without the values, and the values by name. ``text`` is the text of ``spec``. Raises
     InvalidConfig when it is written in such a way that they cannot be taken out."""
     given = spec.extras.get("secrets")
-    if not isinstance(given, dict) or not given:
+    if not isinstance(given, dict):
         return text, spec, {}
     values = {name: str(value) for name, value in given.items()}
     hidden = spec.model_copy(update={"extras": {**spec.extras, "secrets": dict.fromkeys(values, HIDDEN)}})
-    return _without(text, values), hidden, values
+    return _without(text), hidden, values
 
 
 def store(job: Job, values: Mapping[str, str]) -> None:
@@ -43,7 +44,7 @@ def store(job: Job, values: Mapping[str, str]) -> None:
 
 def of(job_id: int) -> dict[str, str]:
     """The values of a job's secrets by name."""
-    row = JobSecrets.objects.filter(job_id=job_id).first()
+    row = first_where(JobSecrets, "job_id = %s", job_id)
     values: dict[str, str] = json.loads(opened(row.sealed, _PURPOSE)) if row else {}
     return values
 
@@ -56,22 +57,37 @@ def hidden_in(text: str) -> str:
         raise InvalidConfig(document.faults[0].v1, [Problem(1, 1, "", document.faults[0].message)])
     value = container(document.value)
     extras = container(value.get("extras")) if isinstance(value, dict) else None
-    given = container(extras.get("secrets")) if isinstance(extras, dict) else None
-    if not given:
+    inside = (f"/extras/{name}" for name in extras) if isinstance(extras, dict) else ()
+    if elsewhere := next(filter(_is_elsewhere, (*document.places, *inside)), None):
+        raise _refusal(document, elsewhere, "Secrets stand in extras.secrets alone; what is here would be shown.")
+    if not isinstance(extras, dict) or "secrets" not in extras:
         return text
+    given = extras["secrets"]
     if not isinstance(given, dict) or not all(isinstance(each, str) for each in given.values()):
-        raise InvalidConfig(f'child "extras" fails because [{_NO_TEXTS}]', [Problem(1, 1, "/extras", _NO_TEXTS)])
-    return _without(text, given)
+        raise _refusal(document, _PLACE, AS_TEXT if isinstance(container(given), dict) else NO_TEXTS)
+    return _without(text)
 
 
-def _without(text: str, values: Mapping[str, str]) -> str:
-    text = text.removeprefix("\ufeff")
-    places = jsonc.parse(text).places
-    paths = {f"/extras/secrets/{jsonc.escape(name)}" for name in values}
-    if not paths <= places.keys():
-        raise InvalidConfig(f'child "extras" fails because [{_AS_TEXT}]', [Problem(1, 1, "/extras", _AS_TEXT)])
-    for at in sorted((places[path].value for path in paths), reverse=True):
-        value = _STRING.match(text, at)
-        assert value is not None, "the spec lets nothing but texts pass"
-        text = f"{text[:at]}{json.dumps(HIDDEN)}{text[value.end() :]}"
-    return text
+def _is_elsewhere(path: str) -> bool:
+    """Whether secrets stand under this name, outside of free storage. No job may have them there."""
+    parent, _, name = path.rpartition("/")
+    if path == _PLACE or parent.startswith(("/extras/", "/jobEnvs")):
+        return False
+    return name == "secrets" or is_misspelt(name)
+
+
+def _refusal(document: jsonc.Document, path: str, says: str) -> InvalidConfig:
+    problem = document.problem(path, says, of_key=True)
+    return InvalidConfig(f'child "extras" fails because [{says}]', [problem])
+
+
+def _without(text: str) -> str:
+    """The text with HIDDEN in place of each value below ``extras.secrets``, and without the comments there, as a value
+    that was commented out is one too."""
+    document = jsonc.parse(text)
+    if _PLACE not in document.places:
+        raise _refusal(document, "/extras", AS_TEXT)
+    text, start, end = text.removeprefix("\ufeff"), document.places[_PLACE].value, document.end(_PLACE)
+    inside = document.text[start:end]
+    hidden = _VALUE.sub(lambda found: f'{found[1]}"{HIDDEN}"' if found[1] else found[0], inside)
+    return f"{text[:start]}{_LINE_ENDS.sub('', hidden)}{text[end:]}"

@@ -1,46 +1,36 @@
 """Everything that a user changes about jobs, for pages and API alike.
 
 A service only writes what the user wants; the scheduler carries it out. Each is one transaction with its Event and its
-wake-up. ``check`` changes nothing: it gives the answer of ``submit``, and whether the cluster could run the job.
-"""
+wake-up."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, connection, transaction
 from django.utils import timezone
 
+from base.accounts import audit
+from base.core.bulk import insert_row, insert_rows, one_row
+from base.core.errors import Conflict, ConflictJob, Forbidden, NoVirtualCluster, Unauthorized
+from base.models import User
+from base.wakes import wake
 from clusters.models import VirtualCluster
 from clusters.nodes.queries import load_idle_nodes
 from clusters.placement import blockers
-from clusters.placement.fit import Blocker, NodeView, PortDemand
 from clusters.vcs.rules import DEFAULT
 from jobs import admission, dependencies, queries, secrets
 from jobs.access import may_write, require_write
 from jobs.attempts import open_attempt
 from jobs.config import edit
 from jobs.config.demands import demands
-from jobs.config.spec import IsGiven, JobSpec, read_config, read_value
-from jobs.forecast.outlook import Outlook, outlook
+from jobs.config.spec import JobSpec
 from jobs.models import Event, Job, Sweep, Task
 from jobs.planning.lifecycle import JobState, TaskState
-from portal.accounts import audit
-from portal.core.errors import (
-    Conflict,
-    ConflictJob,
-    Forbidden,
-    InvalidConfig,
-    NoVirtualCluster,
-    Problem,
-    Unauthorized,
-)
-from portal.models import User
-from portal.wakes import wake
+from jobs.reading import read
 
 
 def submit(
@@ -65,80 +55,19 @@ def submit_all(user: User, configs: Sequence[tuple[str, JobSpec]], sweep: Sweep)
     split = [secrets.split(text, spec) for text, spec in configs]
     for spec in {admission.asks(spec): spec for _, spec, _ in split}.values():
         admission.require_rights(user, spec)
+    tasks = sum(spec.total_tasks for _, spec, _ in split)
+    admission.require_few_tasks(user, tasks)
     nevers = {asked: _never(spec) for asked, spec in {demands(spec): spec for _, spec, _ in split}.items()}
     jobs = [_new_job(user, text, spec, nevers[demands(spec)]) for text, spec, _ in split]
     try:
         with transaction.atomic():
             sweep.save(force_insert=True)
-            for job, (_, spec, values) in zip(jobs, split, strict=True):
+            for job in jobs:
                 job.sweep = sweep
-                _write(job, user, spec, values, f" with sweep {sweep.name}")
-            _lock_user(user)
-            for vc in sorted({job.vc for job in jobs}):
-                _lock_vc(vc)
-            _wake()
+            new = [(job, spec, values) for job, (_, spec, values) in zip(jobs, split, strict=True)]
+            _write_all(user, new, f" with sweep {sweep.name}", tasks)
     except IntegrityError:
         raise ConflictJob(f"A job or a sweep of the name {sweep.name} was submitted just now.") from None
-
-
-def read(config: Any, name_from_url: str | None = None, username: str = "") -> tuple[str, JobSpec]:
-    """The text to store, and its spec. Raises InvalidConfig or TooLarge."""
-    if isinstance(config, str):
-        return config, read_config(config, name_from_url=name_from_url, username=username, is_given=_given_ports())
-    spec = read_value(config, name_from_url=name_from_url, username=username, is_given=_given_ports())
-    return json.dumps(config, indent=2, ensure_ascii=False), spec
-
-
-def _given_ports() -> IsGiven:
-    """A function that says whether any node gives out these fixed ports. It reads the nodes at its first call, as few
-    configs have fixed ports. Without any node every port is accepted."""
-    nodes: list[Sequence[NodeView]] = []
-
-    def is_given(first: int, number: int) -> bool:
-        if not nodes:
-            nodes.append(load_idle_nodes())
-        return not nodes[0] or any(node.gives(PortDemand("", first, number)) for node in nodes[0])
-
-    return is_given
-
-
-@dataclass(frozen=True, slots=True)
-class CheckResult:
-    """What a submission would lead to. With ``problems`` it is refused. Without them ``outlook`` says whether and when
-    it would start; a job that ``never`` can, submitted all the same, fails at once."""
-
-    problems: tuple[Problem, ...]
-    spec: JobSpec | None = None
-    outlook: Outlook | None = None
-    never: Blocker | None = None
-
-    @property
-    def is_valid(self) -> bool:
-        return not self.problems
-
-    @property
-    def blockers(self) -> Sequence[Blocker]:
-        """What keeps it from starting now."""
-        return self.outlook.blockers if self.outlook and not self.never else ()
-
-    @property
-    def pull(self) -> str:
-        """Which image is pulled first, if it starts now."""
-        return self.outlook.pull if self.outlook else ""
-
-
-def check(config: Any, user: User | None = None, *, name_from_url: str | None = None) -> CheckResult:
-    """What ``submit`` would answer to this config; with ``user``, also whether they may submit it. Raises TooLarge
-    only."""
-    try:
-        text, spec = read(config, name_from_url, user.username if user else "")
-    except InvalidConfig as error:
-        return CheckResult(error.problems or (Problem(1, 1, "", error.message),))
-    problem = admission.refusal(user, text, spec) if user else None
-    awaited = [one.awaited for one in dependencies.find(user.username, spec)] if user and not problem else []
-    found = outlook(spec, [one for one in awaited if not one.is_met], user.username if user else "")
-    never = found.never or dependencies.in_vain(awaited)
-    return CheckResult((problem,) if problem else (), spec, found, never)
 
 
 def change(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
@@ -146,8 +75,7 @@ def change(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
     old one, which goes on waiting when the new one is refused. The new one has the priority of the old one and, in the
     same virtual cluster, its place in the queue. Raises Unauthorized, Forbidden (only the owner may), Conflict when it
     does not wait any more, NotEditable, and what ``submit`` raises."""
-    known = {f"/extras/secrets/{name}": value for name, value in secrets.of(job.pk).items()}
-    text, spec = read(edit.with_values(changed_config(actor, job, asked), known), username=actor.username)
+    text, spec = read(_with_secrets(actor, job, asked), username=actor.username)
     text, spec, values = secrets.split(text, spec)
     admission.require_may_submit(actor, spec)
     with transaction.atomic():
@@ -157,6 +85,19 @@ def change(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
         new = _insert(actor, text, spec, values, job.is_legacy, job)
         _ask_stop(actor, [job.pk], f"{actor.username} submitted {new.name} in its place.")
     return new
+
+
+def again(actor: User, job: Job, asked: edit.ChangeAsked) -> Job:
+    """Submit an ended job anew with this change of its config, under its owner's next free name. Raises Unauthorized,
+    Forbidden (only the owner may), Conflict when it has not ended, NotEditable, and what ``submit`` raises."""
+    if job.state in queries.LIVE:
+        raise Conflict(f"{job.name} has not ended, so nothing was submitted.")
+    return submit(actor, _with_secrets(actor, job, asked))
+
+
+def _with_secrets(actor: User, job: Job, asked: edit.ChangeAsked) -> str:
+    known = {f"/extras/secrets/{name}": value for name, value in secrets.of(job.pk).items()}
+    return edit.with_values(changed_config(actor, job, asked), known)
 
 
 def changed_config(actor: User, job: Job, asked: edit.ChangeAsked) -> str:
@@ -210,9 +151,8 @@ def release(actor: User, job: Job) -> int:
         )
         if released:
             reason = f"{actor.username} released what was kept for debugging."
-            Event.objects.create(job=job, at=now, kind="job.released", actor=actor.username, reason=reason)
-            wake.notify("scheduler")
-            wake.notify("pages")
+            _record([job.pk], now, "job.released", actor.username, reason)
+            _wake()
     return released
 
 
@@ -226,7 +166,7 @@ def delete(actor: User, job: Job) -> bool:
         if not queries.visible_jobs().filter(pk=job.pk).update(**gone):
             return False
         _record([job.pk], now, "job.deleted", actor.username, f"Deleted by {actor.username}.")
-        audit.record(actor.username, "job.deleted", f"{job.username}/{job.name}")
+        audit.record(actor.username, "job deleted", str(job))
         _wake()
     return True
 
@@ -234,15 +174,14 @@ def delete(actor: User, job: Job) -> bool:
 def _insert(
     user: User, text: str, spec: JobSpec, values: Mapping[str, str], legacy: bool, instead_of: Job | None = None
 ) -> Job:
+    more = spec.total_tasks - (instead_of.total_tasks if instead_of else 0)
+    admission.require_few_tasks(user, more)
     job = _new_job(user, text, spec, _never(spec), legacy)
     if instead_of is not None:
         _take_over_place(job, instead_of)
     try:
         with transaction.atomic():
-            _write(job, user, spec, values, f" in place of {instead_of.name}" if instead_of else "")
-            _lock_user(user)
-            _lock_vc(job.vc)
-            _wake()
+            _write_all(user, [(job, spec, values)], f" in place of {instead_of.name}" if instead_of else "", more)
     except IntegrityError:
         admission.require_free_name(user.username, spec.job_name, legacy)  # somebody else was faster with this name
         raise
@@ -250,7 +189,7 @@ def _insert(
 
 
 def _never(spec: JobSpec) -> str:
-    """Why no node could ever run it; empty where one could."""
+    """Return why no node could ever run it; empty where one could."""
     never = blockers.never_fits(load_idle_nodes(), demands(spec))
     return never.sentence if never else ""
 
@@ -275,15 +214,28 @@ def _new_job(user: User, text: str, spec: JobSpec, never: str, legacy: bool = Fa
     )
 
 
+def _write_all(user: User, new: Sequence[tuple[Job, JobSpec, Mapping[str, str]]], why: str, more: int) -> None:
+    """Write new jobs, by which their user has so many tasks ``more``. Call it at the end of a transaction, as others
+    wait for the locks."""
+    for job, spec, values in new:
+        _write(job, user, spec, values, why)
+    _lock_user(user)
+    admission.require_few_tasks(user, more, written=sum(job.total_tasks for job, _, _ in new))
+    for vc in sorted({job.vc for job, _, _ in new}):
+        _lock_vc(vc)
+    _wake()
+
+
 def _write(job: Job, user: User, spec: JobSpec, values: Mapping[str, str], why: str) -> None:
-    """Write the rows of a new job. Call it inside a transaction, and lock user and virtual cluster before its end."""
     awaited = dependencies.find(user.username, spec, lock=True)
     job.awaits, job.unmet = dependencies.waits_for(awaited)
-    job.save(force_insert=True)
+    insert_row(job)
     dependencies.store(job, awaited)
     secrets.store(job, values)
     open_attempt(job, 1, job.created_at)
     _record([job.pk], job.created_at, "job.submitted", user.username, f"Submitted by {user.username}{why}.")
+    asks = {"virtualCluster": job.vc, "tasks": job.total_tasks, "gpus": job.total_gpus}
+    audit.record(user.username, "job submitted", str(job), data=asks)
 
 
 def _take_over_place(job: Job, other: Job) -> None:
@@ -295,7 +247,8 @@ def _take_over_place(job: Job, other: Job) -> None:
 def _lock_user(user: User) -> None:
     """Lock the user's row until the transaction ends: an admin who deletes the user waits, and then sees this job.
     Raises Unauthorized when the user was just deleted or disabled."""
-    if not User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).exists():
+    lock = " FOR NO KEY UPDATE" if connection.features.has_select_for_update else ""
+    if not one_row(f"SELECT 1 FROM portal_user WHERE id = %s AND is_active{lock}", user.pk):  # noqa: S608
         raise Unauthorized
 
 
@@ -313,18 +266,21 @@ def _ask_stop(actor: User, ids: list[int], why: str = "") -> list[int]:
     now = timezone.now()
     with transaction.atomic():
         live = queries.visible_jobs().filter(pk__in=ids, state__in=queries.LIVE, execution=Job.Execution.START)
-        changed = list(live.select_for_update().order_by("id").values_list("id", flat=True))
+        rows = live.select_for_update().order_by("id").values_list("id", "username", "name")
+        names = {id: f"{username}/{name}" for id, username, name in rows}
+        changed = list(names)
         if changed:
             stopped = {"execution": Job.Execution.STOP, "stopped_by": actor.username, "changed_at": now}
             Job.objects.filter(pk__in=changed).update(**stopped)
             why = why or f"{actor.username} asked for it to stop."
             _record(changed, now, "job.stop_asked", actor.username, why)
+            audit.record(actor.username, "job stopped", names.values())
             _wake()
     return changed
 
 
 def _record(job_ids: list[int], at: datetime, kind: str, actor: str, reason: str) -> None:
-    Event.objects.bulk_create(Event(job_id=pk, at=at, kind=kind, actor=actor, reason=reason) for pk in job_ids)
+    insert_rows([Event(job_id=pk, at=at, kind=kind, actor=actor, reason=reason) for pk in job_ids])
 
 
 def _wake() -> None:

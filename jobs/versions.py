@@ -10,34 +10,37 @@ from datetime import datetime
 
 from django.db.models import Max
 
-from jobs.models import Attempt, Event, Job, Task
+from base.core.bulk import one_row
+from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
-from portal.core.bulk import one_row
 
 _OF_DETAIL = """
-    SELECT (SELECT max(id) FROM jobs_event WHERE job_id = %s), max(changed_at), max(fact_at)
-    FROM jobs_task WHERE attempt_id = %s
+    SELECT j.state, j.id, j.execution, j.changed_at, j.user_retries, j.platform_retries, j.resource_retries,
+        j.exit_code, a.id, a.launched_at, a.decided_at, a.completed_at, a.exit_code,
+        (SELECT max(id) FROM jobs_event WHERE job_id = j.id), max(t.changed_at), max(t.fact_at)
+    FROM jobs_job j JOIN jobs_attempt a ON a.job_id = j.id AND a.number = j.attempt_number
+        LEFT JOIN jobs_task t ON t.attempt_id = a.id
+    WHERE j.username = %s AND j.name = %s AND j.deleted_at IS NULL
+    GROUP BY j.id, a.id
 """
 
 
 def of_list() -> tuple[object, ...]:
-    """Of the list that REST answers: the newest Event and the newest AuditEvent. A purge deletes Events, so the newest
-    id could come back; the deletion before it is an AuditEvent, and those stay."""
+    """Return that of the list that REST answers: the newest Event and the newest AuditEvent. A purge deletes Events, so
+    the newest id could come back; the deletion before it is an AuditEvent, and those stay."""
     return one_row("SELECT (SELECT max(id) FROM jobs_event), (SELECT max(id) FROM portal_auditevent)")
 
 
-def of_detail(job: Job, attempt: Attempt) -> tuple[object, ...]:
-    """Of a job that REST answers. Not for a waiting job: the reason why it waits depends on the whole cluster and on
-    the time."""
-    return (
-        *(job.pk, job.state, job.execution, job.changed_at, job.user_retries, job.platform_retries),
-        *(job.resource_retries, job.exit_code, *one_row(_OF_DETAIL, job.pk, attempt.pk)),
-        *(attempt.pk, attempt.launched_at, attempt.decided_at, attempt.completed_at, attempt.exit_code),
-    )
+def of_detail(username: str, name: str) -> tuple[object, ...]:
+    """Return that of a job that REST answers. It is empty where there is none, and for a waiting job: the reason why it
+    waits depends on the whole cluster and on the time."""
+    found = one_row(_OF_DETAIL, username, name)
+    return () if found[:1] == (JobState.WAITING,) else found
 
 
 def of_pages() -> str:
-    """Of the home page and the list: differs after every event of the ledger and every progress of a start."""
+    """Return that of the home page and the list: it differs after every event of the ledger and every progress of a
+    start."""
     last = Event.objects.aggregate(last=Max("id"))["last"] or 0
     # One index leads to the running jobs, which are few, and another one from them to their tasks.
     running = Job.objects.filter(state=JobState.RUNNING, deleted_at__isnull=True).values("id")
@@ -46,7 +49,7 @@ def of_pages() -> str:
 
 
 def of_job_page(job: Job) -> str:
-    """Of a job's page. That of a waiting job changes with everything in the cluster, which may let it start."""
+    """Return that of a job's page. Of a waiting job it changes with all of the cluster, which may let it start."""
     last = Event.objects.filter(job=job).aggregate(last=Max("id"))["last"] or 0
     tasks = Task.objects.filter(job=job).aggregate(changed=Max("changed_at"), fact=Max("fact_at"))
     own = f"{last}.{_milliseconds(tasks['changed'])}.{_milliseconds(tasks['fact'])}.{job.attempt_number}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import multiprocessing
 import os
+import sys
 from collections import Counter
 from typing import Any
 
@@ -19,35 +20,44 @@ from django.core.handlers.asgi import ASGIHandler
 from django.core.wsgi import get_wsgi_application
 from django.db import close_old_connections
 
+_UNUSED = [name for name in ("django.contrib.postgres", "requests") if name not in sys.modules]
+sys.modules |= dict.fromkeys(_UNUSED)  # type: ignore[arg-type]  # None: it is as if they were not installed
+
+# It loads them where they are there, for features that nobody here uses: a sixth of this start, and 10 MB.
+import rest_framework.compat  # noqa: F401
+
+for _name in _UNUSED:
+    del sys.modules[_name]
+
 _wsgi: Any = get_wsgi_application()
 
+from base.core import linux
+from base.core.errors import Crowded
+from base.core.threads import in_thread
+from base.serving import bodies, seats
+from base.serving.bridge import Bridge
+from base.serving.connection import MANY, believing, group
+from base.serving.sockets import Socket
+from base.wakes import processes
 from jobs.terminal import shells
-from jobs.terminal import sockets as terminals
-from portal.core import deathsig
-from portal.core.errors import Crowded
-from portal.core.threads import in_thread
-from portal.files.webhdfs import app as _files
-from portal.files.webhdfs import who
-from portal.files.webhdfs.messages import is_ours as _is_file
-from portal.wakes import processes
-from portal.web.requests import PageRequest, StreamRequest
-from portal.web.serving import bodies, seats
-from portal.web.serving.bridge import Bridge
-from portal.web.serving.connection import MANY, group
-from portal.web.serving.proxies import believing
-from portal.web.serving.sockets import Sockets
+from portal.shared.requests import PageRequest, StreamRequest
+from portal.shared.sockets import Sockets
+from portal.terminal import sockets
+from portal.webhdfs import app
+from portal.webhdfs.call import is_signed_in
+from portal.webhdfs.messages import is_ours
 
 
 def _limit(environ: dict[str, Any]) -> int:
     """Bytes that this body may have beyond what is accepted from anybody."""
     close_old_connections()
-    if not who.is_signed_in(environ.get("HTTP_AUTHORIZATION", ""), environ.get("HTTP_COOKIE", "")):
+    if not is_signed_in(environ.get("HTTP_AUTHORIZATION", ""), environ.get("HTTP_COOKIE", "")):
         return bodies.ANONYMOUS
     return bodies.UPLOAD if environ["PATH_INFO"].startswith("/files") else bodies.SIGNED_IN
 
 
 if (parent := multiprocessing.parent_process()) is not None:  # one of several web processes
-    deathsig.die_with_parent()  # nobody else would end it when its parent is killed
+    linux.die_with_parent()  # nobody else would end it when its parent is killed
     if os.getppid() != parent.pid:  # killed before that
         raise SystemExit(1)
 _wsgi.request_class = PageRequest
@@ -66,7 +76,7 @@ class _Streams(ASGIHandler):
 
 
 _streams = _Streams()
-_sockets = Sockets([(terminals.PATH, terminals.serve)])
+_sockets = Sockets([(sockets.PATH, sockets.serve)])
 
 
 async def _application(scope: Any, receive: Any, send: Any) -> None:
@@ -91,7 +101,8 @@ async def _counted(scope: Any, receive: Any, send: Any) -> None:
     """Limits the requests at once from one address, also when they all come over the connections of one proxy."""
     address = group((scope.get("client") or ("",))[0])
     if _under_way[address] >= settings.CONNECTIONS_PER_ADDRESS:
-        await (_sockets.crowded(scope, receive, send) if scope.get("type") == "websocket" else _refuse(MANY, send))
+        is_socket = scope.get("type") == "websocket"
+        await (Socket(receive, send).refuse(Crowded(MANY)) if is_socket else _refuse(MANY, send))
         return
     _under_way[address] += 1
     try:
@@ -105,8 +116,8 @@ async def _counted(scope: Any, receive: Any, send: Any) -> None:
 async def _dispatch(scope: Any, receive: Any, send: Any) -> None:
     if scope["type"] == "websocket":
         await _sockets(scope, receive, send)
-    elif _is_file(scope["path"]):
-        await _files.application(scope, receive, send)
+    elif is_ours(scope["path"]):
+        await app.application(scope, receive, send)
     elif scope["path"].startswith("/stream/"):
         await _stream(scope, receive, send)
     else:
@@ -119,14 +130,14 @@ async def _stream(scope: Any, receive: Any, send: Any) -> None:
         await _refuse("A stream takes no body.", send, 413)
         return
     try:
-        seat = seats.seat_for(scope)
+        seats.begin(scope)
     except Crowded as error:
         await _refuse(error.message, send)
         return
     try:
         await _streams(scope, receive, send)
     finally:
-        seat.give_back()
+        seats.end(scope)
 
 
 async def _refuse(words: str, send: Any, status: int = 503) -> None:

@@ -7,40 +7,46 @@ from typing import Any
 from django.conf import settings
 from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_exempt
 
-from portal.files.store import state as store_state
-from portal.models import Heartbeat
-from portal.overview import hosts
-from portal.wakes import beats, processes
+from base.files.store import state as store_state
+from base.models import Heartbeat
+from base.wakes import processes
+from portal.hosts import hosts
 
 _MOST_NAMED = 20  # nodes or threads in one answer
+_NEVER_KEPT = {"Cache-Control": "max-age=0, no-cache, no-store, must-revalidate, private"}
 _FIRST_LOOK = 0.5  # seconds that /healthz waits for the store, once in a process's life
 
 
-@never_cache
 @csrf_exempt
 def healthz(request: HttpRequest) -> HttpResponse:
     """200 when this process and the database answer. The body also has when the others were last seen. Clients that ask
     for text get the line that v1's front server had there."""
     fine, parts = report()
-    if fine and request.get_preferred_type(["application/json", "text/plain"]) == "text/plain":
-        return HttpResponse("Pylon ready.", content_type="text/plain")
-    return JsonResponse({**parts, "instance": settings.INSTANCE}, status=200 if fine else 503)
+    if fine and _wants_text(request):
+        return HttpResponse("Pylon ready.", content_type="text/plain", headers=_NEVER_KEPT)
+    told = {**parts, "version": settings.VERSION, "instance": settings.INSTANCE}
+    return JsonResponse(told, status=200 if fine else 503, headers=_NEVER_KEPT)
+
+
+def _wants_text(request: HttpRequest) -> bool:
+    if request.META.get("HTTP_ACCEPT", "*/*") in ("*/*", "application/json"):  # what monitors say costs no reading
+        return False
+    return request.get_preferred_type(["application/json", "text/plain"]) == "text/plain"
 
 
 def report() -> tuple[bool, dict[str, Any]]:
-    """For /healthz: whether the database and the file store answer, and the ages in seconds."""
+    """What /healthz says: whether the database and the file store answer, and the ages in seconds."""
     store = store_state.is_up(_FIRST_LOOK)
     try:
-        rows = beats.rows()
+        rows = processes.rows()
         living, silent = hosts.alive()
     except DatabaseError:
         return False, {"status": "down", "database": False, "store": store}
-    seconds = beats.ages_of(rows)
+    seconds = processes.ages_of(rows)
     scheduler, troubled = _of_scheduler(rows.get("scheduler"), seconds["scheduler"] or 0.0)
-    seen = all(age is not None and age < beats.LATE for age in seconds.values())
+    seen = all(age is not None and age < processes.LATE for age in seconds.values())
     room = processes.free_bytes()[0] >= hosts.FULL
     status = "ok" if store is not False and room and seen and not troubled else "degraded"
     rounded = {name: None if age is None else round(age, 1) for name, age in seconds.items()}
@@ -55,7 +61,7 @@ def _of_scheduler(row: Heartbeat | None, age: float) -> tuple[dict[str, Any], bo
     report."""
     if row is None or not row.report:
         return {}, False
-    said = beats.Report(**row.report)
+    said = processes.Report(**row.report)
     oldest = None if said.oldest_look is None else round(said.oldest_look + age, 1)
     old = {node: round(seconds + age, 1) for node, seconds in sorted(said.old_looks.items())[:_MOST_NAMED]}
     report = {

@@ -2,4 +2,4 @@
 
 from portal.settings import *  # noqa: F403
 
-INSTALLED_APPS = ["portal.apps.PortalRows", "clusters.apps.ClustersRows", "jobs.apps.JobsRows"]
+INSTALLED_APPS = ["base.apps.BaseRows", "clusters.apps.ClustersRows", "jobs.apps.JobsRows"]

@@ -1,41 +1,48 @@
 """Starts web, web pages of tasks, scheduler, workers and sampler, starts them again when they end, and ends all when it
 is told to end.
 
-One thread, one loop over the pipes of the children; knows nothing of Django (``manage.py up`` becomes this process).
-Each child leads its own session, so that Ctrl-C reaches only us and whatever a child leaves behind can be killed as a
-group. Should we be killed ourselves, the kernel kills the children (portal.core.deathsig).
+One thread, one loop over the pipes of the children. They are forked from this process, which has loaded the program
+for all of them (``preload``), and never speaks to the database itself: so a child is there at once, and they share the
+memory of what is loaded. Each child leads its own session, so that Ctrl-C reaches only us and whatever a child leaves
+behind can be killed as a group. Should we be killed ourselves, the kernel kills the children (base.core.linux).
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import gc
 import json
 import os
+import runpy
 import selectors
 import signal
 import ssl
-import subprocess
 import sys
 import time
 import urllib.request
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from urllib.error import URLError
 
-from portal.core import deathsig
+from base.core import linux
 
 _ROOT = Path(__file__).resolve().parent.parent
 _FIRST_WAIT, _LONGEST_WAIT = 0.5, 30.0  # seconds before a child is started again, doubled each time
 _HEALTHY = 60.0  # seconds a child must live for its next wait to be short again
-_BUSY = 30  # seconds for which one of several web processes may be too busy to say that it lives
-_LARGEST_MESSAGE = 2 * 1024 * 1024  # bytes of one that a WebSocket may send: it is read whole
 _GRACE = 7.0  # seconds between asking to end and killing
-_READY_ANYWAY = 20.0  # seconds after which a web that answers is called ready without the others
-_PAGES = "jobs.web_apps.serving.asgi:application"
-# Of the WebSockets of pages: 16 MB a message of a visitor, which is more than Jupyter takes, and no compression, which
-# the container may do itself. A visitor may have so many of them open (jobs/web_apps/serving/door.py).
-_SOCKETS = ("--ws-max-size", str(16 << 20), "--ws-per-message-deflate", "false")
+_SILENT = 20.0  # seconds without a word after which a process does not count as started, and is named
+_ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_PAGES = "portal.web_pages.serving.asgi:application"
+_LARGEST_MESSAGE = 2 << 20  # bytes of one that a WebSocket of the portal may send
+# Of a page's, which is more than Jupyter takes. A visitor may have so many open (portal/web_pages/serving/door.py).
+_LARGEST_OF_PAGES = 16 << 20
+# Most of what the children run.
+_PROGRAM = (
+    *("portal.urls", "base.serving.connection", "uvicorn.supervisors", "uvicorn.lifespan.on", "uvicorn.loops.uvloop"),
+    *("portal.web_pages.serving.application", "jobs.scheduling.loop", "jobs.containers.tasks", "jobs.metrics.sampler"),
+    *("portal.management.commands.qcluster", "portal.management.commands.firststart"),
+)
 _COLOURS = {
     **{"web": 36, "web pages": 31, "scheduler": 35, "workers": 33, "sampler": 34},
     **{"first start": 32, "longshore": 1},
@@ -44,10 +51,13 @@ _COLOURS = {
 
 @dataclass
 class Child:
+    """``argv`` is the command by which it may be started alone."""
+
     name: str
     argv: list[str]
     once: bool = False
-    process: subprocess.Popen[bytes] | None = None
+    pid: int = 0  # while it runs
+    output: int = -1  # where its lines come from
     started: float = 0.0
     wait: float = _FIRST_WAIT
     due: float = 0.0  # when to start it (again); moot while it runs
@@ -65,11 +75,10 @@ def children(
     """What runs. ``tls``: the files of a certificate and its key. More than one web process share a socket, and have a
     parent that starts them anew. ``apps``: where the web pages of tasks are served, if they are."""
     manage = [sys.executable, str(_ROOT / "manage.py")]
-    web = _uvicorn("portal.asgi:application", host, port, tls)
+    web = _server("portal.asgi:application", host, port, tls, _LARGEST_MESSAGE)
     if web_processes > 1:
-        web += ["--workers", str(web_processes), "--timeout-worker-healthcheck", str(_BUSY)]
-    web += ["--ws", "websockets-sansio", "--ws-max-size", str(_LARGEST_MESSAGE), "--ws-per-message-deflate", "false"]
-    pages = [Child("web pages", [*_uvicorn(_PAGES, *apps, tls), *_SOCKETS])] if apps else []
+        web += ["--processes", str(web_processes)]
+    pages = [Child("web pages", _server(_PAGES, *apps, tls, _LARGEST_OF_PAGES))] if apps else []
     return [
         Child("web", web),
         *pages,
@@ -80,66 +89,117 @@ def children(
     ]
 
 
-def _uvicorn(application: str, host: str, port: str, tls: tuple[str, str] | None) -> list[str]:
-    command = [sys.executable, "-m", "uvicorn", application, "--host", host, "--port", port]
-    command += ["--no-access-log", "--log-level", "warning", "--no-proxy-headers", "--no-server-header"]
-    command += ["--timeout-graceful-shutdown", "3", "--lifespan", "on"]
-    command += ["--http", "portal.web.serving.connection:Connection"]
-    return [*command, "--ssl-certfile", tls[0], "--ssl-keyfile", tls[1]] if tls else command
+def _server(application: str, host: str, port: str, tls: tuple[str, str] | None, largest: int) -> list[str]:
+    command = [sys.executable, "-m", "base.serving.server", application, "--host", host, "--port", port]
+    command += ["--largest-message", str(largest)]
+    return [*command, "--certificate", tls[0], "--key", tls[1]] if tls else command
+
+
+def preload() -> None:
+    """Load the program, once for all children. Nothing of it may start a thread or open a connection: neither survives
+    a fork."""
+    for name in _PROGRAM:
+        import_module(name)
+
+
+def preload_web() -> None:
+    """Load what looks at the static files, when they are there. As ``preload``."""
+    import_module("portal.asgi")
+    gc.collect()
+    gc.freeze()  # a child that looks through all of it would need memory of its own for it
+
+
+def become(child: Child) -> None:
+    """Run the child in this process, as its command would."""
+    sys.argv = child.argv[1:]
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 class Supervisor:
-    def __init__(self, crew: list[Child], ready: Ready) -> None:
+    """``lock`` is an open file that no child may keep."""
+
+    def __init__(self, crew: list[Child], ready: Ready, lock: int) -> None:
         self.crew = crew
         self.ready = ready
         self.selector = selectors.DefaultSelector()
         self.asked = 0  # how often we were told to end
+        self._own = [lock]
 
-    def run(self) -> None:
-        deathsig.adopt_orphans()
+    def run(self) -> Child | None:
+        """Return None when all have ended, as they were told to. It returns in each child as well, with that child:
+        the caller runs it then."""
+        linux.adopt_orphans()
         self._listen_for_signals()
         while not self.asked:
-            self._start_what_is_due()
+            if (child := self._start_what_is_due()) is not None:
+                return child
             self._pump(self._pause())
             self._reap()
             self.ready.look()
         self._end()
+        return None
 
     def _listen_for_signals(self) -> None:
         reading, writing = os.pipe()
+        self._own += [reading, writing]
         os.set_blocking(reading, False)
         os.set_blocking(writing, False)
         signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         self.selector.register(reading, selectors.EVENT_READ, None)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in _ENDING:
             signal.signal(number, self._on_signal)
 
     def _on_signal(self, *_: object) -> None:
         self.asked += 1
 
-    def _start_what_is_due(self) -> None:
+    def _start_what_is_due(self) -> Child | None:
+        """Return None, but in a child that child."""
         for child in self.crew:
-            if child.process is None and not child.ended and time.monotonic() >= child.due:
-                self._start(child)
+            if not child.pid and not child.ended and time.monotonic() >= child.due and self._forked(child):
+                return child
+        return None
 
-    def _start(self, child: Child) -> None:
-        child.started = time.monotonic()
-        child.process = subprocess.Popen(
-            child.argv,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-            preexec_fn=deathsig.die_with_parent,
-            env={**os.environ, "PYTHONUNBUFFERED": "1", "LONGSHORE_SUPERVISOR": str(os.getpid())},
-        )
-        assert child.process.stdout is not None
-        os.set_blocking(child.process.stdout.fileno(), False)
-        self.selector.register(child.process.stdout, selectors.EVENT_READ, child)
+    def _forked(self, child: Child) -> bool:
+        """Return whether this process is the child."""
+        child.started, supervisor = time.monotonic(), os.getpid()
+        child.output, writing = os.pipe()
+        # Until the child has its own answers to signals, it would take one as if it were told to the supervisor.
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+        child.pid = os.fork()
+        if child.pid:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+            os.close(writing)
+            os.set_blocking(child.output, False)
+            self.selector.register(child.output, selectors.EVENT_READ, child)
+            return False
+        linux.die_with_parent()
+        if os.getppid() != supervisor:  # it was killed before that
+            os._exit(1)
+        os.setsid()
+        signal.set_wakeup_fd(-1)
+        for which in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(which, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        nothing = os.open(os.devnull, os.O_RDONLY)
+        for number, file in enumerate((nothing, writing, writing)):
+            os.dup2(file, number)
+        self.selector.close()
+        for file in (nothing, writing, *self._own, *(each.output for each in self.crew if each.output >= 0)):
+            os.close(file)
+        os.environ["LONGSHORE_SUPERVISOR"] = str(supervisor)
+        linux.show_as(f"longshore {child.name.replace(' ', '-')}")
+        return True
 
     def _pause(self) -> float:
-        waiting = [child.due - time.monotonic() for child in self.crew if child.process is None and not child.ended]
+        waiting = [child.due - time.monotonic() for child in self.crew if not child.pid and not child.ended]
         return max(0.0, min([0.1 if self.ready.pending else 3600.0, *waiting]))
 
     def _pump(self, timeout: float) -> None:
@@ -165,9 +225,8 @@ class Supervisor:
         return bool(data)
 
     def _forget(self, child: Child) -> None:
-        assert child.process is not None and child.process.stdout is not None
         with contextlib.suppress(KeyError):
-            self.selector.unregister(child.process.stdout)
+            self.selector.unregister(child.output)
 
     def _reap(self) -> None:
         """Waits for whoever has ended: a child, or a process it left behind and we adopted."""
@@ -178,7 +237,7 @@ class Supervisor:
                 return
             if ended is None:
                 return
-            child = next((one for one in self.crew if one.process and one.process.pid == ended.si_pid), None)
+            child = next((each for each in self.crew if each.pid == ended.si_pid), None)
             if child is not None:
                 _kill_group(ended.si_pid)  # before the wait: until then the number cannot belong to anybody else
             _, status = os.waitpid(ended.si_pid, 0)
@@ -186,13 +245,11 @@ class Supervisor:
                 self._note_end(child, os.waitstatus_to_exitcode(status))
 
     def _note_end(self, child: Child, code: int) -> None:
-        assert child.process is not None and child.process.stdout is not None
-        while self._read(child, child.process.stdout.fileno()):
+        while self._read(child, child.output):
             pass  # its last words
         self._forget(child)
-        child.process.stdout.close()
-        child.process.returncode = code
-        child.process = None
+        os.close(child.output)
+        child.pid, child.output = 0, -1
         if child.once or self.asked:
             child.ended = True
             return
@@ -206,17 +263,17 @@ class Supervisor:
         """Asks each child's first process alone (django-q2 hangs when its whole group is asked), then kills."""
         say("longshore", "ending; containers go on running")
         for child in self.crew:
-            if child.process is not None:
-                os.kill(child.process.pid, signal.SIGTERM)
+            if child.pid:
+                os.kill(child.pid, signal.SIGTERM)
         deadline = time.monotonic() + _GRACE
-        while any(child.process for child in self.crew) and time.monotonic() < deadline and self.asked < 2:
+        while any(child.pid for child in self.crew) and time.monotonic() < deadline and self.asked < 2:
             self._pump(0.05)
             self._reap()
         for child in self.crew:
-            if child.process is not None:
-                _kill_group(child.process.pid)
+            if child.pid:
+                _kill_group(child.pid)
         deadline = time.monotonic() + 2
-        while any(child.process for child in self.crew) and time.monotonic() < deadline:
+        while any(child.pid for child in self.crew) and time.monotonic() < deadline:
             self._pump(0.02)
             self._reap()
 
@@ -236,25 +293,28 @@ class Ready:
         self.version = version
         self.password_file = password_file
         self.pending = True
+        self.warned = False
         self.since = time.monotonic()
 
     def look(self) -> None:
-        if self.pending and (self._health() == "ok" or (self._late() and self._health())):
+        if not self.pending or (missing := self._missing()) is None:
+            return
+        if not missing:
             self.pending = False
             say("longshore", self._sentence())
+        elif not self.warned and time.monotonic() - self.since > _SILENT:
+            self.warned = True
+            say("longshore", f"{self.public} answers and is not ready: it has not heard of {', '.join(missing)}")
 
-    def _late(self) -> bool:
-        return time.monotonic() - self.since > _READY_ANYWAY
-
-    def _health(self) -> str:
-        """A file store that is down is no reason to wait: the portal works without it."""
+    def _missing(self) -> list[str] | None:
+        """What has not been heard of yet; None while nothing answers. A file store that is down is no reason to wait:
+        the portal works without it."""
         try:
             with urllib.request.urlopen(f"{self.url}/healthz", timeout=1, context=self.context) as answer:  # noqa: S310
-                told = json.load(answer)
-                processes = told["database"] and None not in told["secondsSinceSeen"].values()
-                return "ok" if processes and told["store"] is False else str(told["status"])
-        except (URLError, OSError, ValueError, KeyError):
-            return ""
+                ages = json.load(answer)["secondsSinceSeen"]
+                return sorted(name for name, age in ages.items() if age is None or age > _SILENT)
+        except (URLError, OSError, ValueError, KeyError, AttributeError):
+            return None
 
     def _sentence(self) -> str:
         who = ""
@@ -280,29 +340,3 @@ def _how(code: int) -> str:
 def _kill_group(leader: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="portal.supervisor", description=__doc__)
-    for name in ("--host", "--port", "--version", "--password-file", "--tls-cert", "--tls-key", "--apps", "--public"):
-        parser.add_argument(name)
-    parser.add_argument("--lock", type=int)
-    parser.add_argument("--web-processes", type=int, default=1)
-    options = parser.parse_args()
-    os.set_inheritable(options.lock, False)  # ours alone: a child must not keep it
-    password_file = Path(options.password_file) if options.password_file else None
-    tls = (options.tls_cert, options.tls_key) if options.tls_cert else None
-    ready = Ready(
-        options.host,
-        options.port,
-        options.version,
-        password_file,
-        secure=tls is not None,
-        public=options.public or "",
-    )
-    apps = tuple(options.apps.rsplit(":", 1)) if options.apps else None
-    Supervisor(children(options.host, options.port, tls, options.web_processes, apps), ready).run()
-
-
-if __name__ == "__main__":
-    main()

@@ -15,8 +15,9 @@ from typing import Any
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
-from clusters.engines import schemes as engines
-from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from base.models import User
+from base.wakes.lease import Lease
+from clusters.engines import schemes
 from clusters.engines.runtime import ContainerStatus, Phase, RuntimeFault
 from clusters.engines.watch import Watched, Watcher
 from clusters.models import Allocation, Node
@@ -24,8 +25,7 @@ from jobs import services
 from jobs.containers import tasks
 from jobs.models import Attempt, Event, Job, Task
 from jobs.scheduling.loop import Scheduler
-from portal.models import User
-from portal.wakes.lease import Lease
+from tests.fakes.runtime import Behaviour, FakeRuntime
 
 IMAGE = "lab/image:1"
 _BEGAN = datetime(2000, 1, 1, tzinfo=UTC)
@@ -44,12 +44,18 @@ class Clock:
 
     def __init__(self) -> None:
         self.late = self.set = timedelta(0)
+        self._stopped: tuple[datetime, float] | None = None
+
+    def stop(self) -> None:
+        """From now on time passes only as the test says, however busy the machine is."""
+        self._stopped = datetime.now(UTC), time.monotonic()
 
     def now(self) -> datetime:
-        return datetime.now(UTC) + self.late + self.set
+        return (self._stopped[0] if self._stopped else datetime.now(UTC)) + self.late + self.set
 
     def steady(self) -> datetime:
-        return _BEGAN + timedelta(seconds=time.monotonic()) + self.late
+        seconds = self._stopped[1] if self._stopped else time.monotonic()
+        return _BEGAN + timedelta(seconds=seconds) + self.late
 
 
 class Cluster:
@@ -61,7 +67,7 @@ class Cluster:
         self.scheduler = self.new_scheduler()
         self.scheduler.lease.try_take()
         self._watchers: dict[str, Watcher] = {}
-        engines.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
+        schemes.use(lambda endpoint, _: self.engines[endpoint.removeprefix("fake://")])
 
     # --- the set-up ------------------------------------------------------------------------------------------------
 

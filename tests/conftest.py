@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 import pytest
@@ -17,17 +17,17 @@ from django.db.backends.postgresql.operations import DatabaseOperations
 from django.db.models.signals import post_migrate
 from hypothesis import HealthCheck, settings
 
-from clusters.engines import schemes as engines
+from base.accounts import tokens
+from base.models import User
+from clusters.engines import schemes
 from clusters.models import VirtualCluster
+from clusters.nodes import queries as node_queries
 from jobs.forecast import scores
 from jobs.history import lengths
-from jobs.scheduling import queue
-from portal.accounts import tokens
-from portal.files.quota import use as store_use
-from portal.files.store import state as store_state
-from portal.models import User
-from portal.wakes import beats
-from portal.web.api import etags
+from jobs.waiting import queue
+from portal.shared import budget
+from portal.shared.api import etags
+from tests import fresh
 from tests.helpers import need
 from tests.hosts import Hosts
 from tests.http import ApiClient, Browser, Client
@@ -76,6 +76,21 @@ def pytest_configure() -> None:
         signal.signal(ending, signal.default_int_handler)
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """From the first test with a browser on, the loop of Playwright runs in this thread. Other tests run loops of
+    their own there. And Django has one connection with a loop and another one without, so this is settled before any
+    fixture: else a test writes on one while the transaction that is to be rolled back is on the other."""
+    loop = asyncio._get_running_loop()
+    if loop is None or "browser" in getattr(item, "fixturenames", ()):
+        return (yield)
+    asyncio._set_running_loop(None)
+    try:
+        return (yield)
+    finally:
+        asyncio._set_running_loop(loop)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for part in ("docker", "browser", "postgres", "kubernetes"):
         if item.get_closest_marker(part):
@@ -83,27 +98,15 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 @pytest.fixture(autouse=True)
-def _without_the_loop_of_the_browser(request: pytest.FixtureRequest) -> Iterator[None]:
-    """From the first test with a browser on Playwright's loop counts as running in this thread; other tests run loops
-    of their own there."""
-    loop = asyncio._get_running_loop()
-    if loop is None or "browser" in request.fixturenames:
-        yield
-        return
-    asyncio._set_running_loop(None)
-    yield
-    asyncio._set_running_loop(loop)
-
-
-@pytest.fixture(autouse=True)
 def _fresh_process_state() -> Iterator[None]:
-    beats.forget()
-    store_state.forget()
-    store_use.forget()
-    lengths.forget()
-    scores.forget()
+    fresh.who_lives()
+    fresh.the_store()
+    lengths.learnt.forget()
+    scores.recent_corrections.forget()
     queue.forget()
     etags.forget()
+    node_queries.forget()
+    budget.forget()
     cache.clear()
     yield
 
@@ -146,9 +149,9 @@ def client() -> Client:
 def hosts() -> Iterator[Hosts]:
     """No real engine is reached: only those that the test adds."""
     hosts = Hosts()
-    engines.use(hosts.connect)
+    schemes.use(hosts.connect)
     yield hosts
-    engines.use(None)
+    schemes.use(None)
 
 
 @pytest.fixture

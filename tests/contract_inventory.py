@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from clusters.engines.inventory import Host, Inventoried
+from clusters.engines.inventory import HostReport, Inventoried
 from clusters.engines.runtime import RuntimeFault
 from tests.helpers import until
 
@@ -44,7 +44,7 @@ class InventoryLab(Protocol):
         ...
 
 
-def host(lab: InventoryLab, name: str) -> Host:
+def host(lab: InventoryLab, name: str) -> HostReport:
     return next(host for host in lab.inventory.inventory({}, "me").hosts if host.name == name)
 
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import pytest
 
-from clusters.engines.measuring import Measurable, Usage
+from clusters.engines.measuring import ContainerUsage, Measurable
 from clusters.engines.runtime import ContainerRequest, ContainerRuntime, RuntimeFault
 from tests.helpers import until
 
@@ -26,7 +26,7 @@ class MeterLab(Protocol):
     def heal(self) -> None: ...
 
 
-def measured(lab: MeterLab, name: str) -> Usage:
+def measured(lab: MeterLab, name: str) -> ContainerUsage:
     found = lab.meter.usage([name], 10)
     assert list(found) == [name]
     return found[name]

@@ -326,6 +326,13 @@ class RuntimeContract:
         lab.runtime.stop(asked.name, 1)
         assert found(lab, asked.name) is None
 
+    def test_it_removes_a_container_by_the_id_that_its_start_gave(self, lab: Lab) -> None:
+        asked = request(lab)
+        status = lab.runtime.ensure(asked)
+        for _ in range(2):
+            lab.runtime.remove(asked.name, status.id)
+        assert found(lab, asked.name) is None
+
     def test_it_removes_a_running_container(self, lab: Lab) -> None:
         asked = request(lab)
         lab.runtime.ensure(asked)
@@ -410,6 +417,17 @@ class RuntimeContract:
         lab.runtime.stop(asked.name, 5)
         woken = threading.Event()
         until(lambda: lab.runtime.wait_event(0.5, woken.set) and woken.is_set(), what="the end between two windows")
+
+    def test_it_tells_of_images_that_come_and_go_apart_from_containers(self, lab: Lab) -> None:
+        asked = request(lab, Program(exit_code=3))
+        lab.runtime.ensure(asked)
+        ended(lab, asked.name)
+        drain(lab)
+        image, told = "localhost/longshore-kept:told", threading.Event()
+        for change in (lambda: lab.runtime.keep(asked.name, image, 1 << 30), lambda: lab.runtime.drop_image(image)):
+            told.clear()
+            change()
+            until(lambda: lab.runtime.wait_event(0.5, lambda: None, told.set) and told.is_set(), what="an image")
 
     def test_its_window_ends_in_time_also_when_nothing_happens(self, lab: Lab) -> None:
         drain(lab)

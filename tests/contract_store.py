@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from threading import Barrier
 
 import pytest
 
-from portal.core.errors import BadRequest, LongshoreError
-from portal.files.store.base import BadPath, PathExists, PathNotFound, Store, Usage, find
+from base.core.errors import BadRequest, LongshoreError
+from base.files.store.base import BadPath, PathExists, PathNotFound, Store, TreeUsage, find
 
 
 def content(store: Store, path: str, offset: int = 0) -> bytes:
@@ -16,6 +19,8 @@ def content(store: Store, path: str, offset: int = 0) -> bytes:
 
 
 class StoreContract:
+    GANGS = 5  # how often four writers make the same folders at once
+
     def test_it_writes_a_file_with_its_folders_and_reads_it_from_any_offset(self, store: Store) -> None:
         assert store.write("/a/b/file", [b"hello ", b"world"]) == 11
         assert content(store, "/a/b/file") == b"hello world"
@@ -151,6 +156,16 @@ class StoreContract:
         with pytest.raises(PathNotFound):
             store.change("/gone", mode=0o600)
 
+    def test_the_time_of_the_last_change_is_set_or_left_as_it_was(self, store: Store) -> None:
+        store.write("/folder/file", [b"x"], owner="mira", mode=0o640)
+        before, asked = store.stat("/folder/file").modified_at, datetime(2019, 5, 4, 3, 2, 1, 123_000, tzinfo=UTC)
+        store.change("/folder/file", modified_at=asked)
+        entry = store.stat("/folder/file")
+        assert entry.modified_at in (asked, before)
+        assert (entry.owner, entry.mode, entry.size) == ("mira", 0o640, 1)
+        with pytest.raises(PathNotFound):
+            store.change("/gone", modified_at=asked)
+
     def test_the_entries_of_a_list_are_those_of_stat_when_that_is_asked_for(self, store: Store) -> None:
         store.write("/a/run.sh", [b"x"], owner="mira", mode=0o755)
         store.mkdirs("/a/folder", owner="noa")
@@ -180,8 +195,8 @@ class StoreContract:
     def test_it_sums_what_is_below(self, store: Store) -> None:
         store.write("/a/b/one", [b"123"])
         store.write("/a/two", [b"45"])
-        assert store.usage("/a") == Usage(5, 2, 2)
-        assert store.usage("/a/two") == Usage(2, 1, 0)
+        assert store.usage("/a") == TreeUsage(5, 2, 2)
+        assert store.usage("/a/two") == TreeUsage(2, 1, 0)
         with pytest.raises(PathNotFound):
             store.usage("/gone")
 
@@ -197,3 +212,14 @@ class StoreContract:
         with store.open_read("/big", (7 << 20) + 5) as file:
             assert file.read(3) == bytes((5, 6, 7))
             assert len(file.read()) == (1 << 20) - 8
+
+    def test_writers_who_make_the_same_folders_at_once_all_succeed(self, store: Store) -> None:
+        start = Barrier(4)
+
+        def write(number: int, folder: int) -> int:
+            start.wait(30)
+            return store.write(f"/gang-{folder}/logs/task-{number}/stdout", [b"kept"])
+
+        with ThreadPoolExecutor(4) as threads:
+            for folder in range(self.GANGS):
+                assert list(threads.map(write, range(4), [folder] * 4)) == [4] * 4

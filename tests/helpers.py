@@ -33,6 +33,12 @@ def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None
     return answer
 
 
+def box_of(locator: Any) -> dict[str, float]:
+    """Where an element of a page is drawn: ``x``, ``y``, ``width`` and ``height`` in pixels. A page that draws a list
+    anew takes an element away between the browser's finding it and measuring it, so it asks until there is a box."""
+    return until(locator.bounding_box)
+
+
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:
     """What it gives, on an event loop and in a thread of its own: Playwright has one in the thread of the tests."""
     with ThreadPoolExecutor(1) as thread:
@@ -46,13 +52,19 @@ def patience() -> float:
     return max(1.0, os.getloadavg()[0] / cores, running / cores)
 
 
-def need(part: str) -> None:
-    """Skip with the reason when the machine lacks ``part``; fail when LONGSHORE_REQUIRE names it."""
-    reason = _missing(part)
+def need(part: str, lacks: str = "") -> None:
+    """Skip with the reason when the machine lacks ``part``, or of it what ``lacks`` says; fail when LONGSHORE_REQUIRE
+    names it."""
+    reason = _missing(part) or lacks
     if reason and part in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
         pytest.fail(f"LONGSHORE_REQUIRE asks for {part}: {reason}")
     if reason:
         pytest.skip(reason)
+
+
+def all_missing() -> dict[str, str]:
+    """The parts that this machine lacks, so that tests with them are skipped, and why."""
+    return {part: reason for part in _PARTS if (reason := _missing(part))}
 
 
 @cache

@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from django.utils import timezone
+
+from base.core.values import milliseconds
 from jobs.models import Holding
 
 HOUR = 3_600_000
@@ -35,3 +38,11 @@ def held(began: int, ended: int | None, **more: Any) -> Holding:
         **more,
     }
     return Holding.objects.create(began=began, ended=ended, **values)
+
+
+def a_past(lengths: int = 20) -> None:
+    """Jobs of an hour, more or less."""
+    now = milliseconds(timezone.now())
+    for at in range(lengths):
+        began = now - (at + 2) * HOUR
+        held(began, began + HOUR + (at - lengths // 2) * 60_000, id=10**6 + at, gpus=2, job_name=f"train-{at}")

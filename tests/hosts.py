@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from clusters.engines.fake.runtime import FakeRuntime
 from clusters.engines.runtime import FaultReason, RuntimeFault
+from tests.fakes.runtime import FakeRuntime
 
 
 class Hosts(dict[str, FakeRuntime]):

@@ -1,7 +1,6 @@
-"""The measures of the house in ARCHITECTURE.md: how large its rooms are, and how far a request goes through them.
+"""The measures of the house: how large its floors are, how their rooms stand, and how far a request goes through them.
 
-python -m tests.house          print the table
-python -m tests.house write    write it into ARCHITECTURE.md
+``python -m tests.house [CHECKOUT]`` prints a line for each floor of this checkout, or of another one.
 """
 
 from __future__ import annotations
@@ -10,63 +9,143 @@ import ast
 import re
 import statistics
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cache, cached_property
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "ARCHITECTURE.md"
-APPS = ("portal", "clusters", "jobs")
-_TABLE = re.compile(r"\| app \| modules a room.*?\n\n", re.DOTALL)
+FLOORS = ("portal", "jobs", "clusters", "base")  # each imports only its own rooms and the floors after it
+CLIENT = "client"  # imports nothing of ours, and nobody imports it
+APPS = (*FLOORS, CLIENT)
 
 
-@dataclass
-class App:
-    """Lines of its modules by room, and of its functions."""
+class House:
+    """A checkout. Its modules have dotted names; migrations are left out."""
 
-    rooms: dict[str, list[int]] = field(default_factory=dict)
-    functions: list[int] = field(default_factory=list)
+    def __init__(self, root: Path = ROOT) -> None:
+        self.root = root
 
-    def row(self, name: str) -> str:
-        modules = [lines for room in self.rooms.values() for lines in room]
-        rooms = ", ".join(f"{room} {len(inside)}" for room, inside in sorted(self.rooms.items()))
-        medians = f"{statistics.median(modules):.0f} | {max(modules)} | {statistics.median(self.functions):.0f}"
-        return f"| {name} | {rooms} | {medians} | {max(self.functions)} |"
+    @cached_property
+    def modules(self) -> dict[str, Path]:
+        paths = [path for app in APPS for path in sorted((self.root / app).rglob("*.py"))]
+        product = [path for path in paths if "migrations" not in path.parts]
+        dotted = {path.relative_to(self.root).with_suffix("").as_posix().replace("/", "."): path for path in product}
+        return {name.removesuffix(".__init__"): path for name, path in dotted.items()}
+
+    @cached_property
+    def imported(self) -> dict[str, tuple[str, ...]]:
+        """The modules of ours that each module imports, by import or by a text that names one in ``include()``."""
+        return {name: tuple(sorted(self._imported(name, path))) for name, path in self.modules.items()}
+
+    def _imported(self, name: str, path: Path) -> set[str]:
+        known = self.modules
+        used = {each if each in known else each.rpartition(".")[0] for each in imports(path)}
+        included = set(re.findall(r"include\(\(?\"([\w.]+)\"", path.read_text()))
+        return {each for each in used | included if each in known and each != name}
+
+    def arrows(self) -> Iterator[tuple[str, str]]:
+        """Which module imports which."""
+        return ((name, other) for name, others in self.imported.items() for other in others)
+
+    @cached_property
+    def rooms(self) -> dict[str, set[str]]:
+        """The rooms that each room imports, of whatever floor."""
+        graph: dict[str, set[str]] = {room(name): set() for name in self.modules if "." in name}
+        for name, other in self.arrows():
+            if "." in name and "." in other and room(name) != room(other):
+                graph[room(name)].add(room(other))
+        return graph
+
+    def arrows_up(self, app: str) -> int:
+        """How many imports of this floor's modules lead to a floor above it."""
+        above = FLOORS[: FLOORS.index(app)] if app in FLOORS else ()
+        return sum(floor(name) == app and floor(other) in above for name, other in self.arrows())
+
+    def row(self, app: str) -> tuple[object, ...]:
+        """What ``HEAD`` names."""
+        paths = [path for name, path in self.modules.items() if floor(name) == app]
+        texts = [text for path in paths if len((text := path.read_text()).splitlines()) > 3]
+        lines = [len(text.splitlines()) for text in texts]
+        functions = [length for text in texts for length in _functions(text)]
+        inner = {name: {each for each in others if floor(each) == app} for name, others in self.rooms.items()}
+        inner = {name: others for name, others in inner.items() if floor(name) == app}
+        return (
+            app,
+            sum(len(path.read_text().splitlines()) for path in paths),
+            len(lines),
+            f"{statistics.median(lines or [0]):.0f}",
+            max(lines, default=0),
+            f"{statistics.median(functions or [0]):.0f}",
+            max(functions, default=0),
+            len(inner),
+            sum(len(others) for others in inner.values()),
+            _height(inner),
+            self.arrows_up(app),
+        )
 
 
-def product() -> Iterator[Path]:
-    for app in APPS:
-        yield from (path for path in sorted((ROOT / app).rglob("*.py")) if "migrations" not in path.parts)
+HEAD = (
+    *("floor", "lines", "modules", "median", "longest", "median function", "longest function"),
+    *("rooms", "arrows among them", "stories", "arrows up"),
+)
 
 
-def apps() -> dict[str, App]:
-    """Modules of at most three lines are left out: they only make a folder a package."""
-    found = {name: App() for name in APPS}
-    for path in product():
-        text = path.read_text()
-        if len(text.splitlines()) <= 3:
+def imports(path: Path, *, types: bool = True) -> tuple[str, ...]:
+    """Dotted names of all that the file imports, also inside functions, and with ``types`` for type checkers alone."""
+    return _imports(path, path.stat().st_mtime_ns, types)
+
+
+@cache
+def _imports(path: Path, _: int, types: bool) -> tuple[str, ...]:
+    tree = ast.parse(path.read_text())
+    guarded = [node for node in ast.walk(tree) if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)]
+    skipped = set() if types else {id(inner) for node in guarded for inner in ast.walk(node)}
+    names: list[str] = []
+    for node in ast.walk(tree):
+        if id(node) in skipped:
             continue
-        app, *folders, _ = path.relative_to(ROOT).parts
-        found[app].rooms.setdefault(folders[0] if folders else "flat", []).append(len(text.splitlines()))
-        for node in ast.walk(ast.parse(text)):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                found[app].functions.append((node.end_lineno or node.lineno) - node.lineno + 1)
-    return found
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} has a relative import"
+            names += [f"{node.module}.{alias.name}" for alias in node.names]
+    return tuple(names)
 
 
-def table() -> str:
-    head = [
-        "| app | modules a room | median lines | longest | median function | longest |",
-        "|---|---|---|---|---|---|",
-    ]
-    return "\n".join([*head, *(app.row(name) for name, app in apps().items())]) + "\n\n"
+def floor(name: str) -> str:
+    return name.partition(".")[0]
 
 
-def written() -> str:
-    match = _TABLE.search(PAGE.read_text())
-    return match[0] if match else ""
+def room(name: str) -> str:
+    """Of a module: the folder of the floor it is in, else the module itself."""
+    return ".".join(name.split(".")[:2])
+
+
+def _functions(text: str) -> Iterator[int]:
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+def _height(graph: Mapping[str, Collection[str]]) -> object:
+    """How many rooms stand above each other at most, where each stands above all that it imports."""
+    heights: dict[str, int] = {}
+    try:
+        for name in TopologicalSorter(graph).static_order():
+            heights[name] = 1 + max((heights[other] for other in graph.get(name, ())), default=0)
+    except CycleError as error:
+        return "circle: " + " ".join(error.args[1])
+    return max(heights.values(), default=0)
+
+
+def table(root: Path = ROOT) -> str:
+    house = House(root)
+    lines = [HEAD, ["---"] * len(HEAD), *(house.row(app) for app in APPS)]
+    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
 def entered(work: Callable[[], Any]) -> set[str]:
@@ -82,13 +161,15 @@ def entered(work: Callable[[], Any]) -> set[str]:
         work()
     finally:
         sys.setprofile(None)
-    names = {Path(code.co_filename) for code in seen if code.co_name != "<module>"}
-    known = set(product())
-    return {str(path.relative_to(ROOT)) for path in names & known}
+    paths = {Path(code.co_filename) for code in seen if code.co_name != "<module>"}
+    return {name for name, path in House().modules.items() if path in paths}
+
+
+def rooms_by_floor(modules: Collection[str]) -> Counter[str]:
+    """How many rooms of each floor these modules are in. What lies flat in a floor is one of them."""
+    folders = {tuple(name.split(".")[:-1][:2]) for name in modules}
+    return Counter(folder[0] for folder in folders)
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["write"]:
-        PAGE.write_text(_TABLE.sub(lambda _: table(), PAGE.read_text()))
-    else:
-        sys.stdout.write(table())
+    sys.stdout.write(table(Path(sys.argv[1]).resolve() if len(sys.argv) > 1 else ROOT))

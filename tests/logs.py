@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from clusters.engines import schemes as engines
+from base.models import User
+from clusters.engines import schemes
 from clusters.engines.runtime import Stream
 from jobs.logs.follow import hub
 from jobs.logs.together import live as log_live
 from jobs.models import Job
-from portal.models import User
 from tests.cluster import Clock, Cluster
 from tests.helpers import patience
 
@@ -29,7 +29,7 @@ def cluster_with_logs(owner: User, settings: Any, home: Path) -> Iterator[Cluste
         yield Cluster(owner, Clock())
     finally:
         hub.close()
-        engines.use(None)
+        schemes.use(None)
 
 
 def write(cluster: Cluster, job: Job, data: bytes | str) -> None:
@@ -91,7 +91,7 @@ class Viewer:
     ) -> None:
         """Until ``until`` says so after an event, or the end."""
         async with asyncio.timeout(timeout * patience()):
-            events = log_live.events([log_live.Watched(0, task_id, stream, offset=self.place)])
+            events = log_live.live_events([log_live.WatchedLog(0, task_id, stream, offset=self.place)])
             try:
                 async for text in events:
                     kind = self.take(text)

@@ -7,11 +7,11 @@ from typing import Any
 
 from django.db import connection
 
+from base.models import User
 from jobs import services
 from jobs.models import Job
-from portal.models import User
 
-# PostgreSQL is asked for its open writes by a query of its own when an ETag is made (portal/web/api/etags.py).
+# PostgreSQL is asked for its open writes by a query of its own when an ETag is made (portal/shared/api/etags.py).
 ETAG_QUERIES = int(connection.vendor == "postgresql")
 
 

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import sys
 
 import django
@@ -15,10 +14,10 @@ PATH = "/api/v1/user/user9/jobs/long-log/taskRoles/worker/0/logs/stdout"
 
 if __name__ == "__main__":
     django.setup()
+    from base.files.store import open_store
     from jobs.logs.lines import LineIndex
-    from jobs.logs.places import place_of
+    from jobs.logs.places import place_of, write_index
     from jobs.models import Task
-    from portal.files.store import open_store
     from tests import builders
 
     block = b"0123456789 " * 90 + b"\n"
@@ -32,5 +31,4 @@ if __name__ == "__main__":
     store.write(f"{place.folder}/stdout", pieces)
     told = {"bytes": index.size, "newlines": index.newlines, "blocks": list(index.blocks)}
     empty = {"bytes": 0, "newlines": 0, "blocks": []}
-    record = {"version": 1, "complete": True, "reason": "", "archivedAt": 0, "stdout": told, "stderr": empty}
-    store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])
+    write_index(store, place.folder, {"stdout": told, "stderr": empty}, complete=True, reason="")

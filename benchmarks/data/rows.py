@@ -12,7 +12,6 @@ from django.utils import timezone
 from clusters.models import Node, VirtualCluster
 from jobs.config.spec import JobSpec
 from jobs.models import Attempt, Event, Holding, Job, Task
-from portal.core.bulk import insert_rows
 from tests.builders import make_config, make_job
 
 
@@ -113,7 +112,7 @@ def add_waiting(configs: list[dict[str, Any]]) -> None:
     """One waiting job each, in this order. There are no other jobs yet."""
     now = timezone.now()
     specs = [JobSpec.from_json(config) for config in configs]
-    insert_rows(
+    Job.objects.bulk_create(
         [
             Job(
                 username=f"user{at % (USERS * 8)}",
@@ -133,9 +132,11 @@ def add_waiting(configs: list[dict[str, Any]]) -> None:
         ]
     )
     jobs = list(Job.objects.order_by("id").values_list("id", flat=True))
-    insert_rows([Attempt(job_id=job, number=1, app_id=f"application_{job}", created_at=now) for job in jobs])
+    Attempt.objects.bulk_create(
+        Attempt(job_id=job, number=1, app_id=f"application_{job}", created_at=now) for job in jobs
+    )
     attempts = dict(Attempt.objects.values_list("job_id", "id"))
-    insert_rows(
+    Task.objects.bulk_create(
         [
             Task(job_id=job, attempt_id=attempts[job], role=role.name, index=index, changed_at=now)
             for job, spec in zip(jobs, specs, strict=True)

@@ -12,16 +12,16 @@ from pathlib import Path
 import httpx
 
 from benchmarks.report import wait_for
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import ensure_sample_image
-from tests.acceptance.portal import ENDS, Json, Portal, config, containers
+from tests.acceptance.portal import ENDS, Portal, config, containers
 from tests.bed.docker_bed import Bed, BedNode
 from tests.chaos.witness import PREAMBLE, Run, Witness
 
 GPUS = 4
 WAYS = ("tls", "ssh", "unix")
 LOST_AFTER = 10  # seconds; the default is 60
-LEASE = 6  # seconds; portal.wakes.lease.PATIENCE, which only a process of the portal can import
+LEASE = 6  # seconds; base.wakes.lease.PATIENCE, which only a process of the portal can import
 SETTINGS = {"LONGSHORE_NODE_LOST_AFTER": str(LOST_AFTER)}
 WORK = "[ $PAI_HOST_IP_main_0 != {} ] || sleep {}; leave 0"
 EVERY = 0.05  # seconds between two questions
@@ -90,19 +90,10 @@ def stage() -> Iterator[Stage]:
         portal = Portal(home, f"unix://{home}/no-engine-here", HOME=str(bed.folder / "home"), **SETTINGS)
         stack.callback(portal.close)
         for node in nodes.values():
-            ensure_sample_image(connect(node.unix))
+            ensure_sample_image(DockerRuntime(node.unix))
             witness.watch(node)
         portal.start()
         for way, node in nodes.items():
-            _register(portal, way, node)
-        one = Stage(portal, nodes, witness)
-        wait_for(lambda: {one.health(node) for node in nodes.values()} == {"ready"}, 60, EVERY, "all nodes are ready")
-        yield one
-
-
-def _register(portal: Portal, way: str, node: BedNode) -> None:
-    body: Json = {"name": node.name, "endpoint": getattr(node, way), "address": node.address}
-    if way == "tls":
-        body["tls"] = {key: (node.tls_dir / f"{key}.pem").read_text() for key in ("ca", "cert", "key")}
-    answer = portal.http.post("/nodes", json={**body, "gpuNumber": GPUS, "cpuNumber": 8}, timeout=60)
-    assert answer.status_code == 201, answer.text
+            portal.add_node(node, way, gpuNumber=GPUS, cpuNumber=8)
+        portal.wait_ready()
+        yield Stage(portal, nodes, witness)

@@ -5,30 +5,32 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
 from statistics import median
 from typing import Any
 from urllib.parse import urlsplit
 
+from base.files.store.base import Store
+from base.files.store.hdfs.store import HdfsStore
+from base.files.store.local import LocalStore
+from benchmarks.processes import told_of
 from benchmarks.report import Report
+from benchmarks.sizes import size
 from jobs.containers import code_tar
-from portal.files.store.base import Store
-from portal.files.store.hdfs.store import HdfsStore
-from portal.files.store.local import LocalStore
 from tests.acceptance.portal import Portal
+from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import HdfsBed, missing
 
-MB = 100
-TURNS = 5
-SMALL = 1000  # files
+MB = size(100, 2)
+TURNS = size(5, 1)
+SMALL = size(200, 3)  # files
 _BLOCK = bytes(range(256)) * 4096  # 1 MiB
 _BLOCKS = MB * 1_000_000 // len(_BLOCK)
 _SIZE = _BLOCKS * len(_BLOCK)
@@ -36,20 +38,22 @@ _SIZE = _BLOCKS * len(_BLOCK)
 Way = tuple[Callable[[], None], Callable[[], None]]  # to write the file, and to read it
 
 
-def measure(report: Report) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
-    try:
-        if reason := missing():
-            print(f"\nFiles are measured on a folder alone: {reason}")
-        else:
-            _on_hdfs(report, folder / "hdfs")
-        _on_a_folder(report, folder / "folder")
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+def measure(report: Report, portal: Portal, _: BedNode) -> None:
+    ways = {"LocalStore": by_store(LocalStore(portal.home / "store")), "gateway": by_http(portal)}
+    tell(report, f"Files of {MB} MB on a folder ({TURNS} in turns)", ways, portal)
+    if reason := missing():
+        print(f"Files are measured on a folder alone: {reason}")
+        return
+    with tempfile.TemporaryDirectory(prefix="ls-bench-", ignore_cleanup_errors=True) as home:
+        _on_hdfs(report, Path(home))
 
 
 def _on_hdfs(report: Report, home: Path) -> None:
-    with closing(HdfsBed()) as hdfs, closing(_portal(home, hdfs)) as portal:
+    """The gateway's portal runs no container."""
+    with ExitStack() as stack:
+        hdfs = stack.enter_context(closing(HdfsBed()))
+        settings = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user}
+        portal = stack.enter_context(closing(Portal(home, "unix:///nowhere.sock", **settings)))
         portal.start()
         ways = {
             "DataNode": _by_http(hdfs.url, f"user.name={hdfs.user}", {}),
@@ -70,7 +74,7 @@ def _small_files(report: Report, store: Store, portal: Portal, home: Path) -> No
     token = _signed_in(portal)["Authorization"].removeprefix("Bearer ")
     where = urlsplit(portal.url)
     config.write_text(json.dumps({"host": where.hostname, "port": where.port, "user": "admin", "token": token}))
-    command = [sys.executable, "-m", "portal.pai_fs.main", "-cp", "-r", str(folder), "hdfs://shared/small"]
+    command = [sys.executable, "-m", "client.pai_fs.main", "-cp", "-r", str(folder), "hdfs://shared/small"]
     began = time.perf_counter()
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "PAI_FS_CONFIG": str(config)})
     uploaded = time.perf_counter()
@@ -83,21 +87,11 @@ def _small_files(report: Report, store: Store, portal: Portal, home: Path) -> No
     report.add("read for a job's code", f"{read - uploaded:.1f} s", f"{1000 * (read - uploaded) / SMALL:.0f} ms each")
 
 
-def _on_a_folder(report: Report, home: Path) -> None:
-    with closing(_portal(home)) as portal:
-        portal.start()
-        ways = {
-            "LocalStore": by_store(LocalStore(home / "store")),
-            "gateway": by_http(portal),
-        }
-        tell(report, f"Files of {MB} MB on a folder ({TURNS} in turns)", ways, portal)
-
-
 def tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) -> None:
     """The first way is what the others stand beside."""
     web = portal.running("web")[0]
     Path(f"/proc/{web}/clear_refs").write_text("5")  # its peak counts from now
-    before = _megabytes(web, "VmRSS")
+    before = told_of(web, "VmRSS")
     found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in ways}
     for turn in range(TURNS + 1):
         names = list(ways)
@@ -107,7 +101,7 @@ def tell(report: Report, title: str, ways: Mapping[str, Way], portal: Portal) ->
                 act()
                 if turn:  # the first of each fills caches
                     rates.append(_SIZE / 1e6 / (time.perf_counter() - began))
-    grown = _megabytes(web, "VmHWM") - before
+    grown = (told_of(web, "VmHWM") - before) / 1000
     report.title(title)
     first = next(iter(ways))
     for at, verb in enumerate(("write", "read")):
@@ -188,21 +182,5 @@ def drained(file: Any) -> None:
     assert size == _SIZE, size
 
 
-def _portal(home: Path, hdfs: HdfsBed | None = None) -> Portal:
-    where = {"LONGSHORE_STORE_URL": hdfs.store_url, "LONGSHORE_STORE_USER": hdfs.user} if hdfs else {}
-    return portal_without_engine(home, where)
-
-
-def portal_without_engine(home: Path, settings: Mapping[str, str]) -> Portal:
-    """No container runs here."""
-    home.mkdir()
-    return Portal(home, "unix:///nowhere.sock", **settings)
-
-
 def _signed_in(portal: Portal) -> dict[str, str]:
     return {"Authorization": portal.http.headers["Authorization"]}
-
-
-def _megabytes(pid: int, name: str) -> float:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1000 for line in lines if line.startswith(name))

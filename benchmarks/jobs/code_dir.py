@@ -13,13 +13,15 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from benchmarks.jobs import bare_engine
+from benchmarks.processes import told_of
 from benchmarks.report import Report, wait_for
+from benchmarks.sizes import size
 from tests.acceptance.portal import Portal, config
 from tests.bed.docker_bed import BedNode
 
-TASKS = 4
-SIZE = 200_000_000
-SHAPES = {1: "1 file", 20_000: "20,000 files"}
+TASKS = size(4, 1)
+SIZE = size(200_000_000, 10_000)
+SHAPES = {1: "1 file", size(20_000, 10): "20,000 files"}
 FOLDERS = 100
 EVERY = 0.1  # seconds between two looks at the workers' memory
 MOST = 1.3  # times the bare SDK, for many files
@@ -103,9 +105,4 @@ def _peak(pids: list[int]) -> Iterator[Callable[[], float]]:
 
 
 def _resident(pids: list[int]) -> float:
-    return sum(_of(pid) for pid in pids) / 1024
-
-
-def _of(pid: int) -> int:
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+    return sum(told_of(pid, "VmRSS") for pid in pids) / 1024

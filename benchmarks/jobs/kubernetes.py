@@ -19,26 +19,24 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.jobs.rates import unfinished
-from benchmarks.portal.idle import cpu_of
+from benchmarks.processes import cpu_of
 from benchmarks.report import Report, percentile, spread, wait_for
+from benchmarks.sizes import size
 from clusters.engines.kubernetes import spec
-from clusters.engines.kubernetes.connect import Cluster
+from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.events import events_of
 from clusters.engines.runtime import LABEL_INSTANCE, ContainerRequest
 from tests.acceptance.portal import Portal, config
-from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed, missing
+from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
 from tests.kubernetes.portal import portal_over, wait_clean
 
-STARTS, TURNS, JOBS, IDLE = 7, 3, 12, 15.0  # samples; turns and the jobs of each; seconds
+STARTS, TURNS, JOBS, IDLE = size((7, 3, 12, 15.0), (1, 1, 2, 0.5))  # samples; turns and the jobs of each; seconds
 _REQUESTS = re.compile(r'^apiserver_request_total\{.*resource="(?:pods|secrets)".*\} (\S+)$', re.M)
 Json = dict[str, Any]
 
 
 def measure(report: Report) -> None:
     report.title("Jobs on Kubernetes (a cluster of two nodes on this machine)")
-    if reason := missing():
-        print(f"  There is no cluster: {reason}")
-        return
     folder, bed = Path(tempfile.mkdtemp(prefix="ls-bench-")), KubernetesBed()
     try:
         bed.up(2)
@@ -180,11 +178,11 @@ def _bare(bed: KubernetesBed, label: str, places: int) -> None:
 
 
 @contextmanager
-def _cluster_of(bed: KubernetesBed) -> Iterator[Cluster]:
+def _cluster_of(bed: KubernetesBed) -> Iterator[ClusterApi]:
     folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
     shutil.copy(bed.kubeconfig, folder / "kubeconfig")
     try:
-        yield Cluster(f"kubernetes://bare/{NAMESPACE}", folder)
+        yield ClusterApi(f"kubernetes://bare/{NAMESPACE}", folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

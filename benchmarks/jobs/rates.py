@@ -8,12 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 from benchmarks.jobs import bare_engine
 from benchmarks.report import Report, wait_for
+from benchmarks.sizes import size
 from tests.acceptance.portal import Portal, config
 from tests.bed.docker_bed import BedNode
 
-CONTAINERS = 80
+CONTAINERS = size(80, 4)
 GANG = 4
-AT_ONCE = 16  # cores the node is said to have; each task takes one
+AT_ONCE = size(16, 4)  # cores the node is said to have; each task takes one
 LEAST = 0.75  # of the bare SDK's rate
 CLIENTS = 4  # who submit at the same time
 

@@ -8,10 +8,11 @@ from statistics import median
 
 from benchmarks.jobs import bare_engine
 from benchmarks.report import Report, ms, spread, wait_for
+from benchmarks.sizes import size
 from tests.acceptance.portal import Portal, config
 from tests.bed.docker_bed import BedNode
 
-NUMBER = 30
+NUMBER = size(20, 1)
 COMMAND = "exec sleep 300"
 MOST = 1.4  # times `docker run`
 EVERY = 0.02  # seconds between two questions of the client that waits

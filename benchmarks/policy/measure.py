@@ -10,22 +10,21 @@ from statistics import median
 
 from benchmarks.policy.workload import DAY, GPUS_A_NODE, a_cluster, a_day
 from benchmarks.report import Report
-from jobs.planning.forecast.corrections import Corrections, Moments, Seen
-from jobs.planning.forecast.lengths import Lengths
-from jobs.planning.forecast.play import starts
-from jobs.planning.forecast.score import Shown, score
-from jobs.planning.replay.cluster import Cluster, Run
-from jobs.planning.replay.day import Day, Played
-from jobs.planning.replay.easy import Easy
-from jobs.planning.replay.outcome import CLASSES, Outcome, Setting, sum_up
-from jobs.planning.replay.policies import Backfill, Decision, Fifo, Longshore, Policy
+from benchmarks.sizes import size
+from jobs.forecast.errors import Corrections, Moments, PastForecast, ShownForecast, score
+from jobs.forecast.play import starts
+from jobs.planning.queue.lengths import Lengths
+from jobs.replay.day import Chosen, Day, ReplayCluster, ReplayPolicy, Run
+from jobs.replay.outcome import CLASSES, DayOutcome, Setting, sum_up
+from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
 
-STEP, LATEST = 30.0, 3 * DAY  # seconds between two looks; whatever has not started then is starved
-NODES, LOAD, SEED = 1_000, 1.2, 1  # LONGSHORE_BENCH_POLICY="100 1.2 1" plays a smaller day
+# Seconds between two looks, and of what is played: whatever has not started then is starved.
+STEP, LATEST = size((30.0, 3 * DAY), (1800.0, DAY))
+NODES, LOAD, SEED = size(1_000, 2), 1.2, 1  # LONGSHORE_BENCH_POLICY="100 1.2 1" plays a smaller day
 
 
 EARLY = 2  # forecasts, in which little is learnt
-FORESEE_EVERY, FORESEEN_SECONDS = 3600.0, 3.0  # of the day; of CPU for one forecast
+FORESEE_EVERY, FORESEEN_SECONDS = size((3600.0, 3.0), (14_400.0, 0.1))  # of the day; of CPU for one forecast
 
 
 @dataclass
@@ -51,7 +50,7 @@ class Foreseeing(Longshore):
         self._due = 0.0
         self._open: dict[int, list[Said]] = {}
 
-    def decide(self, cluster: Cluster) -> Decision:
+    def decide(self, cluster: ReplayCluster) -> Chosen:
         decision = super().decide(cluster)
         if self._due <= cluster.now < DAY and cluster.running:
             self._due = cluster.now + FORESEE_EVERY
@@ -61,7 +60,7 @@ class Foreseeing(Longshore):
                 one.started = round(1000 * cluster.now)
         return decision
 
-    def _foresee(self, cluster: Cluster, starting: Collection[int]) -> None:
+    def _foresee(self, cluster: ReplayCluster, starting: Collection[int]) -> None:
         scene, began = self.scene(cluster), time.process_time()
         lengths, now = Lengths(self._ended), cluster.at(cluster.now)
 
@@ -72,10 +71,12 @@ class Foreseeing(Longshore):
         def spent() -> float:
             return (time.process_time() - began) / FORESEEN_SECONDS
 
-        waiting = [self.as_it_waits(run) for run in cluster.waiting.values()]
+        waiting = list(cluster.waiting.values())
         found = starts(waiting, scene, length, spent).spreads if lengths else {}
         midnight, made = cluster.at(0.0), round(1000 * cluster.now)
-        known = Corrections((Seen(one.vc, one.made, one.played, one.started) for one in reversed(self.said)), made)
+        known = Corrections(
+            (PastForecast(one.vc, one.made, one.played, one.started) for one in reversed(self.said)), made
+        )
         for id in found.keys() - starting:
             p10, p50, p90 = (round(1000 * (each - midnight).total_seconds()) for each in found[id])
             vc, played = cluster.waiting[id].vc, (p10, p50, p90)
@@ -97,11 +98,11 @@ def _calibration(report: Report, policy: Foreseeing) -> None:
     )
 
 
-def _shown(one: Said, moments: Moments) -> Shown | None:
-    return None if one.started is None else Shown(one.made, *moments, None, None, one.started)
+def _shown(one: Said, moments: Moments) -> ShownForecast | None:
+    return None if one.started is None else ShownForecast(one.made, *moments, None, None, one.started)
 
 
-def _tell(report: Report, name: str, seen: Sequence[Shown | None], *, aims: bool) -> None:
+def _tell(report: Report, name: str, seen: Sequence[ShownForecast | None], *, aims: bool) -> None:
     all_ = [one for one in seen if one is not None]
     one = score(all_)
     part = "-" if one.within is None else f"{100 * one.within:.0f} %"
@@ -115,48 +116,62 @@ def _tell(report: Report, name: str, seen: Sequence[Shown | None], *, aims: bool
         report.add(name, part, told)
 
 
-POLICIES: tuple[type[Policy], ...] = (Fifo, Backfill, Easy, Foreseeing)
+POLICIES: tuple[type[ReplayPolicy], ...] = (Fifo, Backfill, Easy, Foreseeing)
 
 
 def measure(report: Report) -> None:
     nodes, load, seed = os.environ.get("LONGSHORE_BENCH_POLICY", f"{NODES} {LOAD} {SEED}").split()
     runs = a_day(int(nodes), float(load), int(seed))
     report.title(f"Policy: {len(runs)} jobs on {nodes} nodes of 8 GPUs in a day, {load} x what they can do")
-    found: dict[type[Policy], Outcome] = {}
+    found: dict[type[ReplayPolicy], DayOutcome] = {}
     for kind in POLICIES:
         policy = kind()
-        found[kind], played = _play(runs, int(nodes), policy)
-        _show(report, policy.name, found[kind], int(nodes), len(runs), played)
+        found[kind], seconds = _play(runs, int(nodes), policy)
+        _show(report, policy.name, found[kind], int(nodes), len(runs), seconds)
         if isinstance(policy, Foreseeing):
             _calibration(report, policy)
     _judge(report, found[Foreseeing], found[Fifo], found[Easy])
 
 
-def _play(runs: Sequence[Run], nodes: int, policy: Policy) -> tuple[Outcome, Played]:
-    cluster = a_cluster(nodes)
-    played = Day(runs, cluster, policy, step=STEP, look=STEP).play(LATEST, clock=time.process_time)
+class Timed:
+    """A policy with the seconds of CPU that it takes to decide."""
+
+    def __init__(self, policy: ReplayPolicy) -> None:
+        self.policy, self.name, self.ended, self.seconds = policy, policy.name, policy.ended, 0.0
+
+    def decide(self, cluster: ReplayCluster) -> Chosen:
+        began = time.process_time()
+        try:
+            return self.policy.decide(cluster)
+        finally:
+            self.seconds += time.process_time() - began
+
+
+def _play(runs: Sequence[Run], nodes: int, policy: ReplayPolicy) -> tuple[DayOutcome, float]:
+    cluster, timed = a_cluster(nodes), Timed(policy)
+    played = Day(runs, cluster, timed, step=STEP, look=STEP).play(LATEST)
     if played.refused:
         raise AssertionError(f"{policy.name} started jobs where there was no room")
-    return sum_up(runs, played.spans, Setting(DAY, nodes * GPUS_A_NODE, "gpu", cluster.quotas)), played
+    return sum_up(runs, played.stays, Setting(DAY, nodes * GPUS_A_NODE, "gpu", cluster.quotas)), timed.seconds
 
 
-def _show(report: Report, name: str, one: Outcome, nodes: int, jobs: int, played: Played) -> None:
+def _show(report: Report, name: str, one: DayOutcome, nodes: int, jobs: int, seconds: float) -> None:
     waits = ", ".join(f"{size} {_minutes(each.mean)}/{_minutes(each.p95)}" for size, each in one.waits.items())
     report.add(f"{name}: utilisation, fairness", f"{one.utilisation:.3f}, {one.fairness or 0:.3f}")
     report.add(f"{name}: wait in minutes, mean/p95", waits)
     hours = one.utilisation * DAY / 3600 * nodes * GPUS_A_NODE
     lost = f"{1000 * one.evictions / jobs:.0f} of 1,000 jobs, {100 * one.lost / hours:.1f} % of GPU-hours"
-    report.add(
-        f"{name}: evictions, starved", f"{lost}, {one.not_started} starved", f"{played.decided:.0f} s of CPU to decide"
-    )
+    report.add(f"{name}: evictions, starved", f"{lost}, {one.not_started} starved", f"{seconds:.0f} s of CPU to decide")
 
 
-def _judge(report: Report, ours: Outcome, fifo: Outcome, easy: Outcome) -> None:
+def _judge(report: Report, ours: DayOutcome, fifo: DayOutcome, easy: DayOutcome) -> None:
     _, one, few, _, large = CLASSES
-    for size, beside, target in ((one, easy, 1.3), (few, easy, 1.3), (large, fifo, 1.0)):
-        ratio = ours.waits[size].mean / max(60.0, beside.waits[size].mean)  # less than a minute is no wait
+    for kind, beside, target in ((one, easy, 1.3), (few, easy, 1.3), (large, fifo, 1.0)):
+        if kind not in ours.waits:  # a small day has none of the large ones
+            continue
+        ratio = ours.waits[kind].mean / max(60.0, beside.waits[kind].mean)  # less than a minute is no wait
         name = "EASY" if beside is easy else "FIFO"
-        report.add(f"mean wait of {size} beside {name}", f"{ratio:.2f} x", target=f"<= {target} x", ok=ratio <= target)
+        report.add(f"mean wait of {kind} beside {name}", f"{ratio:.2f} x", target=f"<= {target} x", ok=ratio <= target)
     worse = easy.utilisation - ours.utilisation
     report.add("utilisation below EASY", f"{100 * worse:.1f} %", target="<= 2 %", ok=worse <= 0.02)
     report.add("starved", str(ours.not_started), target="0", ok=ours.not_started == 0)

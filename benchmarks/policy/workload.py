@@ -15,7 +15,7 @@ from functools import cache
 
 from clusters.placement.fit import Demand, NodeView
 from clusters.placement.shares import Right, quotas, wholes
-from jobs.planning.replay.cluster import Cluster, Run
+from jobs.replay.day import ReplayCluster, Run
 
 MIDNIGHT = datetime(2026, 1, 1, tzinfo=UTC)
 DAY = 86_400.0  # seconds
@@ -31,11 +31,11 @@ USERS, PROJECTS = 20, 4  # of each virtual cluster, and of each user
 PREEMPTIBLE, LIMITED = 0.1, 0.2  # part of the jobs that say so; the limit is some times what they run
 
 
-def a_cluster(nodes: int) -> Cluster:
+def a_cluster(nodes: int) -> ReplayCluster:
     """Idle nodes, and virtual clusters with the same guarantee each, which may borrow everything."""
     views = [_node(at) for at in range(nodes)]
     rights = {f"vc{at}": Right(capacity=100 / len(DEMAND)) for at in range(len(DEMAND))}
-    return Cluster.of(views, quotas(rights, *wholes(views)), MIDNIGHT)
+    return ReplayCluster.of(views, quotas(rights, *wholes(views)), MIDNIGHT)
 
 
 def a_day(nodes: int, load: float, seed: int) -> Sequence[Run]:
@@ -68,11 +68,11 @@ def _run(rng: random.Random, id: int, usual: dict[tuple[int, int, int], float]) 
         username=f"user-{vc}-{user}",
         name=f"project-{'abcdefgh'[project]}",
         since=f"{submitted:015.3f}",
-        shape=_shape(gpus),
+        demands=_shape(gpus),
         submitted=submitted,
         seconds=max(10.0, duration),
-        preemptible=rng.random() < PREEMPTIBLE,
-        limit=int(duration * rng.uniform(1.2, 4.0)) if rng.random() < LIMITED else None,
+        is_preemptible=rng.random() < PREEMPTIBLE,
+        most_seconds=int(duration * rng.uniform(1.2, 4.0)) if rng.random() < LIMITED else None,
     )
 
 

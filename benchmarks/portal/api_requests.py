@@ -1,11 +1,14 @@
-"""Requests per second of the API's busiest routes with a few clients at once, beside a bare Django view on a server of
-the same kind (benchmarks/portal/bare_django.py), measured in turns."""
+"""Requests per second of the API's busiest routes with a few clients at once, and the CPU that one takes in the web
+process, beside a bare Django view (benchmarks/portal/bare_django.py) and what anybody would write with REST framework
+(benchmarks/portal/plain_rest.py) on servers of the same kind, measured in turns."""
 
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,15 +17,18 @@ from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import count
 
-from benchmarks.portal import bare_django, pages
+from benchmarks.portal import CONSTANT, TOKEN, pages
+from benchmarks.processes import cpu_of
 from benchmarks.report import Report, percentile, spread, wait_for
+from benchmarks.sizes import size
 from portal.supervisor import children
 from tests.acceptance.portal import ROOT, Portal, config, free_port
 from tests.bed.docker_bed import BedNode
 
-CLIENTS = 4
-SECONDS = 5.0  # of each route
-LEAST = 0.3  # of the bare view's requests per second
+CLIENTS = size(4, 1)
+WARM_UP, SECONDS = size((0.5, 5.0), (0.0, 0.2))  # of each route
+# Milliseconds of CPU that a request may take in the web process.
+MOST = {"job list, first 50": 0.6, "job detail": 0.6, "changed job detail": 1.5, "submit": 4.0, "healthz": 0.5}
 JSON = {"Content-Type": "application/json"}
 
 
@@ -31,15 +37,18 @@ class Asked:
     """One request: a method, a path, a body made anew for each, and the status that is right."""
 
     method: str
-    path: str
+    path: str | Callable[[], str]
     body: Callable[[], str] = str
     status: int = 200
 
 
 @dataclass(frozen=True)
 class Served:
+    """``cpu``: seconds of the server for one request."""
+
     per_second: float
     times: list[float]
+    cpu: float
 
 
 def measure(report: Report, portal: Portal, _: BedNode) -> None:
@@ -48,35 +57,47 @@ def measure(report: Report, portal: Portal, _: BedNode) -> None:
     portal.http.put("/nodes/local/status", json={"nodeStatus": "cordoned"}).raise_for_status()
     port = int(portal.url.rpartition(":")[2])
     token = {"Authorization": portal.http.headers["Authorization"]}
-    with _bare_server() as bare_port:
-        constant = Asked("GET", bare_django.PATH)
-        served = [_serve(bare_port, {}, constant)]
-        found = {name: _serve(port, token, asked) for name, asked in _routes(portal).items()}
-        served.append(_serve(bare_port, {}, constant))
-    floor = Served(sum(one.per_second for one in served) / 2, [time for one in served for time in one.times])
+    web = portal.running("web")[0]
+    with _server("bare_django") as bare, _server("plain_rest") as plain:
+        constant = Asked("GET", CONSTANT)
+        served = [_serve(*bare, {}, constant)]
+        row = _serve(*plain, {"Authorization": f"Token {TOKEN}"}, Asked("GET", f"{CONSTANT}/row"))
+        found = {name: _serve(port, web, token, asked) for name, asked in _routes(portal).items()}
+        served.append(_serve(*bare, {}, constant))
+    floor = Served(
+        sum(one.per_second for one in served) / 2,
+        [time for one in served for time in one.times],
+        sum(one.cpu for one in served) / 2,
+    )
     report.title(f"Requests with {CLIENTS} clients at once and {pages.JOBS:,} jobs, one web process")
     turns = ", ".join(f"{one.per_second:.0f}" for one in served)
     report.add("a bare Django view that returns a constant", _told(floor), f"before and after: {turns} /s")
+    report.add("REST framework, a token and a row", _told(row), _beside(row, floor))
     for name, one in found.items():
-        ratio = one.per_second / floor.per_second
-        target = ("", None) if name == "token" else (f">= {LEAST} x", ratio >= LEAST)
+        most = MOST.get(name)
+        target = ("", None) if most is None else (f"<= {most} ms of CPU", 1000 * one.cpu <= most)
         report.add(name, _told(one), _beside(one, floor), *target)
 
 
 def _routes(portal: Portal) -> dict[str, Asked]:
-    numbers = count()
+    numbers, jobs = count(), count()
     password = (portal.home / "secrets" / "admin-password").read_text().strip()
     account = json.dumps({"username": "admin", "password": password})
     return {
         "job list, first 50": Asked("GET", "/api/v1/jobs?limit=50"),
         "job detail": Asked("GET", "/api/v1/user/user5/jobs/old-5"),
+        # More jobs than the web process keeps answers for, one after the other.
+        "changed job detail": Asked(
+            "GET", lambda: f"/api/v1/user/user5/jobs/old-{10 * (next(jobs) % min(400, pages.JOBS // 10)) + 5}"
+        ),
+        "healthz": Asked("GET", "/healthz"),
         "submit": Asked("POST", "/api/v1/jobs", lambda: json.dumps(config(f"asked-{next(numbers)}")), 201),
         "token": Asked("POST", "/api/v1/token", lambda: account),
     }
 
 
 def _told(served: Served) -> str:
-    return f"{served.per_second:.0f} /s, {spread(served.times, 95)}"
+    return f"{1000 * served.cpu:.2f} ms of CPU, {served.per_second:.0f} /s, {spread(served.times, 95)}"
 
 
 def _beside(served: Served, floor: Served) -> str:
@@ -84,12 +105,12 @@ def _beside(served: Served, floor: Served) -> str:
     return f"{served.per_second / floor.per_second:.3f} x the rate, {late:.1f} x the p95"
 
 
-def _serve(port: int, headers: dict[str, str], asked: Asked) -> Served:
+def _serve(port: int, process: int, headers: dict[str, str], asked: Asked) -> Served:
     """Each client asks again as soon as it is answered."""
-    _ask_for(0.5, port, headers, asked)  # connections of its threads, caches
-    began = time.perf_counter()
+    _ask_for(WARM_UP, port, headers, asked)  # connections of its threads, caches
+    began, cpu = time.perf_counter(), cpu_of(process)
     times = _ask_for(SECONDS, port, headers, asked)
-    return Served(len(times) / (time.perf_counter() - began), times)
+    return Served(len(times) / (time.perf_counter() - began), times, (cpu_of(process) - cpu) / len(times))
 
 
 def _ask_for(seconds: float, port: int, headers: dict[str, str], asked: Asked) -> list[float]:
@@ -101,10 +122,11 @@ def _ask_for(seconds: float, port: int, headers: dict[str, str], asked: Asked) -
         try:
             deadline = time.perf_counter() + seconds
             while (began := time.perf_counter()) < deadline:
-                connection.request(asked.method, asked.path, asked.body() or None, {**JSON, **headers})
+                path = asked.path if isinstance(asked.path, str) else asked.path()
+                connection.request(asked.method, path, asked.body() or None, {**JSON, **headers})
                 answer = connection.getresponse()
                 body = answer.read()
-                assert answer.status == asked.status, (asked.path, answer.status, body[:200])
+                assert answer.status == asked.status, (path, answer.status, body[:200])
                 times.append(time.perf_counter() - began)
         except BaseException as error:
             errors.append(error)
@@ -122,31 +144,32 @@ def _ask_for(seconds: float, port: int, headers: dict[str, str], asked: Asked) -
 
 
 @contextmanager
-def _bare_server() -> Iterator[int]:
-    """With the options that ``manage.py up`` gives the portal's own."""
+def _server(module: str) -> Iterator[tuple[int, int]]:
+    """Its port and its process id. With the options that ``manage.py up`` gives the portal's own."""
     port = free_port()
     web = children("127.0.0.1", str(port))[0].argv
-    command = [
-        sys.executable,
-        *(
-            "benchmarks.portal.bare_django:application" if part == "portal.asgi:application" else part
-            for part in web[1:]
-        ),
-    ]
-    process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.DEVNULL)
-    try:
-        wait_for(lambda: _answers(port), 20, 0.05, "the bare server answers")
-        yield port
-    finally:
-        process.terminate()
-        process.wait(10)
+    mine = f"benchmarks.portal.{module}:application"
+    command = [sys.executable, *(mine if part == "portal.asgi:application" else part for part in web[1:])]
+    with tempfile.TemporaryDirectory(prefix="ls-bench-") as folder:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "PLAIN_REST": folder},
+        )
+        try:
+            wait_for(lambda: _answers(port), 20, 0.05, "the server answers")
+            yield port, process.pid
+        finally:
+            process.terminate()
+            process.wait(10)
 
 
 def _answers(port: int) -> bool:
     try:
         connection = HTTPConnection("127.0.0.1", port, timeout=2)
-        connection.request("GET", bare_django.PATH)
-        return connection.getresponse().status == 200
+        connection.request("GET", CONSTANT)
+        return connection.getresponse().status in (200, 404)
     except OSError:
         return False
     finally:

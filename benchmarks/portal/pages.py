@@ -3,23 +3,22 @@ constant on the same server."""
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 import time
 from contextlib import closing
 
 import httpx
 
+from benchmarks.processes import beside
 from benchmarks.report import Report, percentile, spread
-from tests.acceptance.portal import ROOT, Portal
+from benchmarks.sizes import size
+from tests.acceptance.portal import Portal
 from tests.bed.docker_bed import BedNode
 
-JOBS, TASKS = 1_000_000, 1_000
+JOBS, TASKS = size((1_000_000, 1_000), (100, 10))
 OF_ONE = JOBS // 10  # jobs of each user
 MOST = 15  # times the constant view's p95 that the job list may take
-TIMES = 40
+TIMES = size(40, 1)
 
 PAGES = {
     "page: job list": "/jobs",
@@ -35,13 +34,13 @@ PAGES = {
 
 def measure(report: Report, portal: Portal, _: BedNode) -> None:
     fill(portal)
-    with closing(_signed_in(portal)) as browser:
-        constant = _times(browser, "/api/v1/")
+    with closing(signed_in(portal)) as browser:
+        constant = times_of(browser, "/api/v1/")
         report.title(f"Pages with {JOBS:,} jobs, {TIMES} requests one after the other")
         report.add("a view that returns a constant", spread(constant, 95))
         floor = percentile(constant, 95)
         for name, path in PAGES.items():
-            times = _times(browser, path)
+            times = times_of(browser, path)
             ratio = percentile(times, 95) / floor
             target = (f"<= {MOST} x", ratio <= MOST) if path == "/jobs" else ("", None)
             report.add(name, spread(times, 95), f"p95 {ratio:.1f} x the constant", *target)
@@ -53,18 +52,11 @@ def measure(report: Report, portal: Portal, _: BedNode) -> None:
 
 def fill(portal: Portal) -> None:
     """In a process with the portal's settings; the portal goes on running. Done once."""
-    if portal.rows("SELECT count(*) FROM jobs_job") >= [(JOBS,)]:
-        return
-    subprocess.run(
-        [sys.executable, "-m", "benchmarks.data.fill", str(JOBS), str(TASKS)],
-        env={**os.environ, **portal.settings, "DJANGO_SETTINGS_MODULE": "portal.settings"},
-        cwd=ROOT,
-        check=True,
-        timeout=600,
-    )
+    if not portal.rows("SELECT 1 FROM jobs_job WHERE name = 'wide'"):
+        beside(portal, "benchmarks.data.fill", str(JOBS), str(TASKS))
 
 
-def _signed_in(portal: Portal) -> httpx.Client:
+def signed_in(portal: Portal) -> httpx.Client:
     browser = httpx.Client(base_url=portal.url, timeout=60, follow_redirects=True)
     form = browser.get("/login").text
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', form)
@@ -75,7 +67,7 @@ def _signed_in(portal: Portal) -> httpx.Client:
     return browser
 
 
-def _times(browser: httpx.Client, path: str) -> list[float]:
+def times_of(browser: httpx.Client, path: str) -> list[float]:
     times = []
     for _ in range(TIMES + 2):
         began = time.perf_counter()

@@ -4,63 +4,44 @@ are given (tests/acceptance/slow.py), and the memory and threads of the web proc
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import httpx
 
 from benchmarks.data import long_log
 from benchmarks.portal import pages
+from benchmarks.processes import beside, told_of
 from benchmarks.report import Report, percentile, spread
-from tests.acceptance.portal import ROOT, Portal
+from benchmarks.sizes import size
+from tests.acceptance.portal import Portal
 from tests.acceptance.slow import Slow, slow_clients
+from tests.bed.docker_bed import BedNode
 
-MANY, READERS, UPLOADS, STREAMS = 500, 200, 100, 600
-ROUNDS = pages.TIMES
-SETTLED = 3.0  # seconds in which answers that were begun are made, up to where their clients stop reading
+MANY, READERS, UPLOADS, STREAMS = size((500, 200, 100, 600), (4, 2, 2, 4))
+MEGABYTES = size(30, 2)  # of the log that nobody reads
+SETTLED = size(3.0, 0.1)  # seconds in which answers that were begun are made, up to where their clients stop reading
 PATHS = {"page": "/jobs", "API": "/api/v1/jobs?limit=50", "/healthz": "/healthz"}
 
 
-def measure(report: Report) -> None:
-    folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
-    with closing(Portal(folder, "unix:///nowhere.sock", LONGSHORE_ANONYMOUS_READ="all")) as portal:
-        try:
-            portal.start()
-            _fill(portal)
-            _tell_all(report, portal)
-        finally:
-            portal.close()
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _fill(portal: Portal) -> None:
-    settings = {**os.environ, **portal.settings, "DJANGO_SETTINGS_MODULE": "portal.settings"}
-    for module, *sizes in (("fill", "1000", "20"), ("long_log", "30")):
-        subprocess.run([sys.executable, "-m", f"benchmarks.data.{module}", *sizes], env=settings, cwd=ROOT, check=True)
-
-
-def _tell_all(report: Report, portal: Portal) -> None:
+def measure(report: Report, portal: Portal, _: BedNode) -> None:
+    beside(portal, "benchmarks.data.long_log", str(MEGABYTES))
     token = f"Authorization: {portal.http.headers['Authorization']}\r\n"
-    with closing(pages._signed_in(portal)) as browser:
+    with closing(pages.signed_in(portal)) as browser:
         cookie = f"Cookie: longshore={browser.cookies['longshore']}\r\n"
         kinds: dict[str, Callable[[Slow], None]] = {
             "nobody": lambda slow: None,
             f"{MANY} half heads": lambda slow: slow.half_heads(MANY),
             f"{MANY} half bodies": lambda slow: slow.half_bodies(MANY),
             f"{MANY} idle connections": lambda slow: slow.idle(MANY),
-            f"{MANY} who do not read 30 MB": lambda slow: slow.no_readers(MANY, long_log.PATH),
-            f"{READERS} who do not read 30 MB": lambda slow: slow.no_readers(READERS, long_log.PATH),
+            f"{MANY} who do not read {MEGABYTES} MB": lambda slow: slow.no_readers(MANY, long_log.PATH, cookie),
+            f"{READERS} who do not read {MEGABYTES} MB": lambda slow: slow.no_readers(READERS, long_log.PATH, cookie),
             f"{UPLOADS} stalled uploads": lambda slow: slow.stalled_uploads(UPLOADS, _file, token),
             f"{STREAMS} live streams": lambda slow: slow.no_readers(STREAMS, "/stream/page?page=home", cookie),
         }
         report.title(
-            f"Answers beside slow clients, {ROUNDS} of each, one after the other (target p95 on an idle machine)"
+            f"Answers beside slow clients, {pages.TIMES} of each, one after the other (target p95 on an idle machine)"
         )
         for name, begin in kinds.items():
             with slow_clients(portal.url) as slow:
@@ -80,12 +61,12 @@ def _file(at: int) -> str:
 
 def _tell(report: Report, portal: Portal, browser: httpx.Client, name: str) -> None:
     for what, path in PATHS.items():
-        times = pages._times(browser, path)
+        times = pages.times_of(browser, path)
         late = percentile(times, 95)
         report.add(f"{name}: {what}", spread(times, 95), _process(portal), "p95 < 100 ms", late < 0.1)
 
 
 def _process(portal: Portal) -> str:
-    lines = Path(f"/proc/{portal.running('web')[0]}/status").read_text().splitlines()
-    found = {line.split(":")[0]: line.split()[1] for line in lines if ":" in line and len(line.split()) > 1}
-    return f"{int(found['VmRSS']) / 1000:.0f} MB, {found['Threads']} threads, load {os.getloadavg()[0]:.1f}"
+    web = portal.running("web")[0]
+    memory, threads = told_of(web, "VmRSS") / 1000, told_of(web, "Threads")
+    return f"{memory:.0f} MB, {threads} threads, load {os.getloadavg()[0]:.1f}"

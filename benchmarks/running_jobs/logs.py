@@ -23,20 +23,21 @@ import django
 import httpx
 
 from benchmarks.portal import pages
+from benchmarks.processes import cpu_of, told_of
 from benchmarks.report import Report, ms, percentile, spread
-from benchmarks.running_jobs.logs_served import LINE
+from benchmarks.running_jobs.logs_served import LINE, NODES, TASKS
+from benchmarks.sizes import size
 from tests.acceptance.portal import ROOT, Portal, config
 from tests.bed.docker_bed import BedNode
 
-INGESTED = 200_000_000  # bytes
-SEARCHED = 1_000  # MB
-LONG = 10_000  # MB
-VIEWERS = 1_000
-SECONDS = 20.0  # that the viewers watch
+INGESTED = size(200_000_000, 200_000)  # bytes
+SEARCHED = size(1_000, 10)  # MB
+LONG = size(10_000, 10)  # MB
+VIEWERS = size(1_000, 4)
+SETTLE, SECONDS = size((8.0, 20.0), (1.0, 2.0))  # until the viewers are served; that they watch
 EXPRESSION = r"NCCL (error|warn)|Kill|out of memory"
 # For what is measured in this process: it opens no database.
 _SETTINGS = {"DJANGO_SETTINGS_MODULE": "portal.settings", "LONGSHORE_HOME": "{}", "LONGSHORE_LOG_LEVEL": "ERROR"}
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def measure(report: Report, portal: Portal, node: BedNode) -> None:
@@ -63,7 +64,7 @@ async def _from_an_engine(report: Report, portal: Portal) -> None:
     """A real container's lines, each with the time at which it was written."""
     portal.submit(config("lines", "n=0; while true; do n=$((n + 1)); echo $n $(date +%s%N); sleep 0.1; done"))
     portal.wait_running("lines")
-    with closing(pages._signed_in(portal)) as browser:
+    with closing(pages.signed_in(portal)) as browser:
         told = {
             "port": urlsplit(portal.url).port,
             "cookie": browser.cookies["longshore"],
@@ -169,10 +170,11 @@ def _first_screen(report: Report, portal: dict[str, Any]) -> None:
 
 
 async def _follow(report: Report, portal: dict[str, Any]) -> None:
+    many = NODES * TASKS
     _tell_lag(report, "line to browser, engine in memory", await _watch(portal, ["alice/one?task=worker-0"]))
     for name, which in (
         (f"{VIEWERS:,} followers of one log", ["alice/one?task=worker-0"] * VIEWERS),
-        (f"{VIEWERS:,} followers of 200 logs", [f"alice/many?task=worker-{n % 200}" for n in range(VIEWERS)]),
+        (f"{VIEWERS:,} followers of {many} logs", [f"alice/many?task=worker-{n % many}" for n in range(VIEWERS)]),
     ):
         got = await _watch(portal, which)
         p95 = percentile(got["lags"], 95)
@@ -215,7 +217,7 @@ async def _watch(portal: dict[str, Any], which: list[str]) -> dict[str, Any]:
             await asyncio.sleep(0.1)
     for _ in which:
         await connected.acquire()
-    await asyncio.sleep(8 if len(which) > 1 else 2)
+    await asyncio.sleep(SETTLE)
     begun = _process(portal["pid"])
     began[0] = time.time_ns()
     await asyncio.sleep(SECONDS)
@@ -236,19 +238,12 @@ async def _watch(portal: dict[str, Any], which: list[str]) -> dict[str, Any]:
 
 
 def _process(pid: int) -> dict[str, Any]:
-    stat = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    status = Path(f"/proc/{pid}/status").read_text()
-    memory = re.search(r"VmRSS:\s+(\d+)", status)
-    return {
-        "cpu": (int(stat[11]) + int(stat[12])) / _TICK,
-        "memory": int(memory[1]) / 1024 if memory else 0.0,
-        "threads": int(stat[17]),
-    }
+    return {"cpu": cpu_of(pid), "memory": told_of(pid, "VmRSS") / 1024, "threads": told_of(pid, "Threads")}
 
 
 @contextmanager
 def _portal(home: Path, megabytes: int) -> Iterator[dict[str, Any]]:
-    home.mkdir(parents=True)
+    home.mkdir(mode=0o700, parents=True)
     settings = {
         **os.environ,
         "LONGSHORE_HOME": str(home),

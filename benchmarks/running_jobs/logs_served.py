@@ -19,7 +19,9 @@ from typing import Any
 
 import django
 
-NODES, TASKS = 20, 10  # of the job "many": tasks of each node
+from benchmarks.sizes import size
+
+NODES, TASKS = size((20, 10), (2, 2))  # of the job "many": tasks of each node
 LINE = b"2026-11-20 14:20:49 - mmseg - iter %09d/400000 loss 0.4127 eta 2:52:08 mem 41.0 GB, data 0.008 s\n"
 
 
@@ -27,15 +29,15 @@ def main() -> None:
     django.setup()
     from django.core.management import call_command
 
-    from portal.web import static_files
+    from portal.shared.look import static_files
 
     call_command("migrate", verbosity=0, interactive=False)
     static_files.collect()
     from django.test import Client
 
+    from base.models import User
     from clusters.models import VirtualCluster
     from clusters.users import services as users
-    from portal.models import User
     from tests.cluster import Clock, Cluster
 
     VirtualCluster.objects.get_or_create(name="default", defaults={"capacity": 100, "max_capacity": 100})
@@ -57,7 +59,7 @@ def main() -> None:
 
 
 def _make_user(users: Any) -> Any:
-    from portal.models import User
+    from base.models import User
 
     return User.objects.create_user("alice", password="not-used-here-1")
 
@@ -65,8 +67,8 @@ def _make_user(users: Any) -> Any:
 def _serve() -> int:
     import uvicorn
 
+    from base.serving.connection import Connection
     from portal.asgi import application
-    from portal.web.serving.connection import Connection
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -89,11 +91,11 @@ def _write(cluster: Any, job: Any, every: float) -> None:
 
 def _long_log(owner: Any, size: int) -> str:
     """An ended job with a log of that size: equal blocks, with a rare line in each."""
+    from base.files.store import local_root, open_store
     from clusters.engines.logs.stamps import SECOND
     from jobs.logs.lines import LineIndex
-    from jobs.logs.places import place_of
+    from jobs.logs.places import place_of, write_index
     from jobs.models import Task
-    from portal.files.store import local_root, open_store
     from tests import builders
 
     job = builders.make_job("alice", "long", state="SUCCEEDED", age=60)
@@ -129,8 +131,7 @@ def _long_log(owner: Any, size: int) -> str:
         "tops": b64encode(tops.tops.tobytes()).decode(),
     }
     empty = {"bytes": 0, "newlines": 0, "blocks": [], "lines": 0, "tops": b64encode(b"\0" * 8).decode()}
-    record = {"version": 1, "complete": True, "reason": "", "archivedAt": 0, "stdout": told, "stderr": empty}
-    store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])
+    write_index(store, place.folder, {"stdout": told, "stderr": empty}, complete=True, reason="")
     path = Path(local_root()) / f"{place.folder}/stdout".lstrip("/")
     assert path.is_file() and shutil.disk_usage(path).free > 0
     return str(path)

@@ -7,38 +7,24 @@ What is measured runs in a process and a LONGSHORE_HOME of its own, which prints
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import django
 
+from benchmarks.processes import alone, cpu_of, told_of
 from benchmarks.report import Report
-from benchmarks.scheduler.watch import cpu_of, farm_of, rows, told
-from tests.acceptance.portal import ROOT, Portal
-from tests.bed.docker_bed import BedNode
+from benchmarks.scheduler.watch import farm_of, rows, told
+from benchmarks.sizes import size
 
-NODES, TASKS = 20, 50  # tasks of each node
-SETTLE, MEASURE = 25.0, 60.0  # seconds
+NODES, TASKS = size((20, 50), (2, 2))  # tasks of each node
+SETTLE, MEASURE = size((25.0, 60.0), (1.0, 31.0))  # seconds; of each task there is a sample every ten
 
 
-def measure(report: Report, portal: Portal, node: BedNode) -> None:
-    """Neither the portal nor the node takes part: nodes of this size are not at hand."""
-    folder = Path(tempfile.mkdtemp(prefix="ls-bench-"))
-    own = {"LONGSHORE_HOME": str(folder), "LONGSHORE_LOG_LEVEL": "WARNING", "DJANGO_SETTINGS_MODULE": "portal.settings"}
-    try:
-        command = [sys.executable, "-m", "benchmarks.running_jobs.sampling"]
-        done = subprocess.run(
-            command, env={**os.environ, **own}, cwd=ROOT, check=True, stdout=subprocess.PIPE, timeout=600
-        )
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    found = json.loads(done.stdout)
+def measure(report: Report) -> None:
+    found = alone("benchmarks.running_jobs.sampling")
     report.title(f"Sampling {found['tasks']:,} running tasks on {found['nodes']} engines over HTTP, every 10 s")
     cpu, memory = found["cpu_percent"], found["pss_mb"]
     asked = f"{found['asked_per_s']:g} questions a second"
@@ -52,9 +38,6 @@ def measure(report: Report, portal: Portal, node: BedNode) -> None:
 
 def main() -> None:
     django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0, interactive=False)
     farm = farm_of(NODES, rows(NODES, TASKS))
     sampler = subprocess.Popen([sys.executable, "manage.py", "runsampler"], stdout=subprocess.DEVNULL)
     try:
@@ -74,9 +57,9 @@ def _cost(pid: int, farm: subprocess.Popen[str]) -> dict[str, Any]:
     return {
         "cpu_percent": cpu,
         "asked_per_s": round((after.get("stats", 0) - before.get("stats", 0)) / seconds, 1),
-        "pss_mb": _kilobytes(f"/proc/{pid}/smaps_rollup", "Pss") / 1024,
-        "rss_mb": _kilobytes(f"/proc/{pid}/status", "VmRSS") / 1024,
-        "threads": _kilobytes(f"/proc/{pid}/status", "Threads"),
+        "pss_mb": told_of(pid, "Pss", "smaps_rollup") / 1024,
+        "rss_mb": told_of(pid, "VmRSS") / 1024,
+        "threads": told_of(pid, "Threads"),
         **_written(since, time.time()),
     }
 
@@ -97,10 +80,5 @@ def _written(begin: float, end: float) -> dict[str, Any]:
     return {"samples": found, "due": due, "disk_kb_each": size / 1024 / max(1, Task.objects.count())}
 
 
-def _kilobytes(path: str, name: str) -> int:
-    return int(Path(path).read_text().partition(f"{name}:")[2].split()[0])
-
-
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     main()

@@ -12,11 +12,12 @@ import docker
 from websockets.sync.client import ClientConnection, connect
 
 from benchmarks.report import Report, percentile, spread
+from benchmarks.sizes import size
 from tests.acceptance.portal import Portal, config, container_of
 from tests.bed.docker_bed import BedNode
 
-KEYS = 400
-MANY = 50
+KEYS = size(400, 5)
+MANY = size(50, 2)
 GOAL = 0.1  # seconds, p95: what a hand feels as at once
 
 

@@ -13,6 +13,7 @@ import aiohttp
 import httpx
 
 from benchmarks.report import Report, spread, wait_for
+from benchmarks.sizes import size
 from tests.acceptance.portal import Portal, config
 from tests.bed.docker_bed import BedNode
 from tests.bed.ssh_image import ensure_python_image
@@ -22,9 +23,9 @@ COMMAND = f"""cat >/tmp/page.py <<'END'
 {PROGRAM.read_text()}
 END
 exec python3 /tmp/page.py $PAI_CONTAINER_HOST_web_PORT_LIST"""
-SECONDS = 5.0
-AT_ONCE = 16
-MEGABYTES = 256
+SECONDS = size(5.0, 0.2)
+AT_ONCE = size(16, 2)
+MEGABYTES = size(256, 2)
 GOAL = 0.3  # of what the program answers straight: client, program and portal share the cores of one machine
 
 

@@ -8,31 +8,28 @@ object.
 from __future__ import annotations
 
 import json
-import os
 import time
 from typing import Any
 
 import django
 
-NODES, JOBS, TIMES = 1_000, 10_000, 3
+from benchmarks.sizes import size
+
+NODES, JOBS, TIMES = size((1_000, 10_000, 3), (4, 40, 1))
 CHANGES = "change=node:sim-0001:drain&change=node:sim-0002:drain"
 
 
 def main() -> None:
     django.setup()
-    from django.core.management import call_command
-
-    for command in ("migrate", "collectstatic"):
-        call_command(command, verbosity=0, interactive=False)
+    from base.models import User
     from benchmarks.data import rows
     from benchmarks.scheduler import passes
     from clusters.models import VirtualCluster
-    from portal.models import User
     from tests.http import Browser
 
     VirtualCluster.objects.all().delete()
     rows.add_nodes(NODES, gpus=passes.GPUS, cpus=passes.CPUS, memory_mb=passes.MEMORY_MB)
-    number = passes.WAITING + passes.EXTRA["teams"]
+    number = (passes.WAITING + passes.EXTRA["teams"]) * NODES // passes.NODES
     rows.add_waiting(rows.shapes_of_teams(number, rows.add_teams(passes.TEAMS)))
     simulation = passes.Simulation()
     while simulation.one_pass().placed:
@@ -41,6 +38,8 @@ def main() -> None:
     client = Browser()
     client.force_login(User.objects.create_user("admin", "correct horse", is_admin=True))
     found = {
+        "nodes": NODES,
+        "jobs": JOBS,
         "timeline": _asked(client, "/timeline?from=1d"),
         "timeline_api": _asked(client, "/api/v1/cluster/timeline?from=1d&limit=10000"),
         "what_if": _asked(client, f"/api/v1/cluster/what-if?{CHANGES}"),
@@ -63,5 +62,4 @@ def _asked(client: Any, address: str) -> dict[str, float]:
 
 
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     main()

@@ -1,54 +1,49 @@
 """What it costs to watch a thousand nodes: the real scheduler, and a thousand small engines behind real HTTP.
 
-Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.watch [nodes]``); prints one JSON
+Run as a process with a LONGSHORE_HOME of its own (``python -m benchmarks.scheduler.watch``); prints one JSON
 object.
 """
 
 from __future__ import annotations
 
 import json
-import os
 import random
 import subprocess
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import django
 
+from benchmarks.processes import cpu_of, told_of
 from benchmarks.report import percentile
 from benchmarks.scheduler.engine_farm import free_ports
+from benchmarks.sizes import size
 
-NODES, TASKS = 1_000, 4  # tasks of each node
-SETTLE, MEASURE = 35.0, 40.0  # seconds; a running container is looked at every 30
-EVENTS, PAUSE = 100, 0.1
+NODES, TASKS = size(1_000, 3), 4  # tasks of each node
+SETTLE, MEASURE = size((31.0, 30.0), (0.5, 0.5))  # seconds; a running container is looked at every 30
+EVENTS, PAUSE = size(60, 3), 0.1
 FIRST_LOOKS = 600.0  # seconds: on a machine whose cores others have a thousand first looks take minutes
-_TICK = os.sysconf("SC_CLK_TCK")
 
 
 def main() -> None:
-    number = int(sys.argv[1]) if len(sys.argv) > 1 else NODES
     django.setup()
-    from django.core.management import call_command
-
-    call_command("migrate", verbosity=0, interactive=False)
-    tasks = rows(number)
-    farm = farm_of(number, tasks)
+    tasks = rows(NODES)
+    farm = farm_of(NODES, tasks)
     scheduler = subprocess.Popen(
         [sys.executable, "manage.py", "runscheduler"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     try:
         began = time.monotonic()
-        _until_all_seen(number)
+        _until_all_seen(NODES)
         ready = time.monotonic() - began
         time.sleep(SETTLE)
         idle = _idle(scheduler.pid, farm)
         print(
             json.dumps(
                 {
-                    "nodes": number,
-                    "tasks": number * TASKS,
+                    "nodes": NODES,
+                    "tasks": NODES * TASKS,
                     "ready_s": ready,
                     **idle,
                     **_events(scheduler.pid, farm, tasks, idle["cpu_percent"]),
@@ -132,10 +127,9 @@ def _idle(pid: int, farm: subprocess.Popen[str]) -> dict[str, Any]:
     time.sleep(MEASURE)
     seconds = time.monotonic() - began
     cpu, after = 100 * (cpu_of(pid) - used) / seconds, json.loads(told(farm, "asked"))
-    status = Path(f"/proc/{pid}/status").read_text()
-    threads, memory = (int(status.partition(f"{name}:")[2].split()[0]) for name in ("Threads", "VmRSS"))
     asked = {kind: round((times - before.get(kind, 0)) / seconds, 1) for kind, times in after.items()}
-    return {"cpu_percent": cpu, "threads": threads, "memory_mb": memory / 1024, "asked_per_s": asked}
+    threads, memory = told_of(pid, "Threads"), told_of(pid, "VmRSS") / 1024
+    return {"cpu_percent": cpu, "threads": threads, "memory_mb": memory, "asked_per_s": asked}
 
 
 def _events(pid: int, farm: subprocess.Popen[str], tasks: list[list[Any]], idle: float) -> dict[str, Any]:
@@ -161,11 +155,5 @@ def _events(pid: int, farm: subprocess.Popen[str], tasks: list[list[Any]], idle:
     }
 
 
-def cpu_of(pid: int) -> float:
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
-
-
 if __name__ == "__main__":
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
     main()

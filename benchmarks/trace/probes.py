@@ -13,17 +13,18 @@ import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from django.apps import AppConfig
 
-FILE = "BENCH_TRACE"  # environment variable: where the lines go
+FILE = "trace.tsv"  # in LONGSHORE_HOME: where the lines go
 
 # (where the function is looked up, attribute, name of the step). A class's attribute is written "Class.method".
 PROBES: tuple[tuple[str, str, str], ...] = (
     ("jobs.services", "submit", "web: submit"),
     ("jobs.scheduling.loop", "Scheduler.tick", "scheduler: pass"),
-    ("jobs.scheduling.loop", "Loader.world", "scheduler: read the rows"),
+    ("jobs.scheduling.loop", "WorldLoader.world", "scheduler: read the rows"),
     ("jobs.scheduling.loop", "plan", "scheduler: plan"),
     ("jobs.scheduling.loop", "apply", "scheduler: write"),
     ("clusters.engines.watch", "Watcher._ask", "watch: list"),
@@ -32,7 +33,7 @@ PROBES: tuple[tuple[str, str, str], ...] = (
     ("jobs.containers.claims", "take", "worker: claim"),
     ("jobs.containers.claims", "close", "worker: fact"),
     ("jobs.containers.claims", "is_wanted", "start: still wanted"),
-    ("jobs.containers.inputs", "launch", "start: read what it needs"),
+    ("jobs.containers.tasks", "launch_of", "start: read what it needs"),
     ("jobs.containers.tasks", "_publish_first", "start: job's files into the store"),
     ("jobs.containers.delivery", "prepare", "start: prepare the delivery"),
     ("clusters.nodes.refusals", "started", "start: note what the node showed"),
@@ -44,7 +45,7 @@ PROBES: tuple[tuple[str, str, str], ...] = (
     ("docker.api.container", "ContainerApiMixin.start", "engine: start"),
     ("jobs.logs.archive", "archive", "collect: archive the log"),
     ("jobs.logs.archive", "_write", "collect: one stream"),
-    ("jobs.logs.archive", "_finish", "collect: index"),
+    ("jobs.logs.archive", "write_index", "collect: index"),
     ("clusters.engines.docker.runtime", "DockerRuntime.remove", "collect: remove"),
     ("clusters.engines.docker.runtime", "DockerRuntime._discard", "engine: remove"),
 )
@@ -57,7 +58,7 @@ class Probes(AppConfig):
     label = "benchmarks"
 
     def ready(self) -> None:
-        file = os.open(os.environ[FILE], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+        file = os.open(Path(os.environ["LONGSHORE_HOME"], FILE), os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
         for module, path, step in PROBES:
             _wrap(import_module(module), path, step, file)
 

@@ -36,8 +36,9 @@ class Attached(Protocol):
     async def exit_code(self) -> int | None:
         """Of a program that has ended. None when it ended with its container, and where nobody knows it."""
 
-    async def close(self) -> None:
-        """End the program as a closed window does: HUP, and KILL after GRACE. Again is free."""
+    async def close(self) -> bool:
+        """End the program as a closed window does: HUP, and KILL after GRACE. False when the engine did not answer, so
+        that the program may still run: ``hang_up`` ends it later. Again is free."""
 
 
 class Attachable(Protocol):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from clusters.engines.runtime import FaultReason
+from clusters.engines.runtime import FaultReason, RuntimeFault
 
 Row = tuple[str, FaultReason, bool, str]  # text pattern, reason, permanent, sentence for the user
 WayRow = tuple[str, bool, str]  # text pattern, permanent, sentence for users and for the admin who registers the node
@@ -33,11 +33,45 @@ PULL: tuple[Row, ...] = (
     (r"verification failed", R.PULL_FAILED, False, "could not be pulled: a layer arrived damaged."),
     (
         r"dial tcp|no such host|connection refused|no route to host|timeout|deadline exceeded|connection reset|EOF"
+        r"|context canceled"  # containerd's, of a registry that hangs
         r"|x509|HTTP response to HTTPS client|Client\.Timeout|\b50[234]\b",
         R.REGISTRY_UNREACHABLE,
         False,
         "could not be pulled: the node cannot reach its registry.",
     ),
+)
+# The node lacks a program of the engine's own. The image is not to blame.
+OWN_PROGRAM = r'exec: "(/\S*/)?(docker-(init|proxy|runc)|tini|runc|containerd[\w-]*|ctr|iptables|modprobe)"'
+START: tuple[Row, ...] = (
+    (r"port is already allocated|address already in use", R.PORT_TAKEN, False, "A port of the task is already in use."),
+    # In the words of NVIDIA's hook, whichever engine calls it.
+    (r"unsatisfied condition", R.GPU_DRIVER, False, "The image wants a newer GPU driver than the node has."),
+    (
+        r"could not select device driver|nvidia-container|unknown device|runtime specified nvidia|nvidia\.com/gpu",
+        R.GPU_MISSING,
+        False,
+        "The node cannot hand out the task's GPUs.",
+    ),
+    (OWN_PROGRAM, R.NODE_BROKEN, False, "The node's Docker installation is not complete."),
+    (
+        r"exec: .*(no such file|not found|permission denied|not a directory)|exec format error",
+        R.COMMAND_MISSING,
+        True,
+        "The image has no program to run the command with.",
+    ),
+    (r"no space left on device|disk quota", R.NODE_BROKEN, False, "The node's disk is full."),
+)
+# What a Docker engine may answer to any question.
+ANY_STEP: tuple[Row, ...] = (
+    (
+        r"no such container|container .* not found|dead or marked for removal",
+        R.GONE,
+        True,
+        "The container does not exist any more.",
+    ),
+    (r"code = Unavailable|containerd\.sock|daemon is shutting down", R.UNREACHABLE, False, "The engine is restarting."),
+    (r"client version \S+ is too (old|new)", R.REFUSED, True, "The engine speaks another version of Docker's API."),
+    (r"HTTP request to an HTTPS server", R.UNREACHABLE, True, "The engine wants TLS; give the node its TLS keys."),
 )
 # The end of a table of what may go wrong on the way.
 NETWORK: tuple[WayRow, ...] = (
@@ -49,9 +83,19 @@ NETWORK: tuple[WayRow, ...] = (
 )
 
 
-def on_the_way(rows: Iterable[WayRow], text: str) -> tuple[bool, str]:
-    """Whether it is permanent, and the sentence, by the first row that fits. The last one must fit any text."""
-    return next((permanent, sentence) for pattern, permanent, sentence in rows if re.search(pattern, text, re.I))
+def of_text(rows: Iterable[Row], text: str, subject: str = "") -> RuntimeFault | None:
+    """The fault of the first row that fits what an engine says. ``subject`` is what the row's sentence is about."""
+    for pattern, reason, permanent, sentence in rows:
+        if re.search(pattern, text, re.I):
+            return RuntimeFault(f"{subject}{sentence} ({short(text)})", reason=reason, permanent=permanent)
+    return None
+
+
+def unreachable(whom: str, rows: Iterable[WayRow], text: str) -> RuntimeFault:
+    """The fault of a call that got no answer, by the first row that fits ``text``. The last one must fit any."""
+    permanent, says = next((permanent, says) for pattern, permanent, says in rows if re.search(pattern, text, re.I))
+    sentence = f"The {whom} cannot be reached: {says}"
+    return RuntimeFault(sentence, reason=FaultReason.UNREACHABLE, permanent=permanent)
 
 
 def chain(error: BaseException | None, beside: Callable[[BaseException], Iterable[str]] = lambda _: ()) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 DOCKER_HUB = "docker.io"
-KEPT = "localhost/longshore-kept"  # the repository of images that were made of failed containers; no registry has them
+SNAPSHOTS = "localhost/longshore-kept"  # the repository of images of failed containers; no registry has them
 _HUB_NAMES = (DOCKER_HUB, "index.docker.io", "registry-1.docker.io")
 _ID = re.compile(r"sha(256|384|512):")
 
@@ -25,9 +25,9 @@ def canonical(image: str) -> str:
     return f"{repository}@{digest}" if mark else f"{repository}:{tag if colon else 'latest'}"
 
 
-def is_kept(image: str) -> bool:
-    """Whether it was made of a failed container (clusters/nodes/kept.py)."""
-    return canonical(image).startswith((f"{KEPT}:", f"{KEPT}@"))
+def is_snapshot(image: str) -> bool:
+    """Whether it was made of a failed container (clusters/nodes/snapshots.py)."""
+    return canonical(image).startswith((f"{SNAPSHOTS}:", f"{SNAPSHOTS}@"))
 
 
 def is_id(image: str) -> bool:

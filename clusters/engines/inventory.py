@@ -10,7 +10,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Protocol
 
 LONGEST_NAME = 63
@@ -20,11 +19,13 @@ GPU = "nvidia.com/gpu"  # what an id without a resource is one of
 GPUS = (GPU, "amd.com/gpu")
 # Words that follow a node's name in the addresses of pages: no host is shown under one of them alone.
 RESERVED = ("drain", "edit", "gone", "metrics", "remove", "status")
+_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_ENDPOINT = re.compile(rf"kubernetes://(?P<cluster>{_LABEL}(\.{_LABEL})*)/(?P<namespace>{_LABEL})")
 _HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostReport:
     """One host as its cluster reports it. ``others_*``: what workloads that are not ours ask for there."""
 
     name: str
@@ -39,7 +40,6 @@ class Host:
     images: frozenset[str] = frozenset()
     version: str = ""
     silent: bool = False  # the cluster does not hear of it: its containers may run all the same
-    silent_since: datetime | None = None  # by the cluster's clock
     closed: str = ""  # why nothing of ours may start there, for people: "cordoned in Kubernetes"
 
 
@@ -48,7 +48,7 @@ class Inventory:
     """All hosts of a cluster that are meant for us. ``sees_others``: False where we may not see what others take."""
 
     version: str
-    hosts: tuple[Host, ...]
+    hosts: tuple[HostReport, ...]
     sees_others: bool = True
 
 
@@ -85,6 +85,14 @@ class Inventoried(Protocol):
         ...
 
 
+def parts_of(endpoint: str) -> tuple[str, str]:
+    """The cluster's name and the namespace of ``kubernetes://cluster/namespace``. Raises ValueError."""
+    parts = _ENDPOINT.fullmatch(endpoint)
+    if parts is None:
+        raise ValueError("must name a cluster and a namespace, such as kubernetes://lab/longshore")
+    return parts["cluster"], parts["namespace"]
+
+
 def name_of(cluster: str, host: str) -> str:
     """The name of the node that this host is: ``cluster/host``, cut with a hash where it would be too long for a node's
     name, or where pages have another meaning for it."""
@@ -99,6 +107,11 @@ def name_of(cluster: str, host: str) -> str:
 def gpu_ids(resource: str, number: int) -> tuple[str, ...]:
     """The ids of a host's GPUs of one resource: 0, 1 ... of nvidia.com/gpu, amd.com/gpu:0 ... of another."""
     return tuple(str(nth) if resource == GPU else f"{resource}:{nth}" for nth in range(number))
+
+
+def gpu_type(model: str) -> str:
+    """A type has no white space (v1 contract, 1.1 gpuType)."""
+    return "-".join(model.split()).removeprefix("NVIDIA-")[:256]
 
 
 def resource_of(gpu_id: str) -> str:

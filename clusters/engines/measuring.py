@@ -13,7 +13,7 @@ from typing import Protocol
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class ContainerUsage:
     """What one running container uses now and has used since its start. What its engine does not count is None: on the
     host's network nobody counts the bytes of one container."""
 
@@ -29,7 +29,7 @@ class Usage:
 class Measurable(Protocol):
     """One engine. Only one thread may use it at a time. It raises only ``RuntimeFault``."""
 
-    def usage(self, names: Sequence[str], seconds: float) -> dict[str, Usage]:
+    def usage(self, names: Sequence[str], seconds: float) -> dict[str, ContainerUsage]:
         """The usage of these containers by name, within ``seconds``. Those are missing that do not run, and those for
         which the time was too short. Raises UNREACHABLE when the engine answers nothing at all."""
         ...
@@ -41,9 +41,9 @@ class Measurable(Protocol):
 
 
 class Unmeasured:
-    """Of an engine that does not say what its containers use."""
+    """Stands for the meter of an engine that does not say what its containers use."""
 
-    def usage(self, names: Sequence[str], seconds: float) -> dict[str, Usage]:
+    def usage(self, names: Sequence[str], seconds: float) -> dict[str, ContainerUsage]:
         return {}
 
     def output(self, name: str, argv: Sequence[str], seconds: float) -> str:

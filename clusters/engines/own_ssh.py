@@ -14,7 +14,8 @@ from pathlib import Path
 
 from django.conf import settings
 
-from portal.hosts import shared
+from base.core import private
+from base.hosts import shared
 
 KEY = "id_ed25519"
 KNOWN_HOSTS = "known_hosts"
@@ -54,13 +55,14 @@ def fetch() -> None:
 
 def public_key() -> str:
     """One line for an authorized_keys file. The pair is made when somebody first asks."""
-    from cryptography.hazmat.primitives import serialization as ser  # late: few processes need its 8 MB
+    # Late: few processes need its 8 MB.
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_private_key
 
     path = folder() / KEY
     if not path.exists():
         _make(path)
-    key = ser.load_ssh_private_key(path.read_bytes(), None)
-    line = key.public_key().public_bytes(ser.Encoding.OpenSSH, ser.PublicFormat.OpenSSH)
+    key = load_ssh_private_key(path.read_bytes(), None)
+    line = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH)
     return f"{line.decode()} longshore"
 
 
@@ -83,16 +85,11 @@ def _append(lines: bytes) -> None:
 
 
 def _make(path: Path) -> None:
-    from cryptography.hazmat.primitives import serialization as ser
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-    text = Ed25519PrivateKey.generate().private_bytes(ser.Encoding.PEM, ser.PrivateFormat.OpenSSH, ser.NoEncryption())
-    part = _temporary(path, shared.put_first(f"ssh/{KEY}", text))
-    try:
-        os.link(part, path)
-    except FileExistsError:
-        pass  # another process was quicker, and its pair holds
-    part.unlink()
+    text = Ed25519PrivateKey.generate().private_bytes(Encoding.PEM, PrivateFormat.OpenSSH, NoEncryption())
+    private.made_once(path, shared.put_first(f"ssh/{KEY}", text).decode())
 
 
 def _temporary(path: Path, content: bytes) -> Path:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, Protocol
@@ -41,6 +41,15 @@ KILLED_FOR_MEMORY, FOUND_PORT_TAKEN = 222, 224
 OWN_CODES = {220: 137, 221: 143, 223: 255}
 OUR_CODES = (KILLED_FOR_MEMORY, FOUND_PORT_TAKEN, *OWN_CODES)
 EXIT_FILE = "/pai/log/exit-code"
+# What a container writes to both streams before anything else. Engines throw the beginning of a long log away without a
+# word: a log that does not begin with this has lost it.
+LOG_MARK = "-- Longshore: here the log begins --"
+# What root is left with: enough for package managers, servers, sshd. Docker's own default has NET_RAW beside it, which
+# on the host's network reads what others send, and MKNOD, SETFCAP and SETPCAP, which nothing in a job needs.
+CAPABILITIES = (
+    *("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"),
+    *("NET_BIND_SERVICE", "AUDIT_WRITE"),
+)
 LARGE = 500_000  # bytes of all tars: more does not go through the API of an engine that stands for many hosts
 LOOK_CLOSER = 30.0  # seconds; see ContainerRuntime.list
 
@@ -49,11 +58,13 @@ class RuntimeFault(Exception):
     """The engine could not do what it was asked to.
 
     ``permanent``: the same request would fail in the same way (a wrong image name), so trying again does not help.
-    ``reason`` is the class of the fault for the exit table; ``sentence`` is for the user.
+    ``reason`` is the class of the fault for the exit table; ``sentence`` is for the user. ``late``: the engine was
+    asked and has not answered in time, so it may only be busy.
     """
 
-    def __init__(self, sentence: str, *, reason: FaultReason, permanent: bool = False) -> None:
+    def __init__(self, sentence: str, *, reason: FaultReason, permanent: bool = False, late: bool = False) -> None:
         super().__init__(sentence)
+        self.late = late
         self.sentence = sentence
         self.reason = reason
         self.permanent = permanent
@@ -65,9 +76,11 @@ class FaultReason(StrEnum):
     IMAGE_DENIED = "image_denied"  # the registry wants (other) credentials
     IMAGE_NAME = "image_name"  # not a valid image reference
     REGISTRY_UNREACHABLE = "registry_unreachable"
+    REGISTRY_UNKNOWN = "registry_unknown"  # nor has any node an image of it: perhaps there is none of that name
     PULL_FAILED = "pull_failed"  # anything else while pulling
     PORT_TAKEN = "port_taken"  # something outside Longshore listens on a port of the request
     GPU_MISSING = "gpu_missing"  # the engine cannot hand out the GPUs
+    GPU_DRIVER = "gpu_driver"  # the image wants a newer driver than the node has
     COMMAND_MISSING = "command_missing"  # the image has no shell to run the command with
     NODE_BROKEN = "node_broken"  # the node itself lacks what any start needs: room on its disk, a program of Docker
     REFUSED = "refused"  # any other refusal of create or start
@@ -133,6 +146,7 @@ class ContainerRequest:
     memory_mb: int = 100
     shm_mb: int = 64
     pids_limit: int = 4096
+    disk_mb: int = 0  # that it may write, its code included, where the engine can limit it; 0: all there is
     gpu_ids: tuple[str, ...] = ()
     host: str = ""  # where it shall run, as an engine with several hosts calls it
     network: Literal["host", "bridge"] = "host"
@@ -141,6 +155,14 @@ class ContainerRequest:
     rdma: bool = False  # the node's InfiniBand: v1 contract, 5.9
     pull: Literal["absent", "always"] = "absent"
     auth: tuple[str, str] | None = None  # registry user and password, used for this pull only
+
+    @property
+    def capabilities(self) -> list[str]:
+        """v1 contract, 5.4: users of the profile ``pai`` mount file systems from their command, and debuggers work
+        where somebody is to look around."""
+        debugging = ["SYS_PTRACE"] if self.hold_file else []
+        mounting = ["SYS_ADMIN", "DAC_READ_SEARCH"] if self.security == "pai" else []
+        return [*CAPABILITIES, *debugging, *(["IPC_LOCK"] if self.rdma else []), *mounting]
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +184,7 @@ class ContainerStatus:
     started_at: datetime | None = None
     finished_at: datetime | None = None
     port_taken: bool = False  # its command did not run, as something else listens on a port of the task
+    paused: bool = False  # somebody has frozen what runs in it
     by_itself: bool = False  # its command ended with this code; nobody outside has ended the container
     held: bool = False  # its command has failed, and it goes on for somebody to look at it
     held_code: int | None = None  # with this code, if that is known
@@ -195,6 +218,44 @@ class EngineInfo:
     memory_mb: int
     swarm_worker: bool = False
     kubelet: bool = False
+
+
+# Times the seconds after which a silent node is lost: so long may the API of a cluster be away, and an engine be too
+# busy to answer on a host that takes connections.
+AWAY, SLOW = 10, 5
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What the engine of a node said. A look that failed has the containers of the last one that did not. Times are
+    those of ``base.core.clock.steady``."""
+
+    node: str  # of an engine with several nodes one of them, until ``of``
+    at: datetime  # right before the list was asked for: later changes may not be in it
+    reachable: bool
+    containers: Mapping[str, ContainerStatus] = field(default_factory=dict)  # by name
+    since: datetime | None = None  # when it stopped answering
+    reason: str = ""
+    info: EngineInfo | None = None  # of the first look after it began to answer
+    answers_since: datetime | None = None  # when it began to answer again, if it was seen not to
+    away: bool = False  # an engine with several nodes does not answer: nothing is known of the nodes themselves
+    slow: bool = False  # it does not answer in time, and its host takes connections
+    silent: bool = False  # it answers, and does not hear of this node: the containers are those that it knows of
+    heard_at: datetime | None = None  # when it last did what it was ordered to, though its list was not answered
+
+    def of(self, node: str) -> Look:
+        """What it says about one node of the engine."""
+        if node == self.node and not any(status.node for status in self.containers.values()):
+            return self
+        here = {name: status for name, status in self.containers.items() if status.node in ("", node)}
+        return replace(self, node=node, containers=here)
+
+    def lost_at(self, lost_after: float) -> datetime:
+        """When a node that does not answer counts as lost, which is ``lost_after`` seconds after it fell silent. The
+        tasks of a cluster run on without its API, and those of a busy engine too: they are given longer."""
+        seconds = lost_after * (AWAY if self.away else SLOW if self.slow else 1)
+        since = self.since or self.at
+        return max(since, self.heard_at or since) + timedelta(seconds=seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,8 +296,9 @@ class ContainerRuntime(Protocol):
     def info(self) -> EngineInfo: ...
 
     def list(self, *, doubted: bool = False) -> list[ContainerStatus]:
-        """Every container with LABEL_TASK, running or not. An engine may miss the end of a container (its disk is
-        full). Then the end is noticed LOOK_CLOSER seconds later, or by the next list with ``doubted``."""
+        """Return every container with LABEL_TASK, running or not. An engine may miss the end of a container (its disk
+        is full). Then the end is noticed LOOK_CLOSER seconds later, or by the next list with ``doubted``. A fault that
+        is ``late`` says besides that the host still takes connections."""
         ...
 
     def ensure(
@@ -256,8 +318,9 @@ class ContainerRuntime(Protocol):
         """TERM, then KILL after ``grace`` seconds. Succeeds also when it is gone or does not run."""
         ...
 
-    def remove(self, name: str) -> None:
-        """Remove it with its anonymous volumes, by force. Succeeds also when it is gone."""
+    def remove(self, name: str, id: str = "") -> None:
+        """Remove it with its anonymous volumes, by force. Succeeds also when it is gone. ``id``: what ``ensure`` said
+        of it, where that is known; an engine need not be asked then whether it is one of Longshore's."""
         ...
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
@@ -267,16 +330,16 @@ class ContainerRuntime(Protocol):
         Close the iterator to give the connection back."""
         ...
 
-    def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
-        """Watch the engine's events about Longshore containers for at most ``timeout`` seconds and call ``wake`` at
-        each. True when the window ended in order, False when the engine ended the stream."""
+    def wait_event(self, timeout: float, wake: Callable[[], None], images: Callable[[], None] = lambda: None) -> bool:
+        """Watch the engine's events for at most ``timeout`` seconds, and call ``wake`` at each about a Longshore
+        container, ``images`` where it has got or lost an image, if it tells of them. True when the window ended in
+        order, False when the engine ended the stream."""
         ...
 
 
-class ImageHolder(Protocol):
-    """What an engine can do with images, and the room they take, beside the seven operations."""
-
-    def has_image(self, image: str) -> bool: ...
+class Engine(ContainerRuntime, Attachable, Protocol):
+    """What a scheme of clusters.engines.schemes connects to: beside the seven operations it has images and the room
+    that they take, ways to ports, and terminals."""
 
     def import_image(self, image: str, tar: IO[bytes], changes: tuple[str, ...]) -> None: ...
 
@@ -297,10 +360,6 @@ class ImageHolder(Protocol):
         """Remove the image. Succeeds also when it is gone, or when a container uses it: then only its name goes."""
         ...
 
-
-class Dialer(Protocol):
-    """The way to what listens on an engine's host, beside the seven operations."""
-
     def dial(self, address: str, port: int, container: str = "") -> socket:
         """A connection to a TCP port of the host, whose ``address`` this is. Over SSH it is a channel of the connection
         on which the engine is reached; of another engine whose ports are shut to us it goes through the engine and
@@ -308,15 +367,7 @@ class Dialer(Protocol):
         nothing listens on the port, UNREACHABLE when the host does not answer."""
         ...
 
-
-class Giver(Protocol):
-    """What an engine says of GPUs that it hands out itself, beside the seven operations."""
-
     def given_gpus(self, name: str) -> tuple[str, ...]:
         """The ids of the GPUs that a running container was given; empty where the container has those that it was asked
         for by id, and where nobody knows."""
         ...
-
-
-class Engine(ContainerRuntime, ImageHolder, Dialer, Giver, Attachable, Protocol):
-    """What a scheme of clusters.engines.schemes connects to."""

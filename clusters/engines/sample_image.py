@@ -12,7 +12,7 @@ import tarfile
 from pathlib import Path
 from typing import IO
 
-from clusters.engines.runtime import FaultReason, ImageHolder, RuntimeFault
+from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 
 SAMPLE_IMAGE = "longshore/sample:1"
 CHANGES = (
@@ -28,9 +28,9 @@ FILES = {
 }
 
 
-def ensure_sample_image(engine: ImageHolder) -> str:
+def ensure_sample_image(engine: Engine) -> str:
     """Give one line about what was done, empty when the image was there already. Raises RuntimeFault."""
-    if engine.has_image(SAMPLE_IMAGE):
+    if SAMPLE_IMAGE in engine.image_names():
         return ""
     busybox = static_busybox()
     engine.import_image(SAMPLE_IMAGE, root_file_system(busybox), CHANGES)

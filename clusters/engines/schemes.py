@@ -13,21 +13,20 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
+from base.core.bulk import one_row
+from base.hosts import shared
 from clusters.engines import own_ssh
-from clusters.engines.inventory import Inventoried
+from clusters.engines.inventory import Inventoried, parts_of
 from clusters.engines.measuring import Measurable, Unmeasured
 from clusters.engines.own_ssh import HostKey
 from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
-from portal.hosts import own_tls
 
 Factory = Callable[[str, Path | None], Engine]
 MeterFactory = Callable[[str, Path | None], Measurable]
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
 _SOCKET = re.compile(r"(/[^/]+)+")
-_LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-_NAMESPACE = re.compile(rf"kubernetes://{_LABEL}(\.{_LABEL})*/{_LABEL}")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
 _LONGEST = 255
 _EXAMPLES = "tcp://gpu-01:2376 or ssh://user@gpu-01"
@@ -38,13 +37,12 @@ class Scheme:
     """How endpoints of one scheme are written and reached. ``check`` raises ValueError with what is wrong."""
 
     engine: str  # what runs there, for people
-    check: Callable[[str], None]
+    check: Callable[[str], object]
     connect: Factory
-    meter: MeterFactory
+    meter: MeterFactory | None  # None: it does not say what its containers use
     takes_tls: bool = False  # needs TLS keys, unless its host is this one
     is_here: bool = False  # always this host's
     for_many: bool = False  # one endpoint stands for several nodes
-    is_prompt: bool = False  # its list shows at once what its events tell
 
 
 def _check_socket(endpoint: str) -> None:
@@ -77,32 +75,23 @@ def _host_in(endpoint: str) -> SplitResult:
     return parts
 
 
-def _docker(endpoint: str, tls_dir: Path | None) -> Engine:
-    # Late: processes that never touch an engine do not load its library.
-    from clusters.engines.docker.runtime import connect
+# What connects is imported late: processes that never touch an engine do not load its library.
+def _docker(endpoint: str, folder: Path | None) -> Engine:
+    from clusters.engines.docker.runtime import DockerRuntime
 
-    return connect(endpoint, own_ssh.folder() if endpoint.startswith("ssh://") else tls_dir)
+    return DockerRuntime(endpoint, folder)
 
 
-def _docker_meter(endpoint: str, tls_dir: Path | None) -> Measurable:
-    from clusters.engines.docker.meter.meter import meter
+def _docker_meter(endpoint: str, folder: Path | None) -> Measurable:
+    from clusters.engines.docker.meter import DockerMeter
 
-    return meter(endpoint, own_ssh.folder() if endpoint.startswith("ssh://") else tls_dir)
+    return DockerMeter(endpoint, folder)
 
 
 def _kubernetes(endpoint: str, folder: Path | None) -> Engine:
-    from clusters.engines.kubernetes.runtime import connect
+    from clusters.engines.kubernetes.runtime import KubernetesRuntime
 
-    return connect(endpoint, folder)
-
-
-def _no_meter(endpoint: str, folder: Path | None) -> Measurable:
-    return Unmeasured()
-
-
-def _check_namespace(endpoint: str) -> None:
-    if not _NAMESPACE.fullmatch(endpoint):
-        raise ValueError("must name a cluster and a namespace, such as kubernetes://lab/longshore")
+    return KubernetesRuntime(endpoint, folder)
 
 
 def load() -> None:
@@ -121,7 +110,7 @@ SCHEMES = {
     "unix": Scheme("Docker", _check_socket, _docker, _docker_meter, is_here=True),
     "tcp": Scheme("Docker", _check_port, _docker, _docker_meter, takes_tls=True),
     "ssh": Scheme("Docker", _check_login, _docker, _docker_meter),
-    "kubernetes": Scheme("Kubernetes", _check_namespace, _kubernetes, _no_meter, for_many=True, is_prompt=True),
+    "kubernetes": Scheme("Kubernetes", parts_of, _kubernetes, None, for_many=True),
 }
 _lock = threading.Lock()
 _open: dict[tuple[str, str], Engine] = {}
@@ -138,15 +127,10 @@ def scheme_of(endpoint: str) -> Scheme:
 
 
 def stands_for_many(endpoint: str) -> bool:
-    """Whether the engine at this endpoint stands for several nodes."""
+    """Whether the engine at this endpoint stands for several nodes. Then its list shows at once what its events tell,
+    and it does not say what its containers use."""
     scheme = SCHEMES.get(endpoint.partition("://")[0])
     return scheme is not None and scheme.for_many
-
-
-def is_prompt(endpoint: str) -> bool:
-    """Whether one list after an event is enough."""
-    scheme = SCHEMES.get(endpoint.partition("://")[0])
-    return scheme is not None and scheme.is_prompt
 
 
 def check_endpoint(endpoint: str) -> str:
@@ -175,7 +159,7 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
         engine = _open.get(key)
     if engine is None:
         factory = _factory or scheme_of(endpoint).connect
-        new = factory(endpoint, own_tls.here(tls_dir) if tls_dir else None)
+        new = factory(endpoint, _keys(endpoint, tls_dir))
         with _lock:
             engine = _open.setdefault(key, new)
     return engine
@@ -183,21 +167,29 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
 
 def meter_at(endpoint: str, tls_dir: str | Path | None = None) -> Measurable:
     """A meter of the engine with connections of its own, for one thread. Nothing is sent yet."""
-    folder = own_tls.here(tls_dir) if tls_dir else None
+    folder = _keys(endpoint, tls_dir)
     if _factory is not None:
         return cast(Measurable, _factory(endpoint, folder))
-    return scheme_of(endpoint).meter(endpoint, folder)
+    meter = scheme_of(endpoint).meter
+    return meter(endpoint, folder) if meter else Unmeasured()
 
 
 def inventory_at(endpoint: str, tls_dir: str | Path | None = None) -> Inventoried:
     """The inventory of an engine that stands for many hosts, with connections of its own, for one thread. Nothing is
     sent yet."""
-    folder = own_tls.here(tls_dir) if tls_dir else None
+    folder = _keys(endpoint, tls_dir)
     if _factory is not None:
         return cast(Inventoried, _factory(endpoint, folder))
-    from clusters.engines.kubernetes.inventory import connect
+    from clusters.engines.kubernetes.inventory import KubernetesInventory
 
-    return connect(endpoint, folder)
+    return KubernetesInventory(endpoint, folder)
+
+
+def _keys(endpoint: str, tls_dir: str | Path | None) -> Path | None:
+    """The folder of what its engine is reached with."""
+    if endpoint.startswith("ssh://"):
+        return own_ssh.folder()
+    return shared.tls_here(tls_dir) if tls_dir else None
 
 
 def forget(endpoint: str, tls_dir: str | Path | None = None) -> None:
@@ -207,12 +199,10 @@ def forget(endpoint: str, tls_dir: str | Path | None = None) -> None:
 
 
 def runtime_for(node: Node | str) -> Engine:
-    """The engine of a node. Raises RuntimeFault(GONE) for a name that is no longer registered."""
-    if isinstance(node, str):
-        try:
-            node = Node.objects.only("endpoint", "tls_dir").get(name=node)
-        except Node.DoesNotExist:
-            raise RuntimeFault(
-                f"Node {node} is not registered any more.", reason=FaultReason.GONE, permanent=True
-            ) from None
-    return connect(node.endpoint, node.tls_dir or None)
+    """Return the engine of a node. Raises RuntimeFault(GONE) for a name that is no longer registered."""
+    if isinstance(node, Node):
+        return connect(node.endpoint, node.tls_dir or None)
+    found = one_row("SELECT endpoint, tls_dir FROM clusters_node WHERE name = %s", node)
+    if not found:
+        raise RuntimeFault(f"Node {node} is not registered any more.", reason=FaultReason.GONE, permanent=True)
+    return connect(found[0], found[1] or None)

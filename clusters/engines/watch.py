@@ -1,7 +1,7 @@
 """Looks at every engine: a list at once, then again whenever the engine reports an event, and every few seconds anyway.
 
-The list is the truth, events only say when to look. Each engine has a thread that follows its events; the lists of all
-are taken by a few threads (clusters/engines/turns.py). An engine that does not answer delays no other. An engine may
+The list is the truth, events only say when to look. Each engine has a thread that follows its events; lists are
+taken in threads of their own (clusters/engines/turns.py). An engine that does not answer delays no other. An engine may
 stand for several nodes; its containers say then which node each of them is on.
 """
 
@@ -10,17 +10,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass, field
+from datetime import timedelta
 
 import structlog
 from django.conf import settings
 
-from clusters.engines import schemes as engines
-from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, EngineInfo, RuntimeFault
+from base.core import clock
+from base.core.threads import KeptThread
+from clusters.engines import schemes
+from clusters.engines.runtime import LABEL_INSTANCE, ContainerRuntime, ContainerStatus, Look, RuntimeFault
 from clusters.engines.turns import Turns
-from portal.core import clock
-from portal.core.threads import Kept
 
 LIST_EVERY = 5.0  # seconds between two looks without an event
 PER_SECOND = 100  # looks at most without events: with more than 500 engines each waits longer for its next one
@@ -38,30 +38,6 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """What the engine of a node said. A look that failed has the containers of the last one that did not. Times are
-    those of ``portal.core.clock.steady``."""
-
-    node: str  # of an engine with several nodes one of them, until ``of``
-    at: datetime  # before the list was asked for
-    reachable: bool
-    containers: dict[str, ContainerStatus] = field(default_factory=dict)  # by name
-    since: datetime | None = None  # when it stopped answering
-    reason: str = ""
-    info: EngineInfo | None = None  # of the first look after it began to answer
-    answers_since: datetime | None = None  # when it began to answer again, if it was seen not to
-    away: bool = False  # an engine with several nodes does not answer: nothing is known of the nodes themselves
-    silent: bool = False  # it answers, and does not hear of this node: the containers are those that it knows of
-
-    def of(self, node: str) -> Look:
-        """What it says about one node of the engine."""
-        if node == self.node and not any(status.node for status in self.containers.values()):
-            return self
-        here = {name: status for name, status in self.containers.items() if status.node in ("", node)}
-        return replace(self, node=node, containers=here)
-
-
-@dataclass(frozen=True, slots=True)
 class Watched:
     """The engine of a node: where it is and, if that is known already, for how long it has not answered."""
 
@@ -70,7 +46,7 @@ class Watched:
     silent_for: timedelta | None = field(default=None, compare=False)
 
     def runtime(self) -> ContainerRuntime:
-        return engines.connect(self.endpoint, self.tls_dir or None)
+        return schemes.connect(self.endpoint, self.tls_dir or None)
 
 
 class Watcher:
@@ -86,6 +62,7 @@ class Watcher:
         self._turns = turns
         self._since = clock.steady() - watched.silent_for if watched.silent_for is not None else None
         self._asked = False
+        self.has_new_images = False  # since somebody last set it to False
         self._pause = LIST_EVERY  # after the next look
         self._failures = 0  # looks in a row that raised what nobody expects
         self._turn = 0  # of the next look: an older one in the queue is void
@@ -95,7 +72,7 @@ class Watcher:
         self._lock = threading.Lock()
         self._of: dict[str, tuple[Look, Look]] = {}  # by node: the last look, and what it says about the node
         self._stopped = threading.Event()
-        self.thread = Kept(f"follow-{node}", self._follow, longest=LONGEST_WINDOW)
+        self.thread = KeptThread(f"follow-{node}", self._follow, longest=LONGEST_WINDOW)
 
     def keep(self) -> None:
         """Follow and look, by threads that work."""
@@ -126,10 +103,6 @@ class Watcher:
             self.look = look
         return look
 
-    def is_blind(self, now: datetime) -> bool:
-        """Whether the last look is too old to act on."""
-        return self.look is not None and now - self.look.at > OLD
-
     def look_at(self, node: str) -> Look | None:
         """What the last look says about this node; the same object as long as it is the last."""
         look, known = self.look, self._of.get(node)
@@ -149,8 +122,12 @@ class Watcher:
                 return
         self._look_in(max(0.0, self._ended + LEAST_PAUSE - time.monotonic()))
 
+    def _note_images(self) -> None:
+        self.has_new_images = True
+        self._changed()
+
     def _first_pause(self) -> float:
-        return self.every if engines.is_prompt(self.watched.endpoint) else FIRST_PAUSE
+        return self.every if schemes.stands_for_many(self.watched.endpoint) else FIRST_PAUSE
 
     def _look_in(self, seconds: float) -> None:
         if self._turns is None or self._stopped.is_set():
@@ -194,12 +171,15 @@ class Watcher:
         try:
             runtime = self.watched.runtime()
             info = None if last is not None and last.reachable else runtime.info()
-            containers = {status.name: status for status in runtime.list(doubted=doubted) if _is_ours(status)}
+            statuses = runtime.list(doubted=doubted)
+            containers: Mapping[str, ContainerStatus] = {each.name: each for each in statuses if _is_ours(each)}
         except RuntimeFault as fault:
             self._since = self._since or at
-            kept = last.containers if last is not None else {}
-            away = engines.stands_for_many(self.watched.endpoint)
-            return Look(self.node, at, False, kept, self._since, fault.sentence, away=away)
+            last_known = last.containers if last is not None else {}
+            away = schemes.stands_for_many(self.watched.endpoint)
+            return Look(self.node, at, False, last_known, self._since, fault.sentence, away=away, slow=fault.late)
+        if last is not None and last.containers == containers:
+            containers = last.containers  # the same mapping: who has looked through it need not do so again
         known = last.answers_since if last is not None and last.reachable else None
         answers_since = at if self._since is not None else known
         self._since = None
@@ -208,7 +188,7 @@ class Watcher:
     def _follow(self) -> None:
         """One window of the engine's events."""
         try:
-            orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._look_soon)
+            orderly = self.watched.runtime().wait_event(EVENT_WINDOW, self._look_soon, self._note_images)
         except RuntimeFault:
             orderly = False
         self._wanted = True  # there was no stream for a moment, so events may have been missed
@@ -218,7 +198,7 @@ class Watcher:
             self._stopped.wait(RETRY_EVERY)
 
 
-class Watch:
+class Watchers:
     """The watchers of all registered nodes, one for each engine. ``changed`` is called from their threads whenever
     there is news."""
 
@@ -229,7 +209,7 @@ class Watch:
 
     def keep_up(self, nodes: Mapping[str, Watched]) -> None:
         """Watch exactly the engines of these nodes, by threads that work."""
-        watchers = {one.watched: one for one in self._watchers.values()}
+        watchers = {watcher.watched: watcher for watcher in self._watchers.values()}
         for name, watched in nodes.items():
             if watched not in watchers:
                 watchers[watched] = Watcher(name, watched, self._changed, self._turns)
@@ -237,39 +217,41 @@ class Watch:
             watchers.pop(watched).stop()
         self._watchers = {name: watchers[watched] for name, watched in nodes.items()}
         every = min(MOST_PAUSE, max(LIST_EVERY, len(watchers) / PER_SECOND))
-        for one in watchers.values():
-            one.every = every
-            one.keep()
+        for watcher in watchers.values():
+            watcher.every = every
+            watcher.keep()
         if watchers:
             self._turns.keep()
 
     def looks(self) -> dict[str, Look]:
         """By node, those that are young enough to act on. About a node without one nothing is known."""
-        now = clock.steady()
-        return {
-            name: look
-            for name, one in self._watchers.items()
-            if not one.is_blind(now) and (look := one.look_at(name)) is not None
-        }
+        ages, looks = self._ages(), {name: watcher.look_at(name) for name, watcher in self._watchers.items()}
+        return {name: look for name, look in looks.items() if look is not None and ages.get(name, OLD) <= OLD}
 
     def blind(self) -> dict[str, float]:
         """Nodes whose last look is too old, with its age in seconds."""
-        now = clock.steady()
-        return {
-            name: (now - one.look.at).total_seconds()
-            for name, one in self._watchers.items()
-            if one.look is not None and one.is_blind(now)
-        }
+        return {name: age.total_seconds() for name, age in self._ages().items() if age > OLD}
 
     def oldest(self) -> float | None:
         """Age in seconds of the oldest look; None when there is none."""
-        now = clock.steady()
-        return max(((now - one.look.at).total_seconds() for one in self._watchers.values() if one.look), default=None)
+        return max((age.total_seconds() for age in self._ages().values()), default=None)
 
-    def threads(self) -> list[Kept]:
+    def _ages(self) -> dict[str, timedelta]:
+        """How old the last look at each node is."""
+        now = clock.steady()
+        return {name: now - watcher.look.at for name, watcher in self._watchers.items() if watcher.look is not None}
+
+    def threads(self) -> list[KeptThread]:
         """Those that must work: none while there is nothing to watch."""
         watchers = dict.fromkeys(self._watchers.values())
-        return [self._turns.thread, *(one.thread for one in watchers)] if watchers else []
+        return [self._turns.thread, *(watcher.thread for watcher in watchers)] if watchers else []
+
+    def new_images(self) -> list[str]:
+        """The nodes that have got or lost images since this was last asked."""
+        names = sorted(name for name, watcher in self._watchers.items() if watcher.has_new_images)
+        for name in names:
+            self._watchers[name].has_new_images = False
+        return names
 
     def look_again(self, nodes: set[str]) -> None:
         for name in nodes & self._watchers.keys():
@@ -290,4 +272,5 @@ def _is_ours(status: ContainerStatus) -> bool:
 
 def _news(look: Look) -> tuple[object, ...]:
     """What the scheduler acts on. It is not woken by a look that has the same as the last."""
-    return look.reachable, {name: (status.id, status.phase, status.held) for name, status in look.containers.items()}
+    containers = look.containers.items()
+    return look.reachable, {name: (status.id, status.phase, status.held, status.paused) for name, status in containers}

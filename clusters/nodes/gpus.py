@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 from clusters.engines import schemes
+from clusters.engines.inventory import gpu_type
 from clusters.engines.runtime import Engine, RuntimeFault
 from clusters.engines.sample_image import ensure_sample_image
 from clusters.nodes import trial
@@ -24,19 +25,20 @@ _MODEL = re.compile(r"^Model:\s*(.+)$", re.MULTILINE)
 _MINOR = re.compile(r"^Device Minor:\s*(\d+)", re.MULTILINE)
 
 
-def found_gpus(name: str, endpoint: str, tls_dir: str) -> list[dict[str, str]]:
-    """Those that this host's driver or the engine of the node tells of."""
+def found_gpus(endpoint: str, tls_dir: str) -> list[dict[str, str]]:
+    """Returns the GPUs that this host's driver or the engine of the node tells of."""
     if schemes.scheme_of(endpoint).is_here and (here := find_gpus()):
         return here
     try:
         runtime = schemes.connect(endpoint, tls_dir or None)
-        return within(PATIENCE, lambda: handed_out(name, runtime))
+        return within(PATIENCE, lambda: handed_out(runtime))
     except (RuntimeFault, TimeoutError):
         return []
 
 
 def find_gpus() -> list[dict[str, str]]:
-    """``[{"id": "0", "type": "A100-SXM4-40GB"}]``. Empty when there is no driver, or when it does not answer."""
+    """Asks this host's driver: ``[{"id": "0", "type": "A100-SXM4-40GB"}]``, empty when it has none or does not
+    answer."""
     program = shutil.which("nvidia-smi")
     if program is None:
         return []
@@ -48,10 +50,10 @@ def find_gpus() -> list[dict[str, str]]:
     return parse(answer.stdout)
 
 
-def handed_out(name: str, runtime: Engine) -> list[dict[str, str]]:
-    """Those that a container gets which asks for all. Raises RuntimeFault where the engine hands out none."""
+def handed_out(runtime: Engine) -> list[dict[str, str]]:
+    """Returns the GPUs that a container gets which asks for all. RuntimeFault where the engine hands out none."""
     ensure_sample_image(runtime)
-    return parse_listing(trial.listing(name, runtime, ALL_GPUS, _LIST))
+    return parse_listing(trial.listing(runtime, ALL_GPUS, _LIST))
 
 
 def parse_listing(text: str) -> list[dict[str, str]]:
@@ -59,20 +61,16 @@ def parse_listing(text: str) -> list[dict[str, str]]:
     Minor:`` of each."""
     ids = re.findall(r"^device (\d+)$", text, re.MULTILINE)
     blocks = text.split("----")
-    found = ((_MINOR.search(block), _MODEL.search(block)) for block in blocks)
-    models = {minor[1]: model[1] for minor, model in found if minor and model}
-    return [{"id": id, "type": _type(models.get(id, ""))} for id in sorted(set(ids), key=int)]
+    pairs = ((_MINOR.search(block), _MODEL.search(block)) for block in blocks)
+    models = {minor[1]: model[1] for minor, model in pairs if minor and model}
+    return [{"id": id, "type": gpu_type(models.get(id, ""))} for id in sorted(set(ids), key=int)]
 
 
 def parse(text: str) -> list[dict[str, str]]:
-    """Reads lines such as ``0, NVIDIA A100-SXM4-40GB``. A type has no white space (v1 contract, 1.1 gpuType)."""
-    found = []
+    """Reads lines such as ``0, NVIDIA A100-SXM4-40GB``."""
+    gpus = []
     for line in text.splitlines():
         index, comma, name = line.partition(",")
         if comma and index.strip().isdigit():
-            found.append({"id": index.strip(), "type": _type(name)})
-    return found
-
-
-def _type(model: str) -> str:
-    return "-".join(model.split()).removeprefix("NVIDIA-")[:256]
+            gpus.append({"id": index.strip(), "type": gpu_type(name)})
+    return gpus

@@ -3,7 +3,7 @@
 
 Every change of keys makes a new version folder. So a process that is opening a connection never reads half of each
 version, and a connection pool that is known by its folder never has old keys.
-Other hosts have them from the database (portal/hosts/own_tls.py).
+Other hosts have them from the database (base/hosts/shared.py).
 """
 
 from __future__ import annotations
@@ -12,54 +12,64 @@ import os
 import shutil
 import ssl
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
-from clusters.nodes.serializers import Tls
-from portal.core.errors import BadRequest
-from portal.hosts import own_tls, shared
+from base.core.errors import BadRequest
+from base.hosts import shared
+from clusters.engines import schemes
 
 
-def store(name: str, tls: Tls) -> str:
-    """Write the keys and return their new folder. BadRequest when the texts are not a usable set of keys; then no file
-    is left."""
+def store(name: str, files: Mapping[str, str]) -> str:
+    """Write {file: text} into a new folder and return it; "" when there are none. BadRequest when the texts are not a
+    usable set of keys; then no file is left."""
+    if not files:
+        return ""
     folder = _folder(name)
     try:
-        fill(folder, tls)
-        own_tls.share(str(folder))
+        _fill(folder, files)
+        shared.share_tls(str(folder))
     except BaseException:
         forget(str(folder))
         raise
     return str(folder)
 
 
-def fill(folder: Path, tls: Tls) -> None:
-    """Write the keys there. BadRequest when the texts are not a usable set of keys."""
-    for file, text in (("ca.pem", tls.ca), ("cert.pem", tls.cert), ("key.pem", tls.key)):
-        _write(folder / file, text)
-    _check(folder)
-
-
-def store_files(name: str, files: Mapping[str, str]) -> str:
-    """Write {file: text} into a new folder and return it; "" when there are none."""
+@contextmanager
+def tried(endpoint: str, files: Mapping[str, str]) -> Iterator[str]:
+    """A folder with the keys for as long as the block lasts, which only tries them at the endpoint; "" when there are
+    none. BadRequest as above."""
     if not files:
-        return ""
-    folder = _folder(name)
-    write_files(folder, files)
-    own_tls.share(str(folder))
-    return str(folder)
+        yield ""
+        return
+    folder = Path(tempfile.mkdtemp(prefix="longshore-keys-"))
+    try:
+        _fill(folder, files)
+        yield str(folder)
+    finally:
+        schemes.forget(endpoint, folder)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_files(folder: Path, files: Mapping[str, str]) -> None:
-    for file, text in files.items():
-        _write(folder / file, text)
+@contextmanager
+def changed(before: str, tls_dir: str) -> Iterator[None]:
+    """The block takes the keys ``tls_dir`` in place of those ``before``. Those that are not in use after it go."""
+    try:
+        yield
+    except BaseException:
+        if tls_dir != before:
+            forget(tls_dir)
+        raise
+    if tls_dir != before:
+        forget(before)
 
 
 def forget(tls_dir: str) -> None:
     """Remove a folder that ``store`` made. Any other folder (the admin's own certificates) stays."""
-    folder = own_tls.here(tls_dir) if tls_dir else Path()
-    if tls_dir and folder.parent.parent == own_tls.root():
-        shared.drop(own_tls.name_of(folder))
+    folder = shared.tls_here(tls_dir) if tls_dir else Path()
+    if tls_dir and folder.parent.parent == shared.tls_root():
+        shared.drop(shared.tls_name(folder))
         shutil.rmtree(folder, ignore_errors=True)
         try:
             folder.parent.rmdir()
@@ -68,15 +78,18 @@ def forget(tls_dir: str) -> None:
 
 
 def _folder(name: str) -> Path:
-    parent = own_tls.root() / name
-    for folder in (own_tls.root().parent, own_tls.root(), parent):
+    parent = shared.tls_root() / name
+    for folder in (shared.tls_root().parent, shared.tls_root(), parent):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Path(tempfile.mkdtemp(dir=parent))
 
 
-def _write(path: Path, text: str) -> None:
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(text.encode("utf-8", "surrogatepass"))
+def _fill(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        with os.fdopen(os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            file.write(text.encode("utf-8", "surrogatepass"))
+    if "ca.pem" in files:
+        _check(folder)
 
 
 def _check(folder: Path) -> None:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import queue
 import socket
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 from urllib.parse import urlsplit
 
-from clusters.engines import schemes as engines
+from base.core.errors import BadRequest
+from clusters.engines import schemes
 from clusters.engines.runtime import EngineInfo, FaultReason, RuntimeFault
-from portal.core.errors import BadRequest
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 T = TypeVar("T")
@@ -54,36 +54,27 @@ def primary_address() -> str:
 
 def within(seconds: float, ask: Callable[[], T]) -> T:
     """Call ``ask`` and give what it returns or raises. TimeoutError when it takes longer."""
-    answers: queue.Queue[Callable[[], T]] = queue.Queue()
+    answer: Future[T] = Future()
 
     def run() -> None:
         try:
-            answer = ask()
-            answers.put(lambda: answer)
+            answer.set_result(ask())
         except Exception as error:  # the caller tells faults from bugs
-            raised = error
-            answers.put(lambda: _raise(raised))
+            answer.set_exception(error)
 
     # A daemon: when the deadline has passed nobody waits for it, and it ends with the runtime's own time-outs.
     threading.Thread(target=run, name="probe", daemon=True).start()
-    try:
-        return answers.get(timeout=seconds)()
-    except queue.Empty:
-        raise TimeoutError from None
+    return answer.result(seconds)
 
 
 def _ask(endpoint: str, tls_dir: str) -> EngineInfo:
     try:
-        return within(DEADLINE, lambda: engines.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
+        return within(DEADLINE, lambda: schemes.connect(endpoint, Path(tls_dir) if tls_dir else None).info())
     except TimeoutError:
         raise BadRequest(
-            f"The {engines.scheme_of(endpoint).engine} engine at {endpoint} does not answer within {DEADLINE:g} s."
+            f"The {schemes.scheme_of(endpoint).engine} engine at {endpoint} does not answer within {DEADLINE:g} s."
         ) from None
     except RuntimeFault as fault:
         names_endpoint = fault.reason is FaultReason.UNREACHABLE
         message = fault.sentence if names_endpoint else f"The engine at {endpoint} cannot be used: {fault.sentence}"
         raise BadRequest(message) from None
-
-
-def _raise(error: Exception) -> NoReturn:
-    raise error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from threading import Lock
 from typing import Any
 
 from django.conf import settings
@@ -12,12 +13,13 @@ from django.db import connection
 from django.db.models import Count, F, Max, QuerySet, Sum
 from django.utils import timezone
 
+from base.core.bulk import columns_of
 from clusters.models import Allocation, Node
-from clusters.nodes.refusals import marks_of
+from clusters.nodes.refusals import marks_of, refused_ports_of
 from clusters.nodes.serializers import taken_by_others
 from clusters.placement.fit import OWN_LABEL, NodeView, in_force
 from clusters.placement.shares import Amount, Hold, add, of_gpus, wholes
-from portal.core.bulk import read_values
+from clusters.taken import taken_on
 
 
 def load_nodes() -> list[NodeView]:
@@ -26,30 +28,46 @@ def load_nodes() -> list[NodeView]:
 
 
 def load_idle_nodes() -> list[NodeView]:
-    """All nodes by name as if nothing ran on them: what a job could get at best. One query."""
-    return [replace(_view(node, [], _owner(node)), **_IDLE) for node in _read().order_by("name")]
+    """All nodes by name as if nothing ran on them: what a job could get at best. They say no images. One query, and
+    another one where nodes have changed."""
+    with _lock:
+        return list(_ledger.idle())
 
 
-_IDLE: Mapping[str, Any] = {"used_cpus": 0, "used_memory_mb": 0, "used_gpus": frozenset()}
+def forget() -> None:
+    """Drop the nodes that are remembered for that. For tests, whose databases begin anew."""
+    global _ledger
+    _ledger = Ledger()
 
 
-def view_of(node: Node) -> NodeView:
-    """One node, as in ``load_nodes``."""
-    rows = Allocation.objects.filter(node=node).values_list("vc", *_HELD)
-    owner = node.dedicated_to.name if node.dedicated_to is not None else ""
-    holds = [Hold(vc, node.name, cpus, memory, tuple(gpus), tuple(ports)) for vc, cpus, memory, gpus, ports in rows]
-    return in_force([_and_held(_view(node, holds, owner), node)], timezone.now())[0]
+_IDLE: Mapping[str, Any] = {
+    "used_cpus": 0,
+    "used_memory_mb": 0,
+    **dict.fromkeys(("used_gpus", "images"), frozenset()),
+}
+
+
+def views_of(nodes: Sequence[Node]) -> list[NodeView]:
+    """These nodes as pages show them: as in ``load_nodes``, but without the ports that are taken, and at the same cost
+    however many tasks run."""
+    taken = taken_on(nodes)
+    views = [
+        _and_held(_view(node, [taken[node.pk]], node.dedicated_to.name if node.dedicated_to else ""), node)
+        for node in nodes
+    ]
+    return in_force(views, timezone.now())
 
 
 # A field of NodeView that has the name of a column is that column; these are converted by ``_view``.
-_CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks", "labels", "dedicated_to")
+_CONVERTED = ("gpus", "fixed_ports", "held", "images", "marks", "refused_ports", "labels", "dedicated_to")
 _TAKEN_OVER = sorted(
     {field.name for field in fields(NodeView)} & {field.name for field in Node._meta.concrete_fields} - {*_CONVERTED}
 )
 # All that a NodeView depends on. The scheduler compares these as the database has them, 1,000 rows in a few
 # milliseconds, and only a node that differs is read and decoded again (``images_at`` stands for the long ``images``).
 _NODE = (
-    *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "labels", "others", "closed"),
+    *("id", *_TAKEN_OVER, "gpus", "fixed_ports", "held", "images_at", "marks", "refused_ports", "labels"),
+    *("others", "closed"),
     *("endpoint", "tls_dir", "status", "health", "unreachable_since", "gone_at", "dedicated_to_id"),
 )
 # Moments as texts: nobody reads them here, and to make datetimes of a thousand takes a millisecond.
@@ -66,7 +84,8 @@ class Ledger:
     def __init__(self) -> None:
         self._raw: dict[int, tuple[object, ...]] = {}
         self._nodes: dict[int, Node] = {}  # by id, in order of their names
-        self._list: list[Node] = []  # the same; another list when one of them has changed
+        self.known: list[Node] = []  # the same, as they were read last; another list when one of them has changed
+        self.views: list[NodeView] = []  # as of the last ``nodes``
         self._rows: dict[int, tuple[int, str, Hold]] = {}  # by id: its node, its owner, what it holds
         self._holds: dict[str, Hold] = {}
         self._use: dict[str, dict[str, float]] = {}
@@ -74,6 +93,7 @@ class Ledger:
         self._of_node: dict[int, set[int]] = {}  # ids of rows
         self._known: tuple[object, ...] = ()  # count, last id and sum of the ids
         self._views: dict[int, NodeView] = {}  # dropped when the node or what is taken on it has changed
+        self._idle: tuple[list[Node], list[NodeView]] = [], []  # these nodes as if nothing ran on them
 
     def registered(self) -> list[Node]:
         """All nodes by name, as they are now, with the columns that a NodeView depends on. The list is the same as the
@@ -92,20 +112,26 @@ class Ledger:
             self._wholes, self._use = None, {}
             self._raw = {id: row for id, row in raw.items() if id in self._nodes}
             self._nodes = {id: self._nodes[id] for id in self._raw}
-            self._list = list(self._nodes.values())
-        return self._list
+            self.known = list(self._nodes.values())
+        return self.known
 
     def nodes(self, *, with_held: bool = True, again: bool = True) -> list[NodeView]:
         """``with_held``: what quarantine held when the scheduler last wrote it down counts as taken too. Not ``again``:
         the nodes are those that ``registered`` has just read."""
-        nodes = self.registered() if again else self._list
+        nodes = self.registered() if again else self.known
         self._refresh()
         for node in nodes:
             if node.pk not in self._views:
                 holds = [self._rows[id][2] for id in self._of_node.get(node.pk, ())]
                 self._views[node.pk] = _view(node, holds, _owner(node))
-        views = [self._views[node.pk] for node in nodes]
+        views = self.views = [self._views[node.pk] for node in nodes]
         return [_and_held(view, node) for view, node in zip(views, nodes, strict=True)] if with_held else views
+
+    def idle(self) -> list[NodeView]:
+        """All nodes as if nothing ran on them, without images."""
+        if (nodes := self.registered()) is not self._idle[0]:
+            self._idle = nodes, [replace(_view(node, [], _owner(node)), **_IDLE) for node in nodes]
+        return self._idle[1]
 
     def holds(self) -> Mapping[str, Hold]:
         """What each owner holds, as of the last ``nodes``."""
@@ -132,19 +158,23 @@ class Ledger:
             self._known = len(self._rows), max(self._rows, default=None), sum(self._rows) or None
             return
         known = Allocation.objects.aggregate(n=Count("id"), last=Max("id"), all=Sum("id"))
-        if (found := tuple(known.values())) == self._known:
+        if (seen := tuple(known.values())) == self._known:
             return
-        self._known = found
+        self._known = seen
         # What was handed out stays as it is: it may be compared with what is handed out later.
         self._holds, self._use = dict(self._holds), {vc: dict(use) for vc, use in self._use.items()}
-        ids = set(Allocation.objects.values_list("id", flat=True))
+        self._learn(Allocation.objects.filter(id__gt=max(self._rows)))
+        if (len(self._rows), sum(self._rows)) == (known["n"], known["all"]):
+            return  # some have come, and none has gone
+        ids = set(columns_of(Allocation.objects.values("id"))["id"])
         for id in self._rows.keys() - ids:
             self._forget(id)
         if missing := sorted(ids - self._rows.keys()):
             self._learn(Allocation.objects.filter(id__gte=missing[0]))
 
     def _learn(self, rows: QuerySet[Allocation]) -> None:
-        for id, node_id, owner, vc, *what in read_values(rows.values_list("id", "node_id", "owner", "vc", *_HELD)):
+        read = columns_of(rows.values("id", "node_id", "owner", "vc", *_HELD))
+        for id, node_id, owner, vc, *what in zip(*read.values(), strict=True):
             if id not in self._rows:
                 self._remember(id, node_id, owner, vc, what)
 
@@ -160,7 +190,8 @@ class Ledger:
 
     def _forget(self, id: int) -> None:
         node_id, owner, hold = self._rows.pop(id)
-        del self._holds[owner]
+        if self._holds.get(owner) is hold:  # else it has another row by now
+            del self._holds[owner]
         self._of_node[node_id].discard(id)
         self._views.pop(node_id, None)
         if self._use:
@@ -185,8 +216,11 @@ def _and_held(view: NodeView, node: Node) -> NodeView:
     return replace(view, used_gpus=view.used_gpus.union(gpus), used_ports=view.used_ports.union(ports))
 
 
+_ledger, _lock = Ledger(), Lock()  # of all submissions to this process
+
+
 def _owner(node: Node) -> str:
-    """The virtual cluster of a row of ``_read``."""
+    """Return the virtual cluster of a row of ``_read``."""
     return str(getattr(node, "dedicated_name", None) or "")
 
 
@@ -207,9 +241,10 @@ def _view(node: Node, holds: Sequence[Hold], dedicated_to: str) -> NodeView:
         used_memory_mb=sum(hold.memory_mb for hold in holds) + others.get("memory_mb", 0),
         used_gpus=ours | taken_by_others(node.gpus, ours, others.get("gpus", 0)),
         used_ports=frozenset(port for hold in holds for port in hold.ports),
-        held=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
+        quarantined=(frozenset(node.held.get("gpus", ())), frozenset(node.held.get("ports", ()))),
         images=frozenset(map(sys.intern, node.images)),
         marks=marks_of(node.marks),
+        refused_ports=refused_ports_of(node.refused_ports),
         labels=frozenset({**node.labels, OWN_LABEL: node.name}.items()),
     )
 

@@ -11,11 +11,14 @@ from django.utils import timezone
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
+from base.core.errors import BadRequest
+from base.core.values import milliseconds, one_of
 from clusters.engines.schemes import HOST, check_endpoint
-from clusters.models import Allocation, Node
-from clusters.nodes.refusals import KINDS, marks_now
-from portal.core.errors import BadRequest
-from portal.web.api.values import milliseconds, one_of
+from clusters.models import Node
+from clusters.nodes.refusals import KINDS, marks_of
+from clusters.placement.fit import counts
+from clusters.placement.shares import Hold
+from clusters.taken import taken_on
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,62}")
 SHOWN_PROBLEMS = 8
@@ -34,18 +37,15 @@ def _no_space(value: str) -> str:
     return value
 
 
-def _name(value: str) -> str:
-    if not NAME.fullmatch(value):
-        raise ValueError(
-            "must begin with a letter or digit and have only letters, digits, '_', '.' and '-', 63 at most"
-        )
-    return value
+def matching(pattern: re.Pattern[str], otherwise: str) -> AfterValidator:
+    """Checks that all of a text matches the pattern; ``otherwise`` says what it must."""
 
+    def check(value: str) -> str:
+        if not pattern.fullmatch(value):
+            raise ValueError(otherwise)
+        return value
 
-def _host(value: str) -> str:
-    if not HOST.fullmatch(value):
-        raise ValueError("must be a host name or an IP address")
-    return value
+    return AfterValidator(check)
 
 
 def _exporter(value: str) -> str:
@@ -67,14 +67,15 @@ def _labels(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-def ranged(value: list[int]) -> list[int]:
+def _ranged(value: list[int]) -> list[int]:
     if value[0] > value[1]:
         raise ValueError("must go up: the first port is above the last")
     return value
 
 
-Name = Annotated[str, AfterValidator(_name)]
-Host = Annotated[str, AfterValidator(_host)]
+_NAME = "must begin with a letter or digit and have only letters, digits, '_', '.' and '-', 63 at most"
+Name = Annotated[str, matching(NAME, _NAME)]
+Host = Annotated[str, matching(HOST, "must be a host name or an IP address")]
 Endpoint = Annotated[str, AfterValidator(check_endpoint)]
 GpuId = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_no_space)]
 GpuType = Annotated[str, Field(max_length=256), AfterValidator(_no_space)]
@@ -82,28 +83,33 @@ Pem = Annotated[str, Field(min_length=1, max_length=65_536)]
 Exporter = Annotated[str, Field(max_length=255), AfterValidator(_exporter)]
 LabelValue = Annotated[str, Field(max_length=256), AfterValidator(_printable)]
 Port = Annotated[int, Field(ge=1024, le=65_535)]
+Ports = Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(_ranged)]
 AnyPort = Annotated[int, Field(ge=1, le=65_535)]
-FixedPorts = Annotated[list[AnyPort], Field(min_length=2, max_length=2), AfterValidator(ranged)]
+FixedPorts = Annotated[list[AnyPort], Field(min_length=2, max_length=2), AfterValidator(_ranged)]
 
 
-class Body(BaseModel):
+class NodeBody(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid")
 
 
-class Gpu(Body):
+class Gpu(NodeBody):
     id: GpuId
     type: GpuType = ""
 
 
-class Tls(Body):
+class Tls(NodeBody):
     """PEM texts: the authority that signed the engine's certificate, and our own certificate and its key."""
 
     ca: Pem
     cert: Pem
     key: Pem
 
+    def files(self) -> dict[str, str]:
+        """{file in the folder of the node's keys: text}."""
+        return {"ca.pem": self.ca, "cert.pem": self.cert, "key.pem": self.key}
 
-class NodeChange(Body):
+
+class NodeChange(NodeBody):
     """PUT /nodes/:name. What is absent stays as it is."""
 
     name: Name | None = None
@@ -114,7 +120,7 @@ class NodeChange(Body):
     gpuType: GpuType | None = None
     cpuNumber: int | None = Field(None, ge=1, le=65_536)
     memoryMB: int | None = Field(None, ge=64, le=2**31 - 1)
-    portRange: Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(ranged)] | None = None
+    portRange: Ports | None = None
     fixedPorts: Annotated[list[FixedPorts], Field(max_length=64)] | None = None
     network: Literal["host", "bridge"] | None = None
     gpuExporter: Exporter | None = None
@@ -149,7 +155,7 @@ class NodeChange(Body):
 
     def columns(self) -> dict[str, Any]:
         """{column of the row: value} of what the body gives, but for name, endpoint and keys."""
-        given = {
+        values = {
             "address": self.address,
             "cpus": self.cpuNumber,
             "memory_mb": self.memoryMB,
@@ -161,7 +167,7 @@ class NodeChange(Body):
             "labels": self.labels,
             "gpus": self.declared_gpus(),
         }
-        return {column: value for column, value in given.items() if value is not None}
+        return {column: value for column, value in values.items() if value is not None}
 
 
 class NewNode(NodeChange):
@@ -171,13 +177,13 @@ class NewNode(NodeChange):
     endpoint: Endpoint = Field()
 
 
-class NodeStatus(Body):
+class NodeStatus(NodeBody):
     """PUT /nodes/:name/status."""
 
     nodeStatus: Literal["active", "cordoned", "draining"]
 
 
-B = TypeVar("B", bound=Body)
+B = TypeVar("B", bound=NodeBody)
 
 
 def read(kind: type[B], data: object) -> B:
@@ -187,11 +193,11 @@ def read(kind: type[B], data: object) -> B:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        found = [f'"{path}" {words}' if path else words for path, words in _problems(error)]
-        raise BadRequest("; ".join(found[:SHOWN_PROBLEMS]) + ".") from None
+        sentences = [f'"{path}" {words}' if path else words for path, words in _problems(error)]
+        raise BadRequest("; ".join(sentences[:SHOWN_PROBLEMS]) + ".") from None
 
 
-def problems(kind: type[Body], data: dict[str, Any]) -> list[tuple[str, str]]:
+def problems(kind: type[NodeBody], data: dict[str, Any]) -> list[tuple[str, str]]:
     """What is wrong with the body: (path, words to put after its name)."""
     try:
         kind.model_validate(data)
@@ -242,18 +248,15 @@ class NodeObject(TypedDict):
 
 
 def node_objects(nodes: Iterable[Node]) -> list[NodeObject]:
-    """Nodes as API objects, with what their allocations take; one query however many nodes."""
+    """Nodes as API objects, with what their allocations take; two queries however many nodes and tasks."""
     nodes = list(nodes)
-    taken: dict[int, list[tuple[int, int, list[str]]]] = {}
-    rows = Allocation.objects.filter(node=nodes[0]) if len(nodes) == 1 else Allocation.objects.all()
-    for node_id, cpus, memory_mb, gpu_ids in rows.values_list("node_id", "cpus", "memory_mb", "gpu_ids"):
-        taken.setdefault(node_id, []).append((cpus, memory_mb, gpu_ids))
-    return [_object(node, taken.get(node.pk, [])) for node in nodes]
+    taken = taken_on(nodes)
+    return [_object(node, taken[node.pk]) for node in nodes]
 
 
-def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
+def _object(node: Node, taken: Hold) -> NodeObject:
     others = node.others or {}  # what other workloads of its cluster take
-    used = {gpu for _, _, gpu_ids in taken for gpu in gpu_ids}
+    used = set(taken.gpu_ids)
     used |= taken_by_others(node.gpus, used, others.get("gpus", 0))
     held = set(node.held.get("gpus", ()))
     quarantined = node.health == Node.Health.READY and any(node.held.values())
@@ -267,8 +270,8 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
         "lastSeen": milliseconds(node.last_seen_at),
         "resourcesTotal": {"vCores": node.cpus, "memory": node.memory_mb, "GPUs": len(node.gpus)},
         "resourcesUsed": {
-            "vCores": sum(cpus for cpus, _, _ in taken) + others.get("cpus", 0),
-            "memory": sum(memory_mb for _, memory_mb, _ in taken) + others.get("memory_mb", 0),
+            "vCores": taken.cpus + others.get("cpus", 0),
+            "memory": taken.memory_mb + others.get("memory_mb", 0),
             "GPUs": len(used),
         },
         "gpus": [
@@ -283,7 +286,8 @@ def _object(node: Node, taken: list[tuple[int, int, list[str]]]) -> NodeObject:
         "dockerVersion": node.docker_version,
         "marks": [
             {"kind": mark.kind, "sentence": mark.sentence, "until": milliseconds(mark.until)}
-            for mark in marks_now(node.marks, timezone.now())
+            for mark in marks_of(node.marks)
+            if counts(mark, timezone.now())
         ],
     }
 
@@ -322,10 +326,9 @@ _PLAIN = {
 
 
 def _problems(error: ValidationError) -> list[tuple[str, str]]:
-    return [_problem(one) for one in error.errors(include_url=False, include_input=False, include_context=True)]
-
-
-def _problem(problem: Any) -> tuple[str, str]:
-    path = ".".join(str(part) for part in problem["loc"] if part != "[key]")[:80]
-    plain = _PLAIN.get(problem["type"])
-    return path, plain.format(**problem.get("ctx", {})) if plain else problem["msg"]
+    pairs = []
+    for problem in error.errors(include_url=False, include_input=False):
+        path = ".".join(str(part) for part in problem["loc"] if part != "[key]")[:80]
+        plain = _PLAIN.get(problem["type"])
+        pairs.append((path, plain.format(**problem.get("ctx", {})) if plain else problem["msg"]))
+    return pairs

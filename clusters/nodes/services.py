@@ -17,21 +17,20 @@ from django.db import IntegrityError, transaction
 from django.db.models import ProtectedError, Q
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
+from base.accounts import audit
+from base.accounts.viewer import Viewer, require_admin
+from base.core import words
+from base.core.bulk import take_turns
+from base.core.env import text
+from base.core.errors import BadRequest, ConflictNode, NoNode
+from base.hosts import here
+from clusters.engines import schemes
 from clusters.engines.runtime import EngineInfo, RuntimeFault
 from clusters.models import Cluster, Node
-from clusters.nodes import keys as node_keys
-from clusters.nodes import refusals, survey
+from clusters.nodes import keys, refusals, survey
 from clusters.nodes.gpus import find_gpus, found_gpus
 from clusters.nodes.probe import LOOPBACK, address_of, probe, within
 from clusters.nodes.serializers import NewNode, NodeChange, NodeStatus, read
-from portal.accounts import audit
-from portal.accounts.viewer import Viewer, require_admin
-from portal.core.bulk import take_turns
-from portal.core.env import text
-from portal.core.errors import BadRequest, ConflictNode, NoNode
-from portal.hosts import here
-from portal.wakes import wake
 
 LOCAL = "local"
 SET_OF_HOSTS = {"name", "portRange", "fixedPorts", "network", "gpuExporter"}  # of nodes of a cluster
@@ -39,7 +38,7 @@ NO_ENGINE = "none"  # DOCKER_HOST of a host that runs no jobs itself
 FIRST_START = "first start"  # actor of what Longshore does by itself then
 
 
-def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
+def register_node(actor: Viewer, data: object) -> Node:
     """POST /nodes. BadRequest for a bad body or an engine that cannot be reached, ConflictNode when the name or the
     engine is a node already."""
     who = require_admin(actor).username
@@ -47,23 +46,17 @@ def register_node(actor: Viewer, data: object, ip: str | None = None) -> Node:
     if Node.objects.filter(name=body.name).exists() or Cluster.objects.filter(name=body.name).exists():
         raise ConflictNode(f"A node with the name {body.name} exists already.")
     tls_dir = _keys(body.name, body.endpoint, body)
-    try:
-        info = probe(body.endpoint, tls_dir)
-        node = Node(name=body.name, endpoint=body.endpoint, tls_dir=tls_dir, address=address_of(body.endpoint))
-        _take_engine(node, info)
+    with keys.changed("", tls_dir):
+        node = _probed(body.name, body.endpoint, tls_dir)
         refuse_known_engine(node)  # before anything is done there
         if body.declared_gpus() is None:
-            node.gpus = found_gpus(node.name, node.endpoint, tls_dir)
-        node.cpus, node.memory_mb = info.cpus, info.memory_mb
+            node.gpus = found_gpus(node.endpoint, tls_dir)
         _take_body(node, body)
         _survey(node)
-        return _create(node, who, ip)
-    except BaseException:
-        node_keys.forget(tls_dir)
-        raise
+        return _create(node, who)
 
 
-def change_node(actor: Viewer, name: str, data: object, ip: str | None = None) -> Node:
+def change_node(actor: Viewer, name: str, data: object) -> Node:
     """PUT /nodes/:name. Changes what the body names. A total may become less than what is in use: only new placements
     see it. The engine is asked again when ``endpoint`` or ``tls`` is given."""
     who = require_admin(actor).username
@@ -74,21 +67,15 @@ def change_node(actor: Viewer, name: str, data: object, ip: str | None = None) -
     if node.cluster_id is not None:
         refuse_told(node, body)
     if body.endpoint is None and body.tls is None:
-        return _surveyed(_change(node, body, None, node.tls_dir, who, ip), body)
+        return _surveyed(_change(node, body, None, node.tls_dir, who), body)
     endpoint = body.endpoint or node.endpoint
     tls_dir = _keys(name, endpoint, body, node)
-    try:
-        changed = _change(node, body, probe(endpoint, tls_dir), tls_dir, who, ip)
-    except BaseException:
-        if tls_dir != node.tls_dir:
-            node_keys.forget(tls_dir)
-        raise
-    if tls_dir != node.tls_dir:
-        node_keys.forget(node.tls_dir)
+    with keys.changed(node.tls_dir, tls_dir):
+        changed = _change(node, body, probe(endpoint, tls_dir), tls_dir, who)
     return _surveyed(changed, body)
 
 
-def set_node_status(actor: Viewer, name: str, data: object, ip: str | None = None) -> Node:
+def set_node_status(actor: Viewer, name: str, data: object) -> Node:
     """PUT /nodes/:name/status. Nothing new is placed on a cordoned or draining node."""
     who = require_admin(actor).username
     find_node(name)
@@ -97,11 +84,11 @@ def set_node_status(actor: Viewer, name: str, data: object, ip: str | None = Non
         node = find_node(name, lock=True)
         before, node.status = node.status, body.nodeStatus
         node.save(update_fields=["status", "updated_at"])
-        _record(who, "node status set", node, ip, {"from": before, "to": node.status})
+        audit.changed(who, "node status set", node.name, {"from": before, "to": node.status})
     return node
 
 
-def remove_node(actor: Viewer, name: str, ip: str | None = None) -> None:
+def remove_node(actor: Viewer, name: str) -> None:
     """DELETE /nodes/:name. ConflictNode while tasks hold something on it."""
     who = require_admin(actor).username
     try:
@@ -111,11 +98,11 @@ def remove_node(actor: Viewer, name: str, ip: str | None = None) -> None:
                 raise ConflictNode(f"{name} goes when it leaves its Kubernetes cluster, or with the whole cluster.")
             if count := node.allocations.count():
                 raise ConflictNode(_in_use(node, count))
-            _record(who, "node removed", node, ip, {"endpoint": node.endpoint})
+            audit.changed(who, "node removed", node.name, {"endpoint": node.endpoint})
             node.delete()
     except (ProtectedError, IntegrityError):  # a task was placed on it this very moment
         raise ConflictNode(_in_use(node, node.allocations.count())) from None
-    node_keys.forget(node.tls_dir)
+    keys.forget(node.tls_dir)
 
 
 def register_local_node() -> Node | None:
@@ -124,13 +111,10 @@ def register_local_node() -> Node | None:
     if settings.DOCKER_HOST == NO_ENGINE or Node.objects.exists() or here.others():
         return None
     endpoint, tls_dir = _local_endpoint()
-    info = probe(endpoint, tls_dir)
-    node = Node(name=LOCAL, endpoint=endpoint, tls_dir=tls_dir, address=address_of(endpoint))
-    node.gpus = find_gpus() if engines.scheme_of(endpoint).is_here else []
-    _take_engine(node, info)
-    node.cpus, node.memory_mb = info.cpus, info.memory_mb
+    node = _probed(LOCAL, endpoint, tls_dir)
+    node.gpus = find_gpus() if schemes.scheme_of(endpoint).is_here else []
     try:
-        return _create(node, FIRST_START, None)
+        return _create(node, FIRST_START)
     except ConflictNode:  # another process of a first start was quicker
         return None
 
@@ -143,7 +127,7 @@ def refuse_told(node: Node, body: NodeChange) -> None:
 
 
 def find_node(name: str, *, lock: bool = False) -> Node:
-    """The node, or NoNode (404)."""
+    """Return the node, or NoNode (404)."""
     nodes = Node.objects.select_for_update() if lock else Node.objects.all()
     try:
         return nodes.get(name=name)
@@ -153,16 +137,16 @@ def find_node(name: str, *, lock: bool = False) -> Node:
 
 def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -> str:
     """The folder of the keys for the endpoint; "" where none are needed."""
-    if engines.scheme_of(endpoint).is_here and here.on_other_machines():
+    if schemes.scheme_of(endpoint).is_here and here.on_other_machines():
         raise BadRequest(
             f"{endpoint} is another engine on each host, and this portal runs on several. Use tcp:// with keys or ssh://."
         )
-    if not engines.scheme_of(endpoint).takes_tls:
+    if not schemes.scheme_of(endpoint).takes_tls:
         if body.tls is not None:
             raise BadRequest('"tls" belongs to a tcp:// endpoint.')
         return ""
     if body.tls is not None:
-        return node_keys.store(name, body.tls)
+        return keys.store(name, body.tls.files())
     if old is not None and old.tls_dir:
         return old.tls_dir
     if urlsplit(endpoint).hostname in LOOPBACK:
@@ -170,6 +154,15 @@ def _keys(name: str, endpoint: str, body: NodeChange, old: Node | None = None) -
     raise BadRequest(
         '"tls" is required for a tcp:// endpoint: an engine without it gives root on its host to anyone who reaches it.'
     )
+
+
+def _probed(name: str, endpoint: str, tls_dir: str) -> Node:
+    """A node that is not saved yet, with what its engine reports."""
+    info = probe(endpoint, tls_dir)
+    node = Node(name=name, endpoint=endpoint, tls_dir=tls_dir, address=address_of(endpoint))
+    node.cpus, node.memory_mb = info.cpus, info.memory_mb
+    _take_engine(node, info)
+    return node
 
 
 def _take_engine(node: Node, info: EngineInfo) -> None:
@@ -208,25 +201,25 @@ def _surveyed(node: Node, body: NodeChange) -> Node:
 def _look_into(node: Node) -> tuple[frozenset[str], dict[str, str]] | None:
     """None when it cannot be done now; the scheduler orders it again later."""
     try:
-        runtime = engines.connect(node.endpoint, node.tls_dir or None)
+        runtime = schemes.connect(node.endpoint, node.tls_dir or None)
         return within(survey.PATIENCE, lambda: survey.look_into(node, runtime, with_trial=True))
     except (RuntimeFault, TimeoutError):
         return None
 
 
-def _create(node: Node, who: str, ip: str | None) -> Node:
+def _create(node: Node, who: str) -> Node:
     try:
         with transaction.atomic():
             take_turns(Node)
             refuse_known_engine(node)
             node.save(force_insert=True)
-            _record(who, "node registered", node, ip, _summary(node))
+            audit.changed(who, "node registered", node.name, _summary(node))
     except IntegrityError:
         raise ConflictNode(f"A node with the name {node.name} exists already.") from None
     return node
 
 
-def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, who: str, ip: str | None) -> Node:
+def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, who: str) -> Node:
     fields = ["updated_at"]
     with transaction.atomic():
         take_turns(Node)
@@ -236,7 +229,7 @@ def _change(old: Node, body: NodeChange, info: EngineInfo | None, tls_dir: str, 
             fields += ["address", "endpoint", "tls_dir", "engine_id", "docker_version", "last_seen_at"]
         fields += _take_body(node, body)
         node.save(update_fields=fields)  # never health or held: those are the scheduler's
-        _record(who, "node changed", node, ip, _summary(node) | {"fields": sorted(body.model_fields_set)})
+        audit.changed(who, "node changed", node.name, _summary(node) | {"fields": sorted(body.model_fields_set)})
     return node
 
 
@@ -266,18 +259,12 @@ def refuse_known_engine(node: Node) -> None:
 
 
 def _in_use(node: Node, count: int) -> str:
-    tasks = "1 task runs" if count == 1 else f"{count} tasks run"
+    tasks = words.count(count, "task runs", "tasks run")
     return f"{tasks} on node {node.name}. Cordon the node, stop their jobs or wait until they end, then try again."
 
 
 def _summary(node: Node) -> dict[str, Any]:
     return {"endpoint": node.endpoint, "cpus": node.cpus, "memoryMB": node.memory_mb, "gpus": len(node.gpus)}
-
-
-def _record(who: str, action: str, node: Node, ip: str | None, data: dict[str, Any]) -> None:
-    audit.record(who, action, node.name, ip, data)
-    wake.notify("scheduler")
-    wake.notify("pages")
 
 
 def _local_endpoint() -> tuple[str, str]:
@@ -286,8 +273,8 @@ def _local_endpoint() -> tuple[str, str]:
     given = str(settings.DOCKER_HOST)
     endpoint = f"unix://{given}" if given.startswith("/") else given
     try:
-        engines.check_endpoint(endpoint)
+        schemes.check_endpoint(endpoint)
     except ValueError as error:
         raise BadRequest(f"DOCKER_HOST is {given!r}; it {error}.") from None
-    certificates = text("DOCKER_CERT_PATH", "") if engines.scheme_of(endpoint).takes_tls else ""
+    certificates = text("DOCKER_CERT_PATH", "") if schemes.scheme_of(endpoint).takes_tls else ""
     return endpoint, str(Path(certificates).absolute()) if certificates else ""

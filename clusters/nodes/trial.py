@@ -5,14 +5,15 @@ and refuses to start it."""
 from __future__ import annotations
 
 import json
+import ssl
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
+import structlog
 from django.conf import settings
 
 from clusters.engines.runtime import (
@@ -25,10 +26,13 @@ from clusters.engines.runtime import (
     RuntimeFault,
 )
 from clusters.engines.sample_image import SAMPLE_IMAGE
+from clusters.models import Node
+from clusters.nodes.probe import LOOPBACK
 
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
+log = structlog.get_logger()
 # Seconds for a container to reach the portal; where engines are slow, so many times as long as its start took.
 PATIENCE, PATIENCE_OF_STARTS = 8.0, 5.0
+_INSTANCE = f"{settings.INSTANCE}-trial"  # no scheduler takes its containers for strangers
 STARTS = 20.0  # seconds that the web process may take to start
 _EVERY = 0.1
 # The answer must be this portal's: a node may have something else at the same address.
@@ -36,41 +40,32 @@ _REACH = 'wget -q -O - "$0/healthz" | grep -q "$1"'
 _CONNECT = 'nc -w 5 "$0" "$1" </dev/null'  # through TLS busybox cannot ask
 
 
-class Tried(Protocol):
-    """What a trial needs of a node."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def network(self) -> str: ...
-    @property
-    def gpus(self) -> Any: ...
+def left_behind(runtime: ContainerRuntime, before: Collection[str]) -> frozenset[str]:
+    """The ids of this portal's trials that are on a node. Those that were there ``before``, when the last survey
+    looked, are of one that was killed, and are removed."""
+    trials = {status.id: status for status in runtime.list() if status.labels.get(LABEL_INSTANCE) == _INSTANCE}
+    for id in trials.keys() & set(before):
+        runtime.remove(trials[id].name)
+    return frozenset(trials) - frozenset(before)
 
 
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    name: str
-    network: str = "host"
-    gpus: tuple[()] = ()
-
-
-def try_out(node: Tried, runtime: ContainerRuntime) -> dict[str, str]:
+def try_out(node: Node, runtime: ContainerRuntime) -> dict[str, str]:
     """{kind of mark: a sentence about what does not work, or "" where it works}. What could not be tried is left out.
     The sample image must be on the node."""
-    found = {}
+    marks = {}
     for kind, trial in (("gpus", _gpus), ("portal", _portal)):
         with suppress(RuntimeFault):
             said = trial(node, runtime)
             if said is not None:
-                found[kind] = said
-    if "portal" in found or (node.gpus and found.get("gpus") == ""):
-        found["start"] = ""  # a container ran
-    return found
+                marks[kind] = said
+    if "portal" in marks or (node.gpus and marks.get("gpus") == ""):
+        marks["start"] = ""  # a container ran
+    return marks
 
 
-def listing(name: str, runtime: ContainerRuntime, gpu_ids: tuple[str, ...], script: str) -> str:
+def listing(runtime: ContainerRuntime, gpu_ids: tuple[str, ...], script: str) -> str:
     """What a shell script prints in a container that has these GPUs. Raises RuntimeFault."""
-    with _container(_Plain(name), runtime, "list", ("sh", "-c", script), gpu_ids=gpu_ids) as container:
+    with _container(runtime, "list", ("sh", "-c", script), gpu_ids=gpu_ids) as container:
         if _end_of(container, runtime) is None:
             return ""
         return b"".join(chunk.data for chunk in runtime.logs(container.name, "stdout")).decode(errors="replace")
@@ -79,8 +74,10 @@ def listing(name: str, runtime: ContainerRuntime, gpu_ids: tuple[str, ...], scri
 def portal_answers() -> bool:
     """Whether this process reaches the portal at the address that containers get. If not, the portal may still be
     starting."""
+    whoever = ssl.create_default_context()  # a certificate of its own need not be one that this machine trusts
+    whoever.check_hostname, whoever.verify_mode = False, ssl.CERT_NONE
     try:
-        with urllib.request.urlopen(f"{settings.PUBLIC_URL}/healthz", timeout=3) as answer:  # noqa: S310
+        with urllib.request.urlopen(f"{settings.PUBLIC_URL}/healthz", timeout=3, context=whoever) as answer:  # noqa: S310
             return bool(json.load(answer).get("instance") == settings.INSTANCE)
     except (OSError, ValueError, AttributeError):
         return False
@@ -93,12 +90,12 @@ def await_portal() -> None:
         time.sleep(1)
 
 
-def _gpus(node: Tried, runtime: ContainerRuntime) -> str | None:
+def _gpus(node: Node, runtime: ContainerRuntime) -> str | None:
     if not node.gpus:
         return ""
     ids = tuple(str(gpu["id"]) for gpu in node.gpus)
     try:
-        with _container(node, runtime, "gpus", ("true",), gpu_ids=ids):
+        with _container(runtime, "gpus", ("true",), node.network, ids):
             return ""
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GPU_MISSING:
@@ -107,24 +104,22 @@ def _gpus(node: Tried, runtime: ContainerRuntime) -> str | None:
         return f"Node {node.name} cannot hand out {these}: {fault.sentence}"
 
 
-def _portal(node: Tried, runtime: ContainerRuntime) -> str | None:
+def _portal(node: Node, runtime: ContainerRuntime) -> str | None:
     if not portal_answers():
+        log.warning("whether containers reach the portal was not tried: it does not answer itself", node=node.name)
         return None
     address = urlsplit(settings.PUBLIC_URL)
     if address.scheme == "https":
         argv = ("sh", "-c", _CONNECT, str(address.hostname), str(address.port or 443))
     else:
         argv = ("sh", "-c", _REACH, settings.PUBLIC_URL, settings.INSTANCE)
-    with _container(node, runtime, "portal", argv) as trial:
+    with _container(runtime, "portal", argv, node.network) as trial:
         code = _end_of(trial, runtime)
         if code == 0:
             return ""
         why = "there is no answer" if code is None else _said(trial.name, runtime) or "something else answers there"
-    return f"{_unreached(node)}: {why}. {_advice(address.hostname or '')}"
-
-
-def _unreached(node: Tried) -> str:
-    return f"Containers on node {node.name} cannot reach the portal at {settings.PUBLIC_URL}"
+    unreached = f"Containers on node {node.name} cannot reach the portal at {settings.PUBLIC_URL}"
+    return f"{unreached}: {why}. {_advice(address.hostname or '')}"
 
 
 def _advice(host: str) -> str:
@@ -137,7 +132,7 @@ def _advice(host: str) -> str:
     return "Jobs there get no files. Set LONGSHORE_PUBLIC_URL to an address that the node reaches, or open the way."
 
 
-class _Trial(NamedTuple):
+class _OpenTrial(NamedTuple):
     """A container that runs, and the seconds that it may take to end."""
 
     name: str
@@ -146,31 +141,30 @@ class _Trial(NamedTuple):
 
 @contextmanager
 def _container(
-    node: Tried, runtime: ContainerRuntime, kind: str, argv: tuple[str, ...], **more: Any
-) -> Iterator[_Trial]:
+    runtime: ContainerRuntime, kind: str, argv: tuple[str, ...], network: str = "host", gpu_ids: tuple[str, ...] = ()
+) -> Iterator[_OpenTrial]:
     """A container with a label of its own, so that no scheduler takes it for a stranger. It is removed afterwards."""
     name = f"longshore-{settings.INSTANCE}-trial-{kind}"
-    network: Literal["host", "bridge"] = "bridge" if node.network == "bridge" else "host"
     request = ContainerRequest(
         name=name,
         image=SAMPLE_IMAGE,
         argv=argv,
-        labels={LABEL_TASK: "trial", LABEL_INSTANCE: f"{settings.INSTANCE}-trial"},
+        labels={LABEL_TASK: "trial", LABEL_INSTANCE: _INSTANCE},
         memory_mb=64,
-        network=network,
-        **more,
+        network="bridge" if network == "bridge" else "host",
+        gpu_ids=gpu_ids,
     )
     runtime.remove(name)  # of a trial that was killed
     began = time.monotonic()
     try:
         runtime.ensure(request)
-        yield _Trial(name, max(PATIENCE, PATIENCE_OF_STARTS * (time.monotonic() - began)))
+        yield _OpenTrial(name, max(PATIENCE, PATIENCE_OF_STARTS * (time.monotonic() - began)))
     finally:
         with suppress(RuntimeFault):
             runtime.remove(name)
 
 
-def _end_of(trial: _Trial, runtime: ContainerRuntime) -> int | None:
+def _end_of(trial: _OpenTrial, runtime: ContainerRuntime) -> int | None:
     """Its exit code; None when it has not ended in time."""
     deadline = time.monotonic() + trial.patience
     while time.monotonic() < deadline:

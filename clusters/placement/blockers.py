@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
+from base.core import words
 from clusters.placement.fit import (
     Blocker,
     Demand,
-    Free,
+    FreeNode,
     Labels,
     Mark,
     NodeView,
     Placement,
     PortDemand,
+    asked_of_node,
     bars,
     copies,
     idle,
+    ports_of,
 )
-from clusters.placement.room import Room
+from clusters.placement.free import FreeNodes
+
+MOST = 20  # reasons about single tasks that are given
 
 
 def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Blocker]:
@@ -26,21 +33,32 @@ def blockers(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[Block
     if not any(node.offered for node in nodes):
         return [_no_node(nodes)]
     labels = labels_of(demands)
-    offered = [Free(node) for node in nodes if node.offered and labels <= node.labels]
+    offered = [FreeNode(node) for node in nodes if node.offered and labels <= node.labels]
     shapes = shapes_of(demands) if offered else []
-    found = [] if offered else [_no_label(nodes, labels)]
-    found += dict.fromkeys(one for shape in shapes for one in _shape_blockers(offered, shape))  # roles may share one
-    if not found and Room(nodes).place(demands) is None:
-        found = [_gang(offered, demands)]
-    if found and offered:
-        found += _elsewhere(nodes, demands, labels)
-    away = [node for node in nodes if not node.offered and any(could(node, shape) for shape in shapes_of(demands))]
-    if found and away and Room([idle(node) for node in nodes]).place(demands) is not None:
-        found += [
+    reasons = [] if offered else [_no_label(nodes, labels)]
+    reasons += _first_unlike(one for shape in shapes for one in _shape_blockers(offered, shape))
+    if not reasons and FreeNodes(nodes).place(demands) is None:
+        reasons = [_gang(offered, demands)]
+    if reasons and offered:
+        reasons += _elsewhere(nodes, demands, labels)
+    unlike = {asked_of_node(shape): shape for shape in shapes_of(demands)}.values() if reasons else ()
+    away = [node for node in nodes if not node.offered and any(could(node, shape) for shape in unlike)]
+    if reasons and away and FreeNodes([idle(node) for node in nodes]).place(demands) is not None:
+        reasons += [
             Blocker("nodes", f"Node {node.name} is {node.why_not}, so nothing is placed on it.", node=node.name)
             for node in away[:5]
         ]
-    return found
+    return reasons
+
+
+def _first_unlike(all_: Iterable[Blocker]) -> list[Blocker]:
+    """Roles may share a reason, and a job may have thousands of roles."""
+    unlike: dict[Blocker, None] = {}
+    for blocker in all_:
+        unlike[blocker] = None
+        if len(unlike) == MOST:
+            break
+    return list(unlike)
 
 
 def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker | None:
@@ -50,32 +68,35 @@ def never_fits(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> Blocker 
     if not nodes:
         return None  # a first node may be registered any minute
     labels = labels_of(demands)
-    idles = [Free(idle(node)) for node in nodes if labels <= node.labels]
+    idles = [FreeNode(node, empty=True) for node in nodes if labels <= node.labels]
     if not idles:
         return replace(_no_label(nodes, labels), kind="never")
+    tasks = Counter(demand.role for demand in demands)
     for shape in shapes_of(demands):
         if not any(free.fits(shape) for free in idles):
             return _no_node_ever(idles, shape)
-        wanted = sum(demand.role == shape.role for demand in demands)
-        room = sum(
+        wanted = tasks[shape.role]
+        free = sum(
             copies(shape, free.cpus, free.memory_mb, free.free_gpus(shape.gpu_type))
             for free in idles
             if free.fits(shape)
         )
-        if room < wanted:
+        if free < wanted:
             return Blocker(
                 "never",
-                f"All nodes together have room for {room} {shape.role} tasks at once; the job asks for {wanted}.",
+                f"All nodes together have room for {free} {shape.role} tasks at once; the job asks for {wanted}.",
                 need=str(wanted),
-                have=str(room),
+                have=str(free),
             )
     return _too_much_in_sum(idles, demands)
 
 
-def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], places: Sequence[Placement]) -> str:
+def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], placements: Sequence[Placement]) -> str:
     """A sentence about images that the gang, placed there, would wait for; empty when the nodes have them all."""
     images = {node.name: node.images for node in nodes}
-    lacking = sorted({(d.image, p.node) for d, p in zip(demands, places, strict=True) if d.image not in images[p.node]})
+    lacking = sorted(
+        {(d.image, p.node) for d, p in zip(demands, placements, strict=True) if d.image not in images[p.node]}
+    )
     if not lacking:
         return ""
     image, node = lacking[0]
@@ -85,11 +106,11 @@ def to_pull(nodes: Sequence[NodeView], demands: Sequence[Demand], places: Sequen
 
 def could(node: NodeView, shape: Demand) -> bool:
     """Whether a task of this shape fits the node if that is idle and offered."""
-    return shape.labels <= node.labels and Free(idle(node)).fits(shape)
+    return shape.labels <= node.labels and FreeNode(node, empty=True).fits(shape)
 
 
 def shapes_of(demands: Sequence[Demand]) -> list[Demand]:
-    """One task of each role."""
+    """Return one task of each role."""
     return list({demand.role: demand for demand in demands}.values())
 
 
@@ -126,8 +147,8 @@ def _has_in_place(node: NodeView, labels: Labels) -> str:
 def _elsewhere(nodes: Sequence[NodeView], demands: Sequence[Demand], labels: Labels) -> list[Blocker]:
     """Whether nodes without the labels have room for the gang."""
     without = {node.name for node in nodes if not labels <= node.labels}
-    places = Room([replace(node, labels=labels) for node in nodes]).place(demands) if without else None
-    used = sorted({place.node for place in places or ()} & without)
+    placements = FreeNodes([replace(node, labels=labels) for node in nodes]).place(demands) if without else None
+    used = sorted({place.node for place in placements or ()} & without)
     if not used:
         return []
     names = " and ".join(used[:2]) if len(used) < 3 else f"{used[0]} and {len(used) - 1} others"
@@ -136,7 +157,7 @@ def _elsewhere(nodes: Sequence[NodeView], demands: Sequence[Demand], labels: Lab
     return [Blocker("labels", sentence, need=written(labels), node=used[0])]
 
 
-def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
+def _shape_blockers(frees: Sequence[FreeNode], shape: Demand) -> list[Blocker]:
     """The reasons of one shape of task. If a node would do but for its mark, that is the whole reason; the others are
     given when there is no such node."""
     barred = [(free, mark) for free in frees if (mark := bars(free.node, shape))]
@@ -145,8 +166,9 @@ def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
         return []
     if told := [_marked(free, mark) for free, mark in barred if free.fits(shape) or not frees]:
         return told[:5]
-    found = [blocker for check in (_gpus, _cpus, _memory, _ports) if (blocker := check(frees, shape))]
-    return found or [
+    ports = _ports(frees, shape)
+    reasons = [*_short(frees, shape), *([ports] if ports else [])]
+    return reasons or [
         Blocker(
             "node",
             f"No single node has {_asked(shape)} free at once; each {shape.role} needs them on one node.",
@@ -155,55 +177,52 @@ def _shape_blockers(frees: Sequence[Free], shape: Demand) -> list[Blocker]:
     ]
 
 
-def _marked(free: Free, mark: Mark) -> Blocker:
+def _marked(free: FreeNode, mark: Mark) -> Blocker:
     again = f" It is tried again at {mark.until.astimezone():%H:%M}." if mark.until else ""
     until = mark.until.isoformat() if mark.until else ""
     return Blocker("marked", f"{mark.sentence}{again}", node=free.node.name, until=until)
 
 
-def _gpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:
-    if not shape.gpus:
-        return None
-    kind = f"{shape.gpu_type} GPU" if shape.gpu_type else "GPU"
-    kind += "s" * (shape.gpus > 1)
-    return _short(frees, shape, "gpus", shape.gpus, lambda free: free.free_gpus(shape.gpu_type), kind, str)
+class _Resource(NamedTuple):
+    """What a task needs of one resource, what a node has free of it, and its words for one and for several."""
+
+    kind: str
+    need: int
+    have: Callable[[FreeNode], int]
+    one: str
+    several: str
+    show: Callable[[int], str] = str
 
 
-def _cpus(frees: Sequence[Free], shape: Demand) -> Blocker | None:
-    return _short(
-        frees, shape, "cpu", shape.cpus, lambda free: free.cpus, "CPU cores" if shape.cpus > 1 else "CPU core", str
+def _resources(shape: Demand) -> tuple[_Resource, ...]:
+    gpu = f"{shape.gpu_type} GPU" if shape.gpu_type else "GPU"
+    return (
+        _Resource("gpus", shape.gpus, lambda free: free.free_gpus(shape.gpu_type), gpu, f"{gpu}s"),
+        _Resource("cpu", shape.cpus, lambda free: free.cpus, "CPU core", "CPU cores"),
+        _Resource("memory", shape.memory_mb, lambda free: free.memory_mb, "of memory", "of memory", size),
     )
 
 
-def _memory(frees: Sequence[Free], shape: Demand) -> Blocker | None:
-    return _short(frees, shape, "memory", shape.memory_mb, lambda free: free.memory_mb, "of memory", size)
+def _short(frees: Sequence[FreeNode], shape: Demand) -> list[Blocker]:
+    """A reason for each resource of which no node has as much free as one task needs."""
+    reasons = []
+    for kind, need, have, one, several, show in _resources(shape):
+        best = sorted(frees, key=lambda free: (-have(free), free.node.name))
+        most = max(0, have(best[0]))
+        if most >= need:
+            continue
+        some = [f"{show(have(free))} on {free.node.name}" for free in best[:2] if have(free) > 0]
+        there = f"the most that is free is {' and '.join(some)}" if some else "none is free now"
+        what = several if need > 1 else one
+        says = f"Each task of {shape.role} needs {show(need)} {what} on one node; {there}."
+        marked = [mark for free in frees for mark in free.node.marks if mark.kind == "gpu"]
+        if kind == "gpus" and marked:
+            says += f" {marked[0].sentence}"
+        reasons.append(Blocker(kind, says, need=show(need), have=show(most), node=best[0].node.name))
+    return reasons
 
 
-def _short(
-    frees: Sequence[Free],
-    shape: Demand,
-    kind: str,
-    need: int,
-    have: Callable[[Free], int],
-    what: str,
-    show: Callable[[int], str],
-) -> Blocker | None:
-    best = sorted(frees, key=lambda free: (-have(free), free.node.name))
-    most = max(0, have(best[0]))
-    if most >= need:
-        return None
-    some = [f"{show(have(free))} on {free.node.name}" for free in best[:2] if have(free) > 0]
-    there = f"the most that is free is {' and '.join(some)}" if some else "none is free now"
-    return Blocker(
-        kind,
-        f"Each task of {shape.role} needs {show(need)} {what} on one node; {there}.",
-        need=show(need),
-        have=show(most),
-        node=best[0].node.name,
-    )
-
-
-def _ports(frees: Sequence[Free], shape: Demand) -> Blocker | None:
+def _ports(frees: Sequence[FreeNode], shape: Demand) -> Blocker | None:
     if any(free.has_ports(shape.ports) for free in frees):
         return None
     fixed = [port for port in shape.ports if port.begin_at]
@@ -211,9 +230,12 @@ def _ports(frees: Sequence[Free], shape: Demand) -> Blocker | None:
         wanted = _numbers(fixed)
         if refused := [port for port in fixed if not any(free.node.gives(port) for free in frees)]:
             return Blocker("ports", f"{_not_given(refused)}; {shape.role} asks for exactly that.", need=wanted)
-        return Blocker(
-            "ports", f"Port {wanted} is taken on every node; {shape.role} asks for exactly that.", need=wanted
-        )
+        says = f"Port {wanted} is taken on every node; {shape.role} asks for exactly that."
+        numbers = {number for port in fixed for number in ports_of(port)}
+        refused_until = [end for free in frees for port, end in free.node.refused_ports if port in numbers]
+        if until := min(refused_until, default=None):
+            says += f" Something outside Longshore uses it. It is tried again at {until.astimezone():%H:%M}."
+        return Blocker("ports", says, need=wanted, until=until.isoformat() if until else "")
     number = sum(port.number for port in shape.ports)
     return Blocker("ports", f"No node has {number} free ports left for {shape.role}.", need=str(number))
 
@@ -229,19 +251,20 @@ def _not_given(refused: Sequence[PortDemand]) -> str:
     return f"No node gives out port {_numbers(refused)}"
 
 
-def _gang(frees: Sequence[Free], demands: Sequence[Demand]) -> Blocker:
+def _gang(frees: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker:
     gpus = sum(demand.gpus for demand in demands)
     if gpus:
         kind = demands[0].gpu_type
         have = sum(free.free_gpus(kind) for free in frees)
-        need, free_text = f"{gpus} GPUs", f"{have} GPUs"
+        need, free_text = words.count(gpus, "GPU"), words.count(have, "GPU")
     else:
-        need = f"{sum(demand.cpus for demand in demands)} CPU cores"
-        free_text = f"{sum(free.cpus for free in frees)} CPU cores"
+        have = sum(free.cpus for free in frees)
+        need = words.count(sum(demand.cpus for demand in demands), "CPU core")
+        free_text = words.count(have, "CPU core")
     return Blocker(
         "gang",
         f"The {len(demands)} tasks start together or not at all. They need {need} in the right pieces; "
-        f"{free_text} are free, spread over {len(frees)} nodes.",
+        f"{free_text} {'is' if have == 1 else 'are'} free, on {words.count(len(frees), 'node')}.",
         need=need,
         have=free_text,
     )
@@ -254,7 +277,7 @@ def _no_node(nodes: Sequence[NodeView]) -> Blocker:
     return Blocker("nodes", f"No node takes tasks now: {listed}.", need="1", have="0")
 
 
-def _no_node_ever(idles: Sequence[Free], shape: Demand) -> Blocker:
+def _no_node_ever(idles: Sequence[FreeNode], shape: Demand) -> Blocker:
     fixed = [port for port in shape.ports if port.begin_at]
     if refused := [port for port in fixed if not any(free.node.gives(port) for free in idles)]:
         return Blocker("never", f"{_not_given(refused)}; {shape.role} asks for exactly that.", need=_numbers(fixed))
@@ -268,41 +291,35 @@ def _no_node_ever(idles: Sequence[Free], shape: Demand) -> Blocker:
     )
 
 
-def _lacks(free: Free, shape: Demand) -> list[tuple[float, str]]:
+def _lacks(free: FreeNode, shape: Demand) -> list[tuple[float, str]]:
     """(how far off, what is short) for each resource of an idle node that this task does not fit."""
-    has, kind = free.free_gpus(shape.gpu_type), f"{shape.gpu_type} " if shape.gpu_type else ""
-    checks = (
-        (shape.gpus, has, f"{has} {kind}GPUs of the {shape.gpus} asked for"),
-        (shape.cpus, free.cpus, f"{free.cpus} CPU cores of the {shape.cpus} asked for"),
-        (shape.memory_mb, free.memory_mb, f"{size(free.memory_mb)} of memory of the {size(shape.memory_mb)} asked for"),
-    )
-    return [((need - have) / need, text) for need, have, text in checks if need > have]
+    return [
+        ((need - have(free)) / need, f"{show(have(free))} {several} of the {show(need)} asked for")
+        for _, need, have, _, several, show in _resources(shape)
+        if need > have(free)
+    ]
 
 
-def _too_much_in_sum(idles: Sequence[Free], demands: Sequence[Demand]) -> Blocker | None:
-    kind = demands[0].gpu_type if demands else ""
-    totals = (
-        ("GPUs", sum(d.gpus for d in demands), sum(free.free_gpus(kind) for free in idles), str),
-        ("CPU cores", sum(d.cpus for d in demands), sum(free.cpus for free in idles), str),
-        ("memory", sum(d.memory_mb for d in demands), sum(free.memory_mb for free in idles), size),
+def _too_much_in_sum(idles: Sequence[FreeNode], demands: Sequence[Demand]) -> Blocker | None:
+    if not demands:
+        return None
+    whole = replace(
+        demands[0],
+        gpus=sum(demand.gpus for demand in demands),
+        cpus=sum(demand.cpus for demand in demands),
+        memory_mb=sum(demand.memory_mb for demand in demands),
     )
-    for what, need, have, show in totals:
+    for kind, need, have_on, _, several, show in _resources(whole):
+        have, what = sum(map(have_on, idles)), "GPUs" if kind == "gpus" else several
         if need > have:
-            return Blocker(
-                "never",
-                f"The job asks for {show(need)} {what} at once; all nodes together have {show(have)}.".replace(
-                    " memory at once", " of memory at once"
-                ),
-                need=show(need),
-                have=show(have),
-            )
+            says = f"The job asks for {show(need)} {what} at once; all nodes together have {show(have)}."
+            return Blocker("never", says, need=show(need), have=show(have))
     return None
 
 
 def _asked(shape: Demand) -> str:
-    kind = f"{shape.gpu_type} " if shape.gpu_type else ""
-    gpus = [f"{shape.gpus} {kind}GPUs"] if shape.gpus else []
-    return ", ".join([*gpus, f"{shape.cpus} CPU cores", f"{size(shape.memory_mb)} of memory"])
+    asked = (each for each in _resources(shape) if each.need or each.kind != "gpus")
+    return ", ".join(f"{each.show(each.need)} {each.several}" for each in asked)
 
 
 def size(megabytes: int) -> str:

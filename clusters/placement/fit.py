@@ -1,17 +1,20 @@
 """Nodes, what tasks ask of them, and whether one fits on the other. Pure: the same input gives the same answer.
 
-``clusters.placement.room`` places whole gangs with these checks; ``clusters.placement.blockers`` says with the same
+``clusters.placement.free`` places whole gangs with these checks; ``clusters.placement.blockers`` says with the same
 ones why a gang does not fit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
+from itertools import chain, islice
+from operator import attrgetter
 
 from clusters.engines.image_names import registry_of
+from clusters.placement import ports
 
 Labels = frozenset[tuple[str, str]]  # {(name, value)}
 OWN_LABEL = "longshore/node"  # every node has it by itself, with its name as the value: a job can ask for one node
@@ -47,7 +50,9 @@ MARK_LASTS = timedelta(minutes=5)
 class Mark:
     """What a node failed to do. Tasks that need it are not placed there until the mark is lifted or lapses."""
 
-    kind: str  # gpus: hand out GPUs · pull: get images from the registry ``what`` · start: start any · portal: reach it
+    # gpus: hand out GPUs · gpu: hand out the one with the id ``what`` · pull: get images from the registry ``what`` ·
+    # start: start any · portal: reach it
+    kind: str
     sentence: str
     what: str = ""
     until: datetime | None = None
@@ -75,14 +80,18 @@ class NodeView:
     used_memory_mb: int = 0
     used_gpus: frozenset[str] = frozenset()
     used_ports: frozenset[int] = frozenset()
-    held: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # by quarantine, as last written down
+    quarantined: tuple[frozenset[str], frozenset[int]] = (frozenset(), frozenset())  # as last written down
     images: frozenset[str] = frozenset()  # that it has, in canonical names
     marks: tuple[Mark, ...] = ()
+    refused_ports: tuple[tuple[int, datetime], ...] = ()  # something else listens on them; given out again at that time
     labels: Labels = frozenset()
     free_gpus: tuple[tuple[str, str], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        free = tuple(gpu for gpu in self.gpus if gpu[0] not in self.used_gpus) if self.used_gpus else self.gpus
+        taken = self.used_gpus
+        if self.marks:
+            taken = taken.union(mark.what for mark in self.marks if mark.kind == "gpu")
+        free = tuple(gpu for gpu in self.gpus if gpu[0] not in taken) if taken else self.gpus
         object.__setattr__(self, "free_gpus", free)  # once for the many who ask
 
     def serves(self, vc: str) -> bool:
@@ -110,9 +119,10 @@ class Placement:
 class Blocker:
     """One reason why a gang does not start. kinds: gpus, cpu, memory, ports, nodes (none offered), gang (each task
     fits somewhere but not all at once), labels (of nodes), marked (the node refused the like of it), dedicated (a node
-    with room serves another virtual cluster), reserved (the room is kept for another job), evicting (what holds its
-    room is being evicted), ceiling (of its virtual cluster), cap (of its user there), queue, vc_stopped, failed (an
-    earlier attempt), delay, parked, dependency (another job must end first), never."""
+    with room serves another virtual cluster), appointment (it would run into one), reserved (the room is kept for
+    another job), evicting (what holds its room is being evicted), ceiling (of its virtual cluster), cap (of its user
+    there), queue, vc_stopped, failed (an earlier attempt), delay, parked, dependency (another job must end first),
+    never."""
 
     kind: str
     sentence: str
@@ -126,29 +136,37 @@ class Blocker:
 Likeness = tuple[int, int, int, tuple[str, ...], str]
 
 
-class Free:
+class FreeNode:
     """What is free on one node, changed as tasks are put there."""
 
-    __slots__ = ("_likeness", "cpus", "gpus", "memory_mb", "node", "ports")
+    __slots__ = ("_likeness", "_taken", "cpus", "gpus", "memory_mb", "node")
 
     def __init__(self, node: NodeView, *, empty: bool = False) -> None:
         """``empty``: as if nothing ran on the node."""
         self.node = node
         self._likeness: Likeness | None = None
+        self._taken: int | None = None  # ports; worked out when the first task asks for some
         if empty:
-            self.cpus, self.memory_mb, self.gpus, self.ports = node.cpus, node.memory_mb, node.gpus, frozenset[int]()
+            self.cpus, self.memory_mb, self.gpus, self._taken = node.cpus, node.memory_mb, node.gpus, 0
             return
         self.cpus = node.cpus - node.used_cpus
         self.memory_mb = node.memory_mb - node.used_memory_mb
         self.gpus = node.free_gpus
-        self.ports = node.used_ports  # the taken ones
 
-    def copy(self) -> Free:
-        """As much free on the same node, changed apart from this one."""
-        made = Free.__new__(Free)
-        made.node, made.cpus, made.memory_mb = self.node, self.cpus, self.memory_mb
-        made.gpus, made.ports, made._likeness = self.gpus, self.ports, None
-        return made
+    def copy(self) -> FreeNode:
+        """Return as much free on the same node, changed apart from this one."""
+        free = FreeNode.__new__(FreeNode)
+        free.node, free.cpus, free.memory_mb = self.node, self.cpus, self.memory_mb
+        free.gpus, free._taken, free._likeness = self.gpus, self._taken, None
+        return free
+
+    @property
+    def taken(self) -> int:
+        """The taken ports, a bit for each."""
+        if self._taken is None:
+            refused = [port for port, _ in self.node.refused_ports]
+            self._taken = ports.bits(self.node.used_ports) | ports.bits(refused)
+        return self._taken
 
     def free_gpus(self, gpu_type: str) -> int:
         return len(self.gpus) if not gpu_type else sum(kind == gpu_type for _, kind in self.gpus)
@@ -170,16 +188,30 @@ class Free:
             self._likeness = len(kinds), self.cpus, self.memory_mb, kinds, self.node.dedicated_to
         return self._likeness
 
-    def has_ports(self, ports: Iterable[PortDemand]) -> bool:
-        return all(not port.begin_at or self._has_exactly(port) for port in ports) and (
-            self.free_port_count() >= sum(port.number for port in ports if not port.begin_at)
-        )
+    def has_ports(self, wanted: Sequence[PortDemand]) -> bool:
+        if not wanted:
+            return True
+        taken = self.taken
+        for port in wanted:
+            if port.begin_at:
+                mine = ports.span(port.begin_at, port.number)
+                if taken & mine or not self.node.gives(port):
+                    return False
+                taken |= mine
+        return ports.count(taken, *self._range) >= sum(port.number for port in wanted if not port.begin_at)
 
-    def _has_exactly(self, port: PortDemand) -> bool:
-        return self.ports.isdisjoint(ports_of(port)) and self.node.gives(port)
+    @property
+    def _range(self) -> tuple[int, int]:
+        return self.node.port_from, self.node.port_to
 
     def free_port_count(self) -> int:
-        return self.node.port_to - self.node.port_from + 1 - len(self.ports)  # at worst: all taken ones are in range
+        return ports.count(self.taken, *self._range)
+
+    def times(self, demand: Demand) -> int:
+        """How many tasks like this one, of which one fits, fit at once."""
+        most = copies(demand, self.cpus, self.memory_mb, self.free_gpus(demand.gpu_type))
+        number = sum(port.number for port in demand.ports)
+        return max(1, min(most, self.free_port_count() // number) if number else most)
 
     def put(self, demand: Demand, salt: int) -> Placement:
         kind = demand.gpu_type
@@ -203,8 +235,10 @@ class Free:
         """Take exactly this place, which was given out by another picture of the node."""
         self.cpus -= demand.cpus
         self.memory_mb -= demand.memory_mb
-        self.gpus = tuple(gpu for gpu in self.gpus if gpu[0] not in place.gpu_ids)
-        self.ports = self.ports.union(*place.ports.values())
+        if place.gpu_ids:
+            self.gpus = tuple(gpu for gpu in self.gpus if gpu[0] not in place.gpu_ids)
+        if place.ports:
+            self._taken = self.taken | ports.bits(_all(place.ports))
 
     def set_aside(self, demand: Demand) -> None:
         """Keep as much of what this task needs as is free, for the day on which the rest is free too."""
@@ -213,29 +247,23 @@ class Free:
     def take_back(self, demand: Demand, place: Placement) -> None:
         self.cpus += demand.cpus
         self.memory_mb += demand.memory_mb
-        back = {gpu[0] for gpu in self.gpus} | set(place.gpu_ids)
-        self.gpus = tuple(gpu for gpu in self.node.gpus if gpu[0] in back)
-        self.ports = self.ports.difference(*place.ports.values())
+        if place.gpu_ids:
+            back = {gpu[0] for gpu in self.gpus} | set(place.gpu_ids)
+            self.gpus = tuple(gpu for gpu in self.node.gpus if gpu[0] in back)
+        if place.ports:
+            self._taken = self.taken & ~ports.bits(_all(place.ports))
 
     def _take_ports(self, demands: Iterable[PortDemand], salt: int) -> dict[str, list[int]]:
-        """Take fixed ports first, so that no free choice takes them. Free ones are looked for from a place of the job's
-        own: the next job does not get a port that the last one has just given back."""
-        taken: dict[str, list[int]] = {}
-        for demand in sorted(demands, key=lambda port: not port.begin_at):
-            taken[demand.label] = list(ports_of(demand)) if demand.begin_at else self._free_ports(demand.number, salt)
-            self.ports = self.ports.union(taken[demand.label])
-        return taken
-
-    def _free_ports(self, number: int, salt: int) -> list[int]:
-        first, span = self.node.port_from, self.node.port_to - self.node.port_from + 1
-        found: list[int] = []
-        for step in range(span):
-            if len(found) == number:
-                break
-            port = first + (salt * 7919 + step) % span
-            if port not in self.ports:
-                found.append(port)
-        return found
+        """Take fixed ports first, so that no free choice takes them. Free ones are looked for from a place of the
+        attempt's own: the next job does not get a port that the last one has just given back."""
+        by_label = {demand.label: list(ports_of(demand)) for demand in demands if demand.begin_at}
+        if by_label:
+            self._taken = self.taken | ports.bits(_all(by_label))
+        rest = [demand for demand in demands if not demand.begin_at]
+        free = ports.choose(self.taken, *self._range, salt * 7919, sum(demand.number for demand in rest))
+        self._taken = self.taken | ports.bits(free)
+        left = iter(free)
+        return by_label | {demand.label: list(islice(left, demand.number)) for demand in rest}
 
 
 def bars(node: NodeView, demand: Demand) -> Mark | None:
@@ -244,16 +272,27 @@ def bars(node: NodeView, demand: Demand) -> Mark | None:
 
 
 def in_force(nodes: Iterable[NodeView], now: datetime) -> list[NodeView]:
-    """The nodes without the marks that have lapsed."""
+    """The nodes without the marks and the refusals of ports that have lapsed."""
     return [
-        replace(node, marks=tuple(mark for mark in node.marks if counts(mark, now))) if node.marks else node
+        replace(
+            node,
+            marks=tuple(mark for mark in node.marks if counts(mark, now)),
+            refused_ports=tuple(each for each in node.refused_ports if _lasts(each[1], now)),
+        )
+        if node.marks or node.refused_ports
+        else node
         for node in nodes
     ]
 
 
 def counts(mark: Mark, now: datetime) -> bool:
-    """Whether the mark is in force. If the clock was set back, it lasts no longer than MARK_LASTS all the same."""
-    return mark.until is None or now < mark.until <= now + MARK_LASTS
+    """Whether the mark is in force."""
+    return mark.until is None or _lasts(mark.until, now)
+
+
+def _lasts(until: datetime, now: datetime) -> bool:
+    """Whether that is still to come. If the clock was set back, it is no more than MARK_LASTS away all the same."""
+    return now < until <= now + MARK_LASTS
 
 
 def _concerns(mark: Mark, node: NodeView, demand: Demand) -> bool:
@@ -269,7 +308,25 @@ def _concerns(mark: Mark, node: NodeView, demand: Demand) -> bool:
 def idle(node: NodeView) -> NodeView:
     """The node as if nothing ran on it, it were offered, and it had no marks."""
     return replace(
-        node, offered=True, marks=(), used_cpus=0, used_memory_mb=0, used_gpus=frozenset(), used_ports=frozenset()
+        node,
+        offered=True,
+        marks=(),
+        refused_ports=(),
+        used_cpus=0,
+        used_memory_mb=0,
+        used_gpus=frozenset(),
+        used_ports=frozenset(),
+    )
+
+
+def with_tasks(node: NodeView, tasks: Sequence[tuple[Demand, Placement]]) -> NodeView:
+    """The node with these tasks on it as well."""
+    return replace(
+        node,
+        used_cpus=node.used_cpus + sum(demand.cpus for demand, _ in tasks),
+        used_memory_mb=node.used_memory_mb + sum(demand.memory_mb for demand, _ in tasks),
+        used_gpus=node.used_gpus.union(*(place.gpu_ids for _, place in tasks)),
+        used_ports=node.used_ports.union(*(_all(place.ports) for _, place in tasks)),
     )
 
 
@@ -281,6 +338,18 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
         cpus // shape.cpus if shape.cpus else 50_000, memory_mb // shape.memory_mb if shape.memory_mb else 50_000
     )
     return min(most, gpus // shape.gpus) if shape.gpus else most
+
+
+def is_alike(one: Demand, other: Demand) -> bool:
+    """Return whether both ask the same of a node."""
+    return asked_of_node(one) == asked_of_node(other)
+
+
+asked_of_node = attrgetter("gpus", "cpus", "memory_mb", "gpu_type", "ports", "image", "labels")
+
+
+def _all(ports_by_label: Mapping[str, Sequence[int]]) -> list[int]:
+    return list(chain.from_iterable(ports_by_label.values()))
 
 
 def ports_of(port: PortDemand) -> range:

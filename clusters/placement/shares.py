@@ -58,11 +58,11 @@ class Quota:
 def quotas(rights: Mapping[str, Right], pool: Amount, dedicated: Mapping[str, Amount]) -> dict[str, Quota]:
     """The quota of each virtual cluster, where the pool has ``pool`` and its own nodes have ``dedicated``."""
     parts = {name: _part(pool, right.capacity, right.gpu_guarantee) for name, right in rights.items()}
-    given: dict[str, float] = {}
+    guaranteed: dict[str, float] = {}
     for name, part in parts.items():
         if not rights[name].has_rest:
-            add(given, part)
-    rest = {what: max(0.0, round(whole - given.get(what, 0), _DIGITS)) for what, whole in pool.items()}
+            add(guaranteed, part)
+    rest = {what: max(0.0, round(whole - guaranteed.get(what, 0), _DIGITS)) for what, whole in pool.items()}
     return {
         name: _quota(right, rest if right.has_rest else parts[name], pool, dedicated.get(name, {}))
         for name, right in rights.items()
@@ -84,47 +84,47 @@ def _part(pool: Amount, percent: float, gpus: int | None) -> Amount:
 
 def wholes(nodes: Iterable[NodeView]) -> tuple[Amount, dict[str, Amount]]:
     """What the pool has, and what the nodes dedicated to each virtual cluster have."""
-    found: dict[str, dict[str, float]] = {"": {}}
+    amounts: dict[str, dict[str, float]] = {"": {}}
     for node in nodes:
-        mine = found.setdefault(node.dedicated_to, {})
+        mine = amounts.setdefault(node.dedicated_to, {})
         add(mine, {"cpu": node.cpus, "memory": node.memory_mb, **of_gpus(kind for _, kind in node.gpus)})
-    pool = found.pop("")
-    return pool, dict(found)
+    pool = amounts.pop("")
+    return pool, dict(amounts)
 
 
 def asked(demands: Sequence[Demand]) -> Amount:
     """What a job takes at least, wherever it is placed."""
-    found: dict[str, float] = {
+    amount: dict[str, float] = {
         "cpu": sum(demand.cpus for demand in demands),
         "memory": sum(demand.memory_mb for demand in demands),
     }
     for demand in demands:
         if demand.gpus:
-            found["gpu"] = found.get("gpu", 0) + demand.gpus
+            amount["gpu"] = amount.get("gpu", 0) + demand.gpus
             if demand.gpu_type:
                 kind = f"gpu:{demand.gpu_type}"
-                found[kind] = found.get(kind, 0) + demand.gpus
-    return found
+                amount[kind] = amount.get(kind, 0) + demand.gpus
+    return amount
 
 
 def taken(
-    demands: Sequence[Demand], places: Sequence[Placement], gpu_types: Mapping[str, Mapping[str, str]]
+    demands: Sequence[Demand], placements: Sequence[Placement], gpu_types: Mapping[str, Mapping[str, str]]
 ) -> dict[str, float]:
     """What a placed job takes. ``gpu_types`` are those of each node's GPUs, by id."""
-    found: dict[str, float] = {}
-    for demand, place in zip(demands, places, strict=True):
+    amount: dict[str, float] = {}
+    for demand, place in zip(demands, placements, strict=True):
         kinds = of_gpus(gpu_types[place.node].get(id, "") for id in place.gpu_ids)
-        add(found, {"cpu": demand.cpus, "memory": demand.memory_mb, **kinds})
-    return found
+        add(amount, {"cpu": demand.cpus, "memory": demand.memory_mb, **kinds})
+    return amount
 
 
 def of_gpus(types: Iterable[str]) -> dict[str, float]:
-    found: dict[str, float] = {}
+    amount: dict[str, float] = {}
     for kind in types:
-        found["gpu"] = found.get("gpu", 0) + 1
+        amount["gpu"] = amount.get("gpu", 0) + 1
         if kind:
-            found[f"gpu:{kind}"] = found.get(f"gpu:{kind}", 0) + 1
-    return found
+            amount[f"gpu:{kind}"] = amount.get(f"gpu:{kind}", 0) + 1
+    return amount
 
 
 def share(use: Amount, quota: Quota) -> float:
@@ -165,19 +165,19 @@ def above_ceiling(use: Amount, more: Amount, quota: Quota) -> list[str]:
 def over(use: Amount, more: Amount, limit: Amount, *, named_only: bool = True) -> list[str]:
     """The resources of ``more`` in which both together exceed the limit. One that the limit does not name is unlimited,
     or, without ``named_only``, has the limit 0; then types of GPUs count only where it names any."""
-    found = []
+    exceeded = []
     for what, wanted in more.items():
         if wanted <= 0 or (what not in limit and (named_only or what.startswith("gpu:"))):
             continue
         if round(use.get(what, 0) + wanted - limit.get(what, 0), _DIGITS) > 0:
-            found.append(what)
-    return found
+            exceeded.append(what)
+    return exceeded
 
 
 def plus(one: Amount, other: Amount) -> dict[str, float]:
-    found = dict(one)
-    add(found, other)
-    return found
+    sums = dict(one)
+    add(sums, other)
+    return sums
 
 
 def add(to: dict[str, float], more: Amount, times: int = 1) -> None:

@@ -6,36 +6,42 @@ It is all or nothing: with one bad line nothing is written, so the corrected fil
 from __future__ import annotations
 
 import csv
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
 
+from base.accounts import audit, passwords
+from base.accounts.viewer import Viewer, require_admin
+from base.core.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
+from base.models import User
 from clusters.models import VirtualCluster
 from clusters.users import rules
 from clusters.vcs.rules import DEFAULT
-from portal.accounts import audit, passwords
-from portal.accounts.viewer import Viewer, require_admin
-from portal.core.errors import BadRequest, ConflictUser, LongshoreError, TooLarge
-from portal.models import User
 
 COLUMNS = ("username", "password", "admin", "virtual cluster", "githubPAT")
 TEMPLATE = ",".join(COLUMNS) + '\nmira,choose-one,false,"default",\n'
 MOST_ROWS = 500
 MOST_TEXT = 1_000_000  # characters
-CREATE, REFUSE = "create", "refuse"
 _REQUIRED = {"username", "password"}
 _YES, _NO = {"true", "yes", "1"}, {"false", "no", "0", ""}
 
 
 @dataclass(frozen=True, slots=True)
 class ImportRow:
-    line: int  # in the file, from 1
+    """A user to add, or why not: then only ``line`` (in the file, from 1) and ``username`` are told besides."""
+
+    line: int
     username: str
-    action: str  # create | refuse
     problem: str = ""
+    password: str = field(default="", repr=False)
     admin: bool = False
-    vcs: tuple[str, ...] = ()  # besides default
+    vcs: tuple[str, ...] = ()
+    has_github_pat: bool = False
+
+    @property
+    def besides_default(self) -> list[str]:
+        return [vc for vc in self.vcs if vc != DEFAULT]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +54,21 @@ class ImportResult:
         return sum(1 for row in self.rows if row.problem)
 
 
-@dataclass(frozen=True, slots=True)
-class _Line:
-    number: int
-    username: str
-    password: str
-    admin: bool
-    vcs: tuple[str, ...]
-    has_github_pat: bool
-
-
-def import_csv(actor: Viewer, text: str, *, dry_run: bool, ip: str | None = None) -> ImportResult:
+def import_csv(actor: Viewer, text: str, *, dry_run: bool) -> ImportResult:
     """Add the users, or with ``dry_run`` only say what it would do. BadRequest when the text is no such file."""
     who = require_admin(actor).username
     rows: list[ImportRow] = []
-    lines: list[_Line] = []
     taken = set(User.objects.values_list("username", flat=True))
     for number, cells in _cells(text):
-        username = cells.get("username", "")
         try:
-            line = _line(number, cells, taken)
-            lines.append(line)
-            rows.append(ImportRow(number, username, CREATE, admin=line.admin, vcs=_besides_default(line)))
-            taken.add(username)
+            rows.append(_row(number, cells, taken))
+            taken.add(rows[-1].username)
         except LongshoreError as error:
-            rows.append(ImportRow(number, username, REFUSE, error.message))
-    fine = len(lines) == len(rows)
-    if fine and not dry_run:
-        _write(who, lines, ip)
-    return ImportResult(rows, written=fine and not dry_run)
-
-
-def _besides_default(line: _Line) -> tuple[str, ...]:
-    return tuple(vc for vc in line.vcs if vc != DEFAULT)
+            rows.append(ImportRow(number, cells.get("username", ""), error.message))
+    written = not dry_run and not any(row.problem for row in rows)
+    if written:
+        _write(who, rows)
+    return ImportResult(rows, written)
 
 
 def _cells(text: str) -> list[tuple[int, dict[str, str]]]:
@@ -90,7 +78,7 @@ def _cells(text: str) -> list[tuple[int, dict[str, str]]]:
     lines = text.lstrip("\ufeff").splitlines(keepends=True)
     first = lines[0] if lines else ""
     reader = csv.reader(lines, delimiter=";" if ";" in first and "," not in first else ",", strict=True)
-    found: list[tuple[int, dict[str, str]]] = []
+    rows: list[tuple[int, dict[str, str]]] = []
     try:
         names = _header(next(reader, []))
         for cells in reader:
@@ -98,12 +86,12 @@ def _cells(text: str) -> list[tuple[int, dict[str, str]]]:
                 continue
             if len(cells) > len(names):
                 raise BadRequest(f"Line {reader.line_num} has {len(cells)} cells, the first line names {len(names)}.")
-            found.append((reader.line_num, dict(zip(names, cells, strict=False))))
+            rows.append((reader.line_num, dict(zip(names, cells, strict=False))))
     except csv.Error as error:
         raise BadRequest(f"Line {reader.line_num} cannot be read: {error}.") from None
-    if not 0 < len(found) <= MOST_ROWS:
-        raise BadRequest(f"The file must have 1 to {MOST_ROWS} users below its first line; it has {len(found)}.")
-    return found
+    if not 0 < len(rows) <= MOST_ROWS:
+        raise BadRequest(f"The file must have 1 to {MOST_ROWS} users below its first line; it has {len(rows)}.")
+    return rows
 
 
 def _header(cells: list[str]) -> list[str]:
@@ -114,7 +102,7 @@ def _header(cells: list[str]) -> list[str]:
     return names
 
 
-def _line(number: int, cells: dict[str, str], taken: set[str]) -> _Line:
+def _row(number: int, cells: dict[str, str], taken: set[str]) -> ImportRow:
     username = cells.get("username", "").strip()
     rules.check_username(username)
     if username in taken:
@@ -127,23 +115,24 @@ def _line(number: int, cells: dict[str, str], taken: set[str]) -> _Line:
     names = cells.get("virtual cluster", "").replace(";", ",").split(",")
     vcs = tuple(name.strip() for name in names if name.strip())
     rules.known_vcs(vcs)
-    return _Line(number, username, password, admin in _YES, vcs, bool(cells.get("githubPAT", "").strip()))
+    has_github_pat = bool(cells.get("githubPAT", "").strip())
+    return ImportRow(number, username, "", password, admin in _YES, vcs, has_github_pat)
 
 
-def _write(who: str, lines: list[_Line], ip: str | None) -> None:
-    hashes = [make_password(line.password) for line in lines]  # slow on purpose: not while the database is locked
+def _write(who: str, rows: list[ImportRow]) -> None:
+    hashes = [make_password(row.password) for row in rows]  # slow on purpose: not while the database is locked
     try:
         with transaction.atomic():
-            for line, hashed in zip(lines, hashes, strict=True):
-                _make(who, line, hashed, ip)
+            for row, hashed in zip(rows, hashes, strict=True):
+                _make(who, row, hashed)
     except IntegrityError:
         raise ConflictUser("Somebody made one of these users meanwhile. Nothing was written; check again.") from None
 
 
-def _make(who: str, line: _Line, hashed: str, ip: str | None) -> None:
-    user = User(username=line.username, is_admin=line.admin, has_github_pat=line.has_github_pat, password=hashed)
+def _make(who: str, row: ImportRow, hashed: str) -> None:
+    user = User(username=row.username, is_admin=row.admin, has_github_pat=row.has_github_pat, password=hashed)
     user.save(force_insert=True)
-    granted: list[VirtualCluster] = [] if line.admin or not line.vcs else rules.known_vcs(line.vcs)
-    rules.write_grants(line.username, granted)
-    data = {"admin": line.admin, "virtualClusters": [vc.name for vc in granted], "csvLine": line.number}
-    audit.record(who, "user made", line.username, ip, data)
+    granted: list[VirtualCluster] = [] if row.admin or not row.vcs else rules.known_vcs(row.vcs)
+    rules.write_grants(row.username, granted)
+    data = {"admin": row.admin, "virtualClusters": [vc.name for vc in granted], "csvLine": row.line}
+    audit.record(who, "user made", row.username, data)

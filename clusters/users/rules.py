@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 from django.db.models import Q
 
+from base.core import words
+from base.core.errors import BadRequest, ConflictUser, MissingUser, RemoveAdmin, UnknownVirtualCluster
+from base.core.signals import NO_JOBS, about_jobs
+from base.models import USERNAME, User
 from clusters.models import VcGrant, VirtualCluster
-from clusters.users.queries import in_order
+from clusters.vcs.grants import in_order
 from clusters.vcs.rules import DEFAULT
-from portal.core.errors import (
-    BadRequest,
-    ConflictUser,
-    MissingUser,
-    RemoveAdmin,
-    UnknownVirtualCluster,
-)
-from portal.core.signals import NO_JOBS, about_jobs
-from portal.models import USERNAME, User
+
+LONGEST_EXTENSION = 100_000  # characters of JSON
 
 
 def find_user(username: str, *, lock: bool = False) -> User:
-    """The user, or MissingUser. ``lock`` inside a transaction only."""
+    """Return the user, or MissingUser. ``lock`` inside a transaction only."""
     if "\x00" in username:
         raise MissingUser(f"User {username} not found.")
     if lock:  # with all admins and in one order, or two admins who change each other wait for ever
@@ -43,11 +42,6 @@ def check_username(username: str) -> None:
         raise BadRequest(f"The user name {username!r} cannot be used. {error.messages[0]}") from error
 
 
-def check_free(username: str) -> None:
-    if User.objects.filter(username=username).exists():
-        raise ConflictUser(f"User name {username} already exists.")
-
-
 def check_email(email: str) -> None:
     if not email:
         return
@@ -56,6 +50,12 @@ def check_email(email: str) -> None:
         User._meta.get_field("email").run_validators(email)
     except ValidationError as error:
         raise BadRequest(f"{email!r} is not an e-mail address.") from error
+
+
+def check_extension(extension: dict[str, Any]) -> None:
+    """BadRequest when what clients keep with a user or a group is too long."""
+    if len(json.dumps(extension)) > LONGEST_EXTENSION:
+        raise BadRequest(f"The extension is longer than {LONGEST_EXTENSION} characters.")
 
 
 def known_vcs(names: Iterable[str]) -> list[VirtualCluster]:
@@ -83,7 +83,6 @@ def require_another_admin(username: str) -> None:
 
 
 def require_idle(username: str) -> None:
-    jobs = about_jobs().live("username", [username]).get(username, NO_JOBS).all
-    if jobs:
-        what = "1 job that has not ended" if jobs == 1 else f"{jobs} jobs that have not ended"
+    if jobs := about_jobs().live("username", [username]).get(username, NO_JOBS).all:
+        what = words.count(jobs, "job that has not ended", "jobs that have not ended")
         raise ConflictUser(f"User {username} has {what}. Stop them first.")

@@ -1,37 +1,25 @@
 """Every write to accounts and to what they may use, for pages and API alike: who may, the rows, the audit record.
 
-``actor`` is the user or guest who asks. ``ip`` goes to the audit record. A password is never logged. Raises
+``actor`` is the user or guest who asks. A password is never logged. Raises
 Unauthorized, Forbidden, MissingUser, and what clusters.users.rules names.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
-from clusters.models import GroupMember, VcGrant
+from base.accounts import audit, passwords, tokens
+from base.accounts.viewer import NON_ADMIN, Viewer, require_admin, require_self_or_admin
+from base.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
+from base.models import FormerUser, User
+from clusters.models import Appointment, GroupMember, VcGrant
 from clusters.users import rules
-from clusters.users.csv_import import ImportResult as ImportResult
-from clusters.users.csv_import import ImportRow as ImportRow
-from clusters.users.csv_import import import_csv as import_csv
-from clusters.users.queries import UserRecord as UserRecord
-from clusters.users.queries import load_user, load_users
-from portal.accounts import audit, passwords, tokens
-from portal.accounts.viewer import NON_ADMIN, Viewer, require_admin, require_self_or_admin
-from portal.core.errors import BadRequest, ConflictUser, Forbidden, RemoveAdmin
-from portal.models import FormerUser, User
-
-LONGEST_EXTENSION = 100_000  # characters of JSON
-
-
-def list_users(actor: Viewer) -> list[UserRecord]:
-    """All users by name, for admins."""
-    require_admin(actor)
-    return load_users()
+from clusters.users.queries import load_user
 
 
 def create_user(
@@ -43,25 +31,23 @@ def create_user(
     vcs: Iterable[str] = (),
     email: str = "",
     extension: dict[str, Any] | None = None,
-    ip: str | None = None,
 ) -> User:
     """ConflictUser when the name is taken, UnknownVirtualCluster, BadRequest. ``vcs`` always gets ``default``."""
     who = require_admin(actor).username
     wanted = list(vcs)
     rules.check_username(username)
-    rules.check_free(username)
+    if User.objects.filter(username=username).exists():
+        raise ConflictUser(f"User name {username} already exists.")
     passwords.check(password)
     rules.check_email(email)
-    kept = _merged({}, extension or {})
+    fields = _merged({}, extension or {})
     granted = rules.known_vcs(wanted) if wanted else []
-    user = User(username=username, email=email, is_admin=admin, password=make_password(password), **kept)
+    user = User(username=username, email=email, is_admin=admin, password=make_password(password), **fields)
     try:
         with transaction.atomic():
             user.save(force_insert=True)
             rules.write_grants(username, [] if admin else granted)
-            audit.record(
-                who, "user made", username, ip, {"admin": admin, "virtualClusters": [vc.name for vc in granted]}
-            )
+            audit.record(who, "user made", username, {"admin": admin, "virtualClusters": [vc.name for vc in granted]})
     except IntegrityError:  # somebody else was faster with this name
         raise ConflictUser(f"User name {username} already exists.") from None
     return user
@@ -74,10 +60,10 @@ def update_user(
     password: str | None = None,
     admin: bool | None = None,
     email: str | None = None,
-    ip: str | None = None,
 ) -> User:
-    """Change what is not None, in one transaction. The role is for admins; the rest also for oneself. As in v1, the old
-    password is not asked for here (``set_password`` does)."""
+    """Change what is not None, in one transaction. The role is for admins; the rest also for oneself, and as in v1 the
+    old password is not asked for here. A new one ends all tokens and sessions of the user. RemoveAdmin when nobody
+    would be left who is an admin."""
     who = require_self_or_admin(actor, username)
     if admin is not None and not who.is_admin:
         if admin:
@@ -92,15 +78,15 @@ def update_user(
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
         if admin is not None:
-            _change_admin(who.username, user, admin, ip)
-        if email is not None:
-            _change_email(who.username, user, email, ip)
+            _change_admin(who.username, user, admin)
+        if email is not None and email != user.email:
+            _write(who.username, user, "email changed", email=email)
         if hashed is not None:
-            passwords.replace(user, hashed, by=who.username, ip=ip)
+            passwords.replace(user, hashed, by=who.username)
     return user
 
 
-def delete_user(actor: Viewer, username: str, ip: str | None = None) -> None:
+def delete_user(actor: Viewer, username: str) -> None:
     """Delete a user. Their tokens, sessions, grants and memberships end; their ended jobs and their files stay.
     RemoveAdmin for an admin, ConflictUser while jobs of theirs have not ended."""
     who = require_admin(actor).username
@@ -110,35 +96,14 @@ def delete_user(actor: Viewer, username: str, ip: str | None = None) -> None:
             raise RemoveAdmin(f"Admin {username} is not allowed to remove.")
         rules.require_idle(username)
         VcGrant.objects.filter(username=username).delete()
+        Appointment.objects.filter(Q(username=username) | Q(job__startswith=f"{username}~")).delete()
         GroupMember.objects.filter(username=username).delete()
         FormerUser.objects.get_or_create(username=username)
         user.delete()
-        audit.record(who, "user deleted", username, ip)
+        audit.record(who, "user deleted", username)
 
 
-def set_password(
-    actor: Viewer, username: str, new: str, old: str | None = None, *, check_old: bool = True, ip: str | None = None
-) -> None:
-    """Set a password, which ends all tokens and sessions of the user. Users who are no admins give their old password
-    (``check_old`` False: the caller has checked it)."""
-    who = require_self_or_admin(actor, username)
-    user = rules.find_user(username)
-    if check_old and not who.is_admin and not user.check_password(old or ""):
-        raise Forbidden("Pls input the correct password.")
-    passwords.check(new, user)
-    hashed = make_password(new)
-    with transaction.atomic():
-        passwords.replace(user, hashed, by=who.username, ip=ip)
-
-
-def set_admin(actor: Viewer, username: str, admin: bool, ip: str | None = None) -> None:
-    """Make a user an admin, or no longer one. RemoveAdmin when nobody would be left who is."""
-    who = require_admin(actor).username
-    with transaction.atomic():
-        _change_admin(who, rules.find_user(username, lock=True), admin, ip)
-
-
-def set_active(actor: Viewer, username: str, active: bool, ip: str | None = None) -> None:
+def set_active(actor: Viewer, username: str, active: bool) -> None:
     """Enable or disable a user. A disabled user cannot sign in; their tokens are revoked for good and their sessions
     end."""
     who = require_admin(actor).username
@@ -152,10 +117,10 @@ def set_active(actor: Viewer, username: str, active: bool, ip: str | None = None
         user.epoch += not active  # their sessions do not come back with them
         user.save(update_fields=["is_active", "epoch"])
         revoked = 0 if active else tokens.revoke_all(user)
-        audit.record(who, "user enabled" if active else "user disabled", username, ip, {"tokensRevoked": revoked})
+        audit.record(who, "user enabled" if active else "user disabled", username, {"tokensRevoked": revoked})
 
 
-def set_grants(actor: Viewer, username: str, vcs: Iterable[str], ip: str | None = None) -> tuple[str, ...]:
+def set_grants(actor: Viewer, username: str, vcs: Iterable[str]) -> tuple[str, ...]:
     """Set where the user may submit; ``default`` is always among it. Returns the names. Forbidden for admins: they may
     submit anywhere."""
     who = require_admin(actor).username
@@ -167,35 +132,29 @@ def set_grants(actor: Viewer, username: str, vcs: Iterable[str], ip: str | None 
             raise Forbidden("Admin's virtual clusters cannot be updated.")
         rules.write_grants(username, granted)
         names = tuple(vc.name for vc in granted)
-        audit.record(who, "grants changed", username, ip, {"virtualClusters": names})
+        audit.record(who, "grants changed", username, {"virtualClusters": names})
     return names
 
 
-def set_email(actor: Viewer, username: str, email: str, ip: str | None = None) -> None:
-    update_user(actor, username, email=email, ip=ip)
-
-
-def set_store_quota(actor: Viewer, username: str, quota: int | None, ip: str | None = None) -> None:
-    """Bytes that the user's files may take in the store; UNLIMITED, or None for what portal.files.quota.limits says."""
+def set_store_quota(actor: Viewer, username: str, quota: int | None) -> None:
+    """Bytes that the user's files may take in the store; UNLIMITED, or None for what base.files.quota.use says."""
     who = require_admin(actor).username
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
-        before, user.store_quota = user.store_quota, quota
-        user.save(update_fields=["store_quota"])
-        audit.record(who, "store quota set", username, ip, {"from": before, "to": quota})
+        change = {"from": user.store_quota, "to": quota}
+        _write(who, user, "store quota set", change, store_quota=quota)
 
 
-def set_github_pat(actor: Viewer, username: str, pat: str, ip: str | None = None) -> None:
+def set_github_pat(actor: Viewer, username: str, pat: str) -> None:
     """Note whether there is a token, and forget the token itself: nothing here ever used it."""
     who = require_self_or_admin(actor, username)
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
-        user.has_github_pat = bool(pat)
-        user.save(update_fields=["has_github_pat"])
-        audit.record(who.username, "GitHub token noted" if pat else "GitHub token cleared", username, ip)
+        did = "GitHub token noted" if pat else "GitHub token cleared"
+        _write(who.username, user, did, has_github_pat=bool(pat))
 
 
-def merge_extension(actor: Viewer, username: str, extension: dict[str, Any], ip: str | None = None) -> None:
+def merge_extension(actor: Viewer, username: str, extension: dict[str, Any]) -> None:
     """Merge into what clients store with a user. ``virtualCluster`` in it is a grant, so only an admin may change
     that."""
     who = require_self_or_admin(actor, username)
@@ -204,45 +163,42 @@ def merge_extension(actor: Viewer, username: str, extension: dict[str, Any], ip:
         user = rules.find_user(username, lock=True)
         record = load_user(username)
         if vcs is not None and record is not None and set(vcs) != set(record.vcs):
-            set_grants(who, username, vcs, ip)
-        for name, value in _merged(user.extension, extension).items():
-            setattr(user, name, value)
-        user.save(update_fields=["extension", "has_github_pat"])
-        audit.record(who.username, "extension changed", username, ip, {"keys": sorted(extension)[:50]})
+            set_grants(who, username, vcs)
+        keys = {"keys": sorted(extension)[:50]}
+        _write(who.username, user, "extension changed", keys, **_merged(user.extension, extension))
 
 
-def _change_admin(who: str, user: User, admin: bool, ip: str | None) -> None:
+def _change_admin(who: str, user: User, admin: bool) -> None:
     if user.is_admin == admin:
         return
     if not admin:
         rules.require_another_admin(user.username)
-    user.is_admin = admin
-    user.save(update_fields=["is_admin"])
-    audit.record(who, "made admin" if admin else "admin removed", user.username, ip)
+    _write(who, user, "made admin" if admin else "admin removed", is_admin=admin)
 
 
-def _change_email(who: str, user: User, email: str, ip: str | None) -> None:
-    user.email = email
-    user.save(update_fields=["email"])
-    audit.record(who, "email changed", user.username, ip)
+def _write(who: str, user: User, did: str, data: Mapping[str, Any] | None = None, **columns: Any) -> None:
+    """Write these columns, and down what ``who`` did."""
+    for name, value in columns.items():
+        setattr(user, name, value)
+    user.save(update_fields=[*columns])
+    audit.record(who, did, user.username, data)
 
 
 def _merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """The fields of a user for the merged extension. Grants and secrets are not stored in it."""
     merged = {**old, **new}
     merged.pop("virtualCluster", None)
-    kept: dict[str, Any] = {"extension": merged}
+    fields: dict[str, Any] = {"extension": merged}
     if "githubPAT" in merged:
-        kept["has_github_pat"] = bool(merged.pop("githubPAT"))
-    if len(json.dumps(merged)) > LONGEST_EXTENSION:
-        raise BadRequest(f"The extension is longer than {LONGEST_EXTENSION} characters.")
-    return kept
+        fields["has_github_pat"] = bool(merged.pop("githubPAT"))
+    rules.check_extension(merged)
+    return fields
 
 
 def _vcs_in(extension: dict[str, Any]) -> list[str] | None:
     if "virtualCluster" not in extension:
         return None
-    found = extension["virtualCluster"]
-    if not isinstance(found, list) or not all(isinstance(name, str) for name in found):
+    names = extension["virtualCluster"]
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise BadRequest('"virtualCluster" must be an array of names')
-    return found
+    return names

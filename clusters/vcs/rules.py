@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from base.core import words
+
 DEFAULT = "default"  # jobs that name no virtual cluster run there; nobody changes, stops or deletes it
 ADMIN_GROUP = "admingroup"  # the group of the admins, so no virtual cluster may have that name
 _NAME = re.compile(r"[A-Za-z0-9_]{1,64}")
@@ -62,7 +64,11 @@ def fits(capacity: float, room: float) -> bool:
 
 def part_of(whole: int, percent: float) -> int:
     """How many whole units of ``whole`` (cores, MB, GPUs) a percentage is: what is not a whole one is not given."""
-    return int(round(whole * percent / _WHOLE, _DIGITS))
+    return whole_units(whole * percent / _WHOLE)
+
+
+def whole_units(amount: float) -> int:
+    return int(round(amount, _DIGITS))
 
 
 class Gpus(NamedTuple):
@@ -81,9 +87,12 @@ def find_gpu_mistake(mine: Gpus, ceiling: int | None, others: Iterable[Gpus], po
     taken = sum(other.of(pool) for other in others)
     if round(taken + mine.of(pool) - pool, _DIGITS) > 0:
         left = max(0, int(pool - taken))
-        sentence = f"The pool has {pool} GPUs, of which others are guaranteed {taken:g}: {left} are left."
+        sentence = (
+            f"The pool has {words.count(pool, 'GPU')}, of which others are guaranteed {taken:g}: {left} are left."
+        )
         return Mistake("capacity" if mine.number is None else "gpu_guarantee", sentence)
     floor = int(mine.of(pool))
     if ceiling is not None and ceiling < floor:
-        return Mistake("gpu_ceiling", f"It may not be less than the {floor} GPUs that are guaranteed.")
+        are = "is" if floor == 1 else "are"
+        return Mistake("gpu_ceiling", f"It may not be less than the {words.count(floor, 'GPU')} that {are} guaranteed.")
     return None

@@ -10,15 +10,14 @@ from typing import Any
 
 from django.db import transaction
 
+from base.accounts import audit
+from base.accounts.viewer import Viewer, require_admin
+from base.core.bulk import take_turns
+from base.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
+from base.core.signals import NO_JOBS, about_jobs
 from clusters.models import Group, Node, VirtualCluster
 from clusters.vcs import rules
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
-from portal.accounts import audit
-from portal.accounts.viewer import Viewer, require_admin
-from portal.core.bulk import take_turns
-from portal.core.errors import BadRequest, ConflictVc, Forbidden, NoEnoughQuota, NoVirtualCluster, RemoveRunningVc
-from portal.core.signals import NO_JOBS, about_jobs
-from portal.wakes import wake
 
 NO_SETTINGS: Mapping[str, Any] = {}
 OF_DEFAULT = frozenset({"store_quota", "user_gpus", "user_jobs", "log_days", "log_gigabytes"})
@@ -47,7 +46,6 @@ def create_or_resize_vc(
     description: str = "",
     external_name: str = "",
     settings: Mapping[str, Any] = NO_SETTINGS,
-    ip: str | None = None,
 ) -> tuple[VirtualCluster, bool]:
     """Give the row and whether it is new. ``capacity`` is a percentage of the cluster, taken from ``default``;
     ``max_capacity`` (``capacity`` if not given) is the most that it may borrow up to. The two texts describe the group
@@ -73,11 +71,11 @@ def create_or_resize_vc(
             Group.objects.create(name=name, vc=vc, description=description, external_name=external_name)
         _give_default_the_rest()
         change = {"from": None if created else before, "to": {**shares, **settings}}
-        _record(who, "virtual cluster created" if created else "virtual cluster resized", name, ip, change)
+        audit.changed(who, "virtual cluster created" if created else "virtual cluster resized", name, change)
     return vc, created
 
 
-def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any], *, ip: str | None = None) -> VirtualCluster:
+def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any]) -> VirtualCluster:
     """Change columns of a virtual cluster beside its shares; what is not given stays as it is. ``dedicated_nodes`` are
     the names of all nodes that are its own. Of ``default`` only OF_DEFAULT can be changed.
 
@@ -90,11 +88,9 @@ def change_settings(actor: Viewer, name: str, settings: Mapping[str, Any], *, ip
         take_turns(VirtualCluster)
         if name == DEFAULT:
             _give_default_the_rest()
-        vc = VirtualCluster.objects.filter(name=name).first()
-        if vc is None:
-            raise NoVirtualCluster(f"Vc {name} not found")
+        vc = _found(name, f"Vc {name} not found")
         change = {"from": _write(vc, settings), "to": dict(settings)}
-        _record(who, "virtual cluster settings changed", name, ip, change)
+        audit.changed(who, "virtual cluster settings changed", name, change)
     return vc
 
 
@@ -137,7 +133,7 @@ def _require_gpus(vc: VirtualCluster) -> None:
         raise NoEnoughQuota(mistake.sentence)
 
 
-def delete_vc(actor: Viewer, name: str, *, ip: str | None = None) -> None:
+def delete_vc(actor: Viewer, name: str) -> None:
     """Delete it and end its grants. Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster, RemoveRunningVc."""
     require_name(name)
     who = require_admin(actor).username
@@ -145,19 +141,17 @@ def delete_vc(actor: Viewer, name: str, *, ip: str | None = None) -> None:
         raise Forbidden(f"The name '{name}' is occupied by admin group.")
     with transaction.atomic():
         take_turns(VirtualCluster)
-        vc = VirtualCluster.objects.filter(name=name).first()
-        if vc is None:
-            raise NoVirtualCluster(f"Can't delete a nonexistent vc {name}")
+        vc = _found(name, f"Can't delete a nonexistent vc {name}")
         grants = sorted(vc.grants.values_list("username", flat=True))
         nodes = sorted(vc.dedicated_nodes.values_list("name", flat=True))
         vc.delete()  # first: a submission that comes now finds none
         if jobs := about_jobs().live("vc", [name]).get(name, NO_JOBS).all:
             raise RemoveRunningVc(f"Can't delete vc {name}, {jobs} jobs are running, stop them before delete vc")
         _give_default_the_rest()
-        _record(who, "virtual cluster deleted", name, ip, {"capacity": vc.capacity, "grants": grants, "nodes": nodes})
+        audit.changed(who, "virtual cluster deleted", name, {"capacity": vc.capacity, "grants": grants, "nodes": nodes})
 
 
-def set_vc_status(actor: Viewer, name: str, status: str, *, ip: str | None = None) -> VirtualCluster:
+def set_vc_status(actor: Viewer, name: str, status: str) -> VirtualCluster:
     """``stopped``: its waiting jobs stay waiting, what runs goes on. ``running`` reverses it.
 
     Raises Unauthorized, Forbidden, BadRequest, NoVirtualCluster.
@@ -168,26 +162,21 @@ def set_vc_status(actor: Viewer, name: str, status: str, *, ip: str | None = Non
         raise BadRequest('child "vcStatus" fails because ["vcStatus" must be one of [stopped, running]]')
     with transaction.atomic():
         take_turns(VirtualCluster)
-        vc = VirtualCluster.objects.filter(name=name).first()
-        if vc is None:
-            raise NoVirtualCluster(f"Vc {name} not found, can't {'stop' if status == 'stopped' else 'active'}")
+        vc = _found(name, f"Vc {name} not found, can't {'stop' if status == 'stopped' else 'active'}")
         before, vc.status = vc.status, VirtualCluster.Status(status.upper())
         vc.save(update_fields=["status"])
-        _record(who, "virtual cluster status set", name, ip, {"from": before, "to": vc.status})
+        audit.changed(who, "virtual cluster status set", name, {"from": before, "to": vc.status})
+    return vc
+
+
+def _found(name: str, otherwise: str) -> VirtualCluster:
+    """Return the row, or NoVirtualCluster with the sentence ``otherwise``."""
+    vc = VirtualCluster.objects.filter(name=name).first()
+    if vc is None:
+        raise NoVirtualCluster(otherwise)
     return vc
 
 
 def _give_default_the_rest() -> None:
-    VirtualCluster.objects.update_or_create(
-        name=DEFAULT, defaults={"capacity": available_for(DEFAULT)}, create_defaults=_new_default()
-    )
-
-
-def _new_default() -> dict[str, Any]:
-    return {"capacity": available_for(DEFAULT), "max_capacity": 100}
-
-
-def _record(who: str, action: str, name: str, ip: str | None, data: dict[str, Any]) -> None:
-    audit.record(who, action, name, ip, data)
-    wake.notify("scheduler")
-    wake.notify("pages")
+    rest = {"capacity": available_for(DEFAULT)}
+    VirtualCluster.objects.update_or_create(name=DEFAULT, defaults=rest, create_defaults={**rest, "max_capacity": 100})

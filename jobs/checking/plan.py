@@ -58,7 +58,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SecondJob:
     """What became of the second job of a node. ``log``: what it printed; None when nobody could read it."""
 
     log: str | None
@@ -68,7 +68,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class NodeCheck:
     """One node. ``failed`` is {part: sentence}; ``untried`` {part: why}. A row with ``skipped`` was not checked."""
 
     node: str
@@ -98,14 +98,14 @@ class Row:
         return [f"{part}: {why} {_ADVICE[part]}" for part, why in self.failed.items()]
 
 
-class Verdict(NamedTuple):
-    """On one part: why it failed, or why nobody tried it. Both are empty where it works."""
+class PartResult(NamedTuple):
+    """What was found of one part: why it failed, or why nobody tried it. Both are empty where it works."""
 
     failed: str = ""
     untried: str = ""
 
 
-WORKS = Verdict()
+WORKS = PartResult()
 
 
 def why_not(node: NodeView) -> str:
@@ -119,12 +119,12 @@ def why_not(node: NodeView) -> str:
 
 
 def serving(node: NodeView, stamp: str, image: str, seconds: int) -> dict[str, Any]:
-    """The config of a node's first job."""
+    """Return the config of a node's first job."""
     return _config(node, f"{stamp}-serve", _SERVE.format(node=node.name), image, seconds)
 
 
 def looking(node: NodeView, stamp: str, image: str, seconds: int, peers: Sequence[Served]) -> dict[str, Any]:
-    """The config of a node's second job."""
+    """Return the config of a node's second job."""
     looks = "\n".join(f"look {peer.node} {peer.address} {peer.port} {peer.ssh} &" for peer in peers)
     command = _LOOK.format(looks=looks, node=node.name, code=ON_PURPOSE)
     config = _config(node, f"{stamp}-look", command, image, seconds)
@@ -139,79 +139,81 @@ def gpus_of(node: NodeView) -> int:
 
 def peers_of(node: str, served: Sequence[Served]) -> list[Served]:
     """The next ones in a ring: each node is reached by as many others as it reaches itself."""
-    names = [one.node for one in served]
+    names = [peer.node for peer in served]
     at = names.index(node) if node in names else 0
     ring = [*served[at:], *served[:at]]
-    return [one for one in ring if one.node != node][:PEERS]
+    return [peer for peer in ring if peer.node != node][:PEERS]
 
 
-def judge(node: str, why_not: str, asked: Sequence[Served], seen: Mapping[str, Seen], served: Sequence[Served]) -> Row:
-    """The row of one node. ``why_not``: why its first job does not run, or empty. ``asked``: whom its second job was to
-    reach. ``seen`` and ``served`` are of all nodes."""
+def judge(
+    node: str, why_not: str, asked: Sequence[Served], seen: Mapping[str, SecondJob], served: Sequence[Served]
+) -> NodeCheck:
+    """Return the row of one node. ``why_not``: why its first job does not run, or empty. ``asked``: whom its second job
+    was to reach. ``seen`` and ``served`` are of all nodes."""
     if why_not:
-        return Row(node, {"start": why_not}, dict.fromkeys(PARTS[1:], "It did not start."))
+        return NodeCheck(node, {"start": why_not}, dict.fromkeys(PARTS[1:], "It did not start."))
     mine = seen.get(node)
     verdicts = {"ports": _ports(node, seen, served)}
     if mine is None or mine.log is None:
-        verdicts["log"] = Verdict("The log of its job could not be read in time.")
-        nothing = Verdict(untried="Nothing was seen of its second job.")
+        verdicts["log"] = PartResult("The log of its job could not be read in time.")
+        nothing = PartResult(untried="Nothing was seen of its second job.")
         verdicts |= dict.fromkeys(("peers", "ssh", "gpu", "retry"), nothing)
     else:
         whole = f"seen by {node}" in mine.log
-        verdicts["log"] = Verdict("" if whole else "The log of its job is not complete.")
+        verdicts["log"] = PartResult("" if whole else "The log of its job is not complete.")
         verdicts["peers"] = _peers(mine.log, asked, seen, served)
         verdicts["ssh"] = _ssh(mine.log, asked, seen)
         verdicts["gpu"], verdicts["retry"] = _gpu(mine.log, mine.gpus), _retry(mine)
-    return Row(
+    return NodeCheck(
         node,
-        {part: one.failed for part, one in verdicts.items() if one.failed},
-        {part: one.untried for part, one in verdicts.items() if one.untried},
+        {part: result.failed for part, result in verdicts.items() if result.failed},
+        {part: result.untried for part, result in verdicts.items() if result.untried},
     )
 
 
-def _ports(node: str, seen: Mapping[str, Seen], served: Sequence[Served]) -> Verdict:
+def _ports(node: str, seen: Mapping[str, SecondJob], served: Sequence[Served]) -> PartResult:
     """They fail where others tried and nobody got through, and one of them reached another node or had no other to
     try."""
     if len(served) <= 1:
-        return Verdict(untried="There is no other node.")
-    logs = {name: one.log for name, one in seen.items() if name != node and one.log and f"peer {node} " in one.log}
+        return PartResult(untried="There is no other node.")
+    logs = {name: job.log for name, job in seen.items() if name != node and job.log and f"peer {node} " in job.log}
     silent = sorted(name for name, log in logs.items() if f"peer {node} failed" in log)
     if not logs or len(silent) < len(logs):
         return WORKS
     cut_off = [name for name in silent if len(served) > 2 and " ok" not in logs[name]]
     if len(cut_off) == len(silent):
         return WORKS  # these reach nobody at all: it is their own fault
-    where = next(one for one in served if one.node == node)
-    return Verdict(f"Its port at {where.address}:{where.port} is not reached from {', '.join(silent)}.")
+    where = next(job for job in served if job.node == node)
+    return PartResult(f"Its port at {where.address}:{where.port} is not reached from {', '.join(silent)}.")
 
 
-def _peers(log: str, asked: Sequence[Served], seen: Mapping[str, Seen], served: Sequence[Served]) -> Verdict:
+def _peers(log: str, asked: Sequence[Served], seen: Mapping[str, SecondJob], served: Sequence[Served]) -> PartResult:
     """It fails where none of those that it was to reach answers, and they are not to blame: others reach one of them,
     or nobody reaches anybody."""
     if not asked:
-        return Verdict(untried="There is no other node.")
+        return PartResult(untried="There is no other node.")
     silent = [peer.node for peer in asked if f"peer {peer.node} ok" not in log]
-    reached = {name for one in seen.values() for name in re.findall(r"^peer (\S+) ok$", one.log or "", re.MULTILINE)}
+    reached = {name for job in seen.values() for name in re.findall(r"^peer (\S+) ok$", job.log or "", re.MULTILINE)}
     is_cut_off = bool(reached.intersection(silent)) or (not reached and len(served) > 2)
-    return Verdict(f"It reaches none of {', '.join(silent)}.") if len(silent) == len(asked) and is_cut_off else WORKS
+    return PartResult(f"It reaches none of {', '.join(silent)}.") if len(silent) == len(asked) and is_cut_off else WORKS
 
 
-def _ssh(log: str, asked: Sequence[Served], seen: Mapping[str, Seen]) -> Verdict:
-    if not any(_reached_by_ssh(one.log) for one in seen.values()):
-        return Verdict(untried="No sshd answers anywhere: the image has none.")
-    return Verdict("The sshd of no other node answers.") if asked and not _reached_by_ssh(log) else WORKS
+def _ssh(log: str, asked: Sequence[Served], seen: Mapping[str, SecondJob]) -> PartResult:
+    if not any(_reached_by_ssh(job.log) for job in seen.values()):
+        return PartResult(untried="No sshd answers anywhere: the image has none.")
+    return PartResult("The sshd of no other node answers.") if asked and not _reached_by_ssh(log) else WORKS
 
 
-def _gpu(log: str, gpus: int) -> Verdict:
+def _gpu(log: str, gpus: int) -> PartResult:
     if not gpus:
-        return Verdict(untried="It has no GPU that is free.")
-    return WORKS if f"gpus {gpus}\n" in log else Verdict(f"Its container was to have {gpus} GPU and did not.")
+        return PartResult(untried="It has no GPU that is free.")
+    return WORKS if f"gpus {gpus}\n" in log else PartResult(f"Its container was to have {gpus} GPU and did not.")
 
 
-def _retry(mine: Seen) -> Verdict:
+def _retry(mine: SecondJob) -> PartResult:
     if (mine.attempts, mine.exit_code) == (2, ON_PURPOSE):
         return WORKS
-    return Verdict(f"Its job was to fail twice with {ON_PURPOSE}: attempt {mine.attempts}, exit {mine.exit_code}.")
+    return PartResult(f"Its job was to fail twice with {ON_PURPOSE}: attempt {mine.attempts}, exit {mine.exit_code}.")
 
 
 def _reached_by_ssh(log: str | None) -> list[str]:

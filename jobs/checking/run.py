@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 
-import structlog
-from django.db import close_old_connections
 from django.db.models import QuerySet
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from base.accounts import audit
+from base.accounts.viewer import Viewer, require_admin
+from base.core.errors import LongshoreError
+from base.core.threads import run_beside
+from base.models import AuditEvent, User
+from base.wakes import wake
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.nodes.queries import load_nodes
 from clusters.placement.fit import NodeView
 from jobs import queries, services
 from jobs.checking import plan
-from jobs.checking.plan import PREFIX, Row, Seen, Served
-from jobs.logs import read as logs
+from jobs.checking.plan import PREFIX, NodeCheck, SecondJob, Served
+from jobs.logs.read import find_task, tail
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
-from jobs.scheduling.explain import turn_of, waiting_reason
-from portal.accounts import audit
-from portal.accounts.viewer import Viewer, require_admin
-from portal.core.errors import LongshoreError
-from portal.models import AuditEvent, User
-from portal.wakes import wake
+from jobs.waiting.why import turn_of, waiting_reason
 
 LIMIT = 120  # seconds of a whole check
 LEFT_OVER = 600  # seconds after which a job of a check that was killed ends by itself
@@ -36,7 +34,6 @@ BEGUN, ENDED = "cluster check begun", "cluster check ended"
 MOST_ROWS = 200  # of nodes with something to say that are kept for the page
 _EVERY = 0.5
 _pause = time.sleep
-log = structlog.get_logger()
 
 
 def check(
@@ -46,22 +43,25 @@ def check(
     seconds: int = LIMIT,
     image: str = SAMPLE_IMAGE,
     say: Callable[[str], None] = lambda _: None,
-) -> list[Row]:
-    """A row for each node, or for those in ``only``. It takes ``seconds`` and a little at most. Raises Forbidden for
-    others than admins."""
+) -> list[NodeCheck]:
+    """Return a row for each node, or for those in ``only``. It takes ``seconds`` and a little at most. Raises Forbidden
+    for others than admins."""
     user = require_admin(admin)
     is_alone = not last()[1]
     audit.record(user.username, BEGUN, data={"seconds": seconds})
     wake.notify("pages")
     if is_alone:
         _delete(user, plan.NAMES)
-    made = _Check(user, _nodes(only), seconds, image, say)
+    nodes = [node for node in load_nodes() if not only or node.name in only]
+    made = _Check(user, nodes, seconds, image, say)
     try:
         rows = made.rows()
     finally:
         _delete(user, f"^{PREFIX}{made.stamp}-")
     shown = [asdict(row) for row in rows if not row.works][:MOST_ROWS]
-    audit.record(user.username, ENDED, data={"rows": shown, "nodes": len(rows), "works": sum(map(_works, rows))})
+    audit.record(
+        user.username, ENDED, data={"rows": shown, "nodes": len(rows), "works": sum(row.works for row in rows)}
+    )
     wake.notify("pages")
     return rows
 
@@ -72,8 +72,8 @@ def order(admin: Viewer) -> None:
 
 
 def in_worker(username: str) -> None:
-    """For django-q: checks in a thread and returns at once."""
-    threading.Thread(target=_checked, args=(username,), name="check", daemon=True).start()
+    """Called by django-q; it checks in a thread and returns at once."""
+    run_beside("check", lambda: check(User.objects.get(username=username)))
 
 
 def last() -> tuple[AuditEvent | None, bool]:
@@ -96,7 +96,7 @@ class _Check:
         self._ends = time.monotonic() + seconds
         self._half = time.monotonic() + seconds / 2
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[NodeCheck]:
         skipped = {name: reason for name, node in self._nodes.items() if (reason := plan.why_not(node))}
         able = [node for name, node in self._nodes.items() if name not in skipped]
         self._say(f"{len(able)} of {len(self._nodes)} nodes can be checked now. Starting a job on each of them.")
@@ -105,7 +105,7 @@ class _Check:
         )
         served = self._served(first)
         self._say(f"{len(served)} run. Each now looks at up to {plan.PEERS} others.")
-        asked = {one.node: plan.peers_of(one.node, served) for one in served}
+        asked = {peer.node: plan.peers_of(peer.node, served) for peer in served}
         second, _ = self._submit(
             {
                 name: plan.looking(self._nodes[name], self.stamp, self._image, LEFT_OVER, peers)
@@ -113,11 +113,11 @@ class _Check:
             }
         )
         seen = self._seen(second)
-        why = self._why_not(first, {one.node for one in served}) | refused
+        why = self._why_not(first, {peer.node for peer in served}) | refused
         return [
             plan.judge(name, why.get(name, ""), asked.get(name, ()), seen, served)
             if name not in skipped
-            else Row(name, skipped=skipped[name])
+            else NodeCheck(name, skipped=skipped[name])
             for name in self._nodes
         ]
 
@@ -139,38 +139,38 @@ class _Check:
             return {task.job_id: task for task in _tasks(jobs).filter(state=TaskState.RUNNING)}
 
         _wait(lambda: len(running()) + _ended(jobs) >= len(jobs), self._half)
-        found = running()
+        tasks = running()
         return [
             Served(name, task.address, task.ports["web"][0], next(iter(task.ports.get("ssh", ())), 0))
             for name, id in jobs.items()
-            if (task := found.get(id))
+            if (task := tasks.get(id))
         ]
 
-    def _seen(self, jobs: dict[str, int]) -> dict[str, Seen]:
+    def _seen(self, jobs: dict[str, int]) -> dict[str, SecondJob]:
         _wait(lambda: _ended(jobs) == len(jobs) and not _tasks(jobs).filter(collected=False).exists(), self._ends)
-        found = {}
+        second_jobs = {}
         for name, id in jobs.items():
             job = Job.objects.get(pk=id)
             exit = _tasks({name: id}).order_by("-id").values_list("exit", flat=True).first() or {}
             code = exit.get("raw_code")
-            found[name] = Seen(_log(job), job.attempt_number, code, plan.gpus_of(self._nodes[name]))
-        return found
+            second_jobs[name] = SecondJob(_log(job), job.attempt_number, code, plan.gpus_of(self._nodes[name]))
+        return second_jobs
 
     def _why_not(self, jobs: dict[str, int], running: Collection[str]) -> dict[str, str]:
         left = {id: name for name, id in jobs.items() if name not in running}
-        found = {}
+        reasons = {}
         for job in Job.objects.filter(id__in=left):
             task = Task.objects.filter(job=job).order_by("-id").first()
             attempt = Attempt.objects.filter(job=job).order_by("-number").first()
             if task is not None and task.state in TASK_LIVE:
                 doing = task.progress or "it is starting"
-                found[left[job.pk]] = f"Its container did not run in time: {doing}."
+                reasons[left[job.pk]] = f"Its container did not run in time: {doing}."
             elif job.state == JobState.WAITING:
                 fault = (task.fault or {}).get("sentence", "") if task else ""
-                found[left[job.pk]] = fault or f"Its job still waits: {_waits_for(job)}"
+                reasons[left[job.pk]] = fault or f"Its job still waits: {_waits_for(job)}"
             else:
-                found[left[job.pk]] = str((attempt.exit if attempt else {}).get("reason") or "Its job has ended.")
-        return found
+                reasons[left[job.pk]] = str((attempt.exit if attempt else {}).get("reason") or "Its job has ended.")
+        return reasons
 
 
 def _delete(user: User, names: str) -> None:
@@ -178,10 +178,6 @@ def _delete(user: User, names: str) -> None:
     for job in queries.visible_jobs().filter(username=user.username, name__startswith=PREFIX, name__regex=names):
         with suppress(LongshoreError):
             services.delete(user, job)
-
-
-def _nodes(only: Collection[str]) -> list[NodeView]:
-    return [node for node in load_nodes() if not only or node.name in only]
 
 
 def _tasks(jobs: dict[str, int]) -> QuerySet[Task]:
@@ -194,7 +190,7 @@ def _ended(jobs: dict[str, int]) -> int:
 
 def _log(job: Job) -> str | None:
     try:
-        return logs.tail(logs.find_task(job, "check", 0), "stdout", lines=1000).decode(errors="replace")
+        return tail(find_task(job, "check", 0), "stdout", lines=1000).decode(errors="replace")
     except (LongshoreError, OSError):
         return None
 
@@ -207,16 +203,3 @@ def _wait(until: Callable[[], bool], deadline: float) -> None:
 def _waits_for(job: Job) -> str:
     reason: str = waiting_reason(job, turn_of(job))["summary"]
     return job.never or reason
-
-
-def _works(row: Row) -> bool:
-    return row.works
-
-
-def _checked(username: str) -> None:
-    close_old_connections()
-    try:
-        check(User.objects.get(username=username))
-    except Exception:
-        log.exception("the cluster could not be checked")
-    close_old_connections()

@@ -26,7 +26,7 @@ _ENV_REFUSED = re.compile(r"[=\x00-\x1f\x7f]")
 
 def integer(value: Any) -> int:
     """The whole number that a value stands for. Raises pydantic's errors for anything else."""
-    number = value if type(value) is int else _number(value)
+    number = value if type(value) is int else numeric(value)
     if isinstance(number, float):
         if math.isinf(number):
             raise PydanticCustomError("infinite", "infinite")
@@ -88,12 +88,19 @@ def image_name(name: str, info: ValidationInfo) -> str:
     return name
 
 
-def _number(value: Any) -> int | float:
+def numeric(value: Any) -> int | float:
+    """The number that a value stands for; infinity for one that is larger than any double. Raises pydantic's error for
+    anything else."""
     if isinstance(value, str):
         # float() reads more spellings (1_000, inf, digits of other scripts) than v1's parseFloat with isFinite.
         if not _NUMBER.fullmatch(value) or math.isinf(float(value)):
             raise PydanticKnownError("int_type")
         return float(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticKnownError("int_type")
+    try:
+        if math.isnan(value):
+            raise PydanticKnownError("int_type")
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
     return value

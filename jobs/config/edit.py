@@ -6,15 +6,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 from typing_extensions import TypedDict
 
+from base.core.errors import BadRequest
 from jobs.config import jsonc
 from jobs.config.extras import MOST_AVOIDED
 from jobs.config.spec import JobSpec
-from portal.core.errors import BadRequest
 
 _FLAT_LIST = re.compile(r'\[(?:"(?:[^"\\]|\\.)*"|[^\[\]{}"])*\]', re.DOTALL)
 _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
@@ -22,7 +22,7 @@ _SCALAR = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s,\[\]{}"]+', re.DOTALL)
 
 @with_config(ConfigDict(extra="forbid", strict=True))
 class ChangeAsked(TypedDict, total=False):
-    """One change of a config, as jobs.planning.what_if.changes and jobs.diagnosis.remedies offer it."""
+    """One change of a config, as jobs.waiting.changes and jobs.diagnosis.remedies offer it."""
 
     gpuNumber: Annotated[int, Field(ge=0)]
     gpuType: str
@@ -33,6 +33,8 @@ class ChangeAsked(TypedDict, total=False):
     avoidNodes: Annotated[list[str], Field(max_length=MOST_AVOIDED)]
 
 
+_OF_THE_JOB: tuple[Literal["gpuType", "virtualCluster"], ...] = ("gpuType", "virtualCluster")
+_OF_A_ROLE: tuple[Literal["taskNumber", "memoryMB", "shmMB"], ...] = ("taskNumber", "memoryMB", "shmMB")
 CHANGE = TypeAdapter(ChangeAsked)  # of changes that somebody sends back
 
 
@@ -58,24 +60,31 @@ def with_values(text: str, values: Mapping[str, Value]) -> str:
 def changes_of(spec: JobSpec, change: ChangeAsked) -> dict[str, Value]:
     """The values of ``with_values`` that make this change: no task has more GPUs, a role has so many tasks or so much
     memory, the config has another type of GPU or virtual cluster, or avoids these nodes too."""
-    found: dict[str, Value] = {}
+    values: dict[str, Value] = {}
     if "avoidNodes" in change:
         nodes = sorted({*spec.asked.avoid_nodes, *change["avoidNodes"]})
-        found |= {"/extras/avoidNodes": nodes} if spec.extras else {"/extras": {"avoidNodes": nodes}}
-    if "gpuType" in change:
-        found["/gpuType"] = change["gpuType"]
-    if "virtualCluster" in change:
-        found["/virtualCluster"] = change["virtualCluster"]
+        values |= {"/extras/avoidNodes": nodes} if spec.extras else {"/extras": {"avoidNodes": nodes}}
+    for name in _OF_THE_JOB:
+        if name in change:
+            values[f"/{name}"] = change[name]
     for at, role in enumerate(spec.task_roles):
         if role.gpu_number > (most := change.get("gpuNumber", role.gpu_number)):
-            found[f"/taskRoles/{at}/gpuNumber"] = most
-        if number := change.get("taskNumber", {}).get(role.name):
-            found[f"/taskRoles/{at}/taskNumber"] = number
-        if memory := change.get("memoryMB", {}).get(role.name):
-            found[f"/taskRoles/{at}/memoryMB"] = memory
-        if shm := change.get("shmMB", {}).get(role.name):
-            found[f"/taskRoles/{at}/shmMB"] = shm
-    return found
+            values[f"/taskRoles/{at}/gpuNumber"] = most
+        for key in _OF_A_ROLE:
+            if number := change.get(key, {}).get(role.name):
+                values[f"/taskRoles/{at}/{key}"] = number
+    return values
+
+
+def said_at(text: str, path: str) -> str:
+    """What a config has at this JSON pointer, in words: ``64``; ``nothing`` where it has none."""
+    value = jsonc.parse(text).value
+    for step in path.split("/")[1:]:
+        if isinstance(value, list):
+            value = value[int(step)] if step.isdecimal() and int(step) < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return "nothing" if value is None else str(value)
 
 
 def _with_value(text: str, path: str, value: str) -> str:

@@ -7,6 +7,7 @@ value is a problem of the config. In a spec that an older release stored, such a
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
@@ -14,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, S
 from pydantic.alias_generators import to_camel
 
 from jobs.config import coerce, jsonc
-from jobs.config.v1_words import Error, Loc, error
+from jobs.config.v1_words import Error, Loc, own_error
 
 DESCRIPTION = (
     "Free storage. Known are `priority` (-100 to 100), `nodeLabels` ({label: value}), `avoidNodes` (names), "
@@ -27,7 +28,17 @@ MOST_AVOIDED = 100  # nodes
 MOST_AWAITED = 100  # jobs of one dependsOn
 HIDDEN = "(secret)"  # stands in a stored config in place of a secret's value
 MAX_SECRETS = 30_000  # bytes of all secrets of a job
+NO_TEXTS = "secrets must be an object of names and texts."
+AS_TEXT = "Write extras and secrets as objects, not as texts with JSON in them: values are not taken out of a text."
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+# Nothing but the letters of the word, which no other English word with a c, an r and a t is made of; "secret" in
+# another name; and one letter too many, too few or another one.
+_LIKE_SECRETS = re.compile(
+    "|".join(
+        [r"(?=.*c)(?=.*r)(?=.*t)s[secrt]{4,9}", ".*secret.*"]
+        + [f"{'secrets'[:at]}.?{'secrets'[to:]}" for at in range(8) for to in (at, at + 1)]
+    )
+)
 _LOC = ("extras",)
 SWEEP_KEYS = frozenset({"grid", "list"})  # with one of them ``sweep`` makes many jobs (jobs/config/sweep)
 
@@ -46,7 +57,7 @@ class After(BaseModel):
     after: Literal["success", "end"] = "success"
 
 
-class Asked(BaseModel):
+class Extras(BaseModel):
     """The extras that Longshore knows, but for ``secrets`` (jobs/secrets.py)."""
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel)
@@ -68,59 +79,68 @@ class Asked(BaseModel):
     ] = ()
 
 
-NOTHING = Asked()
+NOTHING = Extras()
 
 
-def asked(extras: Mapping[str, JsonValue]) -> Asked:
+def extras_of(extras: Mapping[str, JsonValue]) -> Extras:
     """What these extras of an accepted config ask for. A wrong value, which an older release stored, asks nothing."""
     if not extras:
         return NOTHING
     try:
-        return Asked.model_validate(extras)
+        return Extras.model_validate(extras)
     except ValidationError as invalid:
         wrong = {each["loc"][0] for each in invalid.errors(include_url=False)}
-        return Asked.model_validate({key: value for key, value in extras.items() if key not in wrong})
+        return Extras.model_validate({key: value for key, value in extras.items() if key not in wrong})
 
 
-def errors(extras: Any) -> Iterator[Error]:
-    """What is wrong with the extras of a decoded config, in the shape of pydantic's errors."""
+def is_misspelt(name: str) -> bool:
+    """Whether a name is so close to ``secrets`` that it must be meant. What stands under it would be shown to all."""
+    letters = "".join(filter(str.isalpha, unicodedata.normalize("NFKC", name).casefold()))
+    return name != "secrets" and _LIKE_SECRETS.fullmatch(letters) is not None
+
+
+def errors(extras: Any, *, as_text: bool = False) -> Iterator[Error]:
+    """What is wrong with the extras of a decoded config, in the shape of pydantic's errors. ``as_text`` says that they
+    stood in a text with JSON in it."""
     if not isinstance(extras, dict):
         return
     try:
-        yield from _twice(Asked.model_validate(extras))
+        yield from _twice(Extras.model_validate(extras))
     except ValidationError as invalid:
         yield from ({**each, "loc": (*_LOC, *each["loc"])} for each in invalid.errors(include_url=False))
     sweep = coerce.container(extras.get("sweep"))
     if isinstance(sweep, dict) and SWEEP_KEYS & sweep.keys():
         says = "This is a sweep of many jobs: send it to /sweeps, or take extras.sweep out for one job."
-        yield error("sweep", (*_LOC, "sweep"), None, sentence=says, v1="must be sent to /sweeps")
+        yield own_error("sweep", (*_LOC, "sweep"), None, sentence=says, v1="must be sent to /sweeps")
     if "secrets" in extras:
-        yield from _secrets(coerce.container(extras["secrets"]))
+        yield from [_secret(_LOC, AS_TEXT, "must be an object")] if as_text else _secrets(extras["secrets"])
+    for name in filter(is_misspelt, extras):
+        says = f"{jsonc.shown(name)} would be a note that everybody may read; perhaps secrets is meant."
+        yield own_error("secret_name", (*_LOC, name), None, sentence=says, v1="is not allowed")
 
 
-def _twice(asks: Asked) -> Iterator[Error]:
+def _twice(asks: Extras) -> Iterator[Error]:
     seen: set[str] = set()
-    for at, one in enumerate(asks.depends_on):
-        if one.job in seen:
-            says = f"{one.job} stands in dependsOn twice."
-            yield error("duplicate", (*_LOC, "dependsOn", at), one.job, sentence=says, position=at)
-        seen.add(one.job)
+    for at, name in enumerate(awaited.job for awaited in asks.depends_on):
+        if name in seen:
+            says = f"{name} stands in dependsOn twice."
+            yield own_error("duplicate", (*_LOC, "dependsOn", at), name, sentence=says, position=at)
+        seen.add(name)
 
 
 def _secrets(secrets: Any) -> Iterator[Error]:
     """``extras.secrets`` has texts under names that a shell takes for variables. No sentence shows a value."""
     loc = (*_LOC, "secrets")
     if not isinstance(secrets, dict):
-        yield _secret(loc, "secrets must be an object of names and texts.", "must be an object")
+        is_text = isinstance(coerce.container(secrets), dict)
+        yield _secret(loc, AS_TEXT if is_text else NO_TEXTS, "must be an object")
         return
     if sum(len(text.encode(errors="replace")) for text in secrets.values() if isinstance(text, str)) > MAX_SECRETS:
         yield _secret(loc, f"The secrets have more than {MAX_SECRETS:,} bytes.", "is too large")
     for name, text in secrets.items():
         if not _VARIABLE.fullmatch(name):
-            says = (
-                f"{jsonc.shown(name)} cannot be the name of a secret: letters, digits and underscores, no digit first."
-            )
-            yield _secret((*loc, name), says, "is not allowed")
+            says = "cannot be the name of a secret: letters, digits and underscores, no digit first."
+            yield _secret((*loc, name), f"{jsonc.shown(name)} {says}", "is not allowed")
         elif not isinstance(text, str) or "\0" in text:
             yield _secret((*loc, name), f"The secret {name} must be a text in double quotes.", "must be a string")
         elif text == HIDDEN:
@@ -129,4 +149,4 @@ def _secrets(secrets: Any) -> Iterator[Error]:
 
 
 def _secret(loc: Loc, says: str, v1: str) -> Error:
-    return error("secret", loc, None, sentence=says, v1=v1)
+    return own_error("secret", loc, None, sentence=says, v1=v1)

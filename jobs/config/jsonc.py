@@ -11,10 +11,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
+
+from base.core.errors import Mend, Problem
 
 MAX_DEPTH = 64
 _FLOAT_DIGITS = 310  # a number of more digits is larger than any double, and is read as one
@@ -49,15 +51,16 @@ _WORDS = {
 
 class NotJson(Exception):
     """The text cannot be read. ``v1`` is the message in the words of the v1 server; ``is_syntax`` is False when the
-    text is JSON but nested too deep; line and column count from 1."""
+    text is JSON but nested too deep; ``at`` is the offset, of which line and column count from 1."""
 
-    def __init__(self, message: str, v1: str, line: int, column: int, *, is_syntax: bool = True) -> None:
+    def __init__(self, message: str, v1: str, text: str, at: int, *, is_syntax: bool = True) -> None:
         super().__init__(message)
-        self.message, self.v1, self.line, self.column, self.is_syntax = message, v1, line, column, is_syntax
+        self.message, self.v1, self.at, self.is_syntax = message, v1, at, is_syntax
+        self.line, self.column = line_column(text, at)
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ValueSpan:
     """Where a value and its key begin; ``key`` is None for elements of an array and for the whole text."""
 
     value: int
@@ -82,7 +85,7 @@ class Document:
         self.text, self.value, self._is_suspect = text, value, is_suspect
 
     @cached_property
-    def places(self) -> dict[str, Span]:
+    def places(self) -> dict[str, ValueSpan]:
         return {path: place for path, place, _ in self._walk}
 
     @cached_property
@@ -90,7 +93,7 @@ class Document:
         return tuple(_faults(self._walk)) if self._is_suspect else ()
 
     @cached_property
-    def _walk(self) -> list[tuple[str, Span, str]]:
+    def _walk(self) -> list[tuple[str, ValueSpan, str]]:
         return list(_walk(self.text))
 
     def offset(self, path: str, *, of_key: bool = False) -> int:
@@ -98,18 +101,31 @@ class Document:
         begins."""
         while path and path not in self.places:
             path, of_key = path.rpartition("/")[0], False
-        place = self.places.get(path, Span(0))
+        place = self.places.get(path, ValueSpan(0))
         return place.key if of_key and place.key is not None else place.value
+
+    def end(self, path: str) -> int:
+        """Where the value of ``path``, which the text has, ends."""
+        start, depth = self.places[path].value, 0
+        for token in _TOKEN.finditer(self.text, start):
+            depth += (token[0] in "{[") - (token[0] in "}]")
+            if depth == 0:
+                return token.end()
+        raise AssertionError("a text that was parsed has all its brackets")
 
     def line_column(self, offset: int) -> tuple[int, int]:
         return line_column(self.text, offset)
+
+    def problem(self, path: str, message: str, mend: Mend | None = None, *, of_key: bool = False) -> Problem:
+        """A problem of what is at ``path``."""
+        return Problem(*self.line_column(self.offset(path, of_key=of_key)), path, message, mend)
 
 
 def parse(text: str) -> Document:
     """The parsed text, without a byte order mark at its start. Raises NotJson."""
     text = text.removeprefix("\ufeff")
-    if found := _UNKEEPABLE.search(text):
-        _refuse(text, found.start(), f"This text contains {unkeepable(found[0])}.")
+    if sign := _UNKEEPABLE.search(text):
+        _refuse(text, sign.start(), f"This text contains {unkeepable(sign[0])}.")
     hint = _ONE_LINE if _is_cut_by_comment(text) else ""
     text = blank(text)
     seen = _Seen()
@@ -122,20 +138,20 @@ def parse(text: str) -> Document:
     except RecursionError:
         _refuse_depth(text)
     if seen.has_constant:
-        at = _constant_offset(text)
+        at = next(token.start() for token in _TOKEN.finditer(text) if token[0] in ("NaN", "Infinity", "-Infinity"))
         _refuse(text, at, "NaN and Infinity are not JSON; write a number.")
-    return Document(text, value, is_suspect=seen.is_suspect or _has_odd_escape(text))
+    return Document(text, value, is_suspect=seen.is_suspect)
 
 
 def decode(text: str) -> Any:
-    """The value of strict JSON inside a string of a config. Raises ValueError for anything else, and for what would be
-    a Fault in a text of its own."""
+    """Return the value of strict JSON inside a string of a config. Raises ValueError for anything else, and for what
+    would be a Fault in a text of its own."""
     seen = _Seen()
     try:
         value = seen.load(text)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    document = Document(text, value, is_suspect=seen.is_suspect or _has_odd_escape(text))
+    document = Document(text, value, is_suspect=seen.is_suspect)
     if seen.has_constant or _depth_over(value, MAX_DEPTH) or document.faults:
         raise ValueError("not plain JSON")
     return value
@@ -160,14 +176,10 @@ def line_column(text: str, offset: int) -> tuple[int, int]:
 
 def unkeepable(value: str) -> str | None:
     """Names what is in a string and no database or container can hold; None when there is nothing like that."""
-    found = _UNKEEPABLE.search(value)
-    if found is None:
+    sign = _UNKEEPABLE.search(value)
+    if sign is None:
         return None
-    return "the character NUL" if found[0] == "\x00" else "half of a surrogate pair"
-
-
-def _has_odd_escape(text: str) -> bool:
-    return _ODD_ESCAPE.search(text) is not None
+    return "the character NUL" if sign[0] == "\x00" else "half of a surrogate pair"
 
 
 class _Seen:
@@ -177,6 +189,7 @@ class _Seen:
         self.has_constant = self.is_suspect = False
 
     def load(self, text: str) -> Any:
+        self.is_suspect = _ODD_ESCAPE.search(text) is not None
         return json.loads(
             text,
             object_pairs_hook=self._object,
@@ -186,9 +199,9 @@ class _Seen:
         )
 
     def _object(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        made = dict(pairs)
-        self.is_suspect |= len(made) != len(pairs)
-        return made
+        members = dict(pairs)
+        self.is_suspect |= len(members) != len(pairs)
+        return members
 
     def _constant(self, _: str) -> None:
         self.has_constant = True
@@ -209,7 +222,7 @@ def _depth_over(value: Any, limit: int) -> bool:
     return limit == 0 or any(_depth_over(item, limit - 1) for item in inner)
 
 
-def _walk(text: str) -> Iterator[tuple[str, Span, str]]:
+def _walk(text: str) -> Iterator[tuple[str, ValueSpan, str]]:
     """Each value of a text that is JSON, in order: its JSON pointer, its Span, its first token."""
     stack: list[tuple[str, int | None]] = []  # of open containers: pointer, next index (None: an object)
     path, key_at = "", None
@@ -230,14 +243,14 @@ def _walk(text: str) -> Iterator[tuple[str, Span, str]]:
         elif is_key:
             path, key_at = f"{stack[-1][0]}/{escape(json.loads(word))}", token.start()
         else:
-            yield path, Span(token.start(), key_at), word
+            yield path, ValueSpan(token.start(), key_at), word
             if word in "{[":
                 stack.append((path, 0 if word == "[" else None))
                 is_key, key_at = word == "{", None
                 path = f"{path}/0" if word == "[" else path
 
 
-def _faults(walk: list[tuple[str, Span, str]]) -> Iterator[Fault]:
+def _faults(walk: list[tuple[str, ValueSpan, str]]) -> Iterator[Fault]:
     seen: set[str] = set()
     for path, place, word in walk:
         name = unescape(path.rpartition("/")[2])
@@ -252,8 +265,13 @@ def _faults(walk: list[tuple[str, Span, str]]) -> Iterator[Fault]:
             yield Fault(place.value, path, f'"{name}" contains an invalid value', "This number is too large.")
 
 
+def pointer(loc: Iterable[str | int]) -> str:
+    """Return the JSON pointer (RFC 6901) of a place in the config."""
+    return "".join("/" + escape(str(step)) for step in loc)
+
+
 def escape(key: str) -> str:
-    """A key as one step of a JSON pointer (RFC 6901)."""
+    """A key as one step of a JSON pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 
@@ -280,15 +298,15 @@ def _words(error: json.JSONDecodeError) -> str:
 def _refuse(text: str, at: int, message: str, hint: str = "") -> NoReturn:
     """Raise NotJson. Its ``v1`` is the message of V8, which depends on the character at the offset; ``hint`` follows
     both messages."""
-    found = text[at : at + 1]
-    if not text[at:].strip() or (found == '"' and message == _WORDS["Unterminated string starting at"]):
+    sign = text[at : at + 1]
+    if not text[at:].strip() or (sign == '"' and message == _WORDS["Unterminated string starting at"]):
         v1 = "Unexpected end of JSON input"
-    elif found == '"' or found in "-0123456789":
-        kind = "string" if found == '"' else "number"
+    elif sign == '"' or sign in "-0123456789":
+        kind = "string" if sign == '"' else "number"
         v1 = f"Unexpected {kind} in JSON at position {at}"
     else:
-        v1 = f"Unexpected token {found if not _UNKEEPABLE.match(found) else '?'} in JSON at position {at}"
-    raise NotJson(message + hint, v1 + hint, *line_column(text, at))
+        v1 = f"Unexpected token {sign if not _UNKEEPABLE.match(sign) else '?'} in JSON at position {at}"
+    raise NotJson(message + hint, f"{v1}.{hint}" if hint else v1, text, at)
 
 
 def _is_cut_by_comment(text: str) -> bool:
@@ -304,8 +322,4 @@ def _refuse_depth(text: str) -> NoReturn:
             at = token.start()
             break
     v1 = f'"value" must not be nested deeper than {MAX_DEPTH} levels'
-    raise NotJson(f"The config is nested deeper than {MAX_DEPTH} levels.", v1, *line_column(text, at), is_syntax=False)
-
-
-def _constant_offset(text: str) -> int:
-    return next(t.start() for t in _TOKEN.finditer(text) if t[0] in ("NaN", "Infinity", "-Infinity"))
+    raise NotJson(f"The config is nested deeper than {MAX_DEPTH} levels.", v1, text, at, is_syntax=False)

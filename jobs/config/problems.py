@@ -1,7 +1,7 @@
 """Turns violations of a job config into problems that people can act on, with line and column. Pure.
 
 pydantic says what is wrong with one value; ``across`` adds what is wrong between values. Both come in pydantic's
-shape of an error, which ``problems`` puts into plain English and into the order of the document.
+shape of an error, which ``problems_of`` puts into plain English and into the order of the document.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from jobs.config import coerce as spec_coerce
-from jobs.config import extras, jsonc
+from base.core.errors import Problem
+from jobs.config import coerce, extras, jsonc
 from jobs.config.editing.mends import mend_of
-from jobs.config.v1_words import Error, Loc, location
-from jobs.config.v1_words import error as _error
-from portal.core.errors import Problem
+from jobs.config.v1_words import Error, Loc, location, own_error
 
-_KEY_ERRORS = frozenset({"extra_forbidden", "env_name", "extra_name"})
+_KEY_ERRORS = frozenset({"extra_forbidden", "env_name", "extra_name", "secret_name"})
 _PATTERNS = {
     r"^[A-Za-z0-9._~]+$": "letters, digits, dot, underscore and ~",
     r"^[A-Za-z0-9\-._]+$": "letters, digits, dash, dot and underscore",
@@ -29,36 +27,31 @@ MOST_SHOWN = 200  # problems of one config
 MAX_PORTS = 100  # of one task, without the http and ssh that each has
 
 
-def problems(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
+def problems_of(errors: Sequence[Error], document: jsonc.Document | None) -> list[Problem]:
     """The problems in document order; without a document line and column are 0 and the order is that of ``errors``.
 
     They are the first MOST_SHOWN, and one more that says how many there are: a config has room for thousands, and each
     takes a while to put into words.
     """
     if document is None:
-        return [Problem(0, 0, pointer(location(e)), sentence(e)) for e in errors]
+        return [Problem(0, 0, jsonc.pointer(location(e)), sentence(e)) for e in errors]
     faults = {fault.path for fault in document.faults if fault.at == document.offset(fault.path)}
-    found: list[tuple[int, str, str | Error]] = [(fault.at, fault.path, fault.message) for fault in document.faults]
+    places: list[tuple[int, str, str | Error]] = [(fault.at, fault.path, fault.message) for fault in document.faults]
     for error in errors:
-        path = pointer(location(error))
+        path = jsonc.pointer(location(error))
         if path not in faults:
-            found.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
-    found.sort(key=lambda item: item[0])
+            places.append((document.offset(path, of_key=error["type"] in _KEY_ERRORS), path, error))
+    places.sort(key=lambda item: item[0])
     shown = [
         Problem(*document.line_column(at), path, what)
         if isinstance(what, str)
         else Problem(*document.line_column(at), path, sentence(what), mend_of(what, document.value))
-        for at, path, what in found[:MOST_SHOWN]
+        for at, path, what in places[:MOST_SHOWN]
     ]
-    if len(found) > MOST_SHOWN:
-        rest = f"There are {len(found):,} problems; these are the first {MOST_SHOWN}."
-        shown.append(Problem(*document.line_column(found[MOST_SHOWN][0]), "", rest))
+    if len(places) > MOST_SHOWN:
+        rest = f"There are {len(places):,} problems; these are the first {MOST_SHOWN}."
+        shown.append(Problem(*document.line_column(places[MOST_SHOWN][0]), "", rest))
     return shown
-
-
-def pointer(loc: Loc) -> str:
-    """The JSON pointer (RFC 6901) of a place in the config."""
-    return "".join("/" + jsonc.escape(str(step)) for step in loc)
 
 
 def sentence(error: Error) -> str:
@@ -93,17 +86,14 @@ def sentence(error: Error) -> str:
         case "too_long":
             return f"{name} has {len(value)} entries; the most is {ctx['max_length']}."
         case "literal_error":
-            return f"{name} is {_shown(value)}; it must be {_words(ctx['expected'])}."
+            words = ctx["expected"].replace("'", "")
+            return f"{name} is {_shown(value)}; it must be {words}."
         case kind if kind in _WANTED:
-            return f"{name} is {_shown(value)}; it must be {_WANTED[error['type']]}."
+            return f"{name} is {_shown(value)}; it must be {_WANTED[kind]}."
         case "int_unsafe" | "infinite":
             return f"{name} is too large a number."
         case _:
             return str(ctx.get("sentence", error["msg"]))
-
-
-def _words(expected: str) -> str:
-    return expected.replace("'", "")
 
 
 _WANTED = {
@@ -134,7 +124,8 @@ def across(
         yield from (error for i, port in ports for error in _port_range(port, ("taskRoles", at, "portList", i)))
         yield from _fixed_ports(ports, ("taskRoles", at, "portList"), is_given)
         yield from _port_count(ports, ("taskRoles", at, "portList"))
-    yield from extras.errors(_field(value, "extras"))
+    is_text = not isinstance(value, dict) or isinstance(value.get("extras"), str)
+    yield from extras.errors(_field(value, "extras"), as_text=is_text)
     yield from _totals([role for _, role in roles], max_tasks, max_gpus)
 
 
@@ -144,7 +135,7 @@ def _twice(items: Sequence[tuple[int, Any]], loc: Loc, key: str, what: str) -> I
         name = item.get(key)
         if isinstance(name, str) and seen.setdefault(name, at) != at:
             says = f"There are two {what}s named {jsonc.shown(name)}."
-            yield _error("duplicate", (*loc, at, key), name, sentence=says, position=at)
+            yield own_error("duplicate", (*loc, at, key), name, sentence=says, position=at)
 
 
 def _min_counts(role: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
@@ -153,7 +144,7 @@ def _min_counts(role: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
         count = _integer(role, key, 0)
         if tasks is not None and count is not None and count > tasks >= 1:
             says = f"{key} is {count}; the most is the role's taskNumber, {tasks}."
-            yield _error("min_count", (*loc, key), count, sentence=says)
+            yield own_error("min_count", (*loc, key), count, sentence=says)
 
 
 def _port_range(port: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
@@ -161,7 +152,7 @@ def _port_range(port: Mapping[str, Any], loc: Loc) -> Iterator[Error]:
     if begin and number and begin <= PORT_MAX >= number and begin + number - 1 > PORT_MAX:
         says = f"The ports {begin} to {begin + number - 1} do not exist: the highest port is {PORT_MAX}."
         v1 = f"must be less than or equal to {PORT_MAX - begin + 1}"
-        yield _error("port_range", (*loc, "portNumber"), number, sentence=says, v1=v1)
+        yield own_error("port_range", (*loc, "portNumber"), number, sentence=says, v1=v1)
 
 
 def _fixed_ports(
@@ -175,7 +166,7 @@ def _fixed_ports(
             which = f"port {first}" if number == 1 else f"ports {first} to {first + number - 1}"
             says = f"No node gives out {which}; use beginAt 0 for free ports, or ask an admin to allow these on a node."
             v1 = "must be 0 or a port that a node gives out"
-            yield _error("fixed_port", (*loc, at, "beginAt"), first, sentence=says, v1=v1)
+            yield own_error("fixed_port", (*loc, at, "beginAt"), first, sentence=says, v1=v1)
 
 
 def _port_count(ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc) -> Iterator[Error]:
@@ -186,7 +177,7 @@ def _port_count(ports: Sequence[tuple[int, Mapping[str, Any]]], loc: Loc) -> Ite
         if number <= PORT_MAX and total > MAX_PORTS:
             says = f"A task may have {MAX_PORTS} ports; with these it asks for {total}."
             v1 = f"must be less than or equal to {max(MAX_PORTS - total + number, 0)}"
-            yield _error("port_count", (*loc, at, "portNumber"), number, sentence=says, v1=v1)
+            yield own_error("port_count", (*loc, at, "portNumber"), number, sentence=says, v1=v1)
             return
 
 
@@ -200,22 +191,22 @@ def _totals(roles: Sequence[Mapping[str, Any]], max_tasks: int, max_gpus: int) -
         if total > most:
             says = f"The job asks for {total} {what}; the most is {most}."
             v1 = f"must not ask for more than {most} {what} in total"
-            yield _error("total", ("taskRoles",), total, sentence=says, v1=v1)
+            yield own_error("total", ("taskRoles",), total, sentence=says, v1=v1)
 
 
 def _field(value: Any, key: str) -> Any:
-    value = spec_coerce.container(value)
-    return spec_coerce.container(value.get(key)) if isinstance(value, dict) else None
+    value = coerce.container(value)
+    return coerce.container(value.get(key)) if isinstance(value, dict) else None
 
 
 def _dicts(value: Any) -> list[tuple[int, dict[str, Any]]]:
-    items = [spec_coerce.container(item) for item in value] if isinstance(value, list) else []
+    items = [coerce.container(item) for item in value] if isinstance(value, list) else []
     return [(at, item) for at, item in enumerate(items) if isinstance(item, dict)]
 
 
 def _integer(item: Mapping[str, Any], key: str, default: int) -> int | None:
     try:
-        return spec_coerce.integer(item.get(key, default))
+        return coerce.integer(item.get(key, default))
     except ValueError:
         return None
 

@@ -51,6 +51,9 @@ EXAMPLES = (
     _sample("jupyter", "Jupyter", "JupyterLab whose notebooks are kept in your folder of the store."),
     _sample("tensorboard", "TensorBoard", "A training and, beside it, TensorBoard with its curves while it runs."),
     _sample("hdfs", "Files in and out", "Reads data from the store, HDFS or a folder, and writes the result there."),
+    _sample(
+        "resume", "A training that resumes", "Saves when it is told to end, and goes on from there when tried again."
+    ),
     _sample("sweep", "A sweep", "One config with a grid of parameters becomes six jobs with one folder of results."),
 )
 SAMPLES = FIRST_STEPS + EXAMPLES

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -27,19 +27,18 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 from pydantic_core import PydanticCustomError
 
+from base.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
 from clusters.vcs.rules import DEFAULT
 from jobs.config import coerce, jsonc, v1_words
-from jobs.config import extras as known_extras
-from jobs.config import problems as spec_problems
 from jobs.config.editing import mends
-from portal.core.errors import BadRequest, InvalidConfig, Problem, TooLarge
+from jobs.config.extras import DESCRIPTION, Extras, extras_of
+from jobs.config.problems import PORT_MAX, across, problems_of
 
 MAX_CONFIG_BYTES = 100 * 1024
 MAX_FULL_NAME = 256  # of <user>~<job>
 MAX_ROLE_TASKS = 50_000
-MAX_TASKS = 500_000  # of all roles together
+MAX_TASKS = 100_000  # of all roles together
 INT_MAX = 2**31 - 1  # what the v1 launcher could hold
-PORT_MAX = spec_problems.PORT_MAX
 
 IsGiven = Callable[[int, int], bool]
 
@@ -119,13 +118,13 @@ class JobSpec(_Spec):
     retry_count: Int = Field(0, ge=-2, le=INT_MAX)
     job_envs: Annotated[dict[EnvName, JsonValue], BeforeValidator(coerce.container)] = {}
     extras: Annotated[
-        dict[ExtraName, JsonValue], Field(description=known_extras.DESCRIPTION), BeforeValidator(coerce.container)
+        dict[ExtraName, JsonValue], Field(description=DESCRIPTION), BeforeValidator(coerce.container)
     ] = {}
 
     @cached_property
-    def asked(self) -> known_extras.Asked:
+    def asked(self) -> Extras:
         """What its extras ask of Longshore."""
-        return known_extras.asked(self.extras)
+        return extras_of(self.extras)
 
     @property
     def total_tasks(self) -> int:
@@ -188,16 +187,20 @@ def read_config(
     Raises TooLarge above MAX_CONFIG_BYTES and InvalidConfig with every problem; its code is None when the text is not
     JSON at all.
     """
+    return _read(parse(text), name_from_url, username, is_given)
+
+
+def parse(text: str) -> jsonc.Document:
+    """The document that a text is, whatever it asks for. Raises TooLarge and InvalidConfig as ``read_config`` does."""
     if len(text) > MAX_CONFIG_BYTES or len(text.encode(errors="surrogatepass")) > MAX_CONFIG_BYTES:
         raise TooLarge
     if not text.strip():
         raise InvalidConfig(_EMPTY, [Problem(1, 1, "", "The config is empty.")])
     try:
-        document = jsonc.parse(text)
+        return jsonc.parse(text)
     except jsonc.NotJson as fault:
         problem = Problem(fault.line, fault.column, "", fault.message, mends.comma(text) if fault.is_syntax else None)
         raise InvalidConfig(fault.v1, [problem], code=None if fault.is_syntax else BadRequest.code) from None
-    return _read(document, name_from_url, username, is_given)
 
 
 def read_value(
@@ -247,9 +250,10 @@ def _read(document: jsonc.Document, name_from_url: str | None, username: str, is
         errors += _name_length(spec.job_name, username)
     except ValidationError as invalid:
         errors += [_known_fields(error) for error in invalid.errors(include_url=False) if not _is_hollow(error)]
-    errors += spec_problems.across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX, is_given=is_given)
+    errors += across(document.value, max_tasks=MAX_TASKS, max_gpus=INT_MAX, is_given=is_given)
     if errors or document.faults:
-        _refuse(errors, document)
+        message = v1_words.first_violation(errors) if errors else document.faults[0].v1
+        raise InvalidConfig(message, problems_of(errors, document))
     return spec
 
 
@@ -257,16 +261,11 @@ def _validate(value: Any) -> JobSpec:
     return JobSpec.model_validate(value, by_alias=True, by_name=False)
 
 
-def _refuse(errors: list[v1_words.Error], document: jsonc.Document) -> NoReturn:
-    message = v1_words.first_violation(errors) if errors else document.faults[0].v1
-    raise InvalidConfig(message, spec_problems.problems(errors, document))
-
-
 def _name_length(name: str, username: str) -> list[v1_words.Error]:
     most = MAX_FULL_NAME - len(f"{username}~")
     if len(name) <= most:
         return []
-    return [{"type": "string_too_long", "loc": ("jobName",), "input": name, "ctx": {"max_length": most}, "msg": ""}]
+    return [v1_words.own_error("string_too_long", ("jobName",), name, max_length=most)]
 
 
 def _known_fields(error: v1_words.Error) -> v1_words.Error:

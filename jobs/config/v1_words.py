@@ -31,13 +31,14 @@ _FIXED = {
     "model_type": "must be an object",
     "dict_type": "must be an object",
     "tuple_type": "must be an array",
+    "list_type": "must be an array",
     "too_short": "must contain at least 1 items",
 }
 _UNKNOWN_KEYS = frozenset({"extra_forbidden", "env_name", "extra_name"})
 
 
-def error(kind: str, loc: Loc, value: Any, **ctx: Any) -> Error:
-    """An error of our own in pydantic's shape. ``ctx`` has its ``sentence`` and, as ``v1``, the words of Joi."""
+def own_error(kind: str, loc: Loc, value: Any, **ctx: Any) -> Error:
+    """Return an error of our own in pydantic's shape. ``ctx`` has its ``sentence`` and, as ``v1``, the words of Joi."""
     return {"type": kind, "loc": loc, "input": value, "ctx": ctx, "msg": kind}
 
 
@@ -48,7 +49,9 @@ def first_violation(errors: Sequence[Error]) -> str:
         return MIN_COUNT_MESSAGE
     loc = location(first)
     if first["type"] not in _UNKNOWN_KEYS:
-        return _nest(loc, f'"{_label(loc)}" {_phrase(first)}')
+        phrase = _FIXED.get(first["type"]) or _limit(first["type"], first.get("ctx", {}), first["input"])
+        name = loc[-1] if loc else "value"
+        return _nest(loc, f'"{name}" {phrase}')
     siblings = [location(e)[-1] for e in errors if e["type"] in _UNKNOWN_KEYS and location(e)[:-1] == loc[:-1]]
     refused = [f'"{key}" is not allowed' for key in sorted(siblings, key=_as_javascript_lists)]
     return _nest(loc[:-1], (", " if len(loc) > 1 else ". ").join(refused))
@@ -58,15 +61,6 @@ def location(error: Error) -> Loc:
     """The place of an error, without pydantic's sign that the key and not the value is wrong."""
     loc: Loc = tuple(error["loc"])
     return loc[:-1] if loc and loc[-1] == "[key]" else loc
-
-
-def _label(loc: Loc) -> str:
-    return str(loc[-1]) if loc else "value"
-
-
-def _phrase(error: Error) -> str:
-    fixed = _FIXED.get(error["type"])
-    return fixed if fixed is not None else _limit(error["type"], error.get("ctx", {}), error["input"])
 
 
 def _limit(kind: str, ctx: Mapping[str, Any], value: Any) -> str:

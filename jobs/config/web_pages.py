@@ -67,9 +67,8 @@ def count(spec: JobSpec) -> int:
 def of_task(spec: JobSpec, role: str, index: int, ports: Mapping[str, Sequence[int]]) -> Iterator[WebPage]:
     """The pages of one task by label, the sure ones first. ``ports``: what it was given, {label: numbers}."""
     sure = _sure(spec.role(role))
-    for label in sorted(
-        (label for label in ports if label != "ssh" and ports[label]), key=lambda one: (one not in sure, one)
-    ):
+    labels = [label for label, numbers in ports.items() if label != "ssh" and numbers]
+    for label in sorted(labels, key=lambda label: (label not in sure, label)):
         yield WebPage(role, index, label, int(ports[label][0]), label in sure)
 
 

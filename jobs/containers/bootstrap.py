@@ -23,10 +23,12 @@ HOLD = "LONGSHORE_DEBUG_HOLD"  # seconds; the start script takes it out of the e
 
 
 def files(command: str) -> tuple[File, ...]:
-    """The start script and the command of one task."""
+    """Return the start script and the command of one task."""
+    # A carriage return from a Windows editor would become part of the line's last word.
+    text = command.replace("\r\n", "\n").encode() + b"\n"
     return (
         File("/pai/bootstrap/start.sh", _SCRIPT, 0o755, handed=True),
-        File("/pai/bootstrap/command.sh", _command(command), handed=True),
+        File("/pai/bootstrap/command.sh", text, handed=True),
     )
 
 
@@ -51,9 +53,3 @@ def secrets_file(values: Mapping[str, str]) -> tuple[File, ...]:
     ssh can read it too."""
     lines = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in sorted(values.items()))
     return (File("/pai/secrets/job.sh", lines.encode(), 0o600, secret=True),) if values else ()
-
-
-def _command(command: str) -> bytes:
-    """The command with Unix line ends: a carriage return from a Windows editor would become part of the line's last
-    word."""
-    return command.replace("\r\n", "\n").encode() + b"\n"

@@ -15,15 +15,15 @@ from uuid import uuid4
 
 import structlog
 from django.db import DatabaseError, close_old_connections
-from django.db.models import Q
 from django.utils import timezone
 
+from base.core.bulk import update_where
+from base.hosts import here
+from base.wakes import wake
 from clusters.engines.runtime import FaultReason, Progress, RuntimeFault
 from jobs.models import Task
 from jobs.planning.lifecycle import TaskState
 from jobs.planning.settle import LEASE
-from portal.hosts import here
-from portal.wakes import wake
 
 log = structlog.get_logger()
 
@@ -32,20 +32,20 @@ RENEW_EVERY = 10.0  # seconds
 FACT_RETRIES = 60.0  # seconds for which a fact is tried again while the database is away
 FACT_PAUSE = 0.5  # seconds between two tries
 _MARK = 8  # characters
+_MINE = "id = %s AND claim = %s"
 
 
-def take(id: int, wanted: Q, lease: timedelta = LEASE) -> str | None:
-    """Claim the task if it is in the state ``wanted`` and nobody has claimed it. Returns the claim, or None. It is one
-    conditional UPDATE: of two workers that try, one succeeds."""
+def take(id: int, wanted: str, lease: timedelta = LEASE) -> str | None:
+    """Claim the task if it meets ``wanted``, an SQL condition, and nobody has claimed it. Returns the claim, or None.
+    It is one conditional UPDATE: of two workers that try, one succeeds."""
     now, claim = timezone.now(), mark() + uuid4().hex[_MARK:]
-    free = Q(claimed_until__isnull=True) | Q(claimed_until__lte=now)
-    rows = Task.objects.filter(wanted, free, id=id)
-    return claim if rows.update(claim=claim, claimed_until=now + lease) else None
+    free = f"id = %s AND {wanted} AND (claimed_until IS NULL OR claimed_until <= %s)"
+    return claim if update_where(Task, {"claim": claim, "claimed_until": now + lease}, free, id, now) else None
 
 
 def drop_earlier(**_: object) -> None:
-    """When the process that works begins: nobody waits for the claims of the one before, which may have been killed in
-    the middle of a start or of a log. Is also called where django-q2 replaces its process."""
+    """Drop them when the process that works begins: nobody waits for the claims of the one before, which may have been
+    killed in the middle of a start or of a log. Is also called where django-q2 replaces its process."""
     try:
         lost = list(Task.objects.filter(claim__startswith=mark()).values_list("id", flat=True))
         Task.objects.filter(id__in=lost, claim__startswith=mark()).update(claim="", claimed_until=None)
@@ -71,23 +71,22 @@ def renewing(id: int, claim: str) -> Callable[[], None]:
         if time.monotonic() - renewed < RENEW_EVERY:
             return
         renewed = time.monotonic()
-        if not Task.objects.filter(id=id, claim=claim).update(claimed_until=timezone.now() + COLLECT_LEASE):
+        if not update_where(Task, {"claimed_until": timezone.now() + COLLECT_LEASE}, _MINE, id, claim):
             raise RuntimeFault("Another worker keeps the log.", reason=FaultReason.WITHDRAWN)
 
     return renew
 
 
-def is_wanted(id: int, claim: str) -> bool:
+def is_wanted(id: int, claim: str, **values: str) -> bool:
     """Whether the start is still wanted; also renews the claim. Called after the pull, and right before the container
     is created and started."""
-    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
-    return bool(rows.update(claimed_until=timezone.now() + LEASE))
+    starts = f"{_MINE} AND state = '{TaskState.STARTING}'"
+    return bool(update_where(Task, {"claimed_until": timezone.now() + LEASE, **values}, starts, id, claim))
 
 
 def note(id: int, claim: str, progress: Progress) -> None:
     """Write how far a start is, which renews the claim. Raises RuntimeFault (WITHDRAWN) when it is no longer wanted."""
-    rows = Task.objects.filter(id=id, claim=claim, state=TaskState.STARTING)
-    if not rows.update(claimed_until=timezone.now() + LEASE, progress=progress.text[:120]):
+    if not is_wanted(id, claim, progress=progress.text[:120]):
         raise RuntimeFault("It is no longer wanted.", reason=FaultReason.WITHDRAWN)
     wake.notify("pages")
 
@@ -98,9 +97,8 @@ def close(id: int, claim: str, **values: Any) -> None:
     deadline = time.monotonic() + FACT_RETRIES
     while True:
         try:
-            values = {"progress": "", **values}
-            rows = Task.objects.filter(id=id, claim=claim)
-            rows.update(claimed_until=None, claim="", fact_at=timezone.now(), **values)
+            facts = {"progress": "", **values, "claimed_until": None, "claim": "", "fact_at": timezone.now()}
+            update_where(Task, facts, _MINE, id, claim)
             wake.notify("scheduler")
             return
         except DatabaseError:

@@ -19,11 +19,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from django.conf import settings
 
-from portal.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, names_of
+from base.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, names_of
 
 INSIDE = "pai/code"  # the folder in the container where the tar is unpacked
 KEPT = 900.0  # seconds a tar stays after its last use: a task that is tried again needs it soon
@@ -36,7 +36,7 @@ Report = Callable[[int, int], None]
 Visible = Callable[[Iterable[Entry]], Iterable[Entry]]
 
 
-class TooLarge(Exception):
+class CodeTooLarge(Exception):
     """The code is larger than CODE_LIMIT. ``size`` is the sum in bytes at which that was noticed."""
 
     def __init__(self, size: int) -> None:
@@ -60,14 +60,14 @@ def spooled(
     with _alone(folder / f"{key}.lock", lambda: report(0, 0)):
         locked = _open_locked(target)
         if locked is None:
-            sweep()
+            clean_up()
             locked = _pack(store, path, target, report, visible)
         os.utime(target)
     with locked:
         yield target
 
 
-def sweep() -> None:
+def clean_up() -> None:
     """Delete tars that nobody needs: those that are old, and the oldest of the rest beyond ROOM."""
     tars = []
     for file in _folder().iterdir():
@@ -136,7 +136,7 @@ def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], Non
         entry = todo.popleft()
         total += entry.size
         if total > settings.CODE_LIMIT:
-            raise TooLarge(total)
+            raise CodeTooLarge(total)
         yield entry
         if entry.is_dir:
             working()
@@ -173,15 +173,11 @@ def _read(store: Store, entry: Entry) -> bytes:
         return file.read(entry.size)
 
 
-class _Source(Protocol):
-    def read(self, size: int = ..., /) -> bytes: ...
-
-
 class _Counted:
     """The content of a file, which calls ``count_up`` with the bytes of each read. Raises StoreUnavailable when the
     file has become shorter since it was listed."""
 
-    def __init__(self, content: _Source, entry: Entry, count_up: Callable[[int], None]) -> None:
+    def __init__(self, content: BinaryIO, entry: Entry, count_up: Callable[[int], None]) -> None:
         self._content, self._entry, self._count_up = content, entry, count_up
 
     def read(self, size: int = -1) -> bytes:

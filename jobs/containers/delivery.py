@@ -6,25 +6,26 @@ attempt. A store that is down is not (StoreUnavailable passes through): the star
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from django.conf import settings
 
+from base.core.errors import LongshoreError
+from base.files.store import open_store, rules
+from base.files.store.base import PathNotFound, StoreUnavailable, find
+from base.files.who import KnownAccounts, Who
+from base.models import User
+from clusters.engines.image_names import DOCKER_HUB, registry_of
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import code_tar
-from jobs.containers.registries import registry_of, same_registry
 from jobs.planning.exits import StartFault
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store, rules
-from portal.files.store.accounts import Accounts
-from portal.files.store.base import Entry, PathNotFound, Store, StoreUnavailable, find
-from portal.models import User
 
 _AUTH_BYTES = 10_000
+_HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com", "registry.hub.docker.com")
 
 
 class DeliveryFault(Exception):
@@ -59,9 +60,10 @@ def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None])
         yield Delivery()
         return
     paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=username)
-    reader = _Reader.of(username)
+    is_admin = User.objects.filter(username=username, is_admin=True).exists()
+    reader = Who(username, is_admin, KnownAccounts(), open_store())
     login = _login(reader, paths["authFile"]) if spec.auth_file else None
-    fits = login is not None and same_registry(login.server, registry_of(spec.image))
+    fits = login is not None and is_of_registry(spec.image, login.server)
     auth = (login.user, login.password) if login and fits else None
     with ExitStack() as stack:
         tars = (stack.enter_context(_code(reader, paths["codeDir"], key, note)),) if spec.code_dir else ()
@@ -74,34 +76,17 @@ def prepare(spec: JobSpec, username: str, key: str, note: Callable[[str], None])
             raise DeliveryFault(StartFault.AUTH_REFUSED, sentence) from None
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
-    """The store as the job's user may read it."""
-
-    store: Store
-    username: str
-    is_admin: bool
-    accounts: Accounts = field(default_factory=Accounts)
-
-    @classmethod
-    def of(cls, username: str) -> _Reader:
-        admin = User.objects.filter(username=username, is_admin=True).exists()
-        return cls(open_store(), username, admin)
-
-    def visible(self, entries: Iterable[Entry]) -> list[Entry]:
-        return rules.visible(entries, self.username, self.is_admin, self.accounts)
-
-    def allowed(self, uri: str, denied: StartFault) -> str:
-        """The path that ``uri`` names. Raises DeliveryFault with the reason ``denied`` if the user may not read it."""
-        try:
-            path, hostless = rules.path_of(uri), rules.hostless_path_of(uri)
-        except LongshoreError:
-            raise DeliveryFault(denied, f"{uri} is no path of the file store.") from None
-        if hostless and not find(self.store, path) and find(self.store, hostless):
-            path = hostless
-        if not rules.may_read(path, self.username, self.is_admin, self.accounts) or path == "/":
-            raise DeliveryFault(denied, f"{self.username} may not read {uri}.")
-        return path
+def _allowed(reader: Who, uri: str, denied: StartFault) -> str:
+    """The path that ``uri`` names. Raises DeliveryFault with the reason ``denied`` if the user may not read it."""
+    try:
+        path, hostless = rules.path_of(uri), rules.hostless_path_of(uri)
+    except LongshoreError:
+        raise DeliveryFault(denied, f"{uri} is no path of the file store.") from None
+    # Rights first: what is said must not depend on whether a path is there that the user may not see.
+    readable = [each for each in (path, hostless) if each and each != "/" and reader.may_read(each)]
+    if not readable:
+        raise DeliveryFault(denied, f"{reader.name} may not read {uri}.")
+    return next((each for each in readable if find(reader.store, each)), readable[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,15 +98,24 @@ class _Login:
     password: str = field(repr=False)
 
     def why_not(self, uri: str, image: str) -> str:
-        registry = registry_of(image)
-        if same_registry(self.server, registry):
+        if is_of_registry(image, self.server):
             return f"It refused the user and the password of the authFile {uri}."
-        return f"The authFile {uri} is for {self.server}, the image is from {registry}."
+        return f"The authFile {uri} is for {self.server}, the image is from {_registry(registry_of(image))}."
+
+
+def is_of_registry(image: str, server: str) -> bool:
+    """Whether the image comes from a server as users write it: ``https://index.docker.io/v1/``."""
+    return _registry(server) == _registry(registry_of(image))
+
+
+def _registry(server: str) -> str:
+    host = (server.strip().lower().partition("://")[2] or server.strip().lower()).partition("/")[0]
+    return DOCKER_HUB if host in _HUB_NAMES else host
 
 
 @contextmanager
-def _code(reader: _Reader, uri: str, key: str, note: Callable[[str], None]) -> Iterator[Path]:
-    path = reader.allowed(uri, StartFault.CODE_UNREADABLE)
+def _code(reader: Who, uri: str, key: str, note: Callable[[str], None]) -> Iterator[Path]:
+    path = _allowed(reader, uri, StartFault.CODE_UNREADABLE)
     note("reading the code")
 
     def report(done: int, total: int) -> None:
@@ -130,7 +124,7 @@ def _code(reader: _Reader, uri: str, key: str, note: Callable[[str], None]) -> I
     with ExitStack() as stack:
         try:
             tar = stack.enter_context(code_tar.spooled(reader.store, path, key, report, reader.visible))
-        except code_tar.TooLarge:
+        except code_tar.CodeTooLarge:
             limit = f"{settings.CODE_LIMIT / 1e6:g}MB"
             raise DeliveryFault(StartFault.CODE_TOO_LARGE, f"{uri} is larger than {limit}.") from None
         except PathNotFound:
@@ -143,8 +137,8 @@ def _code(reader: _Reader, uri: str, key: str, note: Callable[[str], None]) -> I
         yield tar
 
 
-def _login(reader: _Reader, uri: str) -> _Login:
-    path = reader.allowed(uri, StartFault.AUTH_UNREADABLE)
+def _login(reader: Who, uri: str) -> _Login:
+    path = _allowed(reader, uri, StartFault.AUTH_UNREADABLE)
     try:
         with reader.store.open_read(path) as file:
             text = file.read(_AUTH_BYTES).decode("utf-8-sig")

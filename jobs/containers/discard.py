@@ -16,13 +16,12 @@ from datetime import datetime
 import structlog
 from django_q.tasks import async_task
 
-from jobs.containers import publish
-from jobs.logs import places as log_places
-from jobs.metrics import places as metrics
+from base.core.errors import LongshoreError
+from base.files.store import open_store
+from base.files.store.base import PathExists, Store, StoreUnavailable
+from jobs.logs.places import attempt_folder, job_folder
+from jobs.metrics.places import remove_attempts
 from jobs.models import Attempt, Discarded, Job
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store
-from portal.files.store.base import PathExists, Store, StoreUnavailable
 
 _AT_ONCE = 200
 
@@ -41,14 +40,14 @@ def note(job_ids: Sequence[int], now: datetime) -> None:
     )
 
 
-def sweep() -> None:
+def order_due() -> None:
     """Order a worker to remove the files that are left."""
     if ids := list(Discarded.objects.order_by("id").values_list("id", flat=True)[:_AT_ONCE]):
         async_task("jobs.containers.tasks.discard", ids)
 
 
 def discard_all(ids: list[int]) -> None:
-    """Remove the files of these rows, as ordered by ``sweep``. Stops at the first failure: the store is down."""
+    """Remove the files of these rows, as ordered by ``order_due``. Stops at the first failure: the store is down."""
     for row in Discarded.objects.filter(id__in=ids).order_by("id"):
         try:
             _discard(open_store(), row)
@@ -61,13 +60,13 @@ def discard_all(ids: list[int]) -> None:
 
 
 def _discard(store: Store, row: Discarded) -> None:
-    metrics.remove_attempts(row.app_ids)
+    remove_attempts(row.app_ids)
     for app_id in row.app_ids:
-        store.delete(log_places.attempt_folder(row.username, row.full_name, app_id), recursive=True)
+        store.delete(attempt_folder(row.username, row.full_name, app_id), recursive=True)
     namesakes = Job.objects.filter(username=row.username, name=row.name)
     if namesakes.exists():
         return  # the folder belongs to the newer job
-    folder = publish.folder_of(row.username, row.full_name)
+    folder = job_folder(row.username, row.full_name)
     store.delete(f"{folder}/JobConfig.json")
     store.delete(f"{folder}/ssh", recursive=True)
     for path in (*(f"{folder}/{name}" for name in ("log", "tmp")), folder):

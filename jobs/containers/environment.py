@@ -1,7 +1,7 @@
 """The environment variables of a task: every name of any OpenPAI v0.x release, with the values of v0.14 (v1 contract,
 2). Pure.
 
-``topology`` gives the variables that are the same for all tasks of an attempt. ``build`` adds those of the one task
+``topology_of`` gives the variables that are the same for all tasks of an attempt. ``build`` adds those of the one task
 and, last, the ``jobEnvs`` of the config.
 """
 
@@ -33,27 +33,22 @@ def build(
     app_id: str,
     container_id: str,
     fs_uri: str,
-    tasks: Sequence[TaskPlace],
     me: TaskPlace,
-    work_dir: str | None = None,
-    shared: Mapping[str, str] | None = None,
+    topology: Mapping[str, str],
 ) -> dict[str, str]:
-    """All variables of the task ``me``.
-
-    ``shared`` is ``topology(spec, tasks)``, from a caller that starts many tasks of one attempt. ``work_dir`` is known
-    inside the container only, where the start script sets it. Raises KeyError for a role that the job does not have.
-    """
+    """All variables of the task ``me`` but PAI_WORK_DIR, which the start script knows in the container. ``topology`` is
+    ``topology_of`` its attempt. Raises KeyError for a role that the job does not have."""
     role = spec.role(me.role)
-    env = dict(topology(spec, tasks) if shared is None else shared)
-    env |= _job(spec, username, app_id, fs_uri)
-    env |= _role(role, spec.task_roles.index(role))
-    env |= _task(me, container_id)
-    if work_dir is not None:
-        env["PAI_WORK_DIR"] = work_dir
-    return env | job_envs(spec)
+    return {
+        **topology,
+        **_job(spec, username, app_id, fs_uri),
+        **_role(role, spec.task_roles.index(role)),
+        **_task(me, container_id),
+        **job_envs(spec),
+    }
 
 
-def topology(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
+def topology_of(spec: JobSpec, tasks: Sequence[TaskPlace]) -> dict[str, str]:
     """The variables that say where each task runs; the same for every task of an attempt (v1 contract, 2.3)."""
     env: dict[str, str] = {}
     by_role: dict[str, list[TaskPlace]] = {role.name: [] for role in spec.task_roles}

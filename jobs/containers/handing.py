@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
+from base.files.store import delegation, open_store
+from base.files.store.base import find
 from clusters.engines.runtime import LARGE
 from jobs.containers.launch import Launch
-from jobs.logs import places
-from portal.files.store import delegation, open_store
-from portal.files.store.base import find
+from jobs.logs.places import attempt_folder
 
 HELD = 3600  # seconds that an address holds: a start that waits longer for its image asks for another one
 _PIECE = 1 << 20
@@ -22,7 +22,7 @@ def addresses_of(tars: tuple[Path, ...], launch: Launch) -> tuple[str, ...]:
     if sum(tar.stat().st_size for tar in tars) <= LARGE:
         return ()
     full_name = f"{launch.username}~{launch.spec.job_name}"
-    folder = places.attempt_folder(launch.username, full_name, launch.app_id)
+    folder = attempt_folder(launch.username, full_name, launch.app_id)
     return tuple(_offered(tar, f"{folder}/code-{nth}.tar", launch) for nth, tar in enumerate(tars))
 
 

@@ -2,101 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from django.conf import settings
 
-from clusters.models import Node, VirtualCluster
+from base.core.bulk import first_row, first_where
+from base.files.store import delegation
+from base.models import UserKey
+from clusters.models import VirtualCluster
 from jobs import secrets
 from jobs.config.spec import JobSpec
 from jobs.containers import environment, sshkeys
 from jobs.containers.environment import TaskPlace
 from jobs.containers.launch import Launch
-from jobs.models import Attempt, Task
-from portal.files.store import delegation
-from portal.models import UserKey
+from jobs.models import Job, Task
+
+_PLACED = """
+    SELECT t.*, a.app_id, n.host, n.network FROM jobs_task t
+    JOIN jobs_attempt a ON a.id = t.attempt_id JOIN clusters_node n ON n.name = t.node WHERE t.id = %s"""
+_JOB = """
+    SELECT j.*, a.number, u.id AS user_id FROM jobs_attempt a JOIN jobs_job j ON j.id = a.job_id
+    LEFT JOIN portal_user u ON u.username = j.username WHERE a.id = %s"""
 
 
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """The parts of a Launch that all tasks of a placed attempt share. They can be cached: the placement of an attempt
-    never changes."""
-
-    spec: JobSpec
-    username: str
-    number: int
-    app_id: str
-    places: tuple[TaskPlace, ...]
-    topology: Mapping[str, str]
-    files_token: str
-    profile: str
-    rdma: bool
-    ssh_key: str
-    ssh_authorized: str
-    secrets: Mapping[str, str]
-
-
-def launch(task_id: int, *, epoch: str) -> Launch:
-    """The Launch of a task; ``epoch`` is the claim under which it starts. Raises Task.DoesNotExist or
-    Node.DoesNotExist when either is gone."""
-    task = Task.objects.select_related("attempt").get(id=task_id)
-    node = Node.objects.only("name", "host", "network").get(name=task.node)
-    shared = _shared(task.attempt_id, task.attempt.app_id)
+def launch_of(task_id: int, *, epoch: str) -> Launch:
+    """The Launch of a task; ``epoch`` is the claim under which it starts. Raises Task.DoesNotExist when it or its node
+    is gone."""
+    task: Any = first_row(Task, _PLACED, task_id)
+    if task is None:
+        raise Task.DoesNotExist
+    shared = _shared(task.attempt_id, task.app_id)
     return Launch(
-        spec=shared.spec,
-        username=shared.username,
+        **shared,
         instance=settings.INSTANCE,
-        attempt_number=shared.number,
-        app_id=shared.app_id,
         task_id=task.pk,
-        role=task.role,
-        index=task.index,
-        node_name=node.name,
-        places=shared.places,
+        me=TaskPlace(task.role, task.index, task.address, task.ports),
+        node_name=task.node,
         fs_uri=settings.DEFAULT_FS_URI,
         gpu_ids=task.gpu_ids,
-        host=node.host,
-        network="bridge" if node.network == "bridge" else "host",
+        host=task.host,
+        network="bridge" if task.network == "bridge" else "host",
         pull="always" if settings.PULL_POLICY == "always" else "absent",
         pids=settings.TASK_PIDS,
-        security="pai" if shared.profile == VirtualCluster.Profile.PAI else "default",
-        rdma=shared.rdma,
+        disk_mb=settings.TASK_DISK_MB,
         epoch=epoch,
-        shared=shared.topology,
         files_url=f"{settings.PUBLIC_URL}/webhdfs/v1",
-        files_token=shared.files_token,
-        hold_seconds=settings.DEBUG_HOLD if shared.spec.is_debug else 0,
-        ssh_key=shared.ssh_key,
-        ssh_authorized=shared.ssh_authorized,
-        secrets=shared.secrets,
-        job_id=task.job_id,
+        hold_seconds=settings.DEBUG_HOLD if shared["spec"].is_debug else 0,
     )
 
 
 @lru_cache(maxsize=32)
-def _shared(attempt_id: int, app_id: str) -> _Shared:
-    attempt = Attempt.objects.select_related("job").get(id=attempt_id)
-    spec = JobSpec.from_json(attempt.job.spec)
+def _shared(attempt_id: int, app_id: str) -> dict[str, Any]:
+    """The fields of a Launch that all tasks of a placed attempt share. They can be cached: the placement of an attempt
+    never changes."""
+    job: Any = first_row(Job, _JOB, attempt_id)
+    spec = JobSpec.from_json(job.spec)
     rows = Task.objects.filter(attempt=attempt_id).order_by("id").values_list("role", "index", "address", "ports")
     places = tuple(TaskPlace(role, index, address, ports) for role, index, address, ports in rows)
-    topology = environment.topology(spec, places)
-    job = attempt.job
     pair = sshkeys.key_of(job.pk, job.full_name)
-    vc = VirtualCluster.objects.filter(name=spec.effective_virtual_cluster).first() or VirtualCluster()
-    own = UserKey.objects.filter(user__username=job.username).order_by("id").values_list("text", flat=True)
-    return _Shared(
-        spec=spec,
-        username=job.username,
-        number=attempt.number,
-        app_id=app_id,
-        places=places,
-        topology=topology,
-        files_token=delegation.issue_for_attempt(job.username, app_id),
-        profile="default" if spec.asked.profile == "default" else vc.profile,
-        rdma=vc.rdma and spec.wants_rdma,
-        ssh_key=pair.private,
-        ssh_authorized="".join(f"{line}\n" for line in (pair.public, *own)),
-        secrets=secrets.of(job.pk),
-    )
+    vc = first_where(VirtualCluster, "name = %s", spec.effective_virtual_cluster) or VirtualCluster()
+    own = UserKey.objects.filter(user=job.user_id).order_by("id").values_list("text", flat=True)
+    has_profile = spec.asked.profile != "default" and vc.profile == VirtualCluster.Profile.PAI
+    return {
+        "spec": spec,
+        "username": job.username,
+        "attempt_number": job.number,
+        "app_id": app_id,
+        "security": "pai" if has_profile else "default",
+        "rdma": vc.rdma and spec.wants_rdma,
+        "topology": environment.topology_of(spec, places),
+        "files_token": delegation.issue_for_attempt(job.username, app_id),
+        "ssh_key": pair.private,
+        "ssh_authorized": "".join(f"{line}\n" for line in (pair.public, *own)),
+        "secrets": secrets.of(job.pk),
+        "job_id": job.pk,
+    }

@@ -40,8 +40,8 @@ _HASH_LENGTH = 8
 class Launch:
     """Everything that the start of one task needs, as plain values.
 
-    ``places`` has all tasks of the attempt, this one included; ``task_id`` is the id of the task's row; ``pull``,
-    ``network``, ``security`` and ``rdma`` mean what they mean in ContainerRequest."""
+    ``me`` is where the task runs; ``task_id`` is the id of the task's row; ``pull``, ``network``, ``security`` and
+    ``rdma`` mean what they mean in ContainerRequest."""
 
     spec: JobSpec
     username: str
@@ -49,20 +49,19 @@ class Launch:
     attempt_number: int
     app_id: str
     task_id: int
-    role: str
-    index: int
+    me: TaskPlace
     node_name: str
-    places: Sequence[TaskPlace]
     fs_uri: str
     gpu_ids: Sequence[str] = ()
     host: str = ""  # what its engine calls the node, where it has several
     network: Literal["host", "bridge"] = "host"
     pull: Literal["absent", "always"] = "absent"
     pids: int = 4096  # the most processes and threads
+    disk_mb: int = 0  # that it may write, where the engine can limit it; 0: as much as there is
     security: Literal["default", "pai"] = "default"
     rdma: bool = False
     epoch: str = ""  # the claim of the worker that starts it
-    shared: Mapping[str, str] | None = None  # environment.topology(spec, places), if the caller has it already
+    topology: Mapping[str, str] = field(default_factory=dict)  # environment.topology_of the attempt
     files_url: str = ""  # where containers reach the store by WebHDFS
     files_token: str = ""  # the delegation token for files_url
     hold_seconds: int = 0  # isDebug: how long a container whose command failed is kept
@@ -79,18 +78,15 @@ def request(
     addresses: tuple[str, ...] = (),
     auth: tuple[str, str] | None = None,
 ) -> ContainerRequest:
-    """The request for the container of one task. The rest means what it means in ContainerRequest. Raises
-    KeyError when the spec lacks the role or ``places`` lacks the task."""
-    role = launch.spec.role(launch.role)
-    me = next((p for p in launch.places if (p.role, p.index) == (launch.role, launch.index)), None)
-    if me is None:
-        raise KeyError(f"{launch.role}-{launch.index} has no place")
+    """Return the request for the container of one task. The rest means what it means in ContainerRequest. Raises
+    KeyError when the spec lacks the role."""
+    me, role = launch.me, launch.spec.role(launch.me.role)
     ports = tuple(sorted({port for numbers in me.ports.values() for port in numbers}))
     return ContainerRequest(
-        name=container_name(launch),
+        name=name_of(launch.app_id, launch.username, launch.spec.job_name, launch.attempt_number, me.role, me.index),
         image=canonical(launch.spec.image),  # with its tag: an engine takes a bare "ca" for the beginning of an id
         argv=bootstrap.ARGV,
-        env=_env(launch, me),
+        env=_env(launch),
         labels=_labels(launch, ports),
         files=(
             *bootstrap.files(role.command),
@@ -102,6 +98,7 @@ def request(
         memory_mb=role.memory_mb,
         shm_mb=role.shm_mb,
         pids_limit=launch.pids,
+        disk_mb=launch.disk_mb,
         security=launch.security,
         rdma=launch.rdma,
         gpu_ids=tuple(launch.gpu_ids),
@@ -113,12 +110,6 @@ def request(
         tars=tars,
         addresses=addresses,
         auth=auth,
-    )
-
-
-def container_name(launch: Launch) -> str:
-    return name_of(
-        launch.app_id, launch.username, launch.spec.job_name, launch.attempt_number, launch.role, launch.index
     )
 
 
@@ -134,11 +125,6 @@ def name_of(app_id: str, username: str, job: str, attempt: int, role: str, index
     return f"{re.sub(r'[^A-Za-z0-9_.-]', '_', readable)[: _NAME_LENGTH - _HASH_LENGTH - 1]}-{digest}"
 
 
-def app_id(milliseconds: int, number: int) -> str:
-    """``application_1552000000000_0042``: the time in milliseconds since 1970, and a number that makes it unique."""
-    return f"application_{milliseconds}_{number:04d}"
-
-
 def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
     """v1's id of a container: ``container_e03_1552000000000_0042_01_000004``. Tasks are numbered in config order from
     2; number 1 was the application master's in v0.x."""
@@ -150,23 +136,23 @@ def container_id(app: str, spec: JobSpec, role: str, index: int) -> str:
     return f"container_e03_{app.removeprefix('application_')}_01_{before + index + 2:06d}"
 
 
-def _env(launch: Launch, me: TaskPlace) -> dict[str, str]:
+def _env(launch: Launch) -> dict[str, str]:
+    me = launch.me
     env = environment.build(
         launch.spec,
         username=launch.username,
         app_id=launch.app_id,
-        container_id=container_id(launch.app_id, launch.spec, launch.role, launch.index),
+        container_id=container_id(launch.app_id, launch.spec, me.role, me.index),
         fs_uri=launch.fs_uri,
-        tasks=launch.places,
         me=me,
-        shared=launch.shared,
+        topology=launch.topology,
     )
     if not launch.gpu_ids:
         # Images set it to "all": an engine whose default runtime is NVIDIA's would show the container every GPU.
         env["NVIDIA_VISIBLE_DEVICES"] = "void"
     if launch.files_token:
         env |= {"LONGSHORE_WEBHDFS_URL": launch.files_url, "LONGSHORE_WEBHDFS_TOKEN_FILE": bootstrap.TOKEN}
-    for page in web_pages.declared(launch.spec.role(launch.role), launch.index):
+    for page in web_pages.declared(launch.spec.role(me.role), me.index):
         env[f"LONGSHORE_WEB_PATH_{page.label}"] = page.path(launch.instance, launch.job_id)
     if launch.hold_seconds:
         env[bootstrap.HOLD] = str(launch.hold_seconds)
@@ -192,5 +178,5 @@ def _labels(launch: Launch, ports: Sequence[int]) -> dict[str, str]:
         "PAI_JOB_NAME": full_name,
         "PAI_JOB_VC_NAME": launch.spec.effective_virtual_cluster,
         "PAI_USER_NAME": launch.username,
-        "PAI_CURRENT_TASK_ROLE_NAME": launch.role,
+        "PAI_CURRENT_TASK_ROLE_NAME": launch.me.role,
     }

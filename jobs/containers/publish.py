@@ -1,7 +1,7 @@
 """Writes a job's config, keys and output folder into the store (v1 contract, 1.7).
 
 A worker tries it right before the job's first start; the start goes on whether it worked or not. What failed because
-the store was down is written later by the scheduler's sweep. Every file may be written twice.
+the store was down is written later by the scheduler's order. Every file may be written twice.
 """
 
 from __future__ import annotations
@@ -15,23 +15,24 @@ from django.conf import settings
 from django.utils import timezone
 from django_q.tasks import async_task
 
+from base.core.bulk import first_where, update_where
+from base.core.errors import LongshoreError
+from base.files.store import open_store, rules
+from base.files.store.base import StoreUnavailable
 from jobs.config import jsonc
 from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import sshkeys
-from jobs.logs import places as log_places
+from jobs.logs.places import as_file_name, job_folder
 from jobs.models import Job
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store, rules
-from portal.files.store.base import StoreUnavailable
 
-SWEEP_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itself
+ORDER_AFTER = timedelta(seconds=10)  # a job that starts at once publishes itself
 _AT_ONCE = 200
 
 log = structlog.get_logger()
 _locks = [Lock() for _ in range(64)]
 
 
-def publish(job_id: int) -> bool:
+def publish_job(job_id: int) -> bool:
     """Write the files of one job; False when the store is down. The tasks of a gang start together: one of them writes,
     the others wait for it."""
     with _locks[job_id % len(_locks)]:
@@ -39,30 +40,26 @@ def publish(job_id: int) -> bool:
 
 
 def publish_all(job_ids: list[int]) -> None:
-    """Write the files of these jobs, as ordered by ``sweep``. Stops at the first failure: the store is down."""
+    """Write the files of these jobs, as ordered by ``order_due``. Stops at the first failure: the store is down."""
     for job_id in job_ids:
-        if not publish(job_id):
+        if not publish_job(job_id):
             return
 
 
-def sweep() -> None:
+def order_due() -> None:
     """Order a worker to write the files that are missing."""
-    due = Job.objects.filter(published_at=None, deleted_at=None, created_at__lt=timezone.now() - SWEEP_AFTER)
+    due = Job.objects.filter(published_at=None, deleted_at=None, created_at__lt=timezone.now() - ORDER_AFTER)
     if ids := list(due.order_by("created_at").values_list("id", flat=True)[:_AT_ONCE]):
         async_task("jobs.containers.tasks.publish", ids)
 
 
-def folder_of(username: str, full_name: str) -> str:
-    return log_places.job_folder(username, full_name)
-
-
 def key_path(username: str, full_name: str) -> str:
     """The path of the private key; the public key is beside it and ends with ``.pub``."""
-    return f"{folder_of(username, full_name)}/ssh/keyFiles/{log_places.as_file_name(full_name)}"
+    return f"{job_folder(username, full_name)}/ssh/keyFiles/{as_file_name(full_name)}"
 
 
 def _publish(job_id: int) -> bool:
-    job = Job.objects.filter(pk=job_id, published_at=None, deleted_at=None).first()
+    job = first_where(Job, "id = %s AND published_at IS NULL AND deleted_at IS NULL", job_id)
     if job is None:
         return True
     try:
@@ -72,7 +69,7 @@ def _publish(job_id: int) -> bool:
         return False
     except LongshoreError as error:  # it would fail each time, so it is not tried again and holds up no other job
         log.warning("the files of a job cannot be written", job=str(job), reason=error.message)
-    Job.objects.filter(pk=job_id).update(published_at=timezone.now())
+    update_where(Job, {"published_at": timezone.now()}, "id = %s", job_id)
     return True
 
 
@@ -80,10 +77,12 @@ def _write(job: Job) -> None:
     store, owner = open_store(), job.username
     for root in ("/Container", "/Output"):
         store.mkdirs(root, mode=0o777)
-    folder = folder_of(owner, job.full_name)
+    folder = job_folder(owner, job.full_name)
     for name in ("log", "tmp"):
         store.mkdirs(f"{folder}/{name}", owner=owner)
-    store.write(f"{folder}/JobConfig.json", [_as_json(job.config)], owner=owner)
+    # For programs that read plain JSON: as v1 wrote it, without the comments that were sent.
+    config = json.dumps(jsonc.parse(job.config).value, indent=2, ensure_ascii=False)
+    store.write(f"{folder}/JobConfig.json", [config.encode()], owner=owner)
     pair = sshkeys.key_of(job.pk, job.full_name)
     private = key_path(owner, job.full_name)
     store.write(private, [pair.private.encode()], owner=owner, mode=0o600)
@@ -92,8 +91,3 @@ def _write(job: Job) -> None:
     if not spec.output_dir:
         paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=owner)
         store.mkdirs(rules.path_of(paths["outputDir"]), owner=owner)
-
-
-def _as_json(config: str) -> bytes:
-    """The config for programs that read plain JSON: as v1 wrote it, without the comments that were sent."""
-    return json.dumps(jsonc.parse(config).value, indent=2, ensure_ascii=False).encode()

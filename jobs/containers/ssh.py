@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from django.conf import settings
 from django.core.cache import cache
 
+from base.files.store import delegation
 from jobs.config.spec import JobSpec
 from jobs.containers import launch, publish
 from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TaskState
-from portal.files.store import delegation
 
 PATIENCE = 1.0  # seconds one container gets to say that it is an sshd
 _ALTOGETHER = 2.0  # seconds for all containers of an attempt
@@ -101,7 +101,7 @@ def _answering(placed: Iterable[tuple[Task, int]]) -> set[int]:
         asked = {pool.submit(_is_sshd, task.address, port): name for name, (task, port) in unknown.items()}
         done, _ = wait(asked, timeout=_ALTOGETHER)
         pool.shutdown(wait=False, cancel_futures=True)
-        answered = [asked[one] for one in done if one.result()]
+        answered = [asked[answer] for answer in done if answer.result()]
         cache.set_many(dict.fromkeys(answered, 1), _REMEMBERED)
         answering |= set(answered)
     return {names[name][0].pk for name in answering}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from cryptography.hazmat.primitives import serialization as ser
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey, generate_private_key
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from django.conf import settings
 
+from base.core.bulk import first_where
+from base.core.sealed import opened, seal
 from jobs.models import JobKey
-from portal.core.sealed import opened, seal
 
 RSA_BITS = 3072
 _PURPOSE = "jobs.key"
@@ -26,7 +27,7 @@ class KeyPair:
 
 def key_of(job_id: int, comment: str) -> KeyPair:
     """The key pair of a job, generated now if there is none. Two callers that race get the same pair."""
-    row = JobKey.objects.filter(job_id=job_id).first()
+    row = first_where(JobKey, "job_id = %s", job_id)
     if row is None:
         pair = generate(settings.SSH_KEY_TYPE, comment)
         sealed = JobKey(job_id=job_id, public=pair.public, private=seal(pair.private, _PURPOSE))
@@ -39,9 +40,9 @@ def generate(kind: str, comment: str) -> KeyPair:
     """A new pair: ``ed25519`` in OpenSSH's own format, or ``rsa`` in the PEM format that clients of v1's time read."""
     key: Ed25519PrivateKey | RSAPrivateKey
     if kind == "rsa":
-        key, form = generate_private_key(65537, RSA_BITS), ser.PrivateFormat.TraditionalOpenSSL
+        key, form = generate_private_key(65537, RSA_BITS), PrivateFormat.TraditionalOpenSSL
     else:
-        key, form = Ed25519PrivateKey.generate(), ser.PrivateFormat.OpenSSH
-    public = key.public_key().public_bytes(ser.Encoding.OpenSSH, ser.PublicFormat.OpenSSH).decode()
-    private = key.private_bytes(ser.Encoding.PEM, form, ser.NoEncryption()).decode()
+        key, form = Ed25519PrivateKey.generate(), PrivateFormat.OpenSSH
+    public = key.public_key().public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode()
+    private = key.private_bytes(Encoding.PEM, form, NoEncryption()).decode()
     return KeyPair(f"{public} {comment}", private)

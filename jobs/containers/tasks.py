@@ -1,7 +1,7 @@
 """Carries out the orders of the scheduler: claims the task, starts, stops or collects its container, writes the fact.
 
-django-q2 calls ``run``, which hands each order to a thread and returns: a slow pull delays no other order, and a few
-worker processes are enough. When a worker dies nothing is lost: its claim lapses and the scheduler orders again.
+django-q2 calls ``run``, which hands each order to a thread and returns: a slow pull delays no other order, and one
+worker process is enough. When a worker dies nothing is lost: its claim lapses and the scheduler orders again.
 Workers never change a state.
 """
 
@@ -12,123 +12,133 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import structlog
 from django.conf import settings
 from django.db import DatabaseError, close_old_connections
-from django.db.models import F, Q
+from django.db.models import F
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
-from clusters.engines.image_names import is_kept
+from base.core.bulk import first_where, one_row
+from base.core.errors import is_disk_full
+from base.files.store import open_store
+from base.files.store.base import StoreUnavailable
+from base.wakes import wake
+from clusters.engines import schemes
+from clusters.engines.image_names import is_snapshot
 from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, RuntimeFault
-from clusters.nodes import kept, refusals
-from clusters.nodes import survey as surveying
-from clusters.nodes.gone.services import remove_container
+from clusters.nodes import refusals, snapshots
+from clusters.nodes import survey as surveying  # ``survey`` here is the order, whose address workers know
+from clusters.nodes.gone import remove_container
 from jobs.containers import claims, code_tar, delivery, handing
-from jobs.containers import discard as discarding
-from jobs.containers import inputs as launching
-from jobs.containers import publish as publishing
 from jobs.containers.delivery import Delivery, DeliveryFault
+from jobs.containers.discard import discard_all
+from jobs.containers.inputs import launch_of
 from jobs.containers.launch import Launch, request
-from jobs.diagnosis import run as diagnosing
+from jobs.containers.publish import publish_all, publish_job
+from jobs.diagnosis.run import diagnose, diagnose_task
 from jobs.logs import archive, retention
-from jobs.models import Task
+from jobs.models import Attempt, Job, Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
 from jobs.planning.settle import LEASE
-from jobs.planning.world import Kind
-from portal.core.errors import is_disk_full
-from portal.files.store import open_store
-from portal.files.store.base import StoreUnavailable
-from portal.wakes import wake
+from jobs.planning.world import OrderKind
 
 log = structlog.get_logger()
 
 STOP_GRACE = 10  # seconds between TERM and KILL; for an evicted job the setting EVICTION_GRACE
 THREADS = 128  # orders carried out at once in one worker process
-SWEEP_EVERY = 3600.0  # seconds between two sweeps of the store
+CLEAN_EVERY = 3600.0  # seconds between two times that the store is cleaned
 
-_pool: ThreadPoolExecutor | None = None
-_swept_at = -SWEEP_EVERY
+# What a task must be for an order to be carried out, as SQL.
+_STARTS = f"state = '{TaskState.STARTING}'"
+_STOPS = f"state = '{TaskState.STOPPING}'"
+# One kept for debugging: it is RUNNING until it has ended as its command did.
+_IS_RELEASED = f"state = '{TaskState.RUNNING}' AND released_at IS NOT NULL"
+_LEFT_OVER = f"state IN ({', '.join(repr(str(state)) for state in sorted(TASK_ENDS))}) AND NOT collected"
+_UNPUBLISHED = """
+    SELECT j.id FROM jobs_task t JOIN jobs_job j ON j.id = t.job_id WHERE t.id = %s AND j.published_at IS NULL"""
+
+_pool = ThreadPoolExecutor(THREADS, thread_name_prefix="order")
+_cleaned_at = -CLEAN_EVERY
 
 
 def run(orders: Sequence[tuple[str, int, str, str]]) -> None:
     """Carry out orders, each (kind, task id, node, container). Returns at once."""
     for order in orders:
-        _hands().submit(_in_thread, *order)
+        _hand("an order was not carried out", _in_thread, *order)
 
 
 def publish(job_ids: Sequence[int]) -> None:
     """Write the files of these jobs into the store, as ordered by jobs.containers.publish. Returns at once."""
-    _hands().submit(_files_in_thread, publishing.publish_all, list(job_ids))
+    _hand("files could not be written", publish_all, list(job_ids))
 
 
 def discard(ids: Sequence[int]) -> None:
     """Remove the files of purged jobs from the store, as ordered by jobs.containers.discard. Returns at once."""
-    _hands().submit(_files_in_thread, discarding.discard_all, list(ids))
+    _hand("files could not be removed", discard_all, list(ids))
 
 
 def expire_logs() -> None:
     """Delete the logs that their virtual clusters keep no longer. Returns at once."""
-    _hands().submit(_files_in_thread, lambda _: retention.sweep(timezone.now()), [])
+    _hand("logs could not be removed", retention.clean_up, timezone.now())
 
 
 def survey(nodes: Sequence[tuple[str, bool]]) -> None:
     """Survey nodes, each (node, thorough), as ordered by clusters/nodes/survey.py. Returns at once."""
     for name, thorough in nodes:
-        _hands().submit(_survey_in_thread, name, thorough)
+        _hand("a node could not be surveyed", partial(surveying.survey, thorough=thorough), name)
 
 
 def carry_out(kind: str, task: int, node: str, container: str) -> Sequence[str]:
     """Carry out one order in this thread. An order that was carried out before, or is no longer wanted, does
     nothing. Returns nodes that are to be tried out (jobs/diagnosis/run.py)."""
     try:
-        if kind == Kind.REMOVE:
-            remove_container(node, container)
-        elif kind == Kind.DIAGNOSE:
-            return diagnosing.diagnose(container)
-        elif kind == Kind.COLLECT:
-            return _collect(task)
-        else:
-            _DO[Kind(kind)](task)
+        match OrderKind(kind):
+            case OrderKind.START:
+                _start(task)
+            case OrderKind.STOP:
+                _end_container(task, _STOPS)
+            case OrderKind.RELEASE:
+                _end_container(task, _IS_RELEASED)
+            case OrderKind.REMOVE:
+                remove_container(node, container)
+            case OrderKind.COLLECT:
+                return _collect(task)
+            case OrderKind.DIAGNOSE:
+                return diagnose(container)
     except Exception:
         log.exception("an order failed and will be given again", kind=kind, task=task, node=node)
     return ()
 
 
 def _in_thread(kind: str, task: int, node: str, container: str) -> None:
-    close_old_connections()
     for doubted in carry_out(kind, task, node, container):
-        _survey_in_thread(doubted, thorough=True)
-    close_old_connections()
+        surveying.survey(doubted, thorough=True)
 
 
-def _files_in_thread(do: Callable[[list[int]], None], ids: list[int]) -> None:
-    close_old_connections()
-    try:
-        do(ids)
-    except Exception:
-        log.exception("the files of jobs could not be written or removed; it is tried again")
-    close_old_connections()
+def _hand(what: str, do: Callable[..., object], *values: object) -> None:
+    """Let a thread do it. What fails is told, and ordered or tried again."""
 
+    def work() -> None:
+        close_old_connections()
+        try:
+            do(*values)
+        except Exception:
+            log.exception(f"{what}; it is tried again", values=values)
+        close_old_connections()
 
-def _survey_in_thread(name: str, thorough: bool) -> None:
-    close_old_connections()
-    try:
-        surveying.survey(name, thorough=thorough)
-    except Exception:
-        log.exception("a node could not be surveyed; it is tried again", node=name)
-    close_old_connections()
+    _pool.submit(work)
 
 
 def _start(id: int) -> None:
-    claim = claims.take(id, Q(state=TaskState.STARTING))
+    claim = claims.take(id, _STARTS)
     if claim is None:
         return
     try:
-        launch = launching.launch(id, epoch=claim)
+        launch = launch_of(id, epoch=claim)
         _publish_first(id)
         with _prepare(launch, id, claim) as delivered:
             status = _ensure(launch, delivered, id, claim)
@@ -167,17 +177,17 @@ def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> Contain
     image = launch.spec.image
     addresses = handing.addresses_of(delivered.tars, launch) if launch.host else ()
     try:
-        status = engines.runtime_for(launch.node_name).ensure(
+        status = schemes.runtime_for(launch.node_name).ensure(
             request(launch, tars=delivered.tars, addresses=addresses, auth=delivered.auth),
             on_progress=note,
             still_wanted=lambda: claims.is_wanted(id, claim),
         )
     except RuntimeFault as fault:
         with _no_worse():
-            refusals.refused(launch.node_name, fault, image=image, attempt=launch.app_id)
-        raise
+            fault = refusals.refused(launch.node_name, fault, image=image, attempt=launch.app_id, gpus=launch.gpu_ids)
+        raise fault from None
     with _no_worse():
-        refusals.started(launch.node_name, image=image, pulled=pulled, gpus=bool(launch.gpu_ids))
+        refusals.started(launch.node_name, image=image, pulled=pulled, gpus=launch.gpu_ids)
     return status
 
 
@@ -186,9 +196,9 @@ def _note_gpus(launch: Launch, status: ContainerStatus) -> None:
     if not launch.gpu_ids or not launch.host:
         return
     with _no_worse(), suppress(RuntimeFault):
-        if given := engines.runtime_for(launch.node_name).given_gpus(status.name):
+        if ids := schemes.runtime_for(launch.node_name).given_gpus(status.name):
             rows = Task.objects.filter(id=launch.task_id, container_id=status.id)
-            rows.update(gpus_given=list(given), fact_at=timezone.now())
+            rows.update(gpus_given=list(ids), fact_at=timezone.now())
             wake.notify("pages")
 
 
@@ -203,9 +213,8 @@ def _no_worse() -> Iterator[None]:
 
 def _publish_first(id: int) -> None:
     """Write the job's files before its command may look for them. The start goes on even when that fails."""
-    unpublished = Task.objects.filter(id=id, job__published_at=None).values_list("job_id", flat=True).first()
-    if unpublished is not None:
-        publishing.publish(unpublished)
+    if unpublished := one_row(_UNPUBLISHED, id):
+        publish_job(*unpublished)
 
 
 def _prepare(launch: Launch, id: int, claim: str) -> AbstractContextManager[Delivery]:
@@ -223,25 +232,15 @@ def _prepare(launch: Launch, id: int, claim: str) -> AbstractContextManager[Deli
 
 
 def _fault(fault: RuntimeFault) -> dict[str, Any]:
-    """The fact to write about a fault. An engine that does not answer is no fault of the task: the start is ordered
-    again until it answers or the node counts as lost."""
+    """Return the fact to write about a fault. An engine that does not answer is no fault of the task: the start is
+    ordered again until it answers or the node counts as lost."""
     if fault.reason in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
         return {"progress": fault.sentence[:120] if fault.reason is FaultReason.UNREACHABLE else ""}
     log.info("start refused", reason=str(fault.reason))
     return {"fault": {"reason": str(fault.reason), "sentence": fault.sentence, "permanent": fault.permanent}}
 
 
-def _stop(id: int) -> None:
-    _end_container(id, Q(state=TaskState.STOPPING))
-
-
-def _release(id: int) -> None:
-    """End a container that is kept for debugging. The task stays RUNNING until the container has ended with the exit
-    code of its command."""
-    _end_container(id, Q(state=TaskState.RUNNING, released_at__isnull=False))
-
-
-def _end_container(id: int, wanted: Q) -> None:
+def _end_container(id: int, wanted: str) -> None:
     claim = claims.take(id, wanted, LEASE + timedelta(seconds=settings.EVICTION_GRACE))
     if claim is None:
         return
@@ -249,7 +248,7 @@ def _end_container(id: int, wanted: Q) -> None:
     task = rows.get(id=id)
     grace = settings.EVICTION_GRACE if task.decided == exits.PREEMPTED else STOP_GRACE
     try:
-        engines.runtime_for(task.node).stop(task.container_name, grace)
+        schemes.runtime_for(task.node).stop(task.container_name, grace)
     finally:
         claims.close(id, claim)
 
@@ -257,18 +256,20 @@ def _end_container(id: int, wanted: Q) -> None:
 def _collect(id: int) -> Sequence[str]:
     """Archive the log, then remove the container. When the engine or the store cannot be reached it is ordered again
     later."""
-    claim = claims.take(id, Q(state__in=sorted(TASK_ENDS), collected=False), claims.COLLECT_LEASE)
+    claim = claims.take(id, _LEFT_OVER, claims.COLLECT_LEASE)
     if claim is None:
         return ()
-    task = Task.objects.select_related("job", "attempt").get(id=id)
+    task = _with_job(id)
+    if task is None:
+        return ()
     done = False
     try:
         archive.archive(task, claims.renewing(id, claim))
-        if task.state == TaskState.FAILED and not is_kept(str(task.job.spec.get("image", ""))):
-            kept.keep(task.node, task.container_name, username=task.job.username, owner=task.pk)
-        engines.runtime_for(task.node).remove(task.container_name)
+        if task.state == TaskState.FAILED and not is_snapshot(str(task.job.spec.get("image", ""))):
+            snapshots.keep(task.node, task.container_name, username=task.job.username, owner=task.pk)
+        schemes.runtime_for(task.node).remove(task.container_name, task.container_id)
         done = True
-        code_tar.sweep()
+        code_tar.clean_up()
         _sweep_store()
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GONE:
@@ -276,27 +277,24 @@ def _collect(id: int) -> Sequence[str]:
         done = fault.reason is FaultReason.GONE
     finally:
         claims.close(id, claim, collected=done)
-    return diagnosing.of_task(id) if done else ()
+    return diagnose_task(id) if done else ()
+
+
+def _with_job(id: int) -> Task | None:
+    """The task with its job and its attempt; None when they were purged meanwhile."""
+    task = first_where(Task, "id = %s", id)
+    job = first_where(Job, "id = %s", task.job_id) if task else None
+    attempt = first_where(Attempt, "id = %s", task.attempt_id) if task else None
+    if task is None or job is None or attempt is None:
+        return None
+    task.job, task.attempt = job, attempt
+    return task
 
 
 def _sweep_store() -> None:
-    """Delete what killed writers left in the store, every SWEEP_EVERY seconds."""
-    global _swept_at
-    if time.monotonic() - _swept_at >= SWEEP_EVERY:
-        _swept_at = time.monotonic()
+    """Delete what killed writers left in the store, every CLEAN_EVERY seconds."""
+    global _cleaned_at
+    if time.monotonic() - _cleaned_at >= CLEAN_EVERY:
+        _cleaned_at = time.monotonic()
         with suppress(StoreUnavailable):
-            open_store().sweep()
-
-
-_DO: dict[Kind, Callable[[int], None]] = {
-    Kind.START: _start,
-    Kind.STOP: _stop,
-    Kind.RELEASE: _release,
-}
-
-
-def _hands() -> ThreadPoolExecutor:
-    global _pool
-    if _pool is None:
-        _pool = ThreadPoolExecutor(THREADS, thread_name_prefix="order")
-    return _pool
+            open_store().clean_up()

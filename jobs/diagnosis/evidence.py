@@ -11,7 +11,7 @@ _FIRST = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class LogLine:
+class EvidenceLine:
     """A line of a log; ``number`` counts from 1."""
 
     stream: str
@@ -39,7 +39,7 @@ class TaskEvidence:
     memory_mb: int = 0
     shm_mb: int = 0
     peak_mb: float | None = None
-    lines: Sequence[LogLine] = ()
+    lines: Sequence[EvidenceLine] = ()
 
     @property
     def order(self) -> tuple[bool, datetime]:
@@ -58,6 +58,7 @@ class Evidence:
     decided_by: str = ""  # label of the task that decided it
     events: Mapping[str, Sequence[str]] = field(default_factory=dict)
     most_memory_mb: int = 0
+    is_over: bool = False  # the job is not tried again
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +87,9 @@ UNKNOWN = Diagnosis(rule="", cause="unknown", name="", whose="", certainty="poss
 
 
 def from_json(data: Mapping[str, Any] | None) -> Diagnosis | None:
-    """The diagnosis that is stored with an attempt. Keys of a newer release are ignored."""
-    if not data:
+    """The diagnosis that is stored with an attempt; None where there is none, and where no rule knows the cause. Keys
+    of a newer release are ignored."""
+    if not data or not data.get("rule"):
         return None
     known = {each.name for each in fields(Diagnosis)}
     return Diagnosis(**{key: value for key, value in data.items() if key in known})

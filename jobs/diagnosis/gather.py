@@ -10,15 +10,15 @@ from typing import Any
 from django.db.models import Max
 from django.utils import timezone
 
+from base.core.errors import LongshoreError
 from clusters.models import Node
 from jobs.config.spec import JobSpec
-from jobs.diagnosis.evidence import Evidence, LogLine, TaskEvidence
+from jobs.diagnosis.evidence import Evidence, EvidenceLine, TaskEvidence
 from jobs.logs.places import STREAMS, place_of
 from jobs.logs.read import last_lines, open_archive
 from jobs.metrics.read import TaskFigures, figures
 from jobs.models import Attempt, Event, Task
-from jobs.planning.lifecycle import TaskState
-from portal.core.errors import LongshoreError
+from jobs.planning.lifecycle import JOB_ENDS, TaskState
 
 LINES = 200  # of each stream of a task
 MOST_TASKS = 32  # whose logs are read: of a large gang those that failed first
@@ -36,6 +36,7 @@ def evidence_of(attempt: Attempt) -> Evidence:
     end = attempt.exit or {}
     return Evidence(
         exit=attempt.exit_code or 0,
+        is_over=attempt.job.state in JOB_ENDS,
         sentence=str(end.get("reason", "")),
         tasks=[_task(used.task, spec, used) for used in figures(attempt, tasks, spec)],
         decided_by=f"{end['role']}-{end['index']}" if end.get("role") and end.get("index") is not None else "",
@@ -67,7 +68,7 @@ def _task(task: Task, spec: JobSpec, used: TaskFigures) -> TaskEvidence:
     )
 
 
-def _lines(task: Task) -> Iterable[LogLine]:
+def _lines(task: Task) -> Iterable[EvidenceLine]:
     if not task.container_id:
         return
     for stream in STREAMS:
@@ -77,7 +78,7 @@ def _lines(task: Task) -> Iterable[LogLine]:
         except (LongshoreError, OSError):
             continue
         # No database takes a NUL into a text.
-        yield from (LogLine(stream, line.number, line.text.replace("\0", "\ufffd")) for line in lines)
+        yield from (EvidenceLine(stream, line.number, line.text.replace("\0", "\ufffd")) for line in lines)
 
 
 def _events(attempt: Attempt, nodes: set[str]) -> dict[str, list[str]]:
@@ -85,7 +86,7 @@ def _events(attempt: Attempt, nodes: set[str]) -> dict[str, list[str]]:
     since = (attempt.launched_at or attempt.created_at) - BEFORE
     until = attempt.completed_at or timezone.now()
     rows = Event.objects.filter(kind__startswith="node.", node__in=nodes, at__gte=since, at__lte=until)
-    found: dict[str, list[str]] = {}
+    nodes_of: dict[str, list[str]] = {}
     for kind, node in rows.order_by("id").values_list("kind", "node")[:1000]:
-        found.setdefault(kind, []).append(node)
-    return found
+        nodes_of.setdefault(kind, []).append(node)
+    return nodes_of

@@ -11,10 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from jobs.diagnosis.evidence import UNKNOWN, Diagnosis, Evidence, LogLine, TaskEvidence
+from jobs.diagnosis.evidence import UNKNOWN, Diagnosis, Evidence, EvidenceLine, TaskEvidence
 from jobs.diagnosis.remedies import actions
 from jobs.diagnosis.rules import Rule
-from jobs.diagnosis.template import Template
+from jobs.diagnosis.template import MessageTemplate
+from jobs.planning.exits import without_retry
 
 NEAR_END = 30  # lines from the end of a log in which a program says why it ends
 NEARER = 30  # what that adds to the rank
@@ -36,7 +37,7 @@ class Finding:
     task: TaskEvidence
     score: int
     near: bool
-    proof: tuple[LogLine, ...] = ()
+    proof: tuple[EvidenceLine, ...] = ()
     values: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -49,12 +50,12 @@ def judge(evidence: Evidence, rules: Sequence[Rule], is_over: Callable[[], bool]
     tasks = sorted(evidence.tasks, key=lambda task: task.order)
     if not any(not task.stopped for task in tasks):  # the attempt as a whole failed: out of time, never fits
         tasks = [TaskEvidence("", "", exit=evidence.exit, sentence=evidence.sentence, ended=None), *tasks]
-    best = {task.label: found for task in tasks if (found := _best(task, evidence, rules, is_over))}
+    best = {task.label: finding for task in tasks if (finding := _best(task, evidence, rules, is_over))}
     chosen = _first_cause(tasks, best)
     if chosen is None:
         return _unknown(evidence, tasks)
-    followed = [task.label for task in tasks if task is not chosen.task and _follows(best.get(task.label))]
-    return _diagnosis(chosen, evidence, tasks, best, followed)
+    followers = [label for label, finding in best.items() if finding.task is not chosen.task and finding.rule.follows]
+    return _diagnosis(chosen, evidence, tasks, best, followers)
 
 
 def findings(
@@ -65,28 +66,24 @@ def findings(
     for rule in rules:
         if is_over():
             return
-        if _facts_hold(rule, task, evidence) and (found := _read(rule, task, whole)):
-            yield found
+        if _facts_hold(rule, task, evidence) and (finding := _read(rule, task, whole)):
+            yield finding
 
 
 def _best(task: TaskEvidence, evidence: Evidence, rules: Sequence[Rule], is_over: Callable[[], bool]) -> Finding | None:
-    found = [one for one in findings(task, evidence, rules, is_over) if not (task.stopped and not one.rule.log)]
-    return max(found, key=lambda one: one.place, default=None)
+    fitting = (each for each in findings(task, evidence, rules, is_over) if each.rule.log or not task.stopped)
+    return max(fitting, key=lambda finding: finding.place, default=None)
 
 
 def _first_cause(tasks: Sequence[TaskEvidence], best: Mapping[str, Finding]) -> Finding | None:
     """That of the first task that failed and did not only follow. A task that was stopped counts where all that failed
     followed: it may have hung after an error that it wrote down. Last of all, what the followers say."""
     known = [best[task.label] for task in tasks if task.label in best]
-    of_own = [one for one in known if not one.rule.follows]
-    told = [one for one in of_own if one.proof or one.rule.rank >= 50]
-    failed = [one for one in (told or of_own) if not one.task.stopped]
-    hung = [one for one in told if one.task.stopped and one.near]
-    return next(iter([*failed, *hung, *(one for one in known if one.rule.follows)]), None)
-
-
-def _follows(found: Finding | None) -> bool:
-    return found is not None and found.rule.follows
+    of_own = [finding for finding in known if not finding.rule.follows]
+    told = [finding for finding in of_own if finding.proof or finding.rule.rank >= 50]
+    failed = [finding for finding in (told or of_own) if not finding.task.stopped]
+    hung = [finding for finding in told if finding.task.stopped and finding.near]
+    return next(iter([*failed, *hung, *(finding for finding in known if finding.rule.follows)]), None)
 
 
 def _facts_hold(rule: Rule, task: TaskEvidence, evidence: Evidence) -> bool:
@@ -95,7 +92,7 @@ def _facts_hold(rule: Rule, task: TaskEvidence, evidence: Evidence) -> bool:
         and (not rule.exit or task.exit in rule.exit)
         and (not rule.signal or task.signal in rule.signal)
         and (not rule.fault or task.fault in rule.fault)
-        and (not rule.sentence or any(one.match(task.sentence) is not None for one in rule.sentence))
+        and (not rule.sentence or any(wording.match(task.sentence) is not None for wording in rule.sentence))
         and (rule.oom is None or rule.oom == task.oom)
         and (rule.peak is None or _peak(task) >= rule.peak)
         and (not rule.event or any(task.node in evidence.events.get(kind, ()) for kind in rule.event))
@@ -108,30 +105,30 @@ def _peak(task: TaskEvidence) -> float:
 
 def _read(rule: Rule, task: TaskEvidence, whole: str) -> Finding | None:
     """The finding of a rule whose facts hold, if its templates fit lines of the log as well."""
-    if any(_fitting(one, task, whole) for one in rule.without):
+    if any(_fitting(wording, task, whole) for wording in rule.without):
         return None
-    besides = [_fitting(one, task, whole) for one in rule.besides]
+    besides = [_fitting(wording, task, whole) for wording in rule.besides]
     if not all(besides):
         return None
     if not rule.log:
-        return Finding(rule, task, rule.rank + NEARER, True, tuple(one[0] for one in besides if one))
-    fits = [fit for one in rule.log if (fit := _fitting(one, task, whole))]
+        return Finding(rule, task, rule.rank + NEARER, True, tuple(fit[0] for fit in besides if fit))
+    fits = [fit for wording in rule.log if (fit := _fitting(wording, task, whole))]
     if not fits:
         return None
     ends = {stream: max(line.number for line in task.lines if line.stream == stream) for stream in _streams(task)}
     line, values = max(fits, key=lambda fit: (fit[0].number - ends[fit[0].stream], fit[0].stream == "stderr"))
     near = _is_near(line, task, ends[line.stream])
-    proof = (line, *(one[0] for one in besides if one))
+    proof = (line, *(fit[0] for fit in besides if fit))
     return Finding(rule, task, rule.rank + (NEARER if near else 0), near, proof, values)
 
 
-def _is_near(line: LogLine, task: TaskEvidence, end: int) -> bool:
+def _is_near(line: EvidenceLine, task: TaskEvidence, end: int) -> bool:
     """Whether the line is where the program says why it ends: at the end of its log, or in its last traceback. What
     stands before that traceback is an error that the program went on after."""
-    own = [one for one in task.lines if one.stream == line.stream]
-    begins = [at for at, one in enumerate(own) if TRACEBACK in one.text]
+    own = [other for other in task.lines if other.stream == line.stream]
+    begins = [at for at, other in enumerate(own) if TRACEBACK in other.text]
     raised = [at for at in begins if not _is_of_launcher(own[at:])]
-    while len(raised) > 1 and any(CAUSED in one.text for one in own[raised[-2] : raised[-1]]):
+    while len(raised) > 1 and any(CAUSED in other.text for other in own[raised[-2] : raised[-1]]):
         raised.pop()
     last = own[raised[-1]].number if raised else None
     if last is not None and line.number < last:
@@ -139,7 +136,7 @@ def _is_near(line: LogLine, task: TaskEvidence, end: int) -> bool:
     return end - line.number < NEAR_END or last is not None
 
 
-def _is_of_launcher(lines: Sequence[LogLine]) -> bool:
+def _is_of_launcher(lines: Sequence[EvidenceLine]) -> bool:
     """Whether the traceback with which these lines begin is that of a launcher, which only says that another process
     failed."""
     told = next((line.text for line in lines[1:] if _OF_EXCEPTION.match(line.text)), "")
@@ -150,12 +147,12 @@ def _streams(task: TaskEvidence) -> set[str]:
     return {line.stream for line in task.lines}
 
 
-def _fitting(one: Template, task: TaskEvidence, whole: str) -> tuple[LogLine, dict[str, str]] | None:
+def _fitting(wording: MessageTemplate, task: TaskEvidence, whole: str) -> tuple[EvidenceLine, dict[str, str]] | None:
     """The last line that fits, with the values of the placeholders."""
-    if one.literal not in whole:
+    if wording.literal not in whole:
         return None
     for line in reversed(task.lines):
-        values = one.match(line.text)
+        values = wording.match(line.text)
         if values is not None:
             return line, values
     return None
@@ -181,7 +178,7 @@ def _diagnosis(
         whose=rule.whose,
         certainty=certainty,
         says=_filled(rule.says, values),
-        advice=_filled(rule.next, values),
+        advice=_filled(without_retry(rule.next) if evidence.is_over else rule.next, values),
         task=task.label,
         node=task.node,
         lines=excerpt(task, chosen.proof),
@@ -196,7 +193,7 @@ def _suspects(chosen: Finding, tasks: Sequence[TaskEvidence], best: Mapping[str,
     if not chosen.task.node or chosen.rule.suspect is None:
         return ()
     cause = chosen.rule.of_cause
-    alike = [task for task in tasks if (found := best.get(task.label)) and found.rule.of_cause == cause]
+    alike = [task for task in tasks if task.label in best and best[task.label].rule.of_cause == cause]
     nodes = {task.node for task in alike}
     if chosen.rule.suspect == "alone":
         return tuple(sorted(nodes))
@@ -209,7 +206,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return _FIELD.sub(lambda field: values.get(field[1], "?") or "?", text)
 
 
-def excerpt(task: TaskEvidence, proof: Sequence[LogLine]) -> tuple[Mapping[str, object], ...]:
+def excerpt(task: TaskEvidence, proof: Sequence[EvidenceLine]) -> tuple[Mapping[str, object], ...]:
     """The lines around the proof, of its stream, with those marked that are the proof."""
     marked = {(line.stream, line.number) for line in proof}
     stream = proof[0].stream if proof else ("stderr" if "stderr" in _streams(task) else "stdout")
@@ -231,6 +228,8 @@ def excerpt(task: TaskEvidence, proof: Sequence[LogLine]) -> tuple[Mapping[str, 
 
 def _unknown(evidence: Evidence, tasks: Sequence[TaskEvidence]) -> Diagnosis:
     """No rule holds: the exit table's words, and the last lines of the task that decided the outcome."""
-    task = next((one for one in tasks if one.label == evidence.decided_by), tasks[0] if tasks else TaskEvidence("", ""))
+    task = next(
+        (each for each in tasks if each.label == evidence.decided_by), tasks[0] if tasks else TaskEvidence("", "")
+    )
     says = evidence.sentence or task.sentence
     return replace(UNKNOWN, says=says, task=task.label, node=task.node, lines=excerpt(task, ()))

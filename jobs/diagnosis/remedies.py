@@ -9,29 +9,31 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from base.core import words
 from jobs.diagnosis.evidence import Evidence, TaskEvidence
 from jobs.diagnosis.rules import Rule
-from portal.core import words
 
 _GB = 1024
 _ROOM = 1.25  # more than the highest use that was measured
 _LEAST_SHM = 1024
+_NEAR = 0.5  # of its memory; a task that used less needs no more, unless its cause is that it was short
 
 
 def actions(
     rule: Rule, task: TaskEvidence, evidence: Evidence, suspects: Sequence[str]
 ) -> tuple[Mapping[str, Any], ...]:
     """[{"label", "change"}]: the buttons of a diagnosis, the best first."""
-    found: list[Mapping[str, Any]] = []
-    if rule.retry.memory and (more := _memory(task, rule.retry.memory, evidence.most_memory_mb)):
-        found.append({"label": f"Retry with {size(more)}", "change": {"memoryMB": {task.role: more}}})
+    buttons: list[Mapping[str, Any]] = []
+    is_short = rule.of_cause == "memory" or (task.peak_mb or 0) >= task.memory_mb * _NEAR
+    if rule.retry.memory and is_short and (more := _memory(task, rule.retry.memory, evidence.most_memory_mb)):
+        buttons.append({"label": f"Retry with {size(more)}", "change": {"memoryMB": {task.role: more}}})
     if rule.retry.shm and (more := _shm(task, rule.retry.shm)):
         label = f"Retry with {size(more)} of shared memory"
-        found.append({"label": label, "change": {"shmMB": {task.role: more}}})
+        buttons.append({"label": label, "change": {"shmMB": {task.role: more}}})
     nodes = sorted({*suspects, *([task.node] if rule.retry.elsewhere and task.node else [])})
     if nodes:
-        found.append({"label": f"Retry elsewhere than {words.listing(nodes)}", "change": {"avoidNodes": nodes}})
-    return tuple(found)
+        buttons.append({"label": f"Retry elsewhere than {words.listing(nodes)}", "change": {"avoidNodes": nodes}})
+    return tuple(buttons)
 
 
 def size(mb: int) -> str:

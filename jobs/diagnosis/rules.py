@@ -1,4 +1,4 @@
-"""Reads rules: data that say which evidence means which cause (docs/diagnosis.md has the format). Pure."""
+"""Reads rules: data that say which evidence means which cause (docs/run/diagnosis-rules.md has the format). Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from jobs.diagnosis.template import NoTemplate, Template, template
+from jobs.config.yaml_text import is_plain
+from jobs.diagnosis.template import MessageTemplate, NoTemplate, template
 
 LARGEST = 256 * 1024  # characters of a file
 MOST_RULES = 2000
@@ -25,14 +26,14 @@ def _list(value: Any) -> Any:
     return value if isinstance(value, list) else [value]
 
 
-def _template(text: Any) -> Template:
+def _template(text: Any) -> MessageTemplate:
     if not isinstance(text, str):
         raise ValueError("A template is a text.")
     return template(text)
 
 
 Templates = Annotated[
-    tuple[Annotated[Template, BeforeValidator(_template)], ...],
+    tuple[Annotated[MessageTemplate, BeforeValidator(_template)], ...],
     BeforeValidator(_list),
     Field(max_length=MOST_TEMPLATES),
 ]
@@ -94,22 +95,12 @@ class Rule(BaseModel):
 
     @property
     def has_condition(self) -> bool:
-        given = (
-            self.log,
-            self.sentence,
-            self.code,
-            self.exit,
-            self.signal,
-            self.fault,
-            self.event,
-            self.oom,
-            self.peak,
-        )
-        return any(one not in ((), None) for one in given)
+        conditions = (self.log, self.sentence, self.code, self.exit, self.signal, self.fault, self.event)
+        return any(conditions) or self.oom is not None or self.peak is not None
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RuleProblem:
     """Something wrong with a file of rules; line and column count from 1."""
 
     line: int
@@ -124,15 +115,16 @@ class Book:
 
     rules: tuple[Rule, ...] = ()
     remove: tuple[str, ...] = ()
-    problems: tuple[Problem, ...] = field(default=())
+    problems: tuple[RuleProblem, ...] = field(default=())
 
 
 def read(text: str, loader: Any = _FAST) -> Book:
     """The rules in a YAML text: {"rules": [...], "remove": [ids]}. Whatever is wrong becomes a Problem."""
     if len(text) > LARGEST:
-        return Book(problems=(Problem(1, 1, f"The file is longer than {LARGEST // 1024} kB."),))
+        return Book(problems=(RuleProblem(1, 1, f"The file is longer than {LARGEST // 1024} kB."),))
     try:
-        _refuse_deep(text, loader)
+        if not is_plain(text, MAX_DEPTH, loader):
+            raise ValueError("it is nested too deep or has an alias.")
         node = yaml.compose(text, Loader=loader)
         value = yaml.load(text, Loader=loader)  # noqa: S506 - a safe one
     except yaml.MarkedYAMLError as error:
@@ -140,12 +132,12 @@ def read(text: str, loader: Any = _FAST) -> Book:
             return read(text, yaml.SafeLoader)  # it knows better where the fault is
         mark = error.problem_mark or error.context_mark
         where = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        return Book(problems=(Problem(*where, f"This is no YAML: {error.problem or error.context}."),))
+        return Book(problems=(RuleProblem(*where, f"This is no YAML: {error.problem or error.context}."),))
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        return Book(problems=(Problem(1, 1, f"This is no YAML: {str(error).splitlines()[0]}"),))
+        return Book(problems=(RuleProblem(1, 1, f"This is no YAML: {str(error).splitlines()[0]}"),))
     if node is None:
         return Book()
-    return _Reader(node).book(value)
+    return _RuleReader(node).book(value)
 
 
 def joined(books: Iterable[Book]) -> tuple[Rule, ...]:
@@ -157,22 +149,13 @@ def joined(books: Iterable[Book]) -> tuple[Rule, ...]:
     return tuple(rules.values())
 
 
-def _refuse_deep(text: str, loader: Any) -> None:
-    """Raise ValueError for what takes more room in memory than in the file, or is nested too deep."""
-    depth = 0
-    for event in yaml.parse(text, Loader=loader):
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if isinstance(event, yaml.AliasEvent) or depth > MAX_DEPTH:
-            raise ValueError("it is nested too deep or has an alias.")
-
-
-class _Reader:
+class _RuleReader:
     """Knows where in the text each value stands."""
 
     def __init__(self, node: yaml.Node) -> None:
         self.places: dict[tuple[str | int, ...], tuple[int, int]] = {}
         self._walk(node, ())
-        self.problems: list[Problem] = []
+        self.problems: list[RuleProblem] = []
 
     def book(self, value: Any) -> Book:
         if not isinstance(value, dict) or set(value) - {"rules", "remove"}:
@@ -180,7 +163,7 @@ class _Reader:
             return Book(problems=tuple(self.problems))
         rules = list(self._rules(value.get("rules") or []))
         remove = value.get("remove") or []
-        if not isinstance(remove, list) or not all(isinstance(one, str) for one in remove):
+        if not isinstance(remove, list) or not all(isinstance(id, str) for id in remove):
             self._problem(("remove",), "remove is a list of ids.")
             remove = []
         return Book(tuple(rules), tuple(remove), tuple(self.problems))
@@ -213,7 +196,7 @@ class _Reader:
     def _problem(self, path: tuple[str | int, ...], message: str) -> None:
         while path and path not in self.places:
             path = path[:-1]
-        self.problems.append(Problem(*self.places.get(path, (1, 1)), message))
+        self.problems.append(RuleProblem(*self.places.get(path, (1, 1)), message))
 
     def _walk(self, node: yaml.Node, path: tuple[str | int, ...]) -> None:
         self.places[path] = node.start_mark.line + 1, node.start_mark.column + 1
@@ -226,7 +209,7 @@ class _Reader:
 
 
 def _says(error: Mapping[str, Any]) -> str:
-    where = ".".join(str(one) for one in error["loc"]) or "The rule"
+    where = ".".join(str(step) for step in error["loc"]) or "The rule"
     cause = (error.get("ctx") or {}).get("error")
     if isinstance(cause, NoTemplate):
         return f"{where}: {cause.message} (character {cause.at + 1} of the template)"

@@ -2,7 +2,7 @@
 
 The scheduler makes a diagnosis due (``Attempt.diagnosis_due``) in the transaction that ends the attempt. Whoever
 archives its last log carries it out, or the worker that gets the scheduler's order; both may come, and the second finds
-nothing to do. What stays due, since a worker died or a node is away, the scheduler's sweep orders again.
+nothing to do. What stays due, since a worker died or a node is away, the scheduler orders again.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ from django.core.cache import cache
 from django.db import DatabaseError, transaction
 from django.utils import timezone
 
+from base.core import words
+from base.core.bulk import one_row
+from base.wakes import wake
 from jobs.diagnosis import book
 from jobs.diagnosis.evidence import UNKNOWN, Diagnosis
 from jobs.diagnosis.gather import evidence_of
@@ -24,12 +27,13 @@ from jobs.diagnosis.judge import judge
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
-from portal.core import words
-from portal.wakes import wake
 
 PATIENCE = timedelta(seconds=30)  # for the logs; after it what is there is enough
 BUDGET = 5.0  # seconds of comparing
 TRY_OUT_EVERY = 600  # seconds between two trials of a node for what logs say
+_DUE = """
+    SELECT a.app_id FROM jobs_task t JOIN jobs_attempt a ON a.id = t.attempt_id
+    WHERE t.id = %s AND a.diagnosis_due IS NOT NULL"""
 log = structlog.get_logger()
 
 
@@ -42,23 +46,23 @@ def diagnose(app_id: str) -> Sequence[str]:
     is_late = timezone.now() - attempt.completed_at > PATIENCE
     if not is_late and _awaits_logs(attempt):
         return ()
-    found = _judged(attempt)
-    is_new = _write(attempt, found)
-    return [node for node in found.suspects if is_new and cache.add(f"tried-out:{node}", 1, TRY_OUT_EVERY)]
+    diagnosis = _judged(attempt)
+    is_new = _write(attempt, diagnosis)
+    return [node for node in diagnosis.suspects if is_new and cache.add(f"tried-out:{node}", 1, TRY_OUT_EVERY)]
 
 
-def of_task(task_id: int) -> Sequence[str]:
+def diagnose_task(task_id: int) -> Sequence[str]:
     """Diagnose the attempt of a task whose log has just been archived, if it was the last. Returns what ``diagnose``
     does."""
-    due = Attempt.objects.filter(tasks=task_id, diagnosis_due__isnull=False)
-    return [node for app_id in due.values_list("app_id", flat=True) for node in diagnose(app_id)]
+    return [node for app_id in one_row(_DUE, task_id) for node in diagnose(app_id)]
 
 
 def _judged(attempt: Attempt) -> Diagnosis:
     """What the rules say; "unknown" where that cannot be worked out, so that nobody tries it for ever."""
-    until = time.monotonic() + BUDGET
     try:
-        return judge(evidence_of(attempt), book.rules(), lambda: time.monotonic() > until)
+        evidence, rules = evidence_of(attempt), book.rules()  # on a worker that has just started this takes its time
+        until = time.monotonic() + BUDGET
+        return judge(evidence, rules, lambda: time.monotonic() > until)
     except DatabaseError:
         raise
     except Exception:
@@ -72,35 +76,37 @@ def _awaits_logs(attempt: Attempt) -> bool:
     return ended.exclude(state=TaskState.FAILED, exit_code=exits.NODE_LOST).exclude(container_name="").exists()
 
 
-def _write(attempt: Attempt, found: Diagnosis) -> bool:
+def _write(attempt: Attempt, diagnosis: Diagnosis) -> bool:
     """Write it once, and let the planner and the pages read the job again. False where another worker was quicker."""
     now = timezone.now()
     with transaction.atomic():
         due = Attempt.objects.filter(pk=attempt.pk, diagnosis_due__isnull=False)
-        if not due.update(diagnosis={"version": 1, **asdict(found)}, diagnosis_due=None):
+        if not due.update(diagnosis={"version": 1, **asdict(diagnosis)}, diagnosis_due=None):
             return False
         Job.objects.filter(pk=attempt.job_id).update(changed_at=now)
-        if found.rule:
-            _note(attempt, found, now)
+        if diagnosis.rule:
+            _note(attempt, diagnosis, now)
         wake.notify("scheduler")
         wake.notify("pages")
-    log.info("diagnosed", job=str(attempt.job), attempt=attempt.number, cause=found.cause, certainty=found.certainty)
+    log.info(
+        "diagnosed", job=str(attempt.job), attempt=attempt.number, cause=diagnosis.cause, certainty=diagnosis.certainty
+    )
     return True
 
 
-def _note(attempt: Attempt, found: Diagnosis, now: datetime) -> None:
+def _note(attempt: Attempt, diagnosis: Diagnosis, now: datetime) -> None:
     """The Event. It has nothing out of a log."""
-    reason = f"{found.name}{f' in {found.task}' if found.task else ''}: {found.certainty}."
-    if found.suspects:
-        reason += f" The next attempt avoids {words.listing(found.suspects)}."
+    reason = f"{diagnosis.name}{f' in {diagnosis.task}' if diagnosis.task else ''}: {diagnosis.certainty}."
+    if diagnosis.suspects:
+        reason += f" The next attempt avoids {words.listing(diagnosis.suspects)}."
     Event.objects.create(
         at=now,
         kind="attempt.diagnosed",
         job_id=attempt.job_id,
         attempt=attempt.number,
-        task=found.task,
-        node=found.suspects[0] if found.suspects else "",
+        task=diagnosis.task,
+        node=diagnosis.suspects[0] if diagnosis.suspects else "",
         actor="diagnosis",
         reason=reason,
-        data={"cause": found.cause, "whose": found.whose, "suspects": list(found.suspects)},
+        data={"cause": diagnosis.cause, "whose": diagnosis.whose, "suspects": list(diagnosis.suspects)},
     )

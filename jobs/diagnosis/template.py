@@ -34,32 +34,26 @@ class NoTemplate(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Template:
+class MessageTemplate:
     """``literal`` is a text that every fitting line has."""
 
     pattern: re.Pattern[str]
     literal: str
-    names: tuple[str, ...]
 
     def match(self, line: str) -> dict[str, str] | None:
         """The values of its named placeholders, or None when the line does not fit."""
         if self.literal not in line:
             return None
         line = line[:WIDEST]
-        found = self.pattern.match(line, _start(line))
-        if found is None:
+        prefix = _PREFIX.match(line)  # launchers write the rank or the time before the message
+        message = self.pattern.match(line, prefix.end() if prefix else 0)
+        if message is None:
             return None
-        return {name: value.strip()[:MOST_KEPT] for name, value in found.groupdict().items() if value is not None}
-
-
-def _start(line: str) -> int:
-    """Where the message begins: launchers write the rank or the time before it."""
-    prefix = _PREFIX.match(line)
-    return prefix.end() if prefix else 0
+        return {name: value.strip()[:MOST_KEPT] for name, value in message.groupdict().items() if value is not None}
 
 
 @lru_cache(maxsize=4096)
-def template(text: str) -> Template:
+def template(text: str) -> MessageTemplate:
     """Read a template. Raises NoTemplate."""
     if len(text) > LONGEST:
         raise NoTemplate(f"A template has {LONGEST} characters at most.", LONGEST)
@@ -68,7 +62,7 @@ def template(text: str) -> Template:
     return _made(list(_TOKEN.finditer(body)), is_start, is_end, int(is_start))
 
 
-def _made(tokens: list[re.Match[str]], is_start: bool, is_end: bool, shift: int) -> Template:
+def _made(tokens: list[re.Match[str]], is_start: bool, is_end: bool, shift: int) -> MessageTemplate:
     literals, names, segments = [""], list[str](), [""]
     takes = [""] if is_start else [".*?"]  # what leads to each segment
     was_place = False
@@ -104,7 +98,7 @@ def _made(tokens: list[re.Match[str]], is_start: bool, is_end: bool, shift: int)
     pattern = "".join(f"(?>{take}{part})" for take, part in zip(takes, segments, strict=True) if part)
     if not segments[-1]:
         pattern += takes[-1].replace("*?", "*+")
-    return Template(re.compile(pattern), max(literals, key=len), tuple(names))
+    return MessageTemplate(re.compile(pattern), max(literals, key=len))
 
 
 def _one(kind: str, following: str) -> str:

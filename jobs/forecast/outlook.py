@@ -2,7 +2,7 @@
 sooner.
 
 Somebody who types a config asks again and again, so an answer has bounded cost: what takes long ends after a part of a
-second with what is known by then, and where very many jobs wait a picture of the cluster is looked at for some seconds.
+second with what is known by then, and where very many jobs wait one look at the queue serves for some seconds.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from base.core.clock import deadline
+from base.core.values import milliseconds
 from clusters.placement import blockers
 from clusters.placement.fit import Blocker
 from clusters.users.queries import load_user
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
+from jobs.forecast.play import Foreseen, Spread, start_of
 from jobs.forecast.refresh import corrected, in_milliseconds, length_of
 from jobs.forecast.scores import recent_corrections
-from jobs.history.holdings import milliseconds
-from jobs.planning.forecast.lengths import stem
-from jobs.planning.forecast.play import Foreseen, Spread, start_of
-from jobs.planning.queue.awaited import Awaited
-from jobs.planning.turns import Turn, Verdict
-from jobs.planning.what_if.changes import Change, smallest_changes
-from jobs.scheduling.queue import Picture, Queued, recent_picture, turn_if_submitted
-from portal.core.clock import deadline
+from jobs.planning.queue.lengths import stem
+from jobs.planning.queue.scene import Awaited
+from jobs.planning.turns import Move, Turn
+from jobs.waiting.changes import Change, smallest_changes
+from jobs.waiting.queue import Queued, RecentQueue, recent_queue, turn_if_submitted
 
 FORECAST, CHANGES = 0.3, 0.3  # seconds that each may take
 _LIKELY = 0.5  # part of all draws in which the same job's end lets it start: of less, no job is named
@@ -49,24 +49,24 @@ class Outlook:
 
 def outlook(spec: JobSpec, awaited: Sequence[Awaited] = (), username: str = "") -> Outlook:
     """The Outlook of a job that this user would submit now. ``awaited`` are the jobs that it would wait for."""
-    seen = recent_picture()
+    seen = recent_queue()
     question = _question(spec, awaited, username)
     if question not in seen.answers:
         began, is_over = time.monotonic(), deadline(FORECAST)
         turn = turn_if_submitted(seen.waiting, seen.scene, spec, awaited, username)
         # Where one turn takes so long, a forecast is hopeless.
         foreseen = None if is_over() else _foreseen(turn, seen, deadline(FORECAST))
-        found = _outlook(turn, foreseen, seen)
-        seen.answers[question] = replace(found, changes=_changes(found, username))
+        without_changes = _outlook(turn, foreseen, seen)
+        seen.answers[question] = replace(without_changes, changes=_changes(without_changes, username))
         seen.took = max(seen.took, time.monotonic() - began)
     answer: Outlook = seen.answers[question]
     return answer
 
 
 def outlooks(specs: Sequence[JobSpec], username: str) -> list[Outlook]:
-    """Of jobs of which this user would submit one now, without what would start them sooner; each must have its
-    demands. Those for which there is no time left have no forecast."""
-    seen, is_over = recent_picture(), deadline(FORECAST)
+    """Return the outlooks of jobs of which this user would submit one now, without what would start them sooner; each
+    must have its demands. Those for which there is no time left have no forecast."""
+    seen, is_over = recent_queue(), deadline(FORECAST)
     turns = [turn_if_submitted(seen.waiting, seen.scene, spec, (), username) for spec in specs]
     return [_outlook(turn, None if is_over() else _foreseen(turn, seen, is_over), seen) for turn in turns]
 
@@ -78,37 +78,37 @@ def _question(spec: JobSpec, awaited: Sequence[Awaited], username: str) -> objec
     return spec.effective_virtual_cluster, demands(spec), extras, tuple(awaited), username, stem(spec.job_name)
 
 
-def _changes(found: Outlook, username: str) -> Sequence[Change]:
-    """What would start it now."""
-    if found.turn.verdict is Verdict.GO or found.turn.error:
+def _changes(known: Outlook, username: str) -> Sequence[Change]:
+    """Return what would start it now."""
+    if known.turn.move is Move.GO or known.turn.error:
         return ()
     owner = load_user(username) if username else None
-    return smallest_changes(found.turn, owner.vcs if owner else (), deadline(CHANGES))
+    return smallest_changes(known.turn, owner.vcs if owner else (), deadline(CHANGES))
 
 
-def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, seen: Picture) -> Outlook:
+def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, seen: RecentQueue) -> Outlook:
     ran = _ran(turn.job, seen)
-    if turn.verdict is Verdict.GO:
-        return Outlook(turn, None, pull=blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.places), ran=ran)
-    found = turn.blockers
-    never = next((blocker for blocker in found if blocker.kind == "never"), None)
+    if turn.move is Move.GO:
+        return Outlook(turn, None, pull=blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.placements), ran=ran)
+    blocking = turn.blockers
+    never = next((blocker for blocker in blocking if blocker.kind == "never"), None)
     return Outlook(
         turn,
         never,
-        () if never else found,
+        () if never else blocking,
         forecast=_shown(turn, foreseen.spread) if foreseen else None,
         after=foreseen.after if foreseen and foreseen.part >= _LIKELY else None,
         ran=ran,
     )
 
 
-def _ran(job: Queued, seen: Picture) -> float | None:
-    """None where no job of the like has ended."""
+def _ran(job: Queued, seen: RecentQueue) -> float | None:
+    """The median of how long jobs of the like ran, in seconds; None where no job of the like has ended."""
     lengths = seen.scene.lengths()
     if not lengths or not lengths.number(job.like):
         return None
-    found = lengths.quantiles(job.like, 0.0, job.most_seconds)
-    return found[len(found) // 2]
+    quantiles = lengths.quantiles(job.like, 0.0, job.most_seconds)
+    return quantiles[len(quantiles) // 2]
 
 
 def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
@@ -116,8 +116,8 @@ def _shown(turn: Turn[Queued], spread: Spread) -> dict[str, int]:
     return corrected(recent_corrections(now), {job.id: in_milliseconds(spread)}, {job.id: job.vc}, now)[job.id]
 
 
-def _foreseen(turn: Turn[Queued], seen: Picture, is_over: Callable[[], bool]) -> Foreseen[Queued] | None:
-    if turn.verdict is Verdict.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
+def _foreseen(turn: Turn[Queued], seen: RecentQueue, is_over: Callable[[], bool]) -> Foreseen[Queued] | None:
+    if turn.move is Move.GO or turn.error is not None or not (lengths := seen.scene.lengths()):
         return None
     now = seen.scene.now.timestamp()
     waiting = [*seen.waiting, turn.job]

@@ -1,6 +1,6 @@
 """Forecasts when waiting jobs will start, and writes that where pages find it.
 
-A worker does it from time to time, so that no pass and no page waits for it: jobs/planning/forecast says how.
+A worker does it from time to time, so that no pass and no page waits for it: jobs/forecast/play.py says how.
 """
 
 from __future__ import annotations
@@ -10,22 +10,22 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 
-import structlog
-from django.db import connections, transaction
+from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
+from base.core.bulk import Row, chunks, insert_values, update_rows
+from base.core.threads import run_beside
+from base.core.values import milliseconds
 from jobs.forecast import scores
-from jobs.history.holdings import milliseconds
+from jobs.forecast.errors import Corrections
+from jobs.forecast.play import LEAST_DRAWS, Spread, StartForecasts, at_limits, starts
 from jobs.history.lengths import learn
 from jobs.models import Holding, Job, Prediction
-from jobs.planning.forecast.corrections import Corrections
-from jobs.planning.forecast.lengths import Lengths
-from jobs.planning.forecast.play import LEAST_DRAWS, Spread, Starts, at_limits, starts
 from jobs.planning.lifecycle import JobState
+from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.lines import in_order
-from jobs.scheduling.queue import Queued, picture
-from portal.core.bulk import Row, insert_values, update_rows
+from jobs.waiting.queue import Queued, queue_now
 
 BUDGET = 6.0  # seconds of one forecast, in which it has a core
 PATIENCE = 5.0  # times as long it takes at most, where others have the cores
@@ -39,7 +39,6 @@ _NAMES = ("job_id", "attempt", "vc", "made", "played", *_MOMENTS, "guess", "by_l
 
 Moments = dict[int, dict[str, int]]  # by job
 
-log = structlog.get_logger()
 _busy = threading.Lock()
 
 
@@ -47,7 +46,7 @@ def order(given: float) -> None:
     """The order that a worker carries out. Returns at once. ``given``: when it was given; an older order than STALE is
     dropped, as another one follows it."""
     if time.time() - given < STALE:
-        threading.Thread(target=_in_thread, name="forecast", daemon=True).start()
+        run_beside("forecast", refresh, alone=_busy)
 
 
 def refresh(budget: float = BUDGET) -> int:
@@ -55,31 +54,31 @@ def refresh(budget: float = BUDGET) -> int:
     most, but for reading and writing; where that is not enough for the whole queue, its first jobs alone have one, and
     those behind them the moment before which they hardly start."""
     scores.note()
-    waiting, scene = picture()
-    found, limits = Starts({}, {}), dict[int, float]()
+    waiting, scene = queue_now()
+    forecasts, limits = StartForecasts({}, {}), dict[int, float]()
     lengths = learn() if waiting else Lengths(())
     if lengths:
         at = scene.now.timestamp()
-        found = starts(waiting, scene, lambda job: length_of(lengths, job, at), clock(budget))
-        limits = at_limits(waiting, scene, _limit, clock(budget / LEAST_DRAWS)) if found.spreads else {}
+        forecasts = starts(waiting, scene, lambda job: length_of(lengths, job, at), clock(budget))
+        limits = at_limits(waiting, scene, _limit, clock(budget / LEAST_DRAWS)) if forecasts.spreads else {}
     by_limit = {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()}
-    played = {id: in_milliseconds(spread) for id, spread in found.spreads.items()}
+    played = {id: in_milliseconds(spread) for id, spread in forecasts.spreads.items()}
     now = milliseconds(scene.now)
     shown = corrected(scores.corrections(now), played, {job.id: job.vc for job in waiting}, now) if played else {}
-    _write(waiting, played, shown, _bounds(waiting, found, shown), by_limit)
-    return len(found.spreads)
+    _write(waiting, played, shown, _bounds(waiting, forecasts, shown), by_limit)
+    return len(forecasts.spreads)
 
 
 def corrected(known: Corrections, played: Moments, vcs: Mapping[int, str], now: int) -> Moments:
     """The same forecasts, made ``now`` (milliseconds), with what is known of the errors of earlier ones; ``vcs`` has
     the virtual cluster of each job."""
     return {
-        id: dict(zip(_MOMENTS, known.corrected(vcs[id], now, (one["p10"], one["p50"], one["p90"])), strict=True))
-        for id, one in played.items()
+        id: dict(zip(_MOMENTS, known.corrected(vcs[id], now, (at["p10"], at["p50"], at["p90"])), strict=True))
+        for id, at in played.items()
     }
 
 
-def _bounds(waiting: Sequence[Queued], found: Starts, shown: Moments) -> Moments:
+def _bounds(waiting: Sequence[Queued], forecasts: StartForecasts, shown: Moments) -> Moments:
     """{"after"} of jobs without a spread, in milliseconds. Of a job that was not played it is that of the last one
     before it in its virtual cluster."""
     last, bounds = dict[str, int](), Moments()
@@ -88,7 +87,7 @@ def _bounds(waiting: Sequence[Queued], found: Starts, shown: Moments) -> Moments
         if job.id in shown:
             last[job.vc] = shown[job.id]["p10"]
             continue
-        soonest = found.not_before.get(job.id)
+        soonest = forecasts.not_before.get(job.id)
         last[job.vc] = max(milliseconds(soonest) if soonest is not None else 0, before)
         if last[job.vc]:
             bounds[job.id] = {"after": last[job.vc]}
@@ -96,7 +95,7 @@ def _bounds(waiting: Sequence[Queued], found: Starts, shown: Moments) -> Moments
 
 
 def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
-    """How long it may run, or may have run when it ends (jobs.planning.forecast.lengths)."""
+    """How long it may run, or may have run when it ends (jobs.planning.queue.lengths)."""
     ran = max(0.0, now - job.started_at.timestamp()) if job.started_at is not None else 0.0
     return lengths.quantiles(job.like, ran, job.most_seconds)
 
@@ -108,18 +107,6 @@ def in_milliseconds(spread: Spread) -> dict[str, int]:
 
 def _limit(job: Queued) -> float:
     return float(job.most_seconds or NO_LIMIT)
-
-
-def _in_thread() -> None:
-    if not _busy.acquire(blocking=False):
-        return
-    try:
-        refresh()
-    except Exception:
-        log.exception("no forecast was made")
-    finally:
-        _busy.release()
-        connections.close_all()  # of this thread, which ends
 
 
 def clock(budget: float, patience: float = PATIENCE) -> Callable[[], float]:
@@ -149,8 +136,8 @@ def _write(
     rows = [(known[id], id, JobState.WAITING) for id in sorted(known)]  # a pass may write the same rows
     with transaction.atomic():
         update_rows(Job, ["forecast"], ["id", "state"], rows)
-        for at in range(0, len(gone), 500):
-            Job.objects.filter(id__in=gone[at : at + 500], forecast__isnull=False).update(forecast=None)
+        for some in chunks(gone):
+            Job.objects.filter(id__in=some, forecast__isnull=False).update(forecast=None)
         insert_values(Prediction, _NAMES, _due(played, shown, limits, now))
 
 
@@ -159,8 +146,7 @@ def _due(played: Moments, shown: Moments, limits: dict[int, int], now: int) -> l
     ids = list(shown)
     last: dict[tuple[int, int], tuple[int, int]] = {}
     attempts: dict[int, tuple[int, str, int]] = {}
-    for at in range(0, len(ids), 500):
-        some = ids[at : at + 500]
+    for some in chunks(ids):
         noted = Prediction.objects.filter(job_id__in=some, started=None).values_list("job_id", "attempt")
         last |= {(job, n): (made, p50) for job, n, made, p50 in noted.annotate(Max("made"), Max("p50"))}
         rows = Job.objects.filter(id__in=some).values_list("id", "attempt_number", "vc", "queued_at")

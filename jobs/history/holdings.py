@@ -13,13 +13,14 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
+from base.core.bulk import Row, insert_values, update_rows
+from base.core.values import milliseconds
 from clusters.models import Node
 from jobs.config.spec import JobSpec
 from jobs.models import Holding, Prediction, Task
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.world import JobPlan
-from portal.core.bulk import Row, insert_values, update_rows
 
 _PURGED_AT_ONCE = 5_000
 _COLUMNS = (
@@ -28,21 +29,17 @@ _COLUMNS = (
 )
 
 
-def milliseconds(moment: datetime) -> int:
-    return round(moment.timestamp() * 1000)
-
-
 def new_rows(
     plan: JobPlan, since: datetime, tasks: Sequence[int], types: Sequence[Mapping[str, str]], now: datetime
 ) -> list[Row]:
     """The rows of a job that is placed and has waited ``since`` then, for ``open_rows``. ``tasks`` and ``types`` belong
-    to ``plan.places``: the id of each task, and the types of its node's GPUs."""
+    to ``plan.placements``: the id of each task, and the types of its node's GPUs."""
     job, at = plan.job, milliseconds(now)
-    owner = (job.id, job.name.partition("/")[0], job.spec.job_name, job.vc, job.attempt_number)
+    owner = (job.id, job.username, job.name, job.vc, job.attempt_number)
     waited: int | None = max(0, at - milliseconds(since))
     asked = asked_beside(plan)
     rows: list[Row] = []
-    for place, task, known in zip(plan.places, tasks, types, strict=True):
+    for place, task, known in zip(plan.placements, tasks, types, strict=True):
         role, gpus = job.spec.role(place.role), place.gpu_ids
         where = (place.role, place.index, place.node, ",".join(gpus), len(gpus), type_of(gpus, known) if gpus else "")
         size = role.cpu_number, role.memory_mb

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from django.db.models import Q, QuerySet
+from django.db.models import Aggregate, BigIntegerField, Case, Count, Max, Min, Q, QuerySet, Sum, When
+from django.db.models.lookups import GreaterThanOrEqual
 
+from base.accounts.viewer import Viewer
 from clusters.models import Node
 from jobs.access import may_read_story
-from jobs.history.window import Window
+from jobs.history.window import TimeWindow
 from jobs.models import Event, Holding, Job
-from portal.accounts.viewer import Viewer
 
-MOST = 100_000  # rows that one page draws
+MOST = 20_000  # bars of one page
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """A row of Holding, cut to nothing. ``gpus`` are ids."""
+class HoldingBar:
+    """A row of Holding, cut to nothing, or several that are drawn as one, of which this is the first. ``gpus`` are ids,
+    ``more`` the number of the others."""
 
     id: int
     username: str
@@ -37,6 +39,7 @@ class Span:
     ended: int | None
     outcome: str
     job_id: int
+    more: int = 0
 
     @property
     def job(self) -> str:
@@ -44,15 +47,23 @@ class Span:
 
     @property
     def task(self) -> str:
-        return f"{self.role}-{self.index}"
+        return f"{self.role}-{self.index}" + (f" and {self.more:,} more" if self.more else "")
 
     @property
     def gpus(self) -> Sequence[str]:
         return self.gpu_ids.split(",") if self.gpu_ids else ()
 
 
+_COLUMNS = HoldingBar.__slots__[:-1]
+_OF_A_BAR: Mapping[str, type[Aggregate]] = {
+    **dict.fromkeys(("index", "began"), Min),
+    **dict.fromkeys(("username", "job_name", "vc", "gpu_type", "outcome"), Max),
+    **dict.fromkeys(("cpus", "memory_mb"), Sum),
+}
+
+
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineNode:
     """A node of the timeline; one that is gone has no GPUs but those that were held."""
 
     name: str
@@ -60,61 +71,78 @@ class Row:
     status: str
 
 
-def spans(window: Window, *, node: str = "", vc: str = "", after: int = 0, most: int = MOST) -> list[Span]:
+def spans(window: TimeWindow, *, node: str = "", vc: str = "", after: int = 0, most: int = MOST) -> list[HoldingBar]:
     """What was held in the window by tasks with a greater id than ``after``, in the order of their ids."""
-    rows = _within(window).filter(id__gt=after).order_by("id")
-    if node:
-        rows = rows.filter(node=node)
-    if vc:
-        rows = rows.filter(vc=vc)
-    return [Span(*values) for values in rows.values_list(*Span.__slots__)[:most]]
+    rows = _within(window, node, vc).filter(id__gt=after).order_by("id")
+    return [HoldingBar(*values) for values in rows.values_list(*_COLUMNS)[:most]]
 
 
-def rows(held: Sequence[Span], node: str = "") -> list[Row]:
+def bars(window: TimeWindow, *, node: str = "", vc: str = "") -> list[HoldingBar]:
+    """Return, as ``spans``, the latest MOST of them, for a drawing. What the tasks of a role held on a node without
+    GPUs is one bar, from when the first began until the last ended: the database makes one row of a gang, however many
+    they are."""
+    number, ended = Count("id"), Max("ended")
+    rows = _within(window, node, vc).order_by().values("job_id", "attempt", "role", "node", "gpu_ids", "guest")
+    grouped = rows.annotate(
+        *(how(name) for name, how in _OF_A_BAR.items()),
+        first=Min("id"),
+        more=number - 1,
+        over=Case(When(GreaterThanOrEqual(Count("ended"), number), then=ended), output_field=BigIntegerField()),
+    )
+    names = [f"{name}__{_OF_A_BAR[name].__name__.lower()}" if name in _OF_A_BAR else name for name in _COLUMNS]
+    names[names.index("id")], names[names.index("ended")] = "first", "over"
+    return [HoldingBar(*values) for values in grouped.order_by("-first").values_list(*names, "more")[:MOST]]
+
+
+def rows(held: Sequence[HoldingBar], node: str = "") -> list[TimelineNode]:
     """The nodes that are registered, and those on which something was held, by name; with ``node`` that one alone."""
     nodes = Node.objects.filter(name=node) if node else Node.objects.all()
-    found = {
-        name: Row(name, tuple((str(gpu["id"]), str(gpu.get("type") or "")) for gpu in gpus), _state(status, health))
+    known = {
+        name: TimelineNode(
+            name, tuple((str(gpu["id"]), str(gpu.get("type") or "")) for gpu in gpus), _state(status, health)
+        )
         for name, gpus, status, health in nodes.values_list("name", "gpus", "status", "health")
     }
     missing: dict[str, dict[str, str]] = {}
     for span in held:
-        if span.node not in found:
+        if span.node not in known:
             missing.setdefault(span.node, {}).update(dict.fromkeys(span.gpus, span.gpu_type))
-    found |= {name: Row(name, tuple(sorted(gpus.items())), "removed") for name, gpus in missing.items()}
-    return sorted(found.values(), key=lambda row: row.name)
+    known |= {name: TimelineNode(name, tuple(sorted(gpus.items())), "removed") for name, gpus in missing.items()}
+    return sorted(known.values(), key=lambda row: row.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class Reasons:
     """Why a span began and ended: the reasons of the Events, empty where they are gone or not for the viewer."""
 
-    span: Span
+    span: HoldingBar
     began: str = ""
     ended: str = ""
     after: str = ""
     job_exists: bool = False
 
 
-def decision(id: int, viewer: Viewer) -> Decision | None:
-    """Of one task; None when it never held anything that is remembered."""
-    values = Holding.objects.filter(id=id).values_list(*Span.__slots__).first()
+def reasons_of(id: int, viewer: Viewer) -> Reasons | None:
+    """Return why one task began and ended; None when it never held anything that is remembered."""
+    values = Holding.objects.filter(id=id).values_list(*_COLUMNS).first()
     if values is None:
         return None
-    span = Span(*values)
+    span = HoldingBar(*values)
     job = Job.objects.filter(id=span.job_id, deleted_at__isnull=True).exists()
     if not job or not may_read_story(viewer, span.username):
-        return Decision(span, job_exists=job)
+        return Reasons(span, job_exists=job)
     kinds = ("job.placed", "attempt.decided", "job.evicted", "job.retry", "job.ended")
     events = Event.objects.filter(job=span.job_id, attempt=span.attempt, kind__in=kinds).order_by("id")
     reasons = dict(events.values_list("kind", "reason"))
     ended = reasons.get("job.evicted") or reasons.get("attempt.decided", "")
     after = reasons.get("job.retry") or ""
-    return Decision(span, reasons.get("job.placed", ""), ended, after, job)
+    return Reasons(span, reasons.get("job.placed", ""), ended, after, job)
 
 
-def _within(window: Window) -> QuerySet[Holding]:
-    return Holding.objects.filter(Q(ended__gt=window.begin) | Q(ended=None), began__lt=window.until)
+def _within(window: TimeWindow, node: str, vc: str) -> QuerySet[Holding]:
+    rows = Holding.objects.filter(Q(ended__gt=window.begin) | Q(ended=None), began__lt=window.until)
+    rows = rows.filter(node=node) if node else rows
+    return rows.filter(vc=vc) if vc else rows
 
 
 def _state(status: str, health: str) -> str:

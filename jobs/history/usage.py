@@ -16,11 +16,11 @@ from typing import Any
 from django.db.models import BigIntegerField, Case, Count, F, Max, Q, QuerySet, Sum, Value, When
 from django.db.models.functions import Coalesce, Greatest, Least
 
+from base.accounts.viewer import Viewer
+from base.core.errors import Forbidden
 from clusters.users.queries import load_user
-from jobs.history.window import Window
+from jobs.history.window import TimeWindow
 from jobs.models import Holding
-from portal.accounts.viewer import Viewer
-from portal.core.errors import Forbidden
 
 BY = ("user", "vc", "state", "day")
 OTHERS = ""  # the key of what is summed without names
@@ -34,13 +34,13 @@ _DAY = 86_400_000
 class Filter:
     """What is asked about; an empty text means any."""
 
-    window: Window
+    window: TimeWindow
     vc: str = ""
     username: str = ""
 
 
 @dataclass(slots=True)
-class Line:
+class UsageSum:
     """Sums of one user, virtual cluster, state or day (``key``; of a day its first moment in milliseconds).
 
     ``jobs`` are those that held something; of a day, those placed on it. ``waits`` has, for the attempts that were
@@ -69,7 +69,7 @@ class Line:
                 return wait
         return None
 
-    def add(self, other: Line) -> None:
+    def add(self, other: UsageSum) -> None:
         """Add all but the jobs, of which one may be in several lines."""
         self.gpu_time, self.cpu_time = self.gpu_time + other.gpu_time, self.cpu_time + other.cpu_time
         self.waited += other.waited
@@ -77,20 +77,22 @@ class Line:
         self.wasted.update(other.wasted)
 
 
-def report(which: Filter, by: str, viewer: Viewer) -> tuple[list[Line], Line]:
+def report(which: Filter, by: str, viewer: Viewer) -> tuple[list[UsageSum], UsageSum]:
     """One line for each key that used something, most GPU-hours first (by day all days, oldest first), and the sums of
     all. Raises Forbidden when the viewer may not see that user's."""
     held = _visible(which, viewer)
     lines = _of_days(held, which.window) if by == "day" else _of_keys(held, _key(by, viewer), which.window)
-    total = Line("", jobs=held.aggregate(jobs=Count("job_id", distinct=True))["jobs"])
+    total = UsageSum("", jobs=sum(line.jobs for line in lines))
     for line in lines:
         total.add(line)
+    if by not in ("user", "vc"):  # a job may have several days and states
+        total.jobs = held.aggregate(jobs=Count("job_id", distinct=True))["jobs"]
     return lines, total
 
 
 def daily(which: Filter, by: str, viewer: Viewer) -> dict[str, list[int]]:
-    """{key: GPU-milliseconds of each day of the window}, by user, vc or state. Raises Forbidden."""
-    held = _visible(which, viewer).annotate(key=_key(by, viewer))
+    """{key: GPU-milliseconds of each day of the window}, by user, vc or state that had GPUs. Raises Forbidden."""
+    held = _visible(which, viewer).filter(gpus__gt=0).annotate(key=_key(by, viewer))
     sums = _daily(held, which.window, ["key"], ["gpus"])
     return {key: values["gpus"] for (key,), values in sums.items()}
 
@@ -124,7 +126,7 @@ def _of_viewer(username: str, viewer: Viewer) -> QuerySet[Holding]:
     return Holding.objects.filter(Q(username=viewer.username) | Q(vc__in=user.vcs if user is not None else ()))
 
 
-def _within(rows: QuerySet[Holding], window: Window) -> QuerySet[Holding]:
+def _within(rows: QuerySet[Holding], window: TimeWindow) -> QuerySet[Holding]:
     begin, until = Value(window.begin), Value(window.until)
     return rows.filter(Q(ended__gt=window.begin) | Q(ended=None), began__lt=window.until).annotate(
         first=Greatest(F("began"), begin, output_field=BigIntegerField()),
@@ -147,31 +149,32 @@ def _key(by: str, viewer: Viewer) -> Any:
 # --- sums by key -----------------------------------------------------------------------------------------------------
 
 
-def _of_keys(held: QuerySet[Holding], key: Any, window: Window) -> list[Line]:
+def _of_keys(held: QuerySet[Holding], key: Any, window: TimeWindow) -> list[UsageSum]:
     time = F("last") - F("first")
     sums = {"gpu": Sum(time * F("gpus")), "cpu": Sum(time * F("cpus"))}
-    found: dict[str, Line] = {}
+    lines: dict[str, UsageSum] = {}
     for name, outcome, wait, number, waited, gpu, cpu in _by_wait(held.annotate(key=key), window, sums):
-        line = found.setdefault(name, Line(name))
+        line = lines.setdefault(name, UsageSum(name))
         line.gpu_time, line.cpu_time = line.gpu_time + int(gpu), line.cpu_time + int(cpu)
         if outcome in WASTES:
             line.wasted[outcome] += int(gpu)
         _add_waits(line, wait, number, waited)
     for name, jobs in held.order_by().annotate(key=key).values_list("key").annotate(Count("job_id", distinct=True)):
-        found[name].jobs = jobs
-    return sorted(found.values(), key=lambda line: (-line.gpu_time, -line.cpu_time, line.key))
+        lines[name].jobs = jobs
+    return sorted(lines.values(), key=lambda line: (-line.gpu_time, -line.cpu_time, line.key))
 
 
-def _by_wait(held: QuerySet[Any], window: Window, sums: dict[str, Any]) -> list[tuple[Any, ...]]:
+def _by_wait(held: QuerySet[Any], window: TimeWindow, sums: dict[str, Any]) -> list[tuple[Any, ...]]:
     """(key, outcome, wait rounded down, number, sum of the waits, *sums), by the first three. The wait is None of what
     is no first task of an attempt, or was placed before the window."""
     steps = [When(waited__lt=6400 << at, then=F("waited") / (50 << at) * (50 << at)) for at in range(26)]
-    steps.insert(0, When(began__lt=window.begin, then=None))
+    # First what most rows are, of which the database then compares nothing else.
+    steps.insert(0, When(Q(waited=None) | Q(began__lt=window.begin), then=None))
     grouped = held.order_by().annotate(wait=Case(*steps, output_field=BigIntegerField()))
     return list(grouped.values_list("key", "outcome", "wait").annotate(Count("id"), Sum("waited"), **sums))
 
 
-def _add_waits(line: Line, wait: int | None, number: int, waited: int | None) -> None:
+def _add_waits(line: UsageSum, wait: int | None, number: int, waited: int | None) -> None:
     if wait is not None:
         line.waits[wait] += number
         line.waited += int(waited or 0)
@@ -180,8 +183,8 @@ def _add_waits(line: Line, wait: int | None, number: int, waited: int | None) ->
 # --- sums by day -----------------------------------------------------------------------------------------------------
 
 
-def _of_days(held: QuerySet[Holding], window: Window) -> list[Line]:
-    lines, first = [Line(str(edge)) for edge in window.days()[:-1]], _first_day(window)
+def _of_days(held: QuerySet[Holding], window: TimeWindow) -> list[UsageSum]:
+    lines, first = [UsageSum(str(edge)) for edge in window.days()[:-1]], _first_day(window)
     for (outcome,), values in _daily(held, window, ["outcome"], ["gpus", "cpus"]).items():
         for at, line in enumerate(lines):
             line.gpu_time, line.cpu_time = line.gpu_time + values["gpus"][at], line.cpu_time + values["cpus"][at]
@@ -196,7 +199,7 @@ def _of_days(held: QuerySet[Holding], window: Window) -> list[Line]:
 
 
 def _daily(
-    held: QuerySet[Any], window: Window, keys: Sequence[str], amounts: Sequence[str]
+    held: QuerySet[Any], window: TimeWindow, keys: Sequence[str], amounts: Sequence[str]
 ) -> dict[tuple[Any, ...], dict[str, list[int]]]:
     """{values of ``keys``: {name: amount x milliseconds of each day}}.
 
@@ -232,8 +235,8 @@ def _add(used: list[int], days: list[dict[str, Any]], name: str, edges: list[int
         used[at] += sign * (number * (edges[at] - edges[0]) - time)
 
 
-def _day(time: Any, window: Window) -> Any:
-    """The number of the day of a moment in the window's zone."""
+def _day(time: Any, window: TimeWindow) -> Any:
+    """Return the number of the day of a moment in the window's zone."""
     (_, first), *later = window.offsets()
     offset: Any = Value(first)
     if later:
@@ -242,5 +245,5 @@ def _day(time: Any, window: Window) -> Any:
     return (time + offset) / Value(_DAY)
 
 
-def _first_day(window: Window) -> int:
+def _first_day(window: TimeWindow) -> int:
     return (window.begin + window.offsets()[0][1]) // _DAY

@@ -9,8 +9,6 @@ has read everything and before its file takes its name; a worker that finds an i
 from __future__ import annotations
 
 import base64
-import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -23,17 +21,17 @@ import structlog
 from django.db.models import F
 from django.utils import timezone
 
+from base.core.errors import LongshoreError
+from base.files.store import open_store
+from base.files.store.base import PathNotFound, Store, StoreUnavailable
 from clusters.engines.runtime import ContainerRuntime, FaultReason, LogChunk, RuntimeFault, Stream
 from clusters.engines.schemes import runtime_for
 from jobs.logs import mirror
 from jobs.logs.follow import spool_folder
 from jobs.logs.lines import BLOCK, LineIndex
-from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of
+from jobs.logs.places import HEAD_GONE, STREAMS, LogPlace, find_archive, place_of, write_index
 from jobs.logs.times import WIDTH, TimeIndex, begun
 from jobs.models import Attempt, Task
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store
-from portal.files.store.base import PathNotFound, Store, StoreUnavailable
 
 LOST = "The container was gone before its log could be kept."
 # A log that the engine cannot read may be readable in a moment. After this time what could be read is archived: the
@@ -79,9 +77,11 @@ def _archive(task: Task, place: LogPlace, store: Store, progress: Callable[[], N
         engine = runtime_for(place.node)
         chunks = {stream: _with_progress(_from_engine(engine, place, stream, gap), progress) for stream in STREAMS}
         indexes = {stream: _write(store, place, stream, chunks[stream]) for stream in STREAMS}
-        _finish(store, place, indexes, complete=not gap.reason, reason=gap.reason)
+        write_index(store, place.folder, indexes, complete=not gap.reason, reason=gap.reason)
+        mirror.drop(store, place)
         size = sum(index["bytes"] for index in indexes.values())
-        Attempt.objects.filter(pk=task.attempt_id).update(log_bytes=F("log_bytes") + size)
+        if size:
+            Attempt.objects.filter(pk=task.attempt_id).update(log_bytes=F("log_bytes") + size)
     except RuntimeFault as fault:
         if fault.reason is not FaultReason.GONE:
             raise
@@ -91,16 +91,19 @@ def _archive(task: Task, place: LogPlace, store: Store, progress: Callable[[], N
 def _archive_leftovers(store: Store, place: LogPlace) -> None:
     reason = LOST if place.container else f"{place.label} never had a container, so it has no log."
     indexes = {stream: _write(store, place, stream, _leftovers(store, place, stream)) for stream in STREAMS}
-    _finish(store, place, indexes, complete=False, reason=reason)
+    write_index(store, place.folder, indexes, complete=False, reason=reason)
+    mirror.drop(store, place)
 
 
 def _write(store: Store, place: LogPlace, stream: Stream, pieces: Iterator[Piece]) -> dict[str, Any]:
     """Write one stream, and return what the index says of it. An empty stream gets no files."""
-    with _Indexed(pieces) as indexed:
+    with SpooledTemporaryFile(_IN_MEMORY) as times:
+        indexed = _Indexed(pieces, times)
         data = iter(indexed)
         if first := next(data, b""):
             store.write(f"{place.folder}/{stream}", _unless_archived(store, place, first, data))
-            store.write(f"{place.folder}/{stream}.times", indexed.times())
+            times.seek(0)
+            store.write(f"{place.folder}/{stream}.times", iter(lambda: times.read(BLOCK), b""))
         return indexed.record()
 
 
@@ -112,19 +115,13 @@ def _unless_archived(store: Store, place: LogPlace, first: bytes, rest: Iterator
 
 
 class _Indexed:
-    """The bytes of the pieces, with an index of their lines and times that is complete when they are."""
+    """The bytes of the pieces, with an index of their lines and times that is complete when they are. The times go to
+    a file of their own."""
 
-    def __init__(self, pieces: Iterator[Piece]) -> None:
-        self._pieces = pieces
+    def __init__(self, pieces: Iterator[Piece], times: IO[bytes]) -> None:
+        self._pieces, self._times = pieces, times
         self._lines, self._tops = LineIndex(), TimeIndex()
-        self._times: IO[bytes] = SpooledTemporaryFile(_IN_MEMORY)
         self._timed = True
-
-    def __enter__(self) -> _Indexed:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._times.close()
 
     def __iter__(self) -> Iterator[bytes]:
         for data, times in self._pieces:
@@ -136,11 +133,6 @@ class _Indexed:
             self._lines.extend(data)
             if data:
                 yield data
-
-    def times(self) -> Iterator[bytes]:
-        self._times.seek(0)
-        while data := self._times.read(BLOCK):
-            yield data
 
     def record(self) -> dict[str, Any]:
         index = self._lines
@@ -208,17 +200,3 @@ def _times_in(path: Path) -> Iterator[Piece]:
     with path.open("rb") as file:
         while times := file.read(BLOCK):
             yield b"", times[: len(times) // WIDTH * WIDTH]
-
-
-def _finish(
-    store: Store, place: LogPlace, indexes: dict[Stream, dict[str, Any]], *, complete: bool, reason: str
-) -> None:
-    record: dict[str, Any] = {
-        "version": 1,
-        "complete": complete,
-        "reason": reason,
-        "archivedAt": int(time.time() * 1000),
-        **{str(stream): index for stream, index in indexes.items()},
-    }
-    store.write(f"{place.folder}/index.json", [json.dumps(record).encode()])
-    mirror.drop(store, place)

@@ -49,17 +49,6 @@ def pieces(raw: str) -> tuple[str, tuple[Piece, ...]]:
     return text, tuple(parts) if any(piece[1] for piece in parts) else ()
 
 
-def stylesheet() -> str:
-    """The text of static/css/ansi.css."""
-    lines = ["/* Made by jobs/logs/colours.py: the colours of terminals. */"]
-    for number in range(256):
-        rgb = _rgb(number)
-        lines.append(f".ls-log .f{number}{{color:{_in_both(rgb)}}}")
-        lines.append(f".ls-log .b{number}{{background:{_hex(rgb)};color:{_hex(_ink_on(rgb))}}}")
-        lines.append(f".ls-log .x{number}{{color:{_hex(rgb)}}}")
-    return "\n".join(lines) + "\n"
-
-
 @dataclass(frozen=True, slots=True)
 class _Style:
     text: Colour | None = None
@@ -194,7 +183,7 @@ def _ink_on(rgb: Rgb) -> Rgb:
 
 
 def _contrast(one: Rgb, other: Rgb) -> float:
-    """The contrast ratio of WCAG 2.1."""
+    """Return the contrast ratio of WCAG 2.1."""
     low, high = sorted((_light(one), _light(other)))
     return (high + 0.05) / (low + 0.05)
 

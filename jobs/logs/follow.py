@@ -1,9 +1,9 @@
 """Follows the logs that have viewers: one thread and one engine connection for each stream, however many viewers.
 
-A ``Follower`` copies its stream from the engine into a spool (jobs/logs/spool.py) and wakes its viewers. It begins with
-the first viewer, goes on through reconnects, engine restarts and silent nodes, and ends some time after the last viewer
-left. At most MOST followers run in one process. What they have copied is in the store too, where other hosts have the
-same one (jobs/logs/mirror.py).
+A ``LogFollower`` copies its stream from the engine into a spool (jobs/logs/spool.py) and wakes its viewers. It begins
+with the first viewer, goes on through reconnects, engine restarts and silent nodes, and ends some time after the last
+viewer left. At most MOST followers run in one process. What they have copied is in the store too, where other hosts
+have the same one (jobs/logs/mirror.py).
 """
 
 from __future__ import annotations
@@ -18,21 +18,18 @@ import structlog
 from django.conf import settings
 from django.db import connections
 
-from clusters.engines.runtime import ContainerRuntime, FaultReason, RuntimeFault, Stream
-from clusters.engines.runtime import Phase as ContainerPhase
+from base.core.errors import DiskFull, LongshoreError, NoLog, is_disk_full
+from clusters.engines.runtime import ContainerRuntime, FaultReason, Phase, RuntimeFault, Stream
 from clusters.engines.schemes import runtime_for
 from jobs.logs import mirror
-from jobs.logs.lines import LogView
 from jobs.logs.mirror import Mirror
-from jobs.logs.places import LogPhase, LogPlace, current_place, find_archive
-from jobs.logs.spool import Anchor, Spool, SpoolState, sweep
-from portal.core.errors import DiskFull, LongshoreError, NoLog, is_disk_full
+from jobs.logs.places import LogPhase, LogPlace, current_place, find_archive, why_none
+from jobs.logs.spool import Anchor, Spool, clean_up
 
 MOST = 512
 REREAD = 1.0  # seconds until a log that was read again from its beginning is followed again
 LINGER = 60.0  # seconds a follower outlives its last viewer, as pages are reloaded and clients poll
 
-_LOST = "The container is gone and its log was not kept."
 _FULL = "The disk of this host of the portal is full. The rest of the log comes when it has room."
 _log = structlog.get_logger("jobs.logs")
 
@@ -43,14 +40,14 @@ class TooManyLogs(LongshoreError):
     code, status = "TooManyLogsError", 503
 
 
-class Follower:
-    """Copies one stream of one task in a thread of its own."""
+class LogFollower:
+    """Copies one stream of one task in a thread of its own. Viewers read its ``spool``."""
 
     def __init__(self, task_id: int, stream: Stream) -> None:
         self.task_id, self.stream = task_id, stream
         self.viewers = 0
         self.shared: dict[Any, Any] = {}  # what viewers at the same place need alike (jobs/logs/together/live.py)
-        self._spool = Spool(spool_folder(task_id, stream))
+        self.spool = Spool(spool_folder(task_id, stream))
         self._wakers: set[Callable[[], None]] = set()
         self._changed = threading.Condition()
         self._stop = threading.Event()
@@ -59,25 +56,10 @@ class Follower:
         self._thread = threading.Thread(target=self._run, name=f"log-{task_id}-{stream}", daemon=True)
         self._thread.start()
 
-    def view(self) -> LogView:
-        return self._spool.view()
-
-    def state(self) -> SpoolState:
-        return self._spool.state()
-
-    def size(self) -> int:
-        """Bytes copied so far; cheaper than a view."""
-        return self._spool.size()
-
-    @property
-    def copies(self) -> bool:
-        """False while another process copies this stream: that one wakes nobody here, so viewers have to poll."""
-        return self._spool.copies
-
     def wait(self, timeout: float) -> None:
         """Block until something has changed, or for ``timeout`` seconds."""
         with self._changed:
-            self._changed.wait(timeout if self.copies else min(timeout, 0.1))
+            self._changed.wait(timeout if self.spool.copies else min(timeout, 0.1))
 
     def subscribe(self, waker: Callable[[], None]) -> None:
         """``waker`` is called from the follower's thread at each change and must return at once."""
@@ -90,8 +72,8 @@ class Follower:
 
     def flush(self) -> None:
         """Write what has been copied to the store that hosts share."""
-        if self._mirror is not None and self.copies:
-            self._mirror.flush(self._spool)
+        if self._mirror is not None and self.spool.copies:
+            self._mirror.flush(self.spool)
 
     def stop(self, timeout: float = 5.0) -> None:
         """End the thread and drop the spool."""
@@ -110,25 +92,25 @@ class Follower:
             while not self._stop.is_set():
                 pause = self._step()
                 self._wake()
-                if self._spool.state().ended:
+                if self.spool.state().ended:
                     self._stop.wait()
                 self._stop.wait(pause)
         finally:
             if self._mirror is not None:
-                self._mirror.close(self._spool)
-            self._spool.close()
+                self._mirror.close(self.spool)
+            self.spool.close()
             connections.close_all()
 
     def _step(self) -> float:
         """Copy until the stream ends; returns the seconds to wait before the next step."""
         try:
-            if not self._spool.acquire():
+            if not self.spool.acquire():
                 return 0.5
             return self._copy_all(current_place(self.task_id))
         except RuntimeFault as fault:
             return self._after_fault(fault)
         except NoLog as gone:
-            self._spool.mark(ended=True, problem=gone.message)
+            self.spool.mark(gone.message, ended=True)
             return 0.0
         except Exception as error:  # a defect, or no database: the viewers wait, the next step may succeed
             if is_disk_full(error):
@@ -143,25 +125,25 @@ class Follower:
             return 0.5 if place.phase is LogPhase.WAITING else 0.2
         if self._mirror is None:
             copy = Mirror(place, self.stream)
-            copy.begin(self._spool)
+            copy.begin(self.spool)
             self._mirror = copy
         runtime = runtime_for(place.node)
         connections.close_all()  # the copying may take days
-        if not self._spool.state().caught_up:
-            self._catch_up(runtime, place, self._spool.state().anchor)
-            self._spool.mark(caught_up=True, problem="")
+        if not self.spool.state().caught_up:
+            self._catch_up(runtime, place, self.spool.state().anchor)
+            self.spool.mark("", caught_up=True)
             self._wake()
-        if unclear := self._copy(runtime, place, self._spool.state().anchor, follow=True):
+        if unclear := self._copy(runtime, place, self.spool.state().anchor, follow=True):
             self._catch_up(runtime, place, unclear)
             return REREAD
         if not self._stop.is_set() and _is_over(runtime, place):
-            self._catch_up(runtime, place, self._spool.state().anchor)
-            self._spool.mark(ended=True, problem="")
+            self._catch_up(runtime, place, self.spool.state().anchor)
+            self.spool.mark("", ended=True)
         return 0.1
 
     def _catch_up(self, runtime: ContainerRuntime, place: LogPlace, start: Anchor) -> None:
         """Copy everything that the engine has now, from ``start`` on."""
-        anchor = self._spool.state().anchor
+        anchor = self.spool.state().anchor
         if self._copy(runtime, place, start):  # the engine dropped the beginning: bytes cannot be counted from there
             self._copy(runtime, place, Anchor(anchor.newest, anchor.bytes if anchor.at else 0))
 
@@ -181,26 +163,26 @@ class Follower:
         repeated, first = start.bytes, True
         self._reading = reading = runtime.logs(place.container, self.stream, since=start.at, follow=follow)
         try:
-            if self._spool.state().caught_up and self._spool.state().problem:  # the engine answers again
-                self._spool.mark(problem="")
+            if self.spool.state().caught_up and self.spool.state().problem:  # the engine answers again
+                self.spool.mark("")
                 self._wake()
             for chunk in reading:
-                anchor = self._spool.state().anchor
+                anchor = self.spool.state().anchor
                 if self._stop.is_set():
                     return None
                 if first and start.at and chunk.at != start.at:
                     repeated = 0  # the engine has thrown that part of its log away
                 if first and not start.at and repeated and chunk.at != anchor.first:
-                    return Anchor("", self._spool.size())
+                    return Anchor("", self.spool.size())
                 first = False
                 skipped = min(repeated, len(chunk.data))
                 repeated -= skipped
                 if follow and not skipped and chunk.at < anchor.last:
-                    return Anchor("", self._spool.size())
+                    return Anchor("", self.spool.size())
                 if skipped < len(chunk.data):
                     if follow and chunk.at == start.at:
                         return anchor
-                    self._spool.append(chunk, skipped)
+                    self.spool.append(chunk, skipped)
                     self._wake()
         finally:
             self._reading = None
@@ -210,20 +192,20 @@ class Follower:
     def _after_fault(self, fault: RuntimeFault) -> float:
         """Note why nothing comes; returns the seconds to wait before the next step."""
         if fault.reason is not FaultReason.GONE:
-            self._spool.mark(problem=fault.sentence)
+            self.spool.mark(fault.sentence)
             return 1.0
         place = current_place(self.task_id)
         archived = find_archive(place) is not None
         if place.phase is LogPhase.STARTING and not archived:
             return 0.2  # the container is about to be created
-        self._spool.mark(ended=True, problem="" if archived else _LOST)
+        self.spool.mark("" if archived else why_none(self.task_id), ended=True)
         return 0.0
 
     def _after_full_disk(self) -> float:
         """What was copied stays; the rest is asked for again once there is room."""
-        if self._spool.copies and self._spool.state().problem != _FULL:
+        if self.spool.copies and self.spool.state().problem != _FULL:
             _log.warning("a log is not copied: the disk of this host is full", task=self.task_id, stream=self.stream)
-            self._spool.mark(problem=_FULL)
+            self.spool.mark(_FULL)
         return 2.0
 
     def _wake(self) -> None:
@@ -239,20 +221,22 @@ class Followers:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._followers: dict[tuple[int, Stream], Follower] = {}
+        self._followers: dict[tuple[int, Stream], LogFollower] = {}
         self._timers: dict[tuple[int, Stream], threading.Timer] = {}
-        self._swept = False
+        self._cleaned = False
         self._closed = threading.Event()
 
-    def attach(self, task_id: int, stream: Stream) -> Follower:
+    def attach(self, task_id: int, stream: Stream) -> LogFollower:
         """The follower of this stream, started if there is none. Pair each call with ``release``. Raises
         TooManyLogs, DiskFull."""
         key = (task_id, stream)
         with self._lock:
-            if not self._swept:
-                sweep(_spools())
-                self._swept = True
-                self._mirrors()
+            if not self._cleaned:
+                clean_up(_spools())
+                self._cleaned = True
+                self._closed = threading.Event()
+                if mirror.is_shared():
+                    threading.Thread(target=self._flush, args=(self._closed,), name="log-mirror", daemon=True).start()
             if timer := self._timers.pop(key, None):
                 timer.cancel()
             follower = self._followers.get(key)
@@ -262,7 +246,7 @@ class Followers:
             follower.viewers += 1
             return follower
 
-    def release(self, follower: Follower) -> None:
+    def release(self, follower: LogFollower) -> None:
         key = (follower.task_id, follower.stream)
         with self._lock:
             follower.viewers -= 1
@@ -275,7 +259,7 @@ class Followers:
         """Stop every follower."""
         self._closed.set()
         with self._lock:
-            self._swept = False
+            self._cleaned = False
             followers, self._followers = list(self._followers.values()), {}
             timers, self._timers = list(self._timers.values()), {}
         for timer in timers:
@@ -283,13 +267,8 @@ class Followers:
         for follower in followers:
             follower.stop()
 
-    def _mirrors(self) -> None:
-        """Start the thread that writes all copies to the store that hosts share."""
-        self._closed = threading.Event()
-        if mirror.is_shared():
-            threading.Thread(target=self._flush, args=(self._closed,), name="log-mirror", daemon=True).start()
-
     def _flush(self, closed: threading.Event) -> None:
+        """The thread that writes all copies to the store that hosts share."""
         while not closed.wait(mirror.EVERY):
             for follower in list(self._followers.values()):
                 try:
@@ -309,7 +288,7 @@ class Followers:
                 return
         raise TooManyLogs
 
-    def _expire(self, follower: Follower) -> None:
+    def _expire(self, follower: LogFollower) -> None:
         key = (follower.task_id, follower.stream)
         with self._lock:
             if follower.viewers or self._followers.get(key) is not follower:
@@ -322,9 +301,9 @@ class Followers:
 hub = Followers()
 
 
-def _started(task_id: int, stream: Stream) -> Follower:
+def _started(task_id: int, stream: Stream) -> LogFollower:
     try:
-        return Follower(task_id, stream)
+        return LogFollower(task_id, stream)
     except OSError as error:
         if is_disk_full(error):
             raise DiskFull from error
@@ -345,5 +324,5 @@ def _is_over(runtime: ContainerRuntime, place: LogPlace) -> bool:
     RuntimeFault (GONE)."""
     for status in runtime.list(doubted=True):
         if status.name == place.container:
-            return status.phase is ContainerPhase.EXITED
+            return status.phase is Phase.EXITED
     raise RuntimeFault("The container is gone.", reason=FaultReason.GONE, permanent=True)

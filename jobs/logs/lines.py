@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from jobs.logs.text import SHOWN, Line, show
+from jobs.logs.text import SHOWN, TextLine, show
 from jobs.logs.times import Times
 
 BLOCK = 64 * 1024
+_PIECE = 4 * BLOCK  # bytes of a log that are handed on at once
 
 
 class LineIndex:
@@ -57,6 +58,13 @@ class LogView:
     read: Callable[[int, int], bytes]
     times: Times | None = None
 
+    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
+        """The bytes from ``start`` up to ``end``, by default all of the log as it was."""
+        stop = self.size if end is None else min(end, self.size)
+        while start < stop and (data := self.read(start, min(_PIECE, stop - start))):
+            yield data
+            start += len(data)
+
     def line_count(self) -> int:
         return self.newlines + (1 if self.size and self.read(self.size - 1, 1) != b"\n" else 0)
 
@@ -80,14 +88,14 @@ class LogView:
         data = self.read(block * BLOCK, offset - block * BLOCK)
         return self.blocks[block] + data.count(b"\n") + 1
 
-    def lines(self, first: int, count: int, budget: int = 1 << 20) -> list[Line]:
+    def lines(self, first: int, count: int, budget: int = 1 << 20) -> list[TextLine]:
         """Up to ``count`` lines from line ``first`` on, fewer when their shown text exceeds ``budget`` bytes."""
         first = max(1, first)
         return self.lines_at(self.start_of(first), first, count, budget)
 
-    def lines_at(self, offset: int, number: int, count: int, budget: int = 1 << 20) -> list[Line]:
-        """As ``lines``, where ``offset`` is known to be the first byte of line ``number``."""
-        result: list[Line] = []
+    def lines_at(self, offset: int, number: int, count: int, budget: int = 1 << 20) -> list[TextLine]:
+        """The lines as ``lines`` gives them, where ``offset`` is known to be the first byte of line ``number``."""
+        result: list[TextLine] = []
         while offset < self.size and len(result) < count and budget > 0:
             data = self.read(offset, min(BLOCK, self.size - offset))
             if not data:
@@ -98,7 +106,7 @@ class LogView:
             offset, number = lines[-1].end, lines[-1].number + 1
         return result
 
-    def _long(self, start: int, number: int) -> Line:
+    def _long(self, start: int, number: int) -> TextLine:
         """A line that does not end in the block that begins at ``start``, or has no newline yet."""
         partial = number > self.newlines
         end = self.size if partial else self.start_of(number + 1)
@@ -109,6 +117,9 @@ class LogView:
 
     def _block_count(self) -> int:
         return -(-self.size // BLOCK)
+
+
+EMPTY = LogView(0, 0, (), lambda offset, limit: b"")
 
 
 def view_of(index: LineIndex, read: Callable[[int, int], bytes], times: Times | None = None) -> LogView:
@@ -128,9 +139,9 @@ def _place_of(data: bytes, newline: int) -> int:
     return low
 
 
-def _split(data: bytes, offset: int, number: int, count: int, budget: int) -> list[Line]:
+def _split(data: bytes, offset: int, number: int, count: int, budget: int) -> list[TextLine]:
     """The whole lines of ``data``, at most ``count`` and until ``budget`` is spent."""
-    lines: list[Line] = []
+    lines: list[TextLine] = []
     at = 0
     while len(lines) < count and budget > 0:
         newline = data.find(b"\n", at)

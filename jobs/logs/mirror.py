@@ -16,21 +16,19 @@ host's disk there is no mirror: there is one host.
 
 from __future__ import annotations
 
-import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import asdict, astuple
 
 import structlog
 from django.conf import settings
 
+from base.core.errors import LongshoreError
+from base.files.store import open_store
+from base.files.store.base import BadPath, PathNotFound, Store
 from clusters.engines.runtime import Stream
 from jobs.logs.places import LogPlace, find_archive
-from jobs.logs.spool import Anchor, Spool, SpoolState
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store
-from portal.files.store.base import BadPath, PathNotFound, Store
+from jobs.logs.spool import STATE, Spool, SpoolState
 
 EVERY = 5.0  # seconds
 PIECE = 4 << 20  # bytes
@@ -92,10 +90,8 @@ class Mirror:
             times_begun = spool.times_at(begun)
             _put(store, self._place, self._stream, spool.read, begun, state.size)
             _put(store, self._place, f"{self._stream}.times", spool.read_times, times_begun, spool.times_at(state.size))
-            store.write(
-                _name(self._place, f"{self._stream}.state"),
-                [json.dumps({"size": state.size, "anchor": asdict(state.anchor)}).encode()],
-            )
+            copied = STATE.dump_json(SpoolState(state.size, state.anchor))
+            store.write(_name(self._place, f"{self._stream}.state"), [copied])
         self._size = state.size
         if find_archive(self._place, store) is not None:
             self._is_over = True
@@ -107,12 +103,10 @@ def stored(store: Store, place: LogPlace, stream: Stream) -> SpoolState | None:
     too. Raises StoreUnavailable."""
     try:
         with store.open_read(_name(place, f"{stream}.state")) as file:
-            record = json.loads(file.read(_RECORD))
-        size, anchor = record["size"], Anchor(**record["anchor"])
-    except (PathNotFound, BadPath, ValueError, LookupError, TypeError, RecursionError):
+            state = STATE.validate_json(file.read(_RECORD), strict=True)
+    except (PathNotFound, BadPath, ValueError):
         return None
-    is_one = all(type(value) is type(usual) for value, usual in zip(astuple(anchor), astuple(Anchor()), strict=True))
-    return SpoolState(size, anchor) if is_one and type(size) is int and min(size, anchor.bytes) >= 0 else None
+    return SpoolState(state.size, state.anchor) if min(state.size, state.anchor.bytes) >= 0 else None
 
 
 def read(store: Store, place: LogPlace, stream: Stream) -> tuple[Iterator[bytes], Iterator[bytes]]:

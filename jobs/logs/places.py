@@ -1,7 +1,8 @@
 """Says where a task's log is: in the store, on an engine, nowhere yet, or nowhere for good.
 
 In the store the folder of an attempt is named by its application id, which is never used twice: a job that is
-submitted again under its old name does not see the logs of the older one.
+submitted again under its old name does not see the logs of the older one. The folder is the user's own, so the index of
+an archive is signed: one that they put there themselves is none.
 """
 
 from __future__ import annotations
@@ -9,24 +10,37 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import time
 from array import array
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from operator import sub
 from typing import Any, get_args
 
+from django.db.models import Max, Q
+from django.utils.crypto import constant_time_compare, salted_hmac
+
+from base.core.errors import NoLog
+from base.files.store import open_store
+from base.files.store.base import BadPath, PathNotFound, Store
+from base.models import Shared
 from clusters.engines.runtime import Stream
 from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.times import EVERY, WIDTH, Times
 from jobs.models import Task
+from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_ENDS, TaskState
-from portal.core.errors import NoLog
-from portal.files.store import open_store
-from portal.files.store.base import BadPath, PathNotFound, Store
 
 _LONGEST = 230  # characters of a file's name; names of jobs and roles may be longer than a file system takes
 LARGEST_INDEX = 8 << 20  # bytes; that of a log of some 40 GB
 HEAD_GONE = "A node keeps the newest part of a log, about 500 MB: the beginning of this one is gone."
+UNSIGNED = "unsigned logs"  # the name of a row of Shared: the last task whose archive may be unsigned
+_INDEX = "index.json"
+_ELSEWHERE = (
+    "This log was kept, and the file store does not have it. If the files were moved to another store, some are "
+    "missing there: an admin finds the rest where they were."
+)
 STREAMS: tuple[Stream, ...] = get_args(Stream)
 
 
@@ -82,7 +96,7 @@ def _times(path: str, index: dict[str, Any]) -> Times | None:
 
 
 def place_of(task: Task) -> LogPlace:
-    """The place of a task's log. It needs the task's attempt and job: select them with the task."""
+    """Return the place of a task's log. It needs the task's attempt and job: select them with the task."""
     return LogPlace(task.pk, task.label, _phase(task), task.node, task.container_name, folder_of(task))
 
 
@@ -92,6 +106,17 @@ def current_place(task_id: int) -> LogPlace:
     if task is None:
         raise NoLog("The job was deleted.")
     return place_of(task)
+
+
+def why_none(task_id: int) -> str:
+    """Why an ended task has no log, in a sentence. One that was stopped, or refused, before its container ran never had
+    any; of one that was lost nobody knows. An attempt whose logs were archived, and not deleted since, had one."""
+    began = Q(container_started_at__isnull=False) | Q(exit_code__in=(exits.NODE_LOST, exits.CONTAINER_LOST))
+    if Task.objects.filter(pk=task_id, state__in=sorted(TASK_ENDS)).exclude(began).exists():
+        return "Its command never began, so there is no log."
+    if Task.objects.filter(pk=task_id, attempt__log_bytes__gt=0).exists():
+        return _ELSEWHERE
+    return "The container is gone and its log was not kept."
 
 
 def folder_of(task: Task) -> str:
@@ -119,14 +144,48 @@ def _as_name(text: str) -> str:
     return "%2E" * len(text) if text in (".", "..") else text
 
 
+def write_index(
+    store: Store, folder: str, streams: Mapping[Stream, Mapping[str, Any]], *, complete: bool, reason: str
+) -> None:
+    """Write the index of the archive in that folder, signed; its parts are those of an Archive."""
+    head = {"version": 1, "complete": complete, "reason": reason, "archivedAt": int(time.time() * 1000)}
+    body = json.dumps({**head, **streams}).encode()
+    store.write(f"{folder}/{_INDEX}", [body[:-1] + _signature(folder, body)])
+
+
 def find_archive(place: LogPlace, store: Store | None = None) -> Archive | None:
-    """The archive of a log; None while there is none. Its folder is the user's own, who may write there too: what is no
-    index of an archive is none. Raises StoreUnavailable."""
+    """The archive of a log; None while there is none. What is no index of an archive, or of somebody else's making, is
+    none. Raises StoreUnavailable."""
     try:
-        with (store or open_store()).open_read(f"{place.folder}/index.json") as file:
-            return _archive_in(file.read(LARGEST_INDEX + 1))
+        with (store or open_store()).open_read(f"{place.folder}/{_INDEX}") as file:
+            text = file.read(LARGEST_INDEX + 1)
     except (PathNotFound, BadPath):
         return None
+    archive = _archive_in(text)
+    return archive if archive and (_is_signed(text, place.folder) or _is_of_before(place)) else None
+
+
+def sign_from_now_on() -> None:
+    """Archives of tasks that are there already count without a signature, or with one by keys that are lost."""
+    newest = Task.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    Shared.objects.update_or_create(name=UNSIGNED, defaults={"value": str(newest)})
+
+
+def _signature(folder: str, body: bytes) -> bytes:
+    """The end of an index, in the place of its last brace."""
+    signature = salted_hmac("jobs.logs.index", folder.encode() + b"\0" + body, algorithm="sha256").hexdigest()
+    return f', "signature": "{signature}"}}'.encode()
+
+
+def _is_signed(text: bytes, folder: str) -> bool:
+    length = len(_signature("", b""))
+    return constant_time_compare(text[-length:], _signature(folder, text[:-length] + b"}"))
+
+
+def _is_of_before(place: LogPlace) -> bool:
+    """Whether its archive may be of a release that signed none."""
+    newest = Shared.objects.filter(name=UNSIGNED).values_list("value", flat=True).first()
+    return newest is not None and place.task_id <= int(newest)
 
 
 def _archive_in(text: bytes) -> Archive | None:
@@ -134,9 +193,9 @@ def _archive_in(text: bytes) -> Archive | None:
         return None
     try:
         index = json.loads(text)
-        found = Archive(index["complete"], index["reason"], {stream: index[stream] for stream in STREAMS})
-        is_one = type(found.complete) is bool and type(found.reason) is str
-        return found if is_one and all(map(_is_index, found.streams.values())) else None
+        archive = Archive(index["complete"], index["reason"], {stream: index[stream] for stream in STREAMS})
+        is_one = type(archive.complete) is bool and type(archive.reason) is str
+        return archive if is_one and all(map(_is_index, archive.streams.values())) else None
     except (ValueError, LookupError, TypeError, RecursionError):
         return None
 

@@ -7,17 +7,16 @@ fills (jobs/logs/follow.py): reading it again costs the engine nothing.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
+from base.core.errors import NodeUnreachable, NoLog
+from base.files.store.base import StoreUnavailable
 from clusters.engines.runtime import Stream
-from jobs.logs.follow import Follower, hub
-from jobs.logs.lines import BLOCK, LogView
+from jobs.logs.follow import LogFollower, hub
+from jobs.logs.lines import LogView
 from jobs.logs.places import HEAD_GONE, LogPhase, LogPlace, current_place, find_archive, place_of
-from jobs.logs.text import Line
+from jobs.logs.text import TextLine
 from jobs.models import Attempt, Job, Task
-from portal.core.errors import NodeUnreachable, NoLog
-from portal.files.store.base import StoreUnavailable
 
 PATIENCE = 2.5  # seconds without a byte until a node counts as silent
 _LONGEST = 60.0  # seconds a request waits until a long log has arrived
@@ -32,16 +31,6 @@ class Log:
     view: LogView
     ended: bool
     note: str = ""
-
-    def pieces(self, start: int = 0, end: int | None = None) -> Iterator[bytes]:
-        """The bytes from ``start`` up to ``end`` (default: the size that the log had when it was opened)."""
-        stop = self.view.size if end is None else min(end, self.view.size)
-        while start < stop:
-            data = self.view.read(start, min(BLOCK, stop - start))
-            if not data:
-                return
-            yield data
-            start += len(data)
 
     def start_of_tail(self, lines: int) -> int:
         """The offset at which the last ``lines`` lines begin. Text behind the last newline counts as a line."""
@@ -111,37 +100,26 @@ def open_archive(place: LogPlace, stream: Stream) -> Log | None:
     return Log(view, ended=True, note=archive.reason)
 
 
-def tail(task: Task, stream: Stream, *, lines: int | None = None, size: int | None = None) -> bytes:
-    """The last ``lines`` lines or the last ``size`` bytes, as one piece: only for sizes that fit into memory."""
+def tail(task: Task, stream: Stream, lines: int) -> bytes:
+    """The last lines as one piece: only for so many as fit into memory."""
     log = open_log(task, stream)
-    start = log.start_of_tail(lines) if lines is not None else max(0, log.view.size - (size or 0))
-    return b"".join(log.pieces(start))
+    return b"".join(log.view.pieces(log.start_of_tail(lines)))
 
 
-def read(task: Task, stream: Stream, offset: int, limit: int) -> bytes:
-    """Up to ``limit`` bytes from ``offset`` on; fewer at the end."""
-    return b"".join(open_log(task, stream).pieces(offset, offset + limit))
-
-
-def download(task: Task, stream: Stream) -> Iterator[bytes]:
-    """The whole log, in pieces of 64 KiB."""
-    return open_log(task, stream).pieces()
-
-
-def last_lines(log: Log, count: int) -> list[Line]:
+def last_lines(log: Log, count: int) -> list[TextLine]:
     total = log.view.line_count()
     return log.view.lines(max(1, total - count + 1), count)
 
 
-def _when_ready(follower: Follower, place: LogPlace, longest: float, *, stale: bool) -> Log:
+def _when_ready(follower: LogFollower, place: LogPlace, longest: float, *, stale: bool) -> Log:
     try:
         _await_copy(follower, place, longest)
     except NodeUnreachable as silent:
-        if not (stale and follower.size()):
+        if not (stale and follower.spool.size()):
             raise
-        return Log(follower.view(), ended=False, note=silent.message)
-    state = follower.state()  # read before the view, so that the view has all that the state speaks of
-    view = follower.view()
+        return Log(follower.spool.view(), ended=False, note=silent.message)
+    state = follower.spool.state()  # read before the view, so that the view has all that the state speaks of
+    view = follower.spool.view()
     if state.ended:
         try:
             archived = open_archive(current_place(place.task_id), follower.stream)
@@ -156,12 +134,12 @@ def _when_ready(follower: Follower, place: LogPlace, longest: float, *, stale: b
     return Log(view, ended=state.ended, note=state.problem)
 
 
-def _await_copy(follower: Follower, place: LogPlace, longest: float) -> None:
+def _await_copy(follower: LogFollower, place: LogPlace, longest: float) -> None:
     """Wait until the spool has everything that the engine has. A log that keeps coming may take ``longest`` seconds."""
     begun = quiet_since = time.monotonic()
     size = 0
-    while not ((state := follower.state()).caught_up or state.ended):
-        now, seen = time.monotonic(), follower.size()
+    while not ((state := follower.spool.state()).caught_up or state.ended):
+        now, seen = time.monotonic(), follower.spool.size()
         if seen > size:
             size, quiet_since = seen, now
         if place.phase is LogPhase.STARTING and now - quiet_since > 0.5:

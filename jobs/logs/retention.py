@@ -6,27 +6,26 @@ says when and why it went. A limit that is raised meanwhile keeps what was to go
 
 from __future__ import annotations
 
-import json
-import time
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 import structlog
 from django.db.models import Q
 
+from base.files.store import open_store
+from base.files.store.base import StoreUnavailable
 from clusters.models import VirtualCluster
-from jobs.logs.places import STREAMS, folder_of
+from jobs.logs.places import STREAMS, folder_of, write_index
 from jobs.models import Attempt, Event, Task
-from portal.files.store import open_store
-from portal.files.store.base import StoreUnavailable
 
 NOTICE = timedelta(days=3)
 _GIGABYTE = 10**9
 log = structlog.get_logger("jobs.logs")
 
 
-def sweep(now: datetime) -> None:
-    """Tell of what will go, and delete what is due. Stops when the store is down: the next sweep goes on."""
+def clean_up(now: datetime) -> None:
+    """Tell of what will go, and delete what is due. Stops when the store is down: the next time goes on."""
     concerned = Q(log_days__isnull=False) | Q(log_gigabytes__isnull=False)
     told = Attempt.objects.filter(log_gone_at=None, log_goes_at__isnull=False).values("job__vc")
     for vc in VirtualCluster.objects.filter(concerned | Q(name__in=told)).order_by("name"):
@@ -79,13 +78,11 @@ def _apply(row: Attempt, due: datetime | None, why: str, now: datetime) -> None:
 
 def _delete(row: Attempt, reason: str) -> None:
     """Put the note in the place of the index first: nobody reads a log that is half there."""
-    empty = {"bytes": 0, "newlines": 0, "blocks": []}
-    record = {"version": 1, "complete": False, "reason": reason, "archivedAt": int(time.time() * 1000)}
-    text = json.dumps({**record, **dict.fromkeys(STREAMS, empty)}).encode()
+    empty: dict[str, Any] = {"bytes": 0, "newlines": 0, "blocks": []}
     store = open_store()
     for task in Task.objects.filter(attempt=row).select_related("attempt", "job").order_by("id"):
         folder = folder_of(task)
-        store.write(f"{folder}/index.json", [text])
+        write_index(store, folder, dict.fromkeys(STREAMS, empty), complete=False, reason=reason)
         for stream in STREAMS:
             store.delete(f"{folder}/{stream}")
             store.delete(f"{folder}/{stream}.times")

@@ -10,8 +10,8 @@ import time
 
 from django.db import DatabaseError
 
+from base.core.threads import in_thread
 from clusters.models import Node
-from portal.core.threads import in_thread
 
 EVERY = 3.0  # seconds
 _known: tuple[float, frozenset[str]] = (-EVERY, frozenset())

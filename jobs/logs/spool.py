@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
 import shutil
 import threading
@@ -26,13 +25,15 @@ import time
 import uuid
 from array import array
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
+from base.core.errors import is_disk_full
 from clusters.engines.runtime import LogChunk
 from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
 from jobs.logs.times import WIDTH, TimeIndex, Times, begun
-from portal.core.errors import is_disk_full
 
 _RECORD = 1024  # bytes of the state file
 _SAVE_EVERY = 256 * 1024
@@ -76,6 +77,9 @@ class SpoolState:
     problem: str = ""
 
 
+STATE = TypeAdapter(SpoolState)
+
+
 class Spool:
     """The copy of one stream, opened by a reader or by the process that copies."""
 
@@ -109,7 +113,7 @@ class Spool:
         return os.pread(self._data.fd, max(0, limit), offset)
 
     def read_times(self, offset: int, limit: int) -> bytes:
-        """Of the file of times: offset and limit in bytes."""
+        """A part of the file of times; offset and limit are in bytes."""
         return os.pread(self._times_file.fd, max(0, limit), offset)
 
     def times_at(self, size: int) -> int:
@@ -119,20 +123,20 @@ class Spool:
         return view.number_at(size - 1) * WIDTH if size else 0
 
     def size(self) -> int:
+        """Bytes copied so far; cheaper than a view."""
         return os.fstat(self._data.fd).st_size
 
     def state(self) -> SpoolState:
         if self._lock is not None:
             return self._state
         try:
-            record = json.loads(os.pread(self._state_file.fd, _RECORD, 0))
-            return SpoolState(**{**record, "anchor": Anchor(**record["anchor"])})
-        except (ValueError, KeyError, TypeError):
+            return STATE.validate_json(os.pread(self._state_file.fd, _RECORD, 0))
+        except ValueError:
             return SpoolState()  # nothing is written yet, or a write is under way
 
     @property
     def copies(self) -> bool:
-        """Whether this process is the one that copies."""
+        """Whether this process is the one that copies. Another one wakes nobody here, so viewers have to poll."""
         return self._lock is not None
 
     # --- copying, in the one process that holds the lock --------------------------------------------------------------
@@ -201,15 +205,11 @@ class Spool:
         if self._size - self._saved >= _SAVE_EVERY:
             self._save()
 
-    def mark(self, *, caught_up: bool | None = None, ended: bool | None = None, problem: str | None = None) -> None:
-        """Change the fields that are not None, and save the state."""
+    def mark(self, problem: str, *, caught_up: bool = False, ended: bool = False) -> None:
+        """Note why nothing comes, or that it goes on, and what is reached by now; saves the state."""
         before = self._state
-        self._state = replace(
-            before,
-            caught_up=before.caught_up if caught_up is None else caught_up,
-            ended=before.ended if ended is None else ended,
-            problem=before.problem if problem is None else problem[:400],
-        )
+        caught_up, ended = caught_up or before.caught_up, ended or before.ended
+        self._state = replace(before, problem=problem[:400], caught_up=caught_up, ended=ended)
         self._save()
 
     def close(self) -> None:
@@ -254,17 +254,16 @@ class Spool:
         return array("q", data[: len(data) // WIDTH * WIDTH])
 
     def _save(self) -> None:
-        """On a full disk the state before stays, which is true of less."""
-        record = json.dumps(asdict(self._state)).encode()
+        """Save the state. On a full disk the one before stays, which is true of less."""
         try:
-            os.pwrite(self._state_file.fd, record.ljust(_RECORD), 0)
+            os.pwrite(self._state_file.fd, STATE.dump_json(self._state).ljust(_RECORD), 0)
         except OSError as error:
             if not is_disk_full(error):
                 raise
         self._saved = self._size
 
 
-def sweep(root: Path) -> None:
+def clean_up(root: Path) -> None:
     """Delete the spools that nobody has open: those of an earlier start of the portal."""
     for folder in root.glob("*") if root.is_dir() else ():
         if folder.name.startswith("."):

@@ -17,7 +17,7 @@ _WARNING = re.compile(r"\b(?:WARN|WARNING|Warning:|[A-Za-z]+Warning:)")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class TextLine:
     """One line. ``number`` counts from 1; ``start`` and ``end`` are byte offsets, ``end`` behind the newline.
     ``partial``: the newline has not been written yet. ``note`` says what ``text`` leaves out."""
 
@@ -31,22 +31,22 @@ class Line:
     pieces: tuple[Piece, ...] = ()  # of the text, when it has colours or styles
 
     def as_json(self) -> dict[str, Any]:
-        """Without what is empty, as sent to the page."""
+        """What the page gets, without what is empty."""
         row: dict[str, Any] = {"number": self.number, "text": self.text, "start": self.start, "end": self.end}
         more = {"partial": self.partial, "note": self.note, "kind": self.kind, "pieces": self.pieces}
         return row | {name: value for name, value in more.items() if value}
 
 
-def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial: bool) -> Line:
-    """The line to show. ``head`` and ``tail`` are its first and its last SHOWN bytes, without the newline; of a shorter
-    line both are the whole."""
+def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial: bool) -> TextLine:
+    """Return the line to show. ``head`` and ``tail`` are its first and its last SHOWN bytes, without the newline; of a
+    shorter line both are the whole."""
     size = end - start - (0 if partial else 1)
     raw, note = (head, "") if size <= SHOWN else (head, f"… {_size(size)} line, download to see all")
     tail = tail.removesuffix(b"\r")  # part of the line end in files from Windows
     if b"\r" in tail:
         raw, note = _last_state(tail, whole=size <= SHOWN)
     text, dressed = pieces(raw.decode("utf-8", "replace"))
-    return Line(number, text, start, end, partial, note, _kind(text), dressed)
+    return TextLine(number, text, start, end, partial, note, _kind(text), dressed)
 
 
 def _last_state(tail: bytes, *, whole: bool) -> tuple[bytes, str]:

@@ -11,10 +11,9 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 from clusters.engines.logs.stamps import nanoseconds
 from clusters.engines.runtime import LogChunk
@@ -60,11 +59,12 @@ class TimeIndex:
 @dataclass(frozen=True, slots=True)
 class Times:
     """The times of a log as they were at one moment. ``read(first, count)`` gives the numbers of ``count`` lines from
-    line ``first`` on (from 0). ``name`` is the same for the same log, whose numbers only become more."""
+    line ``first`` on (from 0). ``name`` is the same for the same log, whose numbers only become more: all Times of one
+    log are equal, so that its blocks are known again."""
 
-    count: int
-    tops: Sequence[int]
-    read: Callable[[int, int], Sequence[int]]
+    count: int = field(compare=False)
+    tops: Sequence[int] = field(compare=False)
+    read: Callable[[int, int], Sequence[int]] = field(compare=False)
     name: str
 
     def of(self, first: int, count: int) -> Sequence[int]:
@@ -76,7 +76,7 @@ class Times:
         return self._keys(line // EVERY)[line % EVERY]
 
     def keys(self, first: int, count: int) -> list[int]:
-        """As ``of``, the keys."""
+        """The keys of the lines whose stamps ``of`` gives."""
         result: list[int] = []
         stop = min(first + count, self.count)
         while first < stop:
@@ -91,7 +91,7 @@ class Times:
         return min(self.count, block * EVERY + bisect_right(self._keys(block), key))
 
     def about(self, key: int) -> tuple[int, int]:
-        """Between which numbers ``up_to`` is; costs no block."""
+        """The two numbers between which ``up_to`` is; it costs no block."""
         block = max(0, bisect_right(self.tops, key) - 1)
         return min(self.count, block * EVERY), min(self.count, (block + 1) * EVERY)
 
@@ -99,43 +99,16 @@ class Times:
         first = block * EVERY
         if first >= self.count:
             return []
-        return _block(_Reader(self.name, self.read), block, min(EVERY, self.count - first), self.tops[block])
+        return _block(self, block, min(EVERY, self.count - first), self.tops[block])
 
 
 def no_times(count: int, at: int) -> Times:
-    """For a log of which no times are known: all its lines have the time ``at``."""
-    return Times(count, _Same(1 + count // EVERY, at), lambda first, count: [at] * count, f"{at}")
-
-
-class _Same(Sequence[int]):
-    """The tops of a log whose lines have one time."""
-
-    def __init__(self, length: int, at: int) -> None:
-        self._length, self._at = length, at
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._at if range(self._length)[place] else 0
-
-
-class _Reader:
-    """Gives blocks. All readers of the same log are equal, so that a block is known again."""
-
-    __slots__ = ("name", "read")
-
-    def __init__(self, name: str, read: Callable[[int, int], Sequence[int]]) -> None:
-        self.name, self.read = name, read
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Reader) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash(self.name)
+    """The times of a log of which none are known: all its lines have the time ``at``."""
+    tops = array("q", [0]) + array("q", [at]) * (count // EVERY)
+    return Times(count, tops, lambda first, count: [at] * count, f"{at}")
 
 
 @lru_cache(_BLOCKS_KEPT)
-def _block(reader: _Reader, block: int, count: int, top: int) -> list[int]:
+def _block(times: Times, block: int, count: int, top: int) -> list[int]:
     """The keys of ``count`` lines of a block."""
-    return list(accumulate(reader.read(block * EVERY, count), max, initial=top))[1:]
+    return list(accumulate(times.read(block * EVERY, count), max, initial=top))[1:]

@@ -12,18 +12,18 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
 import structlog
 
-from clusters.engines import schemes as engines
-from clusters.engines.measuring import Measurable, Usage
+from base.core.threads import KeptThread
+from clusters.engines import schemes
+from clusters.engines.measuring import ContainerUsage, Measurable
 from clusters.engines.runtime import RuntimeFault
 from jobs.metrics import gpus, places, rates, ring
 from jobs.metrics.gpus import GpuUse
-from portal.core.threads import Kept
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ class Work:
 
 @dataclass(slots=True)
 class Rest:
-    """When something that failed is tried again."""
+    """It says when something that failed is tried again."""
 
     until: float = 0.0  # monotonic
     pause: float = 0.0
@@ -85,14 +85,6 @@ class Rest:
         return time.monotonic() < self.until
 
 
-@dataclass(slots=True)
-class Asked:
-    """What is known of the GPUs of one task by asking in its container."""
-
-    due: float = 0.0  # monotonic
-    uses: Mapping[str, GpuUse] = field(default_factory=dict)
-
-
 class EngineSampler:
     """``give`` it work every ten seconds. ``latest`` is the moment of the last finished work, and what its nodes used
     then by name."""
@@ -100,11 +92,11 @@ class EngineSampler:
     def __init__(self, endpoint: str, tls_dir: str) -> None:
         self.endpoint = endpoint
         self.latest: tuple[int, dict[str, list[float]]] = (0, {})
-        self.thread = Kept(f"sample-{endpoint}", self._step, longest=_LONGEST, interrupt=self._wake)
+        self.thread = KeptThread(f"sample-{endpoint}", self._step, longest=_LONGEST, interrupt=self._wake)
         self._tls_dir = tls_dir
         self._meter: Measurable | None = None
-        self._before: dict[int, Usage] = {}
-        self._asked: dict[int, Asked] = {}
+        self._before: dict[int, ContainerUsage] = {}
+        self._asks_at: dict[int, float] = {}  # when the container of a task is asked for its GPUs again (monotonic)
         self._rest = Rest()
         self._exporters: dict[str, Rest] = {}
         self._work: Work | None = None
@@ -149,10 +141,10 @@ class EngineSampler:
             ring.write(task.path, rates.columns_of(task.gpu_ids), work.at, values, rates.IDLE)
             rows.get(task.node, []).append(values)
         self._before = {task.id: used[task.container] for task in work.tasks if task.container in used}
-        self._asked = {task.id: one for task in work.tasks if (one := self._asked.get(task.id))}
+        self._asks_at = {task.id: self._asks_at[task.id] for task in work.tasks if task.id in self._asks_at}
         self.latest = work.at, self._write_nodes(work, rows, known) if answered else {}
 
-    def _usage(self, work: Work) -> tuple[dict[str, Usage], bool]:
+    def _usage(self, work: Work) -> tuple[dict[str, ContainerUsage], bool]:
         """The usage by container, and whether the engine answered."""
         if not work.tasks:
             return {}, True
@@ -160,7 +152,7 @@ class EngineSampler:
             return {}, False
         try:
             if self._meter is None:
-                self._meter = engines.meter_at(self.endpoint, self._tls_dir or None)
+                self._meter = schemes.meter_at(self.endpoint, self._tls_dir or None)
             # Each time another one is first: of too many those at the end are left out.
             first = work.at // 10 * 97 % len(work.tasks)
             names = [task.container for task in (*work.tasks[first:], *work.tasks[:first])]
@@ -173,19 +165,18 @@ class EngineSampler:
         return used, True
 
     def _gpus_of(self, task: TaskTarget, of_node: Mapping[str, GpuUse]) -> Mapping[str, GpuUse]:
-        """By those ids of the task of which something is known: by the node's exporter, else by asking in the
+        """What is known of the task's GPUs, by their ids: from the node's exporter, else by asking in the
         container, now and then. What was asked before is not told again."""
-        found = {id: of_node[id] for id in task.gpu_ids if id in of_node}
-        if found or not task.gpu_ids or self._meter is None:
-            return found
-        asked = self._asked.setdefault(task.id, Asked())
-        if time.monotonic() < asked.due:
+        uses = {id: of_node[id] for id in task.gpu_ids if id in of_node}
+        if uses or not task.gpu_ids or self._meter is None:
+            return uses
+        if time.monotonic() < self._asks_at.get(task.id, 0.0):
             return {}
-        asked.due = time.monotonic() + SMI_EVERY - 1
+        self._asks_at[task.id] = time.monotonic() + SMI_EVERY - 1
         try:
             return gpus.of_smi(self._meter.output(task.container, gpus.SMI, SMI_SECONDS), task.gpu_ids)
         except RuntimeFault:
-            asked.due = time.monotonic() + SMI_SILENT
+            self._asks_at[task.id] = time.monotonic() + SMI_SILENT
             return {}
 
     def _of_exporter(self, node: NodeTarget) -> dict[str, GpuUse]:
@@ -193,24 +184,26 @@ class EngineSampler:
         if not node.exporter or rest.rests:
             return {}
         try:
-            found = gpus.of_exporter(fetch(node.exporter))
+            uses = gpus.of_exporter(fetch(node.exporter))
         except (OSError, ValueError, http.client.HTTPException) as error:
             if rest.failed():
                 log.warning("an exporter gives nothing", node=node.name, address=node.exporter, reason=str(error))
             return {}
         rest.worked()
-        return {id: found[id] for id in node.gpu_ids if id in found}
+        return {id: uses[id] for id in node.gpu_ids if id in uses}
 
     def _write_nodes(
         self, work: Work, rows: Mapping[str, list[list[float]]], known: Mapping[str, dict[str, GpuUse]]
     ) -> dict[str, list[float]]:
-        held: dict[str, list[str]] = {}
+        there: dict[str, list[TaskTarget]] = {}
         for task in work.tasks:
-            held.setdefault(task.node, []).extend(task.gpu_ids)
+            there.setdefault(task.node, []).append(task)
         latest = {}
         for node in work.nodes:
             uses = known[node.name]
-            latest[node.name] = rates.node_values(rows[node.name], uses, held.get(node.name, []))
+            tasks = there.get(node.name, [])
+            held = [id for task in tasks for id in task.gpu_ids]
+            latest[node.name] = rates.node_values(len(tasks), rows[node.name], uses, held)
             ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, latest[node.name])
             for id, use in uses.items():
                 ring.write(places.of_gpu(node.name, id), rates.OF_A_NODES_GPU, work.at, use.values(), rates.IDLE)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from jobs.metrics.layout import NAN
 
@@ -38,7 +39,6 @@ _METRICS = {
     "nvidia_gpu_power_usage_milliwatts": ("power", 0.001),
     "nvidia_gpu_temperature_celsius": ("temperature", 1.0),
 }
-_RANK = {name: rank for rank, name in enumerate(_METRICS)}
 # Greater ones are the words of a library for "no value".
 _LARGEST = {"util": 100.0, "memory": 1e15, "total": 1e15, "free": 1e15, "power": 1e5, "temperature": 1e3, "index": 1e6}
 QUERY = ("index", "uuid", "utilization.gpu", "memory.used", "memory.total", "power.draw", "temperature.gpu")
@@ -63,33 +63,30 @@ FIELDS = tuple(field.name for field in fields(GpuUse))
 
 
 def of_exporter(text: str) -> dict[str, GpuUse]:
-    """By the GPU's number ("0") and by its UUID, each where the text has it. Raises ValueError for what is no text of
+    """What GPUs do by number ("0") and by UUID, each where the text has it. Raises ValueError for what is no text of
     an exporter."""
     lines = "\n".join(line for line in text.splitlines() if line.partition("{")[0].split(" ")[0] in _METRICS)
-    found: dict[str, dict[str, tuple[int, float]]] = {}
-    numbers: dict[str, str] = {}
+    samples: dict[str, list[Sample]] = {}
     for family in text_string_to_metric_families(lines + "\n"):
         for sample in family.samples:
-            known = _METRICS.get(sample.name)
+            samples.setdefault(sample.name, []).append(sample)
+    known_of: dict[str, dict[str, float]] = {}
+    numbers: dict[str, str] = {}
+    for name, (field, factor) in _METRICS.items():
+        for sample in samples.get(name, ()):
             number, uuid = _names(sample.labels)
-            if known is None or not (number or uuid) or sample.labels.get("GPU_I_ID"):
+            value = sample.value * factor
+            if not (number or uuid) or sample.labels.get("GPU_I_ID") or not 0 <= value <= _LARGEST[field]:
                 continue  # a slice of a GPU is not the GPU
-            field, value = known[0], sample.value * known[1]
-            if not 0 <= value <= _LARGEST[field]:
-                continue
             key = uuid or number
-            numbers[key] = number or numbers.get(key, "")
-            if field == "index":
-                numbers[key] = str(int(value))
-            rank, values = _RANK[sample.name], found.setdefault(key, {})
-            if field not in values or rank < values[field][0]:
-                values[field] = rank, value
-    return _by_names({key: _use(values) for key, values in list(found.items())[:MOST]}, numbers)
+            numbers[key] = str(int(value)) if field == "index" else number or numbers.get(key, "")
+            known_of.setdefault(key, {}).setdefault(field, value)
+    return _by_names({key: _use(values) for key, values in list(known_of.items())[:MOST]}, numbers)
 
 
 def of_smi(text: str, ids: Sequence[str]) -> dict[str, GpuUse]:
-    """By those of the ``ids`` of a task that the text tells of: what SMI writes in its container, a line for each GPU.
-    A container numbers its GPUs from 0 in the order of the node; a UUID is the same everywhere."""
+    """What those of the ``ids`` of a task do that the text tells of: it is what SMI writes in its container, a line for
+    each GPU. A container numbers its GPUs from 0 in the order of the node; a UUID is the same everywhere."""
     rows = [[part.strip() for part in line.split(",")] for line in text.splitlines()[:MOST]]
     uses = [(row[1], _of_row(row[2:])) for row in rows if len(row) == len(QUERY)]
     by_uuid = dict(uses)
@@ -114,11 +111,11 @@ def _names(labels: Mapping[str, str]) -> tuple[str, str]:
     return labels.get("gpu") or labels.get("minor_number") or "", uuid
 
 
-def _use(values: Mapping[str, tuple[int, float]]) -> GpuUse:
-    plain = {field: value for field, (_, value) in values.items()}
-    if "total" not in plain and "memory" in plain and "free" in plain:
-        plain["total"] = plain["memory"] + plain["free"]
-    return GpuUse(**{field: plain[field] for field in FIELDS if field in plain})
+def _use(values: Mapping[str, float]) -> GpuUse:
+    known = {field: values[field] for field in FIELDS if field in values}
+    if "total" not in known and "memory" in known and "free" in values:
+        known["total"] = known["memory"] + values["free"]
+    return GpuUse(**known)
 
 
 def _by_names(uses: Mapping[str, GpuUse], numbers: Mapping[str, str]) -> dict[str, GpuUse]:

@@ -73,17 +73,17 @@ class Mean:
 
 
 @dataclass(slots=True)
-class Summary:
+class RingSummary:
     """All columns over the whole time. Times are seconds since 1970; 0: nothing was written yet."""
 
     began: int
     at: int
     sequence: int
-    columns: list[Mean]
+    columns: dict[str, Mean]
 
 
 @dataclass(frozen=True, slots=True)
-class Bucket:
+class CoarseRow:
     """A row of a coarse tier: of each column the least, greatest and mean value, and how many there were."""
 
     at: int
@@ -118,7 +118,7 @@ class Layout:
         return (self._coarse if tier else self._fine).size
 
     def place(self, tier: int, at: int) -> int:
-        """The offset of the row of a moment."""
+        """Return the offset of the row of a moment."""
         bucket = at // TIERS[tier].step
         return self.starts[tier] + bucket % TIERS[tier].rows * self.row_size(tier)
 
@@ -128,7 +128,8 @@ class Layout:
     def coarse_row(self, tier: int, at: int, values: Sequence[float], before: bytes) -> bytes:
         """The row of the moment with ``values`` in it, beside those of ``before``, what is at its place now."""
         bucket = at // TIERS[tier].step
-        known = self._coarse.unpack(before) if self._holds(before, bucket, tier) else None
+        is_known = _is_whole(before, self._coarse.size) and _PREFIX.unpack_from(before)[1] == bucket
+        known = self._coarse.unpack(before) if is_known else None
         parts: list[float] = []
         for at_column, value in enumerate(values):
             least, most, mean, count = known[2 + 4 * at_column :][:4] if known else (NAN, NAN, NAN, 0)
@@ -139,7 +140,7 @@ class Layout:
             parts += (least, most, mean, count)
         return _sealed(self._coarse.pack(0, bucket, *parts))
 
-    def buckets(self, tier: int, begin: int, end: int, data: bytes, first: int) -> Iterator[Bucket]:
+    def buckets(self, tier: int, begin: int, end: int, data: bytes, first: int) -> Iterator[CoarseRow]:
         """The rows of the moments from ``begin`` to ``end`` that are in ``data``, whose first row is number ``first``
         of the tier. Gaps are left out. In the finest tier the least, greatest and mean value are the same."""
         row, step, size = (self._coarse if tier else self._fine), TIERS[tier].step, self.row_size(tier)
@@ -147,37 +148,31 @@ class Layout:
             piece = data[number * size :][:size]
             bucket = _PREFIX.unpack_from(piece)[1]
             at = bucket * step
-            if not begin <= at < end or bucket % TIERS[tier].rows != first + number or not _is_whole(piece):
+            if not begin <= at < end or bucket % TIERS[tier].rows != first + number or not _is_whole(piece, size):
                 continue
             values = row.unpack(piece)[2:]
             if tier:
-                yield Bucket(at, values[0::4], values[1::4], values[2::4])
+                yield CoarseRow(at, values[0::4], values[1::4], values[2::4])
             else:
-                yield Bucket(at, values, values, values)
+                yield CoarseRow(at, values, values, values)
 
-    def summary_slot(self, summary: Summary) -> tuple[int, bytes]:
+    def summary_slot(self, summary: RingSummary) -> tuple[int, bytes]:
         """Where it is written, and its bytes."""
         parts: list[float] = []
-        for one in summary.columns:
-            parts += (one.last, one.least, one.most, one.total, one.count, one.known, one.busy)
+        for mean in summary.columns.values():
+            parts += (mean.last, mean.least, mean.most, mean.total, mean.count, mean.known, mean.busy)
         data = _sealed(self._summary.pack(0, summary.sequence, summary.began, summary.at, *parts))
         return self.head_size + summary.sequence % 2 * self.slot, data
 
-    def summary(self, slots: bytes) -> Summary:
+    def summary(self, slots: bytes) -> RingSummary:
         """The newer one of the two slots that is whole; an empty one where neither is."""
         pieces = (slots[at:][: self._summary.size] for at in (0, self.slot))
-        found = [self._summary.unpack(piece) for piece in pieces if self._is_slot(piece)]
-        if not found:
-            return Summary(0, 0, 0, [Mean() for _ in self.columns])
-        _, sequence, began, at, *parts = max(found, key=lambda one: one[1])
-        columns = [Mean(*parts[7 * number :][:7]) for number in range(len(self.columns))]
-        return Summary(began, at, sequence, columns)
-
-    def _is_slot(self, piece: bytes) -> bool:
-        return len(piece) == self._summary.size and _is_whole(piece)
-
-    def _holds(self, row: bytes, bucket: int, tier: int) -> bool:
-        return len(row) == self.row_size(tier) and _PREFIX.unpack_from(row)[1] == bucket and _is_whole(row)
+        whole = [self._summary.unpack(piece) for piece in pieces if _is_whole(piece, self._summary.size)]
+        if not whole:
+            return RingSummary(0, 0, 0, {name: Mean() for name in self.columns})
+        _, sequence, began, at, *parts = max(whole, key=lambda slot: slot[1])
+        columns = {name: Mean(*parts[7 * number :][:7]) for number, name in enumerate(self.columns)}
+        return RingSummary(began, at, sequence, columns)
 
     def _names(self) -> bytes:
         return json.dumps(self.columns, separators=(",", ":")).encode()
@@ -203,8 +198,8 @@ def _sealed(row: bytes) -> bytes:
     return struct.pack("<I", zlib.crc32(row[4:]) or 1) + row[4:]
 
 
-def _is_whole(row: bytes) -> bool:
-    return bool(_PREFIX.unpack_from(row)[0] == (zlib.crc32(row[4:]) or 1))
+def _is_whole(row: bytes, size: int) -> bool:
+    return len(row) == size and bool(_PREFIX.unpack_from(row)[0] == (zlib.crc32(row[4:]) or 1))
 
 
 def _up(size: int, unit: int) -> int:

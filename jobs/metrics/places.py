@@ -22,7 +22,7 @@ def root() -> Path:
 
 
 def of_task(app_id: str, role: str, index: int) -> Path:
-    """``app_id``: of the attempt. Names of roles differ in what is kept of them, or their tasks in the hash."""
+    """Return ``app_id``: of the attempt. Names of roles differ in what is kept of them, or their tasks in the hash."""
     return of_attempt(app_id) / f"{_as_name(role)}-{index}.ring"
 
 
@@ -51,10 +51,6 @@ def remove_attempts(app_ids: Iterable[str]) -> None:
     """Remove the files of these attempts. Succeeds also where they are gone."""
     for app_id in app_ids:
         shutil.rmtree(of_attempt(app_id), ignore_errors=True)
-
-
-def remove_node(name: str) -> None:
-    shutil.rmtree(of_node(name).parent, ignore_errors=True)
 
 
 def _as_name(text: str) -> str:

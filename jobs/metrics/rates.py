@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from clusters.engines.measuring import Usage
+from clusters.engines.measuring import ContainerUsage
 from jobs.metrics.gpus import FIELDS, GpuUse, total
 from jobs.metrics.layout import NAN, Mean
 
@@ -37,40 +37,40 @@ def columns_of(gpu_ids: Sequence[str]) -> tuple[str, ...]:
 
 
 def task_values(
-    now: Usage | None, before: Usage | None, gpu_ids: Sequence[str], gpus: Mapping[str, GpuUse]
+    now: ContainerUsage, before: ContainerUsage | None, gpu_ids: Sequence[str], gpus: Mapping[str, GpuUse]
 ) -> list[float]:
     """The values of ``columns_of(gpu_ids)``. Rates are those since ``before``."""
     values = [NAN] * len(OF_A_TASK)
-    if now is not None:
-        values[1:4] = float(now.memory), _known(now.pids), _known(now.shared)
-        seconds = now.at - before.at if before else 0.0
-        if before is not None and seconds >= 1:
-            values[0] = _rate(now.cpu, before.cpu, seconds)
-            values[4:6] = _rates(now.network, before.network, seconds)
-            values[6:8] = _rates(now.disk, before.disk, seconds)
+    values[1:4] = float(now.memory), _known(now.pids), _known(now.shared)
+    if before is not None and (seconds := now.at - before.at) >= 1:
+        values[0] = _rate(now.cpu, before.cpu, seconds)
+        values[4:6] = _rates(now.network, before.network, seconds)
+        values[6:8] = _rates(now.disk, before.disk, seconds)
     uses = [gpus.get(id, GpuUse()) for id in gpu_ids]
     return [*values, *(value for use in uses for value in (use.util, use.memory, use.power))]
 
 
-def at_start(now: Usage, started: float | None) -> Usage | None:
+def at_start(now: ContainerUsage, started: float | None) -> ContainerUsage | None:
     """A container's usage when it started (seconds since 1970, by the engine's clock), if that is not long ago: then
     its first sample has rates. Of an older one nobody knows what it used lately."""
     if started is None or not 1 <= now.at - started <= NEW:
         return None
-    return Usage(started, 0.0, 0, network=_nothing(now.network), disk=_nothing(now.disk))
+    return ContainerUsage(started, 0.0, 0, network=_nothing(now.network), disk=_nothing(now.disk))
 
 
-def node_values(tasks: Sequence[Sequence[float]], gpus: Mapping[str, GpuUse], held: Sequence[str]) -> list[float]:
-    """The values of OF_A_NODE. ``tasks``: those of its tasks; ``gpus``: by id, of all its GPUs that are known;
-    ``held``: the ids that tasks hold."""
+def node_values(
+    runs: int, tasks: Sequence[Sequence[float]], gpus: Mapping[str, GpuUse], held: Sequence[str]
+) -> list[float]:
+    """The values of OF_A_NODE. ``runs``: how many tasks run there; ``tasks``: the values of those that were measured;
+    ``gpus``: by id, of all its GPUs that are known; ``held``: the ids that tasks hold."""
     sums = [total(row[OF_A_TASK.index(name)] for row in tasks) for name in SUMS]
-    if not tasks:
+    if not runs:
         sums[:2] = 0.0, 0.0  # no CPU and no memory; of bytes that nobody counts nothing is said
     utils = [use.util for use in gpus.values() if not math.isnan(use.util)]
     busy = sum(utils) / 100 if utils else NAN
     known = [gpus[id].util for id in held if id in gpus and not math.isnan(gpus[id].util)]
     idle = float(sum(util < IDLE for util in known)) if known else NAN
-    return [float(len(tasks)), *sums, float(len(utils)) or NAN, busy, total(use.memory for use in gpus.values()), idle]
+    return [float(runs), *sums, float(len(utils)) or NAN, busy, total(use.memory for use in gpus.values()), idle]
 
 
 def cluster_values(nodes: Sequence[Sequence[float]]) -> list[float]:

@@ -12,13 +12,13 @@ from pathlib import Path
 
 from django.conf import settings
 
+from base.core import words
+from base.core.errors import NoJob
 from jobs.config.spec import JobSpec
 from jobs.metrics import places, rates, ring
-from jobs.metrics.layout import TIERS, Mean
+from jobs.metrics.layout import TIERS, Mean, RingSummary
 from jobs.metrics.rates import FRESH
 from jobs.models import Attempt, Job, Task
-from portal.core import words
-from portal.core.errors import NoJob
 
 OLDEST = TIERS[-1].span  # seconds
 
@@ -53,7 +53,7 @@ class Series:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeGpu:
+class GpuFigures:
     """One GPU; None is what nobody measures. ``idle_since``: see rates.idle_since."""
 
     util: float | None = None
@@ -73,14 +73,14 @@ class NodeGpu:
         return ", ".join(parts)
 
     def idle_for(self, held_since: datetime | None) -> str:
-        """For how long the task that holds it since then has not used it, if that is long."""
+        """How long the task that holds it since then has not used it, if that is long."""
         since = max(self.idle_since, held_since.timestamp() if held_since else 0.0)
         seconds = time.time() - since
         return words.duration(seconds) if self.idle_since and seconds >= settings.GPU_IDLE_AFTER else ""
 
 
 def attempt_of(job: Job, number: int = 0) -> Attempt:
-    """The attempt of that number, the newest without one. Raises NoJob."""
+    """Return the attempt of that number, the newest without one. Raises NoJob."""
     attempt = Attempt.objects.filter(job=job, number=number or job.attempt_number).first()
     if attempt is None:
         raise NoJob(f"Job {job.name} has no attempt {number}.")
@@ -88,7 +88,7 @@ def attempt_of(job: Job, number: int = 0) -> Attempt:
 
 
 def task_of(attempt: Attempt, role: str, index: int) -> Task:
-    """Raises NoJob."""
+    """Return the task of that role and index. Raises NoJob."""
     task = Task.objects.filter(attempt=attempt, role=role, index=index).first()
     if task is None:
         raise NoJob(f"There is no task {role}-{index}.")
@@ -98,19 +98,19 @@ def task_of(attempt: Attempt, role: str, index: int) -> Task:
 def figures(attempt: Attempt, tasks: Iterable[Task], spec: JobSpec) -> list[TaskFigures]:
     """The figures of each task. One small file is read for each."""
     asked = {role.name: asked_of(spec, role.name) for role in spec.task_roles}
-    return [_figures(attempt, task, asked.get(task.role, {})) for task in tasks]
+    return [TaskFigures(task, *figures_of(attempt, task.role, task.index, asked.get(task.role, {}))) for task in tasks]
 
 
 def figures_of(
     attempt: Attempt, role: str, index: int, asked: Mapping[str, float]
 ) -> tuple[int, int, dict[str, Figure]]:
-    """Of one task: ``began``, ``at`` and ``figures`` as in TaskFigures."""
-    found = ring.summary(places.of_task(attempt.app_id, role, index))
-    if found is None:
+    """What one task used: ``began``, ``at`` and ``figures`` as in TaskFigures."""
+    summary = ring.summary(places.of_task(attempt.app_id, role, index))
+    if summary is None:
         return 0, 0, {}
-    columns, summary = found
-    pairs = zip(columns, summary.columns, strict=True)
-    known = {name: _figure(name, one, asked.get(name), summary.at) for name, one in pairs if one.count}
+    known = {
+        name: _figure(name, mean, asked.get(name), summary.at) for name, mean in summary.columns.items() if mean.count
+    }
     return summary.began, summary.at, known
 
 
@@ -138,50 +138,48 @@ def asked_of(spec: JobSpec, role: str) -> dict[str, float]:
 
 
 def span_of(attempt: Attempt, now: float | None = None) -> tuple[int, int]:
-    """When the attempt's tasks ran, in seconds since 1970."""
+    """The time in which the attempt's tasks ran, in seconds since 1970."""
     begin = attempt.launched_at or attempt.created_at
     end = attempt.completed_at.timestamp() if attempt.completed_at else now or time.time()
     return int(begin.timestamp()), math.ceil(end)
 
 
-def gpus_now(node: str, ids: Iterable[str]) -> dict[str, NodeGpu]:
-    """By id; a small file is read for each."""
-    now, found = time.time(), dict[str, NodeGpu]()
+def gpus_now(node: str, ids: Iterable[str]) -> dict[str, GpuFigures]:
+    """What these GPUs do now, by id; a small file is read for each."""
+    now, figures = time.time(), dict[str, GpuFigures]()
     for id in ids:
-        path = places.of_gpu(node, id)
-        values = fresh(path, now)
-        summary = ring.summary(path)
-        since = rates.idle_since(summary[1].columns[0], now, settings.GPU_IDLE_AFTER) if summary else 0
+        summary = ring.summary(places.of_gpu(node, id))
+        values = _fresh(summary, now)
+        since = rates.idle_since(summary.columns["util"], now, settings.GPU_IDLE_AFTER) if summary else 0
         util, memory, total, heat = (values.get(name) for name in ("util", "memory", "total", "temperature"))
-        found[id] = NodeGpu(util, memory, total, heat, since)
-    return found
+        figures[id] = GpuFigures(util, memory, total, heat, since)
+    return figures
 
 
 def node_now(node: str) -> dict[str, float]:
-    """By column of rates.OF_A_NODE, what its tasks use together."""
+    """What the tasks of a node use together, by column of rates.OF_A_NODE."""
     return fresh(places.of_node(node), time.time())
 
 
 def fresh(path: Path, now: float) -> dict[str, float]:
     """The last values of a file, by column, that are not old."""
-    found = ring.summary(path)
-    if found is None:
-        return {}
-    columns, summary = found
-    known = zip(columns, summary.columns, strict=True)
-    return {name: one.last for name, one in known if one.count and now - one.known <= FRESH}
+    return _fresh(ring.summary(path), now)
 
 
-def _figures(attempt: Attempt, task: Task, asked: Mapping[str, float]) -> TaskFigures:
-    began, at, found = figures_of(attempt, task.role, task.index, asked)
-    return TaskFigures(task, began, at, found)
+def is_util(column: str) -> bool:
+    """Whether it says how busy a GPU of a task is."""
+    return column.startswith("gpu") and column.endswith("Util")
 
 
-def _figure(name: str, one: Mean, asked: float | None, at: int) -> Figure:
-    last = one.last if at - one.known <= FRESH else None
-    is_util = name.startswith("gpu") and name.endswith("Util")
-    idle = rates.idle_since(one, time.time(), settings.GPU_IDLE_AFTER) if is_util else 0
-    return Figure(last, _known(one.most), _known(one.mean), asked, idle)
+def _fresh(summary: RingSummary | None, now: float) -> dict[str, float]:
+    columns = summary.columns.items() if summary else ()
+    return {name: mean.last for name, mean in columns if mean.count and now - mean.known <= FRESH}
+
+
+def _figure(name: str, column: Mean, asked: float | None, at: int) -> Figure:
+    last = column.last if at - column.known <= FRESH else None
+    idle = rates.idle_since(column, time.time(), settings.GPU_IDLE_AFTER) if is_util(name) else 0
+    return Figure(last, _known(column.most), _known(column.mean), asked, idle)
 
 
 def _known(value: float) -> float | None:

@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from jobs.metrics.layout import BLOCK, TIERS, Bucket, Layout, Summary, layout_of, read_head
+from jobs.metrics.layout import BLOCK, TIERS, CoarseRow, Layout, RingSummary, layout_of, read_head
 
 _HEADS = 16 * BLOCK  # bytes; more columns than that names has no node
 
@@ -28,9 +28,8 @@ class Contents:
     """What is in a file from some moment on. ``step`` in seconds."""
 
     columns: tuple[str, ...]
-    summary: Summary
     step: int
-    buckets: list[Bucket]
+    buckets: list[CoarseRow]
 
 
 def write(path: Path, columns: tuple[str, ...], at: int, values: Sequence[float], idle: float = math.inf) -> None:
@@ -47,16 +46,16 @@ def read(path: Path, begin: int, end: int, step: int = 0) -> Contents | None:
     try:
         with _reading(path) as (file, layout, summary):
             tier = _tier(begin, max(end, summary.at), step)
-            return Contents(layout.columns, summary, TIERS[tier].step, list(_rows(file, layout, tier, begin, end)))
+            return Contents(layout.columns, TIERS[tier].step, list(_rows(file, layout, tier, begin, end)))
     except (OSError, ValueError):
         return None
 
 
-def summary(path: Path) -> tuple[tuple[str, ...], Summary] | None:
-    """The columns and their summary; None as in ``read``."""
+def summary(path: Path) -> RingSummary | None:
+    """What it has of the whole time; None as in ``read``."""
     try:
-        with _reading(path) as (_, layout, found):
-            return layout.columns, found
+        with _reading(path) as (_, _, summary):
+            return summary
     except (OSError, ValueError):
         return None
 
@@ -68,15 +67,15 @@ def _write(file: int, layout: Layout, at: int, values: Sequence[float], idle: fl
         place = layout.place(tier, at)
         before = os.pread(file, layout.row_size(tier), place)
         os.pwrite(file, layout.coarse_row(tier, at, values, before), place)
-    for one, value in zip(summary.columns, values, strict=True):
-        one.add(value, at, idle)
+    for mean, value in zip(summary.columns.values(), values, strict=True):
+        mean.add(value, at, idle)
     summary.sequence, summary.began, summary.at = summary.sequence + 1, summary.began or at, at
     place, slot = layout.summary_slot(summary)
     os.pwrite(file, slot, place)
 
 
-def _rows(file: int, layout: Layout, tier: int, begin: int, end: int) -> Iterator[Bucket]:
-    """In order of time. A span reaches at most over one lap, so it is one piece of the tier or two."""
+def _rows(file: int, layout: Layout, tier: int, begin: int, end: int) -> Iterator[CoarseRow]:
+    """The rows in order of time. A span reaches at most over one lap, so it is one piece of the tier or two."""
     step, rows, size = TIERS[tier].step, TIERS[tier].rows, layout.row_size(tier)
     first, number = begin // step, min(rows, -(-end // step) - begin // step)
     if number <= 0:
@@ -95,12 +94,12 @@ def _tier(begin: int, end: int, step: int) -> int:
     return len(TIERS) - 1
 
 
-def _summary(file: int, layout: Layout) -> Summary:
+def _summary(file: int, layout: Layout) -> RingSummary:
     return layout.summary(os.pread(file, 2 * layout.slot, layout.head_size))
 
 
 @contextmanager
-def _reading(path: Path) -> Iterator[tuple[int, Layout, Summary]]:
+def _reading(path: Path) -> Iterator[tuple[int, Layout, RingSummary]]:
     file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         layout = layout_of(read_head(os.pread(file, _HEADS, 0)))

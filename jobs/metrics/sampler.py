@@ -11,24 +11,24 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
 
 import structlog
 from django.db import DatabaseError, close_old_connections
 
+from base.wakes import processes
+from base.wakes.lease import Fenced, Lease
 from clusters.models import Node
-from jobs.metrics import places, rates, ring, sweep
+from jobs.metrics import janitor, places, rates, ring
 from jobs.metrics.engine import EngineSampler, NodeTarget, TaskTarget, Work
-from jobs.metrics.sharing.shared import Shared
+from jobs.metrics.sharing import SharedRings
 from jobs.models import Task
-from portal.wakes import beats, processes
-from portal.wakes.lease import Fenced, Lease
 
 log = structlog.get_logger()
 
 EVERY = 10  # seconds: the step of the finest tier
+CLEAN_UP_EVERY = 3600.0  # seconds
 _PATIENCE = timedelta(seconds=2.5 * EVERY)  # it renews its lease once a round
 
 
@@ -40,8 +40,8 @@ class Sampler:
         self._engines: dict[tuple[str, str], EngineSampler] = {}
         self._idle_nodes: dict[str, list[float]] = {}  # those that run nothing
         self._stopped = threading.Event()
-        self._sweep = sweep.Sweep()
-        self._shared = Shared()
+        self._clean_up_at = time.monotonic() + 60
+        self._shared = SharedRings()
 
     def run(self) -> None:
         """Sample until SIGTERM or SIGINT."""
@@ -55,7 +55,7 @@ class Sampler:
                     self.tick(at)
                 else:
                     self._shared.pull(_folders(_work(at)))
-                    self._sweep.step()
+                    self._clean_up()
             except Fenced as fenced:
                 log.warning("another sampler acts now", reason=str(fenced))
             except DatabaseError:
@@ -81,42 +81,47 @@ class Sampler:
         """Give each engine its work for the moment ``at``, and add up the one before. Raises Fenced."""
         self.lease.renew()
         with self.lease.writing():
-            beats.beat("sampler", self._report())
+            processes.beat("sampler", self._report())
         self._write_cluster(at - EVERY)
         work = _work(at)
         for key in self._engines.keys() - work.keys():
             self._engines.pop(key).stop()
         self._idle_nodes = {}
-        for key, one in work.items():
-            if one.tasks or any(node.exporter for node in one.nodes):
+        for key, of_engine in work.items():
+            if of_engine.tasks or any(node.exporter for node in of_engine.nodes):
                 if key not in self._engines:
                     self._engines[key] = EngineSampler(*key)
-                self._engines[key].give(one)
+                self._engines[key].give(of_engine)
             else:
-                self._write_idle(one)
+                self._write_idle(of_engine)
         self._shared.push(_folders(work))
-        self._sweep.step()
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        if time.monotonic() >= self._clean_up_at:
+            self._clean_up_at = time.monotonic() + CLEAN_UP_EVERY
+            janitor.clean_up(time.time())
 
     def _write_idle(self, work: Work) -> None:
         """Nobody is asked about a node that runs nothing."""
         for node in work.nodes:
-            values = rates.node_values([], {}, [])
+            values = rates.node_values(0, [], {}, [])
             ring.write(places.of_node(node.name), rates.OF_A_NODE, work.at, values)
             self._idle_nodes[node.name] = values
 
     def _write_cluster(self, at: int) -> None:
-        latest = [values for one in self._engines.values() if one.latest[0] == at for values in one.latest[1].values()]
-        if nodes := [*latest, *self._idle_nodes.values()]:
+        latest = [of_nodes for moment, of_nodes in (engine.latest for engine in self._engines.values()) if moment == at]
+        if nodes := [*(values for of_nodes in latest for values in of_nodes.values()), *self._idle_nodes.values()]:
             ring.write(places.of_cluster(), rates.OF_A_NODE, at, rates.cluster_values(nodes))
 
-    def _report(self) -> beats.Report:
-        threads = [one.thread for one in self._engines.values()]
+    def _report(self) -> processes.Report:
+        threads = [engine.thread for engine in self._engines.values()]
         late = sorted(thread.name for thread in threads if thread.is_late())
-        return beats.Report(threads=len(threads), late_threads=late)
+        return processes.Report(threads=len(threads), late_threads=late)
 
     def _end(self) -> None:
-        for one in self._engines.values():
-            one.stop()
+        for engine in self._engines.values():
+            engine.stop()
         with contextlib.suppress(DatabaseError):
             self.lease.give_back()
         processes.leave("sampler")
@@ -126,7 +131,7 @@ _TASK = ("id", "node", "container_name", "role", "index", "gpu_ids", "container_
 
 
 def _work(at: int) -> dict[tuple[str, str], Work]:
-    """By engine, for all nodes that answer the scheduler; two queries."""
+    """The work of each engine, of all nodes that answer the scheduler. It takes two queries."""
     tasks: dict[str, list[TaskTarget]] = {}
     rows = Task.objects.filter(state="RUNNING").exclude(container_name="").order_by("id").values_list(*_TASK)
     for id, node, container, role, index, gpu_ids, started, app_id in rows:
@@ -139,15 +144,13 @@ def _work(at: int) -> dict[tuple[str, str], Work]:
     for name, endpoint, tls_dir, exporter, gpus in known.values_list("name", "endpoint", "tls_dir", "exporter", "gpus"):
         ids = tuple(str(gpu["id"]) for gpu in gpus)
         nodes.setdefault((endpoint, tls_dir), []).append(NodeTarget(name, exporter, ids))
-    return {key: Work(at, _of(some, tasks), some) for key, some in nodes.items()}
+    return {
+        key: Work(at, [task for node in some for task in tasks.get(node.name, ())], some) for key, some in nodes.items()
+    }
 
 
 def _folders(work: dict[tuple[str, str], Work]) -> set[Path]:
     """The folders of the files that are written now."""
-    tasks = {task.path.parent for one in work.values() for task in one.tasks}
-    nodes = {places.of_node(node.name).parent for one in work.values() for node in one.nodes}
+    tasks = {task.path.parent for of_engine in work.values() for task in of_engine.tasks}
+    nodes = {places.of_node(node.name).parent for of_engine in work.values() for node in of_engine.nodes}
     return {places.root(), *tasks, *nodes}
-
-
-def _of(nodes: Sequence[NodeTarget], tasks: dict[str, list[TaskTarget]]) -> list[TaskTarget]:
-    return [task for node in nodes for task in tasks.get(node.name, ())]

@@ -63,7 +63,7 @@ class Task(models.Model):
     claim = models.CharField(max_length=32, blank=True)  # token of the worker that works on it
     claimed_until = models.DateTimeField(null=True)  # the end of the claim's lease, which progress renews
     fact_at = models.DateTimeField(null=True)  # last write by a worker
-    progress = models.CharField(max_length=120, blank=True)  # "pulling 3.1 of 8.2 GB"
+    progress = models.CharField(max_length=120, blank=True)  # "pulling 3.1 of 8.2 GB"; of a running one world.PAUSED
     fault = models.JSONField(null=True)  # {"reason", "sentence", "permanent"} of a refused start
     container_name = models.CharField(max_length=200, blank=True)
     container_id = models.CharField(max_length=64, blank=True)

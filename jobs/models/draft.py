@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from portal.models import User
+from base.models import User
 
 
 class Sweep(models.Model):
@@ -35,6 +35,10 @@ class Draft(models.Model):
 
     def __str__(self) -> str:
         return f"{self.title} of {self.user_id}"
+
+    @property
+    def version(self) -> str:
+        return self.changed_at.isoformat()
 
 
 class Template(models.Model):

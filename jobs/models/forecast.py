@@ -39,7 +39,7 @@ class Replay(models.Model):
     made = models.BigIntegerField()
     beat = models.BigIntegerField(null=True)  # when the worker that plays it last wrote its progress
     progress = models.PositiveSmallIntegerField(default=0)  # percent
-    result = models.JSONField(null=True)  # jobs.replay.result
+    result = models.JSONField(null=True)  # jobs.replay.outcome.ReplayResult
     error = models.TextField(blank=True)  # a sentence: why there is none
 
     def __str__(self) -> str:

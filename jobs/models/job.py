@@ -95,6 +95,13 @@ class Job(models.Model):
                 condition=Q(state__in=["WAITING", "RUNNING"]) | Q(deleted_at__isnull=False),
                 name="job_live",
             ),
+            # For the tasks that a user has waiting or running, which each of their submissions adds up: without it, all
+            # jobs that they ever had would be read.
+            models.Index(
+                fields=["username", "total_tasks"],
+                condition=Q(state__in=["WAITING", "RUNNING"], deleted_at__isnull=True),
+                name="job_live_by_user",
+            ),
             models.Index(fields=["created_at"], condition=Q(published_at__isnull=True), name="job_unpublished"),
         ]
 

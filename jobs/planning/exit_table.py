@@ -50,13 +50,8 @@ _TYPES = {
     "RT": "RESOURCE_ALLOCATION_TIMEOUT",
     "??": "UNKNOWN_FAILURE",
 }
-_REACTIONS = {
-    "A": Reaction.ALWAYS_RETRY,
-    "B": Reaction.ALWAYS_BACKOFF_RETRY,
-    "N": Reaction.NEVER_RETRY,
-    "M": Reaction.RETRY_TO_MAX,
-}
-_RETRY = "Wait for the next retry; it follows by itself."
+_REACTIONS = dict(zip("ABNM", Reaction, strict=True))  # by the letters of the rows
+RETRY = "Wait for the next retry; it follows by itself."
 _ADMIN = "If it keeps happening, tell the cluster admin."
 _LOG = "Read the log of the task and fix the program."
 _CONFIG = "Read the diagnostics and correct the job config."
@@ -64,15 +59,15 @@ _SMALLER = "Ask for fewer tasks, or for less per task."
 _QUOTA = "Ask the cluster admin for a larger share of the virtual cluster."
 _ADVICE: dict[str, tuple[str, ...] | None] = {
     "none": None,
-    "retry": (_RETRY, _ADMIN),
+    "retry": (RETRY, _ADMIN),
     "log": (_LOG,),
-    "root": ("Read the log of the task and find the first error in it.", _RETRY),
+    "root": ("Read the log of the task and find the first error in it.", RETRY),
     "config": (_CONFIG,),
     "memory": ("Ask for more memoryMB in the task role.", "Use less memory in each task."),
     "disk": ("Write less to the disk in each task.",),
-    "report": (_RETRY, "Tell the cluster admin, with the log of the task."),
-    "smaller": (_RETRY, _SMALLER, _QUOTA),
-    "bonus": (_RETRY, _SMALLER, _QUOTA, "Stay within the guaranteed share of the virtual cluster."),
+    "report": (RETRY, "Tell the cluster admin, with the log of the task."),
+    "smaller": (RETRY, _SMALLER, _QUOTA),
+    "bonus": (RETRY, _SMALLER, _QUOTA, "Stay within the guaranteed share of the virtual cluster."),
     "time": ("Give it more time in extras.maxRunSeconds.", "Let it save its work and go on from there."),
     "awaited": (
         "Run that job again until it succeeds, then submit this one.",
@@ -81,7 +76,9 @@ _ADVICE: dict[str, tuple[str, ...] | None] = {
     "stop": ("Submit the job again to run it again.",),
 }
 
-# code, phrase, issuer, causer, type, stage, reaction, advice, reason, repro
+# code, phrase, issuer, causer, type, stage, reaction, advice, reason, repro: ``issuer`` is who reported the end, and
+# ``causer`` who brought it about (a submission, a container, or a part of the platform, in v1's words); ``type``,
+# ``reaction`` and ``advice`` are keys of the tables above; ``repro`` says how to bring it about.
 # fmt: off
 _ROWS: tuple[tuple[int, str, str, str, str, str, str, str, str, str], ...] = (
     (0, "SUCCEEDED", "USER_CONTAINER", "USER_CONTAINER", "US", "COMPLETING", "N", "none",
@@ -135,7 +132,7 @@ _ROWS: tuple[tuple[int, str, str, str, str, str, str, str, str, str], ...] = (
      "B", "smaller", "The task had its place and lost it when the scheduler started again.",
      "Restart the scheduler while tasks wait for their peers."),
     (-7120, "CONTAINER_PREEMPTED", "PAI_LAUNCHER", "PAI_YARN", "PF", "UNKNOWN", "A", "bonus",
-     "Its virtual cluster had to give back what it had borrowed.", "Borrow from a virtual cluster that fills up."),
+     "Its room went to another job, or its node was to become empty.", "Drain the node of a task."),
     (-7121, "CONTAINER_RUNTIME_VIRTUAL_MEMORY_EXCEEDED", "PAI_LAUNCHER", "PAI_RUNTIME", "PF", "UNKNOWN", "N", "report",
      "The runtime around the container used too much virtual memory.", "A defect of the runtime."),
     (-7122, "CONTAINER_RUNTIME_PHYSICAL_MEMORY_EXCEEDED", "PAI_LAUNCHER", "PAI_RUNTIME", "PF", "UNKNOWN", "N", "report",

@@ -7,15 +7,16 @@ it is tried again is decided in jobs/planning/retries.py.
 
 from __future__ import annotations
 
-import signal as signals
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
-from typing import Any, Literal
+from signal import Signals
+from typing import Any, Literal, NamedTuple
 
+from base.core import words
 from clusters.engines.runtime import ContainerStatus, FaultReason
-from jobs.planning.exit_table import TABLE, ExitSpec, Reaction
-from portal.core import words
+from jobs.planning.exit_table import RETRY, TABLE, ExitSpec, Reaction
 
 Certainty = Literal["certain", "likely", "unknown"]
 Blame = Literal["your job", "the cluster", "nobody"]
@@ -50,6 +51,7 @@ class StartFault(StrEnum):
 
 KEPT_SIGNALS = frozenset({130, 132, 134, 135, 136, 137, 139, 141, 143})
 _ENDS_FROM_OUTSIDE = frozenset({137, 143})
+_AWAITS_RETRY = re.compile(rf"{RETRY}|(?:Nothing; t|T)he retry follows by itself\.")
 _UNLISTED_POSITIVE, _UNLISTED_NEGATIVE = 256, -8000
 _BLAMES: dict[str, Blame] = {
     "USER_FAILURE": "your job",
@@ -80,9 +82,14 @@ class Exit:
 
     @property
     def spec(self) -> ExitSpec:
-        """The entry of the table, with the reaction that this end gets."""
+        """The entry of the table, with the reaction that this end gets, its reason and its remedy: one code has
+        several causes."""
         spec = spec_for(self.code)
-        return replace(spec, behavior="NON_TRANSIENT", reaction=Reaction.NEVER_RETRY) if self.permanent else spec
+        if self.permanent:
+            spec = replace(spec, behavior="NON_TRANSIENT", reaction=Reaction.NEVER_RETRY)
+        if not self.sentence:
+            return spec
+        return replace(spec, reason=self.sentence, solution=(self.remedy,) if self.remedy else None)
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -100,8 +107,13 @@ def spec_for(code: int) -> ExitSpec:
     return TABLE.get(code) or replace(TABLE[template], code=code)
 
 
+def without_retry(advice: str) -> str:
+    """What remains of an advice for those whose job is not tried again."""
+    return _AWAITS_RETRY.sub("", advice).strip()
+
+
 def as_v1(spec: ExitSpec) -> dict[str, Any]:
-    """``appExitSpec`` of the v1 API."""
+    """Return ``appExitSpec`` of the v1 API."""
     return {
         **asdict(spec),
         "reaction": str(spec.reaction),
@@ -110,16 +122,15 @@ def as_v1(spec: ExitSpec) -> dict[str, Any]:
     }
 
 
-def of(code: int, sentence: str = "", *, remedy: str | None = None, permanent: bool = False) -> Exit:
-    """An Exit with the table's own words where none are given."""
+def of(code: int, sentence: str = "", *, remedy: str | None = None, permanent: bool = False, **known: Any) -> Exit:
+    """An Exit with the table's own words where none are given; what is not tried again awaits no retry. ``known`` are
+    other fields of the Exit."""
     spec = spec_for(code)
-    return Exit(
-        code=code,
-        sentence=sentence or spec.reason or "",
-        remedy=" ".join(spec.solution or ()) if remedy is None else remedy,
-        blame=_BLAMES.get(spec.type, "nobody"),
-        permanent=permanent,
-    )
+    advice = " ".join(spec.solution or ())
+    advice = without_retry(advice) if permanent else advice
+    known.setdefault("blame", _BLAMES.get(spec.type, "nobody"))
+    remedy = advice if remedy is None else remedy
+    return Exit(code=code, sentence=sentence or spec.reason or "", remedy=remedy, permanent=permanent, **known)
 
 
 def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task") -> Exit:
@@ -136,7 +147,7 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     if code is None:
         return of(EXIT_CODE_LOST, f"{label} ended, but the node no longer knows how.")
     if code == 0:
-        return replace(of(SUCCEEDED, f"{label} ended with exit code 0."), raw_code=0, oom=status.oom_killed)
+        return of(SUCCEEDED, f"{label} ended with exit code 0.", raw_code=0, oom=status.oom_killed)
     if status.oom_killed:
         return _out_of_memory(code, memory_mb, label)
     if status.port_taken:
@@ -144,10 +155,17 @@ def classify(status: ContainerStatus, memory_mb: int, *, label: str = "The task"
     if status.by_itself and code in _ENDS_FROM_OUTSIDE:
         return _ended_itself(code, label)
     if code in KEPT_SIGNALS:
-        return _signalled(code, label)
+        return of(code, _SIGNAL_SENTENCES[code].format(label), **_of_process(code), certainty="likely")
     remedy = _HINTS.get(code, "Read the end of its log.")
-    exit_ = of(USER_FAILED, f"{label} ended with exit code {code}.", remedy=remedy)
-    return replace(exit_, raw_code=code, signal=_signal_name(code), certainty="unknown")
+    sentence = f"{label} ended with exit code {code}."
+    return of(USER_FAILED, sentence, remedy=remedy, **_of_process(code), certainty="unknown")
+
+
+def held(container: ContainerStatus, memory_mb: int, label: str) -> Exit:
+    """How the command ended whose container is kept for debugging; the task itself has not ended."""
+    if container.held_code is None:
+        return of(USER_FAILED, f"{label} failed.")
+    return classify(replace(container, exit_code=container.held_code), memory_mb, label=label)
 
 
 def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
@@ -155,20 +173,35 @@ def from_fault(reason: str, sentence: str, permanent: bool) -> Exit:
     disappeared before it was started is gone for ever, but the next one need not be."""
     if reason in set(StartFault):
         remedy = _START_REMEDIES[StartFault(reason)]
-        return replace(of(USER_FAILED, sentence, remedy=remedy, permanent=True), fault=reason)
+        return of(USER_FAILED, sentence, remedy=remedy, permanent=True, fault=reason)
     known = FaultReason(reason) if reason in set(FaultReason) else FaultReason.REFUSED
-    code = _FAULT_CODES[known]
-    lasting = (permanent and known is not FaultReason.GONE) or known in _ALWAYS_PERMANENT
-    exit_ = of(code, sentence, remedy=_FAULT_REMEDIES.get(known), permanent=lasting)
-    return replace(exit_, fault=str(known))
+    fault = _FAULTS[known]
+    lasting = (permanent and known is not FaultReason.GONE) or fault.is_permanent
+    guess = {"blame": "your job", "certainty": "likely"} if known is FaultReason.REGISTRY_UNKNOWN else {}
+    return of(fault.code, sentence, remedy=fault.remedy, permanent=lasting, fault=str(known), **guess)
+
+
+def given_up(exit_: Exit, times: int) -> Exit:
+    """The end of a start that was refused ``times`` in a row for what its job asks."""
+    sentence = f"{exit_.sentence} It was tried {times} times."
+    return of(USER_FAILED, sentence, remedy=exit_.remedy, permanent=True, fault=exit_.fault)
 
 
 def container_lost(label: str = "The task") -> Exit:
     return of(CONTAINER_LOST, f"The container of {label} disappeared from its node.")
 
 
-def node_lost(node: str) -> Exit:
-    return of(NODE_LOST, f"Node {node} was lost.")
+def restarted(label: str) -> Exit:
+    sentence = f"The container of {label} was started a second time by somebody on its node, so its work was cut off."
+    return of(CONTAINER_LOST, sentence)
+
+
+def node_lost(node: str, *, slow: bool = False) -> Exit:
+    """``slow``: its host took connections to the end, so it may only have been too busy."""
+    if not slow:
+        return of(NODE_LOST, f"Node {node} was lost.")
+    sentence = f"Node {node} was given up: its host takes connections, but its engine has not answered for too long."
+    return of(NODE_LOST, sentence, certainty="likely")
 
 
 def evicted(reason: str) -> Exit:
@@ -209,30 +242,37 @@ _HINTS = {
     126: "The command exists but may not be executed. Check its permissions.",
     127: "The command was not found in the image. Check its spelling and the image.",
 }
-_FAULT_CODES = {
-    FaultReason.UNREACHABLE: NODE_LOST,
-    FaultReason.IMAGE_MISSING: USER_FAILED,
-    FaultReason.IMAGE_DENIED: USER_FAILED,
-    FaultReason.IMAGE_NAME: USER_FAILED,
-    FaultReason.REGISTRY_UNREACHABLE: DOCKER_RUN_FAILED,
-    FaultReason.PULL_FAILED: DOCKER_RUN_FAILED,
-    FaultReason.PORT_TAKEN: PORT_CONFLICT,
-    FaultReason.GPU_MISSING: LAUNCH_FAILED,
-    FaultReason.COMMAND_MISSING: USER_FAILED,
-    FaultReason.NODE_BROKEN: DOCKER_RUN_FAILED,
-    FaultReason.REFUSED: DOCKER_RUN_FAILED,
-    FaultReason.GONE: CONTAINER_LOST,
-    FaultReason.WITHDRAWN: TASK_STOPPED,
-}
-_ALWAYS_PERMANENT = frozenset(
-    {FaultReason.IMAGE_MISSING, FaultReason.IMAGE_DENIED, FaultReason.IMAGE_NAME, FaultReason.COMMAND_MISSING}
-)
-_FAULT_REMEDIES = {
-    FaultReason.IMAGE_MISSING: "Check the name and the tag of the image.",
-    FaultReason.IMAGE_DENIED: "Give the job an authFile with a user of that registry.",
-    FaultReason.IMAGE_NAME: "Correct the name of the image.",
-    FaultReason.COMMAND_MISSING: "Use an image that has /bin/sh.",
-    FaultReason.REGISTRY_UNREACHABLE: "Check the registry in the image's name; if it is right, ask the cluster admin.",
+
+
+class _Fault(NamedTuple):
+    """What a refused start means: its code, what users are told to do in place of the table's advice, and whether
+    trying again never helps."""
+
+    code: int
+    remedy: str | None = None
+    is_permanent: bool = False
+
+
+_FAULTS = {
+    FaultReason.UNREACHABLE: _Fault(NODE_LOST),
+    FaultReason.IMAGE_MISSING: _Fault(USER_FAILED, "Check the name and the tag of the image.", True),
+    FaultReason.IMAGE_DENIED: _Fault(USER_FAILED, "Give the job an authFile with a user of that registry.", True),
+    FaultReason.IMAGE_NAME: _Fault(USER_FAILED, "Correct the name of the image.", True),
+    FaultReason.REGISTRY_UNREACHABLE: _Fault(
+        DOCKER_RUN_FAILED, "Check the registry in the image's name; if it is right, ask the cluster admin."
+    ),
+    FaultReason.REGISTRY_UNKNOWN: _Fault(
+        DOCKER_RUN_FAILED, "Correct the registry in the image's name; if it is right, ask the cluster admin."
+    ),
+    FaultReason.PULL_FAILED: _Fault(DOCKER_RUN_FAILED),
+    FaultReason.PORT_TAKEN: _Fault(PORT_CONFLICT),
+    FaultReason.GPU_MISSING: _Fault(LAUNCH_FAILED),
+    FaultReason.GPU_DRIVER: _Fault(USER_FAILED, "Use an image with an older CUDA, or a node with a newer driver."),
+    FaultReason.COMMAND_MISSING: _Fault(USER_FAILED, "Use an image that has /bin/sh.", True),
+    FaultReason.NODE_BROKEN: _Fault(DOCKER_RUN_FAILED),
+    FaultReason.REFUSED: _Fault(DOCKER_RUN_FAILED),
+    FaultReason.GONE: _Fault(CONTAINER_LOST),
+    FaultReason.WITHDRAWN: _Fault(TASK_STOPPED),
 }
 _START_REMEDIES = {
     StartFault.CODE_MISSING: "Upload the code, or correct codeDir.",
@@ -261,30 +301,24 @@ def _out_of_memory(code: int, memory_mb: int, label: str) -> Exit:
     sentence = f"{label} ran out of memory. It used all of its {amount}."
     if code != 137:
         sentence = f"{label} ended with exit code {code} after a part of it ran out of its {amount}."
-    exit_ = of(OUT_OF_MEMORY, sentence, remedy="Ask for more memoryMB, or use less in each task.")
-    return replace(exit_, raw_code=code, signal=_signal_name(code), oom=True, certainty=certainty)
+    remedy = "Ask for more memoryMB, or use less in each task."
+    return of(OUT_OF_MEMORY, sentence, remedy=remedy, **_of_process(code), oom=True, certainty=certainty)
 
 
 def _port_taken(label: str) -> Exit:
     sentence = f"A port that was given to {label} is in use on its node by something outside Longshore."
-    return replace(of(PORT_CONFLICT, sentence), fault=str(FaultReason.PORT_TAKEN))
+    return of(PORT_CONFLICT, sentence, fault=str(FaultReason.PORT_TAKEN))
 
 
 def _ended_itself(code: int, label: str) -> Exit:
     """A command that ends with the code of a kill, although nobody outside ended its container, is out of memory to
     clients of v1 (v1 contract, 5.11) and not tried again. It may have killed a part of itself just as well."""
     sentence = f"{label} ended with exit code {code}: its command, or a part of it, was killed inside the container."
-    exit_ = of(OUT_OF_MEMORY, sentence, remedy="Read the end of its log. If it needs more memory, ask for it.")
-    return replace(exit_, raw_code=code, signal=_signal_name(code), certainty="unknown")
+    remedy = "Read the end of its log. If it needs more memory, ask for it."
+    return of(OUT_OF_MEMORY, sentence, remedy=remedy, **_of_process(code), certainty="unknown")
 
 
-def _signalled(code: int, label: str) -> Exit:
-    exit_ = of(code, _SIGNAL_SENTENCES[code].format(label))
-    return replace(exit_, raw_code=code, signal=_signal_name(code), certainty="likely")
-
-
-def _signal_name(code: int) -> str | None:
-    try:
-        return signals.Signals(code - 128).name
-    except ValueError:
-        return None
+def _of_process(code: int) -> dict[str, Any]:
+    """What the process itself returned, and which signal that stands for."""
+    signals = {signal.value: signal.name for signal in Signals}
+    return {"raw_code": code, "signal": signals.get(code - 128)}

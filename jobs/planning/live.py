@@ -1,17 +1,39 @@
-"""Plans one running job: settles its tasks, judges the attempt, and ends what is over. Pure."""
+"""Plans one running job: settles its tasks, judges the attempt, and ends what is over. Pure.
+
+Most jobs just run, and most looks at nodes show what the last ones did. As long as a job's rows, the containers of its
+nodes and the nodes are the same objects as in the last pass, it is not looked at again (``Standing``), so that a pass
+costs as much as has changed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 
-from clusters.engines.runtime import Phase
+from clusters.engines.runtime import ContainerStatus, FaultReason, Look, Phase
+from clusters.placement.fit import NodeView
 from jobs.planning import exits, retries
 from jobs.planning.exits import Exit
+from jobs.planning.leftovers import NOTHING, offered, quarantined, to_write
 from jobs.planning.lifecycle import TASK_ENDS, TASK_LIVE, JobState, TaskState
-from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, settle
+from jobs.planning.settle import STAYS, Settled, is_claimed, is_stale, lives_again, settle
+from jobs.planning.streak import MANY
 from jobs.planning.verdict import Ended, judge
-from jobs.planning.world import Decision, Evicted, JobPlan, JobView, KeptTask, Kind, Order, TaskChange, TaskView, World
+from jobs.planning.world import (
+    Decision,
+    Eviction,
+    HeldTask,
+    JobPlan,
+    JobView,
+    LiveJob,
+    Order,
+    OrderKind,
+    Quarantined,
+    TaskChange,
+    TaskView,
+    World,
+)
 
 
 def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> JobPlan:
@@ -20,35 +42,52 @@ def settle_job(world: World, nodes: Collection[str], job: JobView, tasks: Sequen
     made = JobPlan(job)
     memory = {role.name: role.memory_mb for role in job.spec.task_roles}
     settled = {
-        task.id: settle(
-            task,
-            world.observations.get(task.node),
-            world.now,
-            lost_after=0 if task.node in world.gone else world.lost_after,
-            memory_mb=memory.get(task.role, 0),
-            registered=task.node in nodes,
+        task.id: _at_last(
+            job,
+            settle(
+                task,
+                world.looks.get(task.node),
+                world.now,
+                lost_after=0 if task.node in world.gone else world.lost_after,
+                memory_mb=memory.get(task.role, 0),
+                registered=task.node in nodes,
+            ),
         )
         for task in tasks
         if task.state in TASK_LIVE
     }
     for task in tasks:
-        one = settled.get(task.id, STAYS)
-        if one.after is not None:
-            made.changes.append(TaskChange(task, one.after, one.exit, one.container, collected=one.gone))
+        outcome = settled.get(task.id, STAYS)
+        if outcome.after is not None:
+            made.changes.append(
+                TaskChange(task, outcome.after, outcome.exit, outcome.container, collected=outcome.gone)
+            )
             # A worker that collects finds it taken while the claim of its start is open, and the order would be lost.
-            ended = one.container is not None and one.container.phase is Phase.EXITED
+            ended = outcome.container is not None and outcome.container.phase is Phase.EXITED
             if ended and not is_claimed(task, world.now):
-                made.orders.append(Order(Kind.COLLECT, task.id, task.node, task.container_name))
-        if one.kept is not None:
-            made.kept.append(KeptTask(task, one.kept.held_code))
+                made.orders.append(Order(OrderKind.COLLECT, task.id, task.node, task.container_name))
+        if outcome.held is not None:
+            made.held.append(
+                HeldTask(task, exits.held(outcome.held, memory.get(task.role, 0), f"The command of {task.label}"))
+            )
+        if outcome.says is not None:
+            made.noted.append((task, outcome.says))
     decided = _decide(world, job, tasks, settled, made)
     if decided is not None:
         _wind_down(world, job, tasks, settled, decided, made)
     for task in tasks:
         order = settled.get(task.id, STAYS).order
-        if order is not None and not (decided and order in (Kind.START, Kind.RELEASE)):
+        if order is not None and not (decided and order in (OrderKind.START, OrderKind.RELEASE)):
             made.orders.append(Order(order, task.id, task.node, task.container_name))
     return made
+
+
+def _at_last(job: JobView, settled: Settled) -> Settled:
+    """A registry that no node ever knew, and none has reached in MANY attempts, is what the job has got wrong: it ends,
+    where it would be tried again otherwise."""
+    if settled.exit is None or settled.exit.fault != FaultReason.REGISTRY_UNKNOWN or job.alike(settled.exit) < MANY:
+        return settled
+    return replace(settled, exit=exits.given_up(settled.exit, MANY))
 
 
 def just_runs(world: World, nodes: Collection[str], job: JobView, tasks: Sequence[TaskView]) -> bool:
@@ -56,13 +95,15 @@ def just_runs(world: World, nodes: Collection[str], job: JobView, tasks: Sequenc
     if job.decided is not None or job.stopping or job.is_over(world.now):
         return False
     for task in tasks:
-        seen = world.observations.get(task.node)
-        if task.node in world.drained:
+        seen = world.looks.get(task.node)
+        if task.node in world.drained or world.in_the_way(job, task.node):
             return False
         if task.state is not TaskState.RUNNING or seen is None or not seen.reachable or task.node not in nodes:
             return False
         container = seen.containers.get(task.container_name)
         if container is None or container.phase is not Phase.RUNNING or container.held:
+            return False
+        if container.paused or task.progress or lives_again(task, container):
             return False
     return bool(tasks)
 
@@ -78,16 +119,22 @@ def _decide(
         made.decision = judge(job.spec, [_as_ended(task, settled.get(task.id, STAYS), world.now) for task in tasks])
         if made.decision is None and job.is_over(world.now):
             made.decision = Decision(exits.out_of_time(job.spec.asked.max_run_seconds or 0))
-        if made.decision is None and (drained := _drained(world, tasks, settled)):
-            made.evicted = Evicted(f"what it held on node {drained}", f"Node {drained} is being drained.")
-            made.decision = Decision(exits.evicted(made.evicted.reason))
+        if made.decision is None and (leaves := _leaves(world, job, tasks, settled)):
+            made.evicted = leaves
+            made.decision = Decision(exits.evicted(leaves.reason))
     return made.decision.exit if made.decision else None
 
 
-def _drained(world: World, tasks: Sequence[TaskView], settled: dict[int, Settled]) -> str:
-    """A node that is being drained and on which one of the tasks lives."""
-    live = (task for task in tasks if task.state in TASK_LIVE and settled.get(task.id, STAYS).after not in TASK_ENDS)
-    return next((task.node for task in live if task.node in world.drained), "")
+def _leaves(world: World, job: JobView, tasks: Sequence[TaskView], settled: dict[int, Settled]) -> Eviction | None:
+    """Why it gives up a node on which one of the tasks lives: that is drained, or others have it by appointment."""
+    for task in tasks:
+        if task.state in TASK_LIVE and settled.get(task.id, STAYS).after not in TASK_ENDS:
+            held = f"what it held on node {task.node}"
+            if task.node in world.drained:
+                return Eviction(held, f"Node {task.node} is being drained.")
+            if span := world.in_the_way(job, task.node):
+                return Eviction(held, f"It makes room for an appointment on {span.sentence([task.node], world.now)}")
+    return None
 
 
 def end_attempt(world: World, job: JobView, tasks: Sequence[TaskView], decision: Decision) -> JobPlan:
@@ -97,12 +144,12 @@ def end_attempt(world: World, job: JobView, tasks: Sequence[TaskView], decision:
     return made
 
 
-def _as_ended(task: TaskView, one: Settled, now: datetime) -> Ended:
-    if one.after in TASK_ENDS:
-        finished = one.container.finished_at if one.container else None
-        return Ended(task.role, task.index, one.after, one.exit, finished or now)
+def _as_ended(task: TaskView, settled: Settled, now: datetime) -> Ended:
+    if settled.after in TASK_ENDS:
+        finished = settled.container.finished_at if settled.container else None
+        return Ended(task.role, task.index, settled.after, settled.exit, finished or now)
     exit_ = Exit.from_json(task.exit) if task.exit else None
-    return Ended(task.role, task.index, one.after or task.state, exit_, task.finished_at)
+    return Ended(task.role, task.index, settled.after or task.state, exit_, task.finished_at)
 
 
 def _wind_down(
@@ -115,7 +162,7 @@ def _wind_down(
 ) -> None:
     """The attempt is over: the tasks that still live must stop. Once none does, the job ends or is tried again."""
     made.changes = [change for change in made.changes if change.after in TASK_ENDS]  # none begins to run now
-    made.kept = []
+    made.held, made.noted = [], []
     ended = {change.task.id for change in made.changes}
     live = [task for task in tasks if task.state not in TASK_ENDS and task.id not in ended]
     for task in live:
@@ -134,6 +181,7 @@ def _finish(world: World, job: JobView, decided: Exit, made: JobPlan) -> None:
         user_retries=job.user_retries,
         platform_retries=job.platform_retries,
         resource_retries=job.resource_retries,
+        alike=job.alike(decided),
         random_unit=world.random,
     )
     if retry.retry and job.stopping and decided.code != exits.JOB_STOPPED:
@@ -153,14 +201,90 @@ def end_state(exit_: Exit) -> JobState:
     return JobState.STOPPED if exit_.code == exits.JOB_STOPPED else JobState.FAILED
 
 
-def to_look_at(world: World, busy: Sequence[tuple[JobView, Sequence[TaskView]]]) -> set[str]:
+def to_look_at(world: World, busy: Sequence[LiveJob]) -> set[str]:
     """The nodes to list again: a worker gave up a task there, because its start was refused or withdrawn, after the
     last list."""
     nodes = set()
     for _, tasks in busy:
         for task in tasks:
-            seen = world.observations.get(task.node)
+            seen = world.looks.get(task.node)
             waits = task.state is TaskState.STOPPING or (task.state is TaskState.STARTING and task.fault is not None)
             if waits and seen is not None and seen.reachable and is_stale(task, seen):
                 nodes.add(task.node)
     return nodes
+
+
+class Standing:
+    """What a pass found out about live jobs and containers, kept for the next one. ``update`` brings it up to date; the
+    rest is what follows from the World of that moment. Without an earlier pass everything is looked at."""
+
+    def __init__(self) -> None:
+        self.names: Collection[str] = frozenset()  # of the registered nodes
+        self.others: dict[str, list[ContainerStatus]] = {}  # by node, containers of no live task
+        self.quarantine: dict[str, Quarantined] = {}  # by node
+        self.to_write: dict[str, Quarantined] = {}  # those that differ from the rows
+        self.offered: Sequence[NodeView] = ()  # the nodes with what is in quarantine counted as taken
+        self.running: tuple[Sequence[JobView], Sequence[Sequence[int]]] = (), ()  # live jobs, and the tasks of each
+        self.ends: list[datetime] = []  # at which live jobs are stopped, as their configs say
+        self._seen: World | None = None
+        self._quiet: dict[int, LiveJob] = {}  # by id of the job: those that just ran
+        self._containers: Collection[str] = frozenset()  # names of those of live tasks
+
+    def update(self, world: World) -> list[LiveJob]:
+        """Return the live jobs that do more than run, in their order."""
+        before, self._seen = self._seen, world
+        looks, known = world.looks, before.looks if before is not None else {}
+        news = {name for name, look in looks.items() if not _is_same(known.get(name), look)} | (
+            known.keys() - looks.keys()
+        )
+        has_nodes = (
+            before is not None
+            and world.nodes is before.nodes
+            and ((world.drained, world.appointed) == (before.drained, before.appointed))
+        )
+        if not has_nodes:
+            self.names = frozenset(node.name for node in world.nodes)
+        is_other = before is None or world.live is not before.live
+        if is_other:
+            self._take_over(world.live)
+        if not has_nodes or any(end <= world.now for end in self.ends):
+            self._quiet = {}
+        elif news:
+            moved = {job.id for job, tasks in self._quiet.values() if any(task.node in news for task in tasks)}
+            self._quiet = {id: pair for id, pair in self._quiet.items() if id not in moved}
+        if is_other or news or not has_nodes:
+            self._look_at(looks, looks.keys() | known.keys() if is_other else news)
+            self.to_write = to_write(world.nodes, self.quarantine)
+            self.offered = offered(world.nodes, self.quarantine)
+        if len(self._quiet) == len(world.live):
+            return []
+        again = [pair for pair in world.live if pair[0].id not in self._quiet]
+        busy = [pair for pair in again if not just_runs(world, self.names, *pair)]
+        left = {job.id for job, _ in busy}
+        self._quiet |= {pair[0].id: pair for pair in again if pair[0].id not in left}
+        return busy
+
+    def _take_over(self, live: Sequence[LiveJob]) -> None:
+        known = self._quiet
+        self._quiet = {pair[0].id: pair for pair in live if known.get(pair[0].id) is pair}
+        self._containers = frozenset(
+            task.container_name for _, tasks in live for task in tasks if task.state in TASK_LIVE
+        )
+        self.running = [job for job, _ in live], [[task.id for task in tasks] for _, tasks in live]
+        self.ends = [job.ends_by for job, _ in live if job.ends_by is not None]
+
+    def _look_at(self, looks: Mapping[str, Look], nodes: Collection[str]) -> None:
+        for name in nodes:
+            self.others.pop(name, None)
+            self.quarantine.pop(name, None)
+            if name in looks:
+                others = [each for each in looks[name].containers.values() if each.name not in self._containers]
+                self.quarantine[name] = quarantined(others) if others else NOTHING
+                if others:
+                    self.others[name] = others
+
+
+def _is_same(before: Look | None, now: Look) -> bool:
+    return before is now or (
+        before is not None and before.containers is now.containers and before.reachable == now.reachable
+    )

@@ -6,59 +6,82 @@ is parked with the reason, and the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
+from functools import cache, partial
 
+from clusters.engines.runtime import Look
 from clusters.placement.fit import NodeView
+from clusters.placement.pace import NO_PACES, Pace
 from jobs.planning import exits
+from jobs.planning.evictions import evict
 from jobs.planning.leftovers import plan_leftovers
-from jobs.planning.live import end_state, just_runs, settle_job, to_look_at
-from jobs.planning.queue.evictions import evict
+from jobs.planning.lifecycle import TaskState
+from jobs.planning.live import Standing, end_state, settle_job, to_look_at
 from jobs.planning.queue.lines import ending
-from jobs.planning.queue.scene import Scene
+from jobs.planning.queue.scene import Runner, Scene
 from jobs.planning.queue.still import Still, step, still
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
-from jobs.planning.turns import Verdict, turns
-from jobs.planning.world import Decision, Held, JobPlan, JobView, Plan, TaskView, World
+from jobs.planning.turns import Move, turns
+from jobs.planning.world import Decision, JobPlan, JobView, LiveJob, Plan, World
 
-Live = tuple[JobView, Sequence[TaskView]]
 MOST_PLACED = 512  # tasks placed in one pass, so that no event of an engine waits long behind a full queue
 MOST_SETTLED = 512  # rows of live jobs changed in one pass, each job whole: no transaction is long when a rack dies
 
 
-def plan(world: World, before: Still | None = None) -> Plan:
+def plan(
+    world: World,
+    before: Still | None = None,
+    paces: Mapping[str, Pace] = NO_PACES,
+    standing: Standing | None = None,
+) -> Plan:
     """What should change in this world. ``before`` is what the last plan says of its turns: they are not worked out
-    again while they hold. Raises nothing for a single bad job: that one is parked."""
+    again while they hold; ``paces`` are those of the last plan, and ``standing``, which is brought up to date, is what
+    was found out for it. The plan is the same without it. Raises nothing for a single bad job: that one is parked."""
+    standing = standing or Standing()
     made = Plan(purge=list(world.purgeable[:MOST_SETTLED]), more=len(world.purgeable) > MOST_SETTLED)
-    nodes = {node.name for node in world.nodes}
-    busy = [(job, tasks) for job, tasks in world.live if not just_runs(world, nodes, job, tasks)]
-    _settle_all(world, nodes, busy, made)
+    busy = standing.update(world)
+    if not all(seen.reachable for seen in world.looks.values()):
+        world = replace(world, looks=_with_signs(world.looks, busy))
+    _settle_all(world, standing.names, busy, made)
     made.look = to_look_at(world, busy)
-    plan_leftovers(world, nodes, made)
-    _take_turns(world, made, before)
-    limit_starts(world, busy, made)
-    made.again_at = _again_at(world, busy)
+    plan_leftovers(world, standing.names, standing.others, made)
+    made.quarantine, made.to_write = dict(standing.quarantine), standing.to_write
+    _take_turns(world, standing, made, before)
+    limit_starts(world, busy, made, paces)
+    made.again_at = _again_at(world, standing.ends, busy)
     return made
 
 
-def _settle_all(world: World, nodes: set[str], busy: Sequence[Live], made: Plan) -> None:
+def _with_signs(seen_now: Mapping[str, Look], busy: Sequence[LiveJob]) -> Mapping[str, Look]:
+    """What was observed, with what engines show by starting what they were ordered to while nobody gets their list."""
+    looks = dict(seen_now)
+    for _, tasks in busy:
+        for task in tasks:
+            seen = looks.get(task.node)
+            if seen and not seen.reachable and task.state is TaskState.STARTING and task.container_id and task.fact_at:
+                looks[task.node] = replace(seen, heard_at=max(task.fact_at, seen.heard_at or task.fact_at))
+    return looks
+
+
+def _settle_all(world: World, nodes: Collection[str], busy: Sequence[LiveJob], made: Plan) -> None:
     settled = 0
     for job, tasks in busy:
         if settled >= MOST_SETTLED:
             made.more = True
             break
-        found = _guarded(world, made, job, partial(settle_job, world, nodes, job, tasks))
-        if found is not None:
-            settled += len(found.changes) + bool(found.retry or found.after or found.decision)
+        job_plan = _guarded(world, made, job, partial(settle_job, world, nodes, job, tasks))
+        if job_plan is not None:
+            goes_on = not (job_plan.retry or job_plan.after or job_plan.decision)
+            settled += len(job_plan.changes) + len(job_plan.noted) + (not goes_on)
 
 
-def _take_turns(world: World, made: Plan, before: Still | None) -> None:
+def _take_turns(world: World, standing: Standing, made: Plan, before: Still | None) -> None:
     """Ends those that will never start, and places those whose turn it is."""
-    seen = scene(world, made.quarantine)
-    basis = _basis(world, seen)
+    seen = scene(world, standing.offered)
+    basis = _basis(world, seen, standing.running)
     if before is not None and before.holds(basis, world.now):
         made.still = before
         return
@@ -73,25 +96,24 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
     """Carry out the turns, and return whether there was anything to do."""
     placed, acts = 0, False
     for turn in turns(world.waiting, seen, only_tried=True):
-        acts = acts or turn.error is not None or turn.verdict is Verdict.GO or bool(turn.victims)
+        acts = acts or turn.error is not None or turn.move is Move.GO or bool(turn.victims)
         if turn.error is not None:
             made.jobs.append(JobPlan(turn.job, parked=turn.error))
         elif turn.victims:
             evict(world, turn, made)
-        elif turn.verdict is Verdict.GO:
+        elif turn.move is Move.GO:
             if placed >= MOST_PLACED:
                 made.more = True
                 break
-            made.jobs.append(JobPlan(turn.job, places=turn.places, is_guest=turn.is_guest))
-            placed += len(turn.places)
+            made.jobs.append(JobPlan(turn.job, placements=turn.placements, is_guest=turn.is_guest))
+            placed += len(turn.placements)
     return acts
 
 
-def _basis(world: World, seen: Scene[JobView]) -> tuple[object, ...]:
+def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:
     """All that the turns go by, but for the clock."""
-    running = [job for job, _ in world.live], [[task.id for task in tasks] for _, tasks in world.live]
-    rights = seen.quotas, seen.use, seen.policy
-    return world.waiting, seen.nodes, seen.unseen, running, seen.holds, *rights, world.lengths
+    rights = seen.quotas, seen.use, seen.policy, seen.spans
+    return world.waiting, seen.nodes, seen.unseen, running, world.holds, *rights, world.lengths
 
 
 def _end_waiting(job: JobView) -> JobPlan:
@@ -103,38 +125,37 @@ def _end_waiting(job: JobView) -> JobPlan:
     return JobPlan(job, decision=Decision(exit_), after=end_state(exit_))
 
 
-def scene(world: World, quarantine: Mapping[str, Held]) -> Scene[JobView]:
-    """What the turns are worked out from."""
+def scene(world: World, offered: Sequence[NodeView]) -> Scene[JobView]:
+    """What the turns are worked out from; ``offered`` are the nodes without what is in quarantine."""
     return Scene(
-        nodes=_offered(world, quarantine),
+        nodes=offered,
         now=world.now,
         quotas=world.quotas,
         use=world.use,
-        unseen={node.name for node in world.nodes} - world.observations.keys(),
-        running=lambda: world.live,
-        holds=world.holds,
+        unseen={node.name for node in world.nodes} - world.looks.keys(),
+        running=cache(partial(_runners, world)),
+        holds=world.holds.values,
+        spans=world.spans,
         policy=world.policy,
         lengths=lambda: world.lengths,
         step=step(world.now),
     )
 
 
-def _offered(world: World, quarantine: Mapping[str, Held]) -> list[NodeView]:
-    """The nodes with what is quarantined counted as taken."""
-    nothing: Held = (frozenset(), frozenset())
+def _runners(world: World) -> list[Runner[JobView]]:
+    holds = world.holds
     return [
-        replace(node, used_gpus=node.used_gpus | gpus, used_ports=node.used_ports | ports) if gpus or ports else node
-        for node in world.nodes
-        for gpus, ports in [quarantine.get(node.name, nothing)]
+        Runner(job, tuple(holds[id] for task in tasks if (id := str(task.id)) in holds)) for job, tasks in world.live
     ]
 
 
-def _again_at(world: World, busy: Sequence[Live]) -> datetime | None:
-    """The next moment at which the clock alone changes the plan."""
-    moments = [job.not_before for job in world.waiting if job.not_before and job.not_before > world.now]
-    moments += [job.ends_by for job, _ in world.live if job.ends_by is not None]
-    for seen in world.observations.values():
-        if not seen.reachable and seen.unreachable_since:
+def _again_at(world: World, ends: Sequence[datetime], busy: Sequence[LiveJob]) -> datetime | None:
+    """The next moment at which the clock alone changes the plan. ``ends`` are those of live jobs."""
+    moments = [moment for job in world.waiting for moment in job.pauses if moment > world.now]
+    moments += ends
+    moments += [moment for span in world.spans for moment in (span.begin, span.end)]
+    for seen in world.looks.values():
+        if not seen.reachable and seen.since:
             moments.append(seen.lost_at(world.lost_after))
     moments += [
         task.claimed_until
@@ -151,10 +172,10 @@ def _guarded(world: World, made: Plan, job: JobView, make: Callable[[], JobPlan]
     if job.parked_until is not None and job.parked_until > world.now:
         return None
     try:
-        found = make()
+        job_plan = make()
     except Exception as error:
         made.jobs.append(JobPlan(job, parked=error))
         return None
-    if not found.is_empty:
-        made.jobs.append(found)
-    return found
+    if not job_plan.is_empty:
+        made.jobs.append(job_plan)
+    return job_plan

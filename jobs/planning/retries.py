@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Literal
 
+from base.core import words
 from jobs.planning.exit_table import Reaction
 from jobs.planning.exits import JOB_STOPPED, PREEMPTED, SUCCEEDED, TASK_STOPPED, Exit
+from jobs.planning.streak import LONGEST, SLOW
 
 Counter = Literal["user", "platform", "resource"]
 
@@ -30,18 +32,23 @@ def decide_retry(
     user_retries: int,
     platform_retries: int,
     resource_retries: int,
+    alike: int = 1,
     random_unit: float,
 ) -> RetryDecision:
     """The v1 contract, 4.3. ``retry_count`` is the job's (-2 for ever, also after success; -1 for ever after its own
-    failures); the three others count retries made so far; ``random_unit`` in [0, 1) spreads the delays."""
+    failures); the three others count retries made so far; ``alike`` is how many attempts in a row ended in this way;
+    ``random_unit`` in [0, 1) spreads the delays."""
     done = {"user": user_retries, "platform": platform_retries, "resource": resource_retries}
     counter = _counter(exit, retry_count)
     if counter is None:
         return RetryDecision(False, None, 0.0, _why_not(exit))
     if counter == "user" and retry_count >= 0 and user_retries >= retry_count:
         return RetryDecision(False, None, 0.0, _used_up(retry_count))
-    delay = 0.0 if exit.code == PREEMPTED else round(_delay(counter, done[counter], random_unit), 1)
+    is_slow = alike >= SLOW and (counter != "user" or retry_count < 0)
+    delay = 0.0 if exit.code == PREEMPTED else round(_delay(counter, done[counter], random_unit, is_slow), 1)
     when = f"in {delay:.0f} s" if delay >= 1 else "now"
+    if is_slow and delay:
+        when = f"in {words.duration(int(delay))}, as the last {alike} attempts or more ended in the same way"
     if counter == "platform":
         reason = f"Tried again {when}. This does not use up a retry."
     elif counter == "resource":
@@ -67,14 +74,15 @@ def _counter(exit: Exit, retry_count: int) -> Counter | None:
     return None
 
 
-_FIRST_AND_LONGEST = {"user": (1.0, 30.0), "platform": (1.0, 60.0), "resource": (10.0, 600.0)}
+_FIRST_AND_LONGEST = {"user": (1.0, 30.0), "platform": (1.0, 60.0), "resource": (10.0, LONGEST)}
 LONGEST_DELAY = timedelta(seconds=max(longest for _, longest in _FIRST_AND_LONGEST.values()))
 
 
-def _delay(counter: Counter, done: int, random_unit: float) -> float:
+def _delay(counter: Counter, done: int, random_unit: float, is_slow: bool) -> float:
     """Seconds, doubling with each retry, spread by a quarter to each side, and never over the longest. The first retry
-    of user and platform is at once: most faults do not come twice."""
+    of user and platform is at once: most faults do not come twice. ``is_slow``: this one does."""
     first, longest = _FIRST_AND_LONGEST[counter]
+    longest = LONGEST if is_slow else longest
     if counter != "resource":
         if done == 0:
             return 0.0
@@ -88,7 +96,9 @@ def _why_not(exit: Exit) -> str:
         return "It succeeded."
     if exit.code in (JOB_STOPPED, TASK_STOPPED):
         return "It was stopped."
-    return "Not tried again: it would end the same way."
+    if exit.certainty == "unknown":
+        return f"Not tried again: an end with code {exit.code} is not."
+    return f"Not tried again: it would {'' if exit.certainty == 'certain' else 'most likely '}end the same way."
 
 
 def _used_up(retry_count: int) -> str:

@@ -8,11 +8,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from clusters.engines.runtime import ContainerStatus, Phase
+from clusters.engines.runtime import ContainerStatus, Look, Phase
 from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TaskState
-from jobs.planning.world import Kind, Observation, TaskView
+from jobs.planning.world import PAUSED, OrderKind, TaskView
 
 # How long a worker's claim on a task lasts; progress renews it.
 LEASE = timedelta(seconds=30)
@@ -25,14 +25,16 @@ RETRY_LAPSE = timedelta(seconds=3)
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What happens to a task. ``after`` is its next state, None when it stays; ``gone`` means that no container is left
-    to collect; ``kept`` is its container when that is kept for debugging from now on (v1 contract, 5.8)."""
+    to collect; ``held`` is its container when that is held for debugging from now on (v1 contract, 5.8); ``says`` is
+    what there is to say of it while it runs, None when that stays."""
 
     after: TaskState | None = None
     exit: Exit | None = None
     container: ContainerStatus | None = None
     gone: bool = False
-    order: Kind | None = None
-    kept: ContainerStatus | None = None
+    order: OrderKind | None = None
+    held: ContainerStatus | None = None
+    says: str | None = None
 
 
 STAYS = Settled()
@@ -40,7 +42,7 @@ STAYS = Settled()
 
 def settle(
     task: TaskView,
-    seen: Observation | None,
+    seen: Look | None,
     now: datetime,
     *,
     lost_after: float,
@@ -54,15 +56,19 @@ def settle(
     if seen is None:
         return STAYS
     if not seen.reachable:
-        return _lost(task, gone=False) if now >= seen.lost_at(lost_after) else STAYS
+        return _lost(task, gone=False, slow=seen.slow) if now >= seen.lost_at(lost_after) else STAYS
     container = seen.containers.get(task.container_name)
     if container is not None and task.changed_at < seen.at:  # also an old picture is right about what it shows
         if container.phase is Phase.EXITED:
             return _ended(task, container, memory_mb)
         if container.phase is Phase.RUNNING and task.state is TaskState.STARTING:
-            return Settled(TaskState.RUNNING, container=container, kept=container if container.held else None)
+            return Settled(TaskState.RUNNING, container=container, held=container if container.held else None)
+        if task.state is TaskState.RUNNING and lives_again(task, container):
+            return Settled(TaskState.FAILED, exit=exits.restarted(task.label), container=container)
         if container.held and task.held_at is None and task.state is TaskState.RUNNING:
-            return Settled(kept=container)
+            return Settled(held=container)
+        if container.phase is Phase.RUNNING and task.state is TaskState.RUNNING and task.progress != note(container):
+            return Settled(says=note(container))
     if is_stale(task, seen):
         return STAYS
     if task.state is TaskState.STARTING:
@@ -72,7 +78,19 @@ def settle(
     return _stopping(task, container, seen, now)
 
 
-def is_stale(task: TaskView, seen: Observation) -> bool:
+def note(container: ContainerStatus) -> str:
+    """What there is to say of a container that runs."""
+    return PAUSED if container.paused else ""
+
+
+def lives_again(task: TaskView, container: ContainerStatus) -> bool:
+    """Whether its container runs for the second time: somebody restarted it by hand. What came over its standard input
+    at its start is not sent again, so it may wait for ever, and whatever it had in memory is gone."""
+    before, now = task.container_started_at, container.started_at
+    return container.phase is Phase.RUNNING and before is not None and now is not None and before != now
+
+
+def is_stale(task: TaskView, seen: Look) -> bool:
     """Whether the row changed, or a worker did something for it, after the node was listed."""
     return task.changed_at >= seen.at or (task.fact_at is not None and task.fact_at >= seen.at)
 
@@ -87,7 +105,7 @@ def is_ordered(task: TaskView, now: datetime) -> bool:
     return is_claimed(task, now) or (task.ordered_at is not None and now - task.ordered_at < ORDER_LAPSE)
 
 
-def may_order(task: TaskView, seen: Observation, now: datetime) -> bool:
+def may_order(task: TaskView, seen: Look, now: datetime) -> bool:
     """Whether work on it may be ordered (again). An order from before the engine was away is void when it answers: the
     worker who took it up found nobody, and nothing else would be done for it until it lapses."""
     if not is_ordered(task, now):
@@ -96,12 +114,12 @@ def may_order(task: TaskView, seen: Observation, now: datetime) -> bool:
     return not is_claimed(task, now) and since is not None and task.ordered_at is not None and task.ordered_at < since
 
 
-def _starting(task: TaskView, container: ContainerStatus | None, seen: Observation, now: datetime) -> Settled:
+def _starting(task: TaskView, container: ContainerStatus | None, seen: Look, now: datetime) -> Settled:
     if task.fault is not None and not is_claimed(task, now):
         fault = task.fault
         exit_ = exits.from_fault(fault["reason"], fault["sentence"], bool(fault["permanent"]))
         return Settled(TaskState.FAILED, exit=exit_, gone=container is None)
-    return Settled(order=Kind.START) if may_order(task, seen, now) or _came_back(task, now) else STAYS
+    return Settled(order=OrderKind.START) if may_order(task, seen, now) or _came_back(task, now) else STAYS
 
 
 def _came_back(task: TaskView, now: datetime) -> bool:
@@ -111,24 +129,24 @@ def _came_back(task: TaskView, now: datetime) -> bool:
     return task.fact_at >= task.ordered_at and now - task.fact_at >= RETRY_LAPSE
 
 
-def _running(task: TaskView, container: ContainerStatus | None, seen: Observation, now: datetime) -> Settled:
+def _running(task: TaskView, container: ContainerStatus | None, seen: Look, now: datetime) -> Settled:
     """A container that is kept for debugging goes on holding what it holds. It ends when its time is over (its own
     start script sees to that), when its job is stopped, or when somebody releases it."""
     if container is None:
         return Settled(TaskState.FAILED, exit=exits.container_lost(task.label))  # what was read of its log stays
     if container.held and task.released_at is not None and may_order(task, seen, now):
-        return Settled(order=Kind.RELEASE)
+        return Settled(order=OrderKind.RELEASE)
     return STAYS
 
 
-def _stopping(task: TaskView, container: ContainerStatus | None, seen: Observation, now: datetime) -> Settled:
+def _stopping(task: TaskView, container: ContainerStatus | None, seen: Look, now: datetime) -> Settled:
     if is_claimed(task, now):
         return STAYS  # a start is under way: it asks again before it creates the container, and gives up
     if container is None:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=not task.container_id)
     if container.phase is Phase.CREATED:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped())  # it never ran: its container is to be removed
-    return Settled(order=Kind.STOP) if may_order(task, seen, now) else STAYS
+    return Settled(order=OrderKind.STOP) if may_order(task, seen, now) else STAYS
 
 
 def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settled:
@@ -141,7 +159,7 @@ def _ended(task: TaskView, container: ContainerStatus, memory_mb: int) -> Settle
     return Settled(after, exit=exit_, container=container)
 
 
-def _lost(task: TaskView, *, gone: bool) -> Settled:
+def _lost(task: TaskView, *, gone: bool, slow: bool = False) -> Settled:
     if task.state is TaskState.STOPPING:
         return Settled(TaskState.STOPPED, exit=exits.task_stopped(), gone=gone)
-    return Settled(TaskState.FAILED, exit=exits.node_lost(task.node), gone=gone)
+    return Settled(TaskState.FAILED, exit=exits.node_lost(task.node, slow=slow), gone=gone)

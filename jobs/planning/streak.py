@@ -6,12 +6,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from clusters.engines.runtime import FaultReason
 from jobs.planning import exits
 from jobs.planning.exit_table import Reaction
 from jobs.planning.exits import Exit
 
 MANY = 3  # after so many attempts that failed in the same way, people are warned that the next may not help
+SLOW = 8  # after so many the pauses grow beyond a minute
+LONGEST = 600.0  # seconds
 _FOR_EVER = (Reaction.ALWAYS_RETRY, Reaction.ALWAYS_BACKOFF_RETRY)
+# An engine says now one of them and now another of the same registry.
+_PULLS = (FaultReason.REGISTRY_UNREACHABLE, FaultReason.REGISTRY_UNKNOWN, FaultReason.PULL_FAILED)
 End = tuple[int, int | None, Mapping[str, Any]]  # Attempt's number, exit_code and exit
 
 
@@ -51,19 +56,20 @@ class Streak:
     @property
     def follows(self) -> str:
         if self.endless:
-            return "The job is tried again without end, until somebody stops it."
+            slowly = f" Its pauses grow up to {LONGEST / 60:.0f} minutes." if self.alike >= SLOW else ""
+            return f"The job is tried again without end, until somebody stops it.{slowly}"
         return "The job is tried again until its retries are used up."
 
 
 def streak(ends: Iterable[End], retry_count: int) -> Streak | None:
     """The streak of a job whose earlier attempts had these ``ends``, newest first. None without any, and when the last
     one succeeded."""
-    found = list(ends)
-    if not found or not found[0][1]:
+    newest = list(ends)
+    if not newest or not newest[0][1]:
         return None
-    number, code, kept = found[0]
-    alike = next((at for at, end in enumerate(found) if _kind(end) != _kind(found[0])), len(found))
+    number, code, kept = newest[0]
     exit_ = read_exit(code, kept)
+    alike = next((at for at, end in enumerate(newest) if not are_alike(read_exit(*end[1:]), exit_)), len(newest))
     role, index = kept.get("role"), kept.get("index")
     task = f"{role}-{index}" if role and index is not None else ""
     endless = retry_count < 0 or exit_.spec.reaction in _FOR_EVER
@@ -76,7 +82,10 @@ def read_exit(code: int | None, kept: Mapping[str, Any]) -> Exit:
     return Exit.from_json(told) if told else exits.of(code or 0, str(kept.get("reason", "")))
 
 
-def _kind(end: End) -> tuple[object, ...]:
-    """What two ends in the same way have in common: not the sentence, which may name a node."""
-    told = end[2].get("exit") or {}
-    return end[1], told.get("raw_code"), told.get("fault")
+def are_alike(one: Exit, other: Exit) -> bool:
+    """Whether both ended in the same way, whatever the sentences say, which may name a node."""
+    return _kind(one) == _kind(other)
+
+
+def _kind(exit_: Exit) -> tuple[object, ...]:
+    return exit_.code, exit_.raw_code, "pull" if exit_.fault in _PULLS else exit_.fault

@@ -60,8 +60,8 @@ def _all_together(spec: JobSpec, tasks: Sequence[Ended]) -> Decision | None:
 
 def _of(tasks: Sequence[Ended], role: str, state: TaskState) -> list[Ended]:
     """The tasks of a role in this state, in the order in which they ended."""
-    found = [task for task in tasks if task.role == role and task.state is state]
-    return sorted(found, key=lambda task: (task.finished_at or _FIRST, task.index))
+    theirs = [task for task in tasks if task.role == role and task.state is state]
+    return sorted(theirs, key=lambda task: (task.finished_at or _FIRST, task.index))
 
 
 def _failed(task: Ended, count: int, least: int) -> Decision:

@@ -12,42 +12,23 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from clusters.engines.runtime import ContainerStatus
+from clusters.appointments.rules import Span
+from clusters.engines.runtime import ContainerStatus, Look
 from clusters.placement.fit import Demand, NodeView, Placement
+from clusters.placement.pace import Pace
 from clusters.placement.shares import Amount, Hold, Quota
 from jobs.config.spec import JobSpec
 from jobs.planning.exits import Exit
-from jobs.planning.forecast.lengths import Lengths
 from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.queue.lengths import Lengths
 from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Waiting
 from jobs.planning.queue.still import Still
 from jobs.planning.retries import RetryDecision
+from jobs.planning.streak import Streak, are_alike
 
+PAUSED = "paused: it goes on when somebody unpauses its container"
 PARK_FOR = timedelta(minutes=1)  # how long a job is left alone whose planning raised
-Held = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
-
-
-AWAY = 10  # times the seconds after which a silent node is lost: so long may the API of a cluster be away
-
-
-@dataclass(frozen=True, slots=True)
-class Observation:
-    """The last list of one node's containers. After a list that failed they are those of the last good one."""
-
-    node: str
-    at: datetime  # right before the list was asked for: later changes may not be in it
-    reachable: bool
-    containers: Mapping[str, ContainerStatus]  # by name
-    unreachable_since: datetime | None = None
-    answers_since: datetime | None = None  # when the engine began to answer again, if it was seen not to
-    away: bool = False  # its engine stands for several nodes and does not answer, whatever the node itself does
-    silent: bool = False  # its engine, which stands for several nodes, answers but does not hear of this one
-
-    def lost_at(self, lost_after: float) -> datetime:
-        """When a node that does not answer counts as lost, which is ``lost_after`` seconds after it fell silent. The
-        tasks of a cluster run on without its API: they are given longer."""
-        seconds = lost_after * AWAY if self.away else lost_after
-        return (self.unreachable_since or self.at) + timedelta(seconds=seconds)
+Quarantined = tuple[frozenset[str], frozenset[int]]  # GPU ids and ports of one node
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +50,10 @@ class TaskView:
     fault: Mapping[str, Any] | None
     exit: Mapping[str, Any]
     finished_at: datetime | None
-    held_at: datetime | None = None  # its container is kept for debugging since then
+    held_at: datetime | None = None  # its container is held for debugging since then
     released_at: datetime | None = None  # somebody asked for its end
+    progress: str = ""  # what a start that is under way waits for: its image, its files; of a task that runs PAUSED
+    container_started_at: datetime | None = None  # by its engine's clock, and compared with what that engine says
 
     @property
     def label(self) -> str:
@@ -81,7 +64,6 @@ class TaskView:
 class JobView(Waiting):
     """A job and its current attempt. ``decided`` is how the attempt ended, once that is known."""
 
-    name: str  # user/job, for sentences
     state: JobState
     spec: JobSpec
     demands: tuple[Demand, ...] = field()  # no default: the property of Waiting would count as one
@@ -92,13 +74,19 @@ class JobView(Waiting):
     platform_retries: int = 0
     resource_retries: int = 0
     decided: Exit | None = None
+    before: Streak | None = None  # how its last attempts ended, as far as it matters
+    port_offset: int = 0  # of this installation, so that two of them on one node do not look at the same ports
+
+    @property
+    def salt(self) -> int:
+        return self.id + 1009 * self.attempt_number + self.port_offset
+
+    def alike(self, end: Exit) -> int:
+        """How many attempts in a row ended in this way, with the current one, which ends so."""
+        return 1 + (self.before.alike if self.before is not None and are_alike(self.before.exit, end) else 0)
 
     def is_over(self, now: datetime) -> bool:
         return self.ends_by is not None and self.ends_by <= now
-
-    @property
-    def title(self) -> str:
-        return self.name
 
     @property
     def is_preemptible(self) -> bool:
@@ -111,6 +99,9 @@ class JobView(Waiting):
     @property
     def is_ending(self) -> bool:
         return self.stopping or self.deleted or self.decided is not None
+
+
+LiveJob = tuple[JobView, Sequence[TaskView]]  # with all tasks of the attempt
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +118,8 @@ class World:
 
     now: datetime
     nodes: Sequence[NodeView]
-    observations: Mapping[str, Observation]  # by node
-    live: Sequence[tuple[JobView, Sequence[TaskView]]]  # RUNNING jobs with all tasks of the attempt
+    looks: Mapping[str, Look]  # by node
+    live: Sequence[LiveJob]  # that are RUNNING
     waiting: Sequence[JobView]  # in any order: jobs/planning/turns.py has the queue
     leftovers: Sequence[TaskView]  # ended tasks whose container may still be there
     purgeable: Sequence[int]  # deleted jobs of which nothing is left
@@ -136,6 +127,8 @@ class World:
     use: Mapping[str, Amount] = field(default_factory=dict)
     holds: Mapping[str, Hold] = field(default_factory=dict)  # by id of the task, as a text
     drained: frozenset[str] = frozenset()  # nodes that an admin wants empty
+    spans: tuple[Span, ...] = ()  # the appointments that run or come, each with its next time
+    appointed: Mapping[str, Span] = field(default_factory=dict)  # by node, the one that it has now
     gone: frozenset[str] = frozenset()  # silent nodes of which an admin says that they are gone for good
     policy: Policy = POLICY
     lengths: Lengths = NOTHING_LEARNT  # how long jobs of the like ran
@@ -144,13 +137,18 @@ class World:
     strangers: Mapping[tuple[str, str], datetime] = field(default_factory=dict)  # (node, container) -> first seen
     random: float = 0.5  # in [0, 1): spreads retries
 
+    def in_the_way(self, job: JobView, node: str) -> Span | None:
+        """The appointment of others that a job is in the way of on this node."""
+        span = self.appointed.get(node)
+        return None if span is None or span.holder.takes(job.vc, job.username, job.name) else span
 
-class Kind(StrEnum):
+
+class OrderKind(StrEnum):
     """What a worker is ordered to do."""
 
     START = "start"
     STOP = "stop"
-    RELEASE = "release"  # end a container that is only kept for debugging
+    RELEASE = "release"  # end a container that is only held for debugging
     COLLECT = "collect"  # archive the log, then remove the container
     REMOVE = "remove"  # a container that belongs to nothing
     DIAGNOSE = "diagnose"  # say why an attempt failed
@@ -161,7 +159,7 @@ class Order:
     """Work for a worker, by id of the task; REMOVE by node and container name. For DIAGNOSE ``container`` is the
     application id of the attempt."""
 
-    kind: Kind
+    kind: OrderKind
     task: int = 0
     node: str = ""
     container: str = ""
@@ -179,11 +177,11 @@ class TaskChange:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTask:
-    """A task whose command failed with ``code``, and whose container is kept for debugging from now on."""
+class HeldTask:
+    """A task whose command failed, as ``exit`` says, and whose container is held for debugging from now on."""
 
     task: TaskView
-    code: int | None
+    exit: Exit
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,11 +195,11 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True)
-class Evicted:
-    """Why an attempt is evicted: for the job ``owner``, or because its node is drained. ``room`` says in words what is
-    given back."""
+class Eviction:
+    """Why an attempt is evicted: for the job ``owner``, or because its node is drained. ``gives_back`` says in
+    words what."""
 
-    room: str
+    gives_back: str
     reason: str
     owner: int | None = None
     owner_attempt: int | None = None
@@ -214,10 +212,11 @@ class JobPlan:
 
     job: JobView
     changes: list[TaskChange] = field(default_factory=list)
-    kept: list[KeptTask] = field(default_factory=list)
-    places: Sequence[Placement] = ()
+    held: list[HeldTask] = field(default_factory=list)
+    noted: list[tuple[TaskView, str]] = field(default_factory=list)  # running tasks, and what is said of each now
+    placements: Sequence[Placement] = ()
     is_guest: bool = False  # the places are reserved for another job
-    evicted: Evicted | None = None
+    evicted: Eviction | None = None
     start_now: set[tuple[str, int]] = field(default_factory=set)  # (role, index) of the places whose starts are ordered
     decision: Decision | None = None
     after: JobState | None = None  # the job ends in this state
@@ -227,17 +226,7 @@ class JobPlan:
 
     @property
     def is_empty(self) -> bool:
-        written = (
-            self.changes,
-            self.kept,
-            self.places,
-            self.decision,
-            self.after,
-            self.retry,
-            self.parked,
-            self.orders,
-        )
-        return not any(written)
+        return self == JobPlan(self.job)
 
 
 @dataclass(slots=True)
@@ -247,14 +236,15 @@ class Plan:
     jobs: list[JobPlan] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)  # for tasks that have ended and for strangers
     collected: list[int] = field(default_factory=list)  # ended tasks with nothing left to collect
-    quarantine: dict[str, Held] = field(default_factory=dict)  # by node
-    to_write: dict[str, Held] = field(default_factory=dict)  # quarantines that differ from those in the rows
+    quarantine: Mapping[str, Quarantined] = field(default_factory=dict)  # by node
+    to_write: Mapping[str, Quarantined] = field(default_factory=dict)  # quarantines that differ from those in the rows
     strangers: dict[tuple[str, str], datetime] = field(default_factory=dict)
     purge: list[int] = field(default_factory=list)  # deleted jobs whose rows go
     look: set[str] = field(default_factory=set)  # nodes whose picture is too old to act on
     again_at: datetime | None = None  # the next moment at which time alone changes something
     more: bool = False  # the pass was full, so the next one follows at once
     still: Still | None = None  # of the waiting jobs none was to be started, ended or made room for
+    paces: Mapping[str, Pace] = field(default_factory=dict)  # by node, where its engine was asked to start something
 
     @property
     def goes_on(self) -> bool:

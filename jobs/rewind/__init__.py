@@ -1,2 +1,2 @@
 """What a failed task had in its container, opened again: a job of one task with the image that was kept
-(docs/rewind.md). config (P), services."""
+(docs/use/rewind.md)."""

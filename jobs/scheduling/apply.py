@@ -13,16 +13,16 @@ from datetime import datetime
 import structlog
 from django.db import InterfaceError, OperationalError, transaction
 
+from base.core.bulk import chunks, insert_values
+from base.wakes import wake
+from base.wakes.lease import Lease
 from clusters.models import Node
 from jobs.containers import discard
 from jobs.models import Event, Job, Task
 from jobs.planning.world import PARK_FOR, JobPlan, Plan
 from jobs.scheduling import orders
-from jobs.scheduling.events import Entry, job_event
-from jobs.scheduling.writes import CHUNK, Stale, Writing, write
-from portal.core.bulk import insert_values
-from portal.wakes import wake
-from portal.wakes.lease import Lease
+from jobs.scheduling.events import NewEvent, job_event
+from jobs.scheduling.writes import Stale, ToWrite, write
 
 log = structlog.get_logger()
 
@@ -36,21 +36,21 @@ def apply(plan: Plan, now: datetime, lease: Lease) -> int:
         for name, (gpus, ports) in plan.to_write.items():
             held = {"gpus": sorted(gpus), "ports": sorted(ports)} if gpus or ports else {}
             Node.objects.filter(name=name).update(held=held, updated_at=now)
-        for start in range(0, len(plan.collected), CHUNK):
-            Task.objects.filter(id__in=plan.collected[start : start + CHUNK]).update(collected=True)
+        for ids in chunks(plan.collected):
+            Task.objects.filter(id__in=ids).update(collected=True)
         if plan.purge:
             discard.note(plan.purge, now)
             Job.objects.filter(id__in=plan.purge).delete()
-        insert_values(Event, Entry._fields, writing.events)
-        orders.send([*writing.orders, *plan.orders], now)
+        insert_values(Event, NewEvent._fields, writing.events)
+        orders.send([*writing.orders, *plan.orders], now, writing.starts)
         if changed or plan.purge:
             wake.notify("pages")
     return changed
 
 
-def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
+def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[ToWrite, int]:
     """Write all jobs with a handful of statements, or, if one of them cannot be written, each by itself."""
-    writing = Writing(now)
+    writing = ToWrite(now)
     try:
         with transaction.atomic():
             _write(plans, writing)
@@ -59,44 +59,45 @@ def _write_jobs(plans: Sequence[JobPlan], now: datetime) -> tuple[Writing, int]:
         raise
     except Exception as error:
         log.info("each job is written by itself", jobs=len(plans), exc_info=not isinstance(error, Stale))
-    writing, changed = Writing(now), 0
+    writing, changed = ToWrite(now), 0
     for job_plan in plans:
         changed += _write_one(job_plan, writing)
     return writing, changed
 
 
-def _write_one(job_plan: JobPlan, writing: Writing) -> bool:
+def _write_one(job_plan: JobPlan, writing: ToWrite) -> bool:
     """Write one job in a savepoint, and return whether anything was written. A job that cannot be written is parked,
     unless its rows have only moved on."""
-    own = Writing(writing.now)
+    own = ToWrite(writing.now)
     try:
         with transaction.atomic():
             _write([job_plan], own)
     except Stale as stale:
-        log.info("left to the next pass", job=job_plan.job.name, reason=str(stale))
+        log.info("left to the next pass", job=job_plan.job.title, reason=str(stale))
         return False
     except InterfaceError:
         raise
     except OperationalError as error:  # the database's trouble; a lost connection raises again at the next statement
-        log.warning("left to the next pass", job=job_plan.job.name, exc_info=error)
+        log.warning("left to the next pass", job=job_plan.job.title, exc_info=error)
         return False
     except Exception as error:
-        own = Writing(writing.now)
+        own = ToWrite(writing.now)
         _park(job_plan, error, own)
     writing.events += own.events
     writing.orders += own.orders
+    writing.starts += own.starts
     return True
 
 
-def _write(plans: Sequence[JobPlan], writing: Writing) -> None:
+def _write(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     for job_plan in plans:
         if job_plan.parked:
             _park(job_plan, job_plan.parked, writing)
     write([job_plan for job_plan in plans if not job_plan.parked], writing)
 
 
-def _park(job_plan: JobPlan, error: Exception, writing: Writing) -> None:
-    log.error("parked", job=job_plan.job.name, exc_info=error)
+def _park(job_plan: JobPlan, error: Exception, writing: ToWrite) -> None:
+    log.error("parked", job=job_plan.job.title, exc_info=error)
     Job.objects.filter(id=job_plan.job.id).update(parked_until=writing.now + PARK_FOR)
     text = "Longshore could not plan this job and looks at it again in a minute. Please report it."
     reason = f"{type(error).__name__}: {error}"

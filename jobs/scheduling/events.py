@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from clusters.placement.fit import Placement
 from jobs.planning.lifecycle import JobState
-from jobs.planning.world import Evicted, JobPlan, KeptTask, TaskChange
+from jobs.planning.world import Eviction, HeldTask, JobPlan, TaskChange, TaskView
 
 
-class Entry(NamedTuple):
+class NewEvent(NamedTuple):
     """A new row of the ledger, with the fields of Event: a pass may write a thousand, and objects of a model cost ten
     times as much."""
 
@@ -28,8 +28,8 @@ class Entry(NamedTuple):
     data: dict[str, Any] = {}
 
 
-def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Entry:
-    return Entry(
+def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> NewEvent:
+    return NewEvent(
         at=now,
         kind="task.state",
         job_id=plan.job.id,
@@ -43,33 +43,40 @@ def task_event(plan: JobPlan, change: TaskChange, now: datetime) -> Entry:
     )
 
 
-def placed_event(plan: JobPlan, places: Sequence[Placement], now: datetime) -> Entry:
-    nodes = sorted({place.node for place in places})
+def placed_event(plan: JobPlan, placements: Sequence[Placement], now: datetime) -> NewEvent:
+    nodes = sorted({place.node for place in placements})
     others = " and others" if len(nodes) > 5 else ""
-    tasks = f"All {len(places)} tasks were" if len(places) > 1 else "The task was"
+    tasks = f"All {len(placements)} tasks were" if len(placements) > 1 else "The task was"
     reason = f"{tasks} placed on {', '.join(nodes[:5])}{others}."
     return job_event(plan, now, "job.placed", JobState.RUNNING, reason, nodes=nodes[:100])
 
 
-def evicted_events(plan: JobPlan, why: Evicted, now: datetime) -> list[Entry]:
+def evicted_events(plan: JobPlan, why: Eviction, now: datetime) -> list[NewEvent]:
     """One for the job that is evicted, and one for the job that it makes room for."""
-    data = {"room": why.room, "owner": why.owner, "victim": plan.job.id, "guest": why.was_guest}
+    data = {"room": why.gives_back, "owner": why.owner, "victim": plan.job.id, "guest": why.was_guest}
     events = [job_event(plan, now, "job.evicted", None, why.reason, **data)]
     if why.owner is not None:
-        reason = f"{plan.job.name} is evicted for this job: {why.room}. {why.reason}"
+        reason = f"{plan.job.title} is evicted for this job: {why.gives_back}. {why.reason}"
         kind = "job.reclaimed"
-        events.append(Entry(now, kind, why.owner, why.owner_attempt, reason=reason, data=data))
+        events.append(NewEvent(now, kind, why.owner, why.owner_attempt, reason=reason, data=data))
     return events
 
 
-def kept_event(plan: JobPlan, kept: KeptTask, now: datetime) -> Entry:
-    how = "failed" if kept.code is None else f"ended with exit code {kept.code}"
-    reason = f"The command of {kept.task.label} {how}. Its container is kept for debugging."
-    return job_event(plan, now, "task.held", None, reason)._replace(task=kept.task.label, node=kept.task.node)
+def held_event(plan: JobPlan, held: HeldTask, now: datetime) -> NewEvent:
+    reason = f"{held.exit.sentence} Its container is kept for debugging."
+    return job_event(plan, now, "task.held", None, reason)._replace(task=held.task.label, node=held.task.node)
 
 
-def job_event(plan: JobPlan, now: datetime, kind: str, after: JobState | None, reason: str, **data: Any) -> Entry:
-    return Entry(
+def paused_event(plan: JobPlan, task: TaskView, now: datetime, *, is_paused: bool) -> NewEvent:
+    reason = f"{task.label} goes on: its container is not paused any more."
+    if is_paused:
+        reason = f"{task.label} is paused: somebody has frozen its container on node {task.node}, and can unpause it."
+    kind = "task.paused" if is_paused else "task.unpaused"
+    return job_event(plan, now, kind, None, reason)._replace(task=task.label, node=task.node)
+
+
+def job_event(plan: JobPlan, now: datetime, kind: str, after: JobState | None, reason: str, **data: Any) -> NewEvent:
+    return NewEvent(
         at=now,
         kind=kind,
         job_id=plan.job.id,

@@ -15,6 +15,8 @@ from datetime import datetime
 import structlog
 from django.db import connection
 
+from base.core.values import milliseconds
+from base.wakes.lease import Lease
 from clusters.models import Allocation, Node
 from jobs.attempts import open_attempt
 from jobs.config.spec import JobSpec
@@ -22,7 +24,6 @@ from jobs.history import holdings
 from jobs.models import Event, Holding, Job, Task
 from jobs.planning import exits
 from jobs.planning.lifecycle import TaskState, move_task
-from portal.wakes.lease import Lease
 
 log = structlog.get_logger()
 
@@ -80,7 +81,7 @@ class Checker:
         """Put right what can be put right safely, report the rest, and return both. It is one transaction, in which
         nobody else writes states. Raises Fenced."""
         with lease.writing():
-            found = [
+            breaches = [
                 *_end_forgotten(now),
                 *_free_ownerless(now),
                 *_hold_unheld(),
@@ -88,13 +89,13 @@ class Checker:
                 *_record(now),
                 *_rest(),
             ]
-            for breach in found:
+            for breach in breaches:
                 if breach.healed or breach.key not in self._told:
                     _tell(breach, now)
-        self.healed += sum(breach.healed for breach in found)
-        self._told = {breach.key for breach in found if not breach.healed}
+        self.healed += sum(breach.healed for breach in breaches)
+        self._told = {breach.key for breach in breaches if not breach.healed}
         self.broken = len(self._told)
-        return found
+        return breaches
 
 
 def _end_forgotten(now: datetime) -> Iterator[Breach]:
@@ -118,7 +119,7 @@ def _free_ownerless(now: datetime) -> Iterator[Breach]:
     for held in Allocation.objects.filter(id__in=_ids(_OWNERLESS)).select_related("node"):
         held.delete()
         Holding.objects.filter(id=held.owner if held.owner.isdecimal() else 0, ended=None).update(
-            ended=holdings.milliseconds(now), outcome=Holding.Outcome.STOPPED
+            ended=milliseconds(now), outcome=Holding.Outcome.STOPPED
         )
         what = f"{held.cpus} CPU, {held.memory_mb} MB, {len(held.gpu_ids)} GPU"
         sentence = f"{what} of node {held.node.name} were held for a task ({held.owner}) that does not run: given back."

@@ -4,59 +4,69 @@ since the last World (jobs/scheduling/stamps.py says which).
 Times in rows are those of the clocks of other processes, maybe on other hosts, and clocks are set back and forth. The
 picture has in their place the moment at which this process learnt of them, on its own steady clock: what it wrote
 itself when it began the pass that wrote it, everything else when it first read it. So whether a look at a node is
-younger than a row, whether a claim is open and whether an order has lapsed is asked of one clock."""
+younger than a row, whether a claim is open and whether an order has lapsed is asked of one clock.
+
+Where the database says that nobody has changed anything (``version`` of base/core/bulk.py), nothing is read at all."""
 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import Exists, F, OuterRef
+from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
-from clusters.engines.runtime import LABEL_TASK
+from base.core import bulk, clock
+from base.core.bulk import among, chunks, columns_of
+from clusters.appointments.queries import load_appointments
+from clusters.appointments.rules import AppointmentView, Span, next_spans
+from clusters.engines.runtime import LABEL_TASK, ContainerStatus, Look
+from clusters.models import Node
 from clusters.nodes.queries import Ledger
-from clusters.placement.fit import Demand, in_force
+from clusters.placement.fit import Demand, NodeView, in_force
 from clusters.placement.shares import quotas
 from clusters.vcs.queries import load_rights
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
+from jobs.history import earlier
+from jobs.history.earlier import NOTHING_EARLIER, Earlier
 from jobs.history.lengths import learnt
 from jobs.models import Attempt, Job, Task
 from jobs.planning import retries
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import JobState, TaskState
+from jobs.planning.queue.appointments import by_node
 from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
 from jobs.planning.settle import LEASE
-from jobs.planning.world import PARK_FOR, JobView, Observation, Owner, TaskView, World
+from jobs.planning.world import PARK_FOR, JobView, LiveJob, Owner, TaskView, World
 from jobs.scheduling import columns, stamps
 from jobs.scheduling.stamps import Stamp, Stamps
-from portal.core import clock
-from portal.core.bulk import among, read_values
 
 _TASK_TIMES = ("changed_at", "ordered_at", "fact_at", "claimed_until")
-_OWN_PASSES = 256  # so many passes back the Loader knows when each began
-_LIVE = (JobState.WAITING, JobState.RUNNING)
-DIAGNOSIS_WAIT = timedelta(seconds=2)  # a retry waits so long for the diagnosis, which may tell it to avoid a node
-_CHUNK = 500  # rows asked for by id at once
+_REREAD = timedelta(seconds=60)  # after which everything is read again all the same
+_NOT_LATER = timedelta(0)
+_OWN_PASSES = 256  # so many passes back the loader knows when each began
+_LIVE = frozenset(map(str, (JobState.WAITING, JobState.RUNNING)))
+_PORT_OFFSET = int(settings.INSTANCE, 16) % 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Picture:
+class _ReadRows:
     """The jobs and tasks of a World."""
 
-    live: list[tuple[JobView, list[TaskView]]]
+    live: list[LiveJob]
     waiting: list[JobView]
     leftovers: list[TaskView]
     ended: list[int]  # deleted jobs that have ended
     owners: dict[str, Owner]  # by name of the container
 
 
-class _Known(NamedTuple):
+class _ReadTask(NamedTuple):
     """A task as it was read last. ``times`` are those of its row, which the view has on our own clock."""
 
     stamp: Stamp
@@ -65,7 +75,7 @@ class _Known(NamedTuple):
     owner: Owner
 
 
-class Loader:
+class WorldLoader:
     """Reads one World after the other, and keeps jobs with their specs and shapes, tasks, nodes and allocations."""
 
     def __init__(self) -> None:
@@ -73,12 +83,20 @@ class Loader:
         self._specs: dict[int, tuple[JobSpec, tuple[Demand, ...]]] = {}
         self._shapes: dict[tuple[Demand, ...], tuple[Demand, ...]] = {}
         self._jobs: dict[int, tuple[Stamp, JobView]] = {}
-        self._tasks: dict[int, _Known] = {}
+        self._tasks: dict[int, _ReadTask] = {}
         self._own: dict[datetime, datetime] = {}  # the time of day that a pass writes -> when it began
         self._seen: tuple[object, ...] = ()
         self._split: tuple[stamps.Split, ...] = ({}, {}, {})
-        self._picture = _Picture([], [], [], [], {})
+        self._rows = _ReadRows([], [], [], [], {})
         self._others: dict[str, Owner] = {}  # of containers whose tasks are not in the picture
+        self._looked: tuple[_ReadRows | None, dict[str, Mapping[str, ContainerStatus]]] = None, {}
+        self._owners: Mapping[str, Owner] = {}  # as of that
+        self._nodes: list[NodeView] = []
+        self._appointments: list[AppointmentView] = []
+        self._world: World | None = None  # the last one
+        self._version: bulk.Version | None = None  # than which all in it is at least as new
+        self._pending: bulk.Version | None = None  # the same of the next one
+        self._reread_at = clock.steady()
 
     def writes(self, time_of_day: datetime, began: datetime) -> None:
         """Note that a pass which began at ``began`` writes this time of day into the rows that it changes."""
@@ -90,103 +108,160 @@ class Loader:
         """Read everything once. Looks at nodes that begin afterwards are younger than all of it."""
         self.world(clock.steady(), {}, {})
 
+    def registered(self) -> list[Node]:
+        """The registered nodes, as they are now. All in the next World is at least as new."""
+        self._pending = bulk.version()
+        return self.ledger.registered() if self._is_old else self.ledger.known
+
+    @property
+    def _is_old(self) -> bool:
+        """Whether anything may have changed since the last World was read."""
+        is_other = self._pending is None or self._pending != self._version
+        return self._world is None or is_other or clock.steady() >= self._reread_at
+
+    @contextmanager
+    def unseen(self) -> Iterator[None]:
+        """What this process writes here is in no World: where it alone has written, nothing is read again."""
+        before = bulk.own_version()
+        yield
+        after = bulk.own_version()
+        if before is not None and after is not None and before[:2] == after[:2]:
+            self._version = after if self._version == before else self._version
+            self._pending = after if self._pending == before else self._pending
+
     def world(
         self,
         now: datetime,
-        observations: Mapping[str, Observation],
+        looks: Mapping[str, Look],
         strangers: Mapping[tuple[str, str], datetime],
         *,
         again: bool = True,
     ) -> World:
-        """What the rows and ``observations`` say. Not ``again``: the nodes are those that the ledger has just read."""
-        jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
-        if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
-            self._picture, self._seen = self._read(jobs, tasks, leftovers, decided), seen
-        nodes = in_force(self.ledger.nodes(with_held=False, again=again), timezone.now())
-        return World(
+        """What the rows and ``looks`` say. Not ``again``: the nodes are those that ``registered`` has just read."""
+        if again:
+            self.registered()
+        if again or self._is_old or self._world is None:
+            self._world = None  # until all of it is read
+            self._world, self._version = self._read_world(now), self._pending
+            self._reread_at = now + _REREAD
+        nodes = self.ledger.views
+        if any(node.marks or node.refused_ports for node in nodes):
+            nodes = in_force(nodes, timezone.now())
+        self._nodes = self._nodes if self._nodes == nodes else nodes  # the same list where nothing differs
+        spans = _spans(self._appointments, now) if self._appointments else ()
+        return replace(
+            self._world,
             now=now,
-            nodes=nodes,
-            observations=observations,
-            live=self._picture.live,
-            waiting=self._picture.waiting,
-            leftovers=self._picture.leftovers,
-            purgeable=_purgeable(self._picture.ended),
-            quotas=quotas(load_rights(), *self.ledger.wholes()),
-            use=self.ledger.use(),
-            holds=self.ledger.holds(),
-            drained=frozenset(node.name for node in nodes if node.draining),
-            gone=frozenset(node.name for node in nodes if node.gone),
+            spans=spans,
+            appointed=by_node(spans, now),
+            nodes=self._nodes,
+            looks=looks,
             policy=policy(),
-            lengths=learnt() if self._picture.waiting else NOTHING_LEARNT,
-            owners=self._owners(observations),
+            lengths=learnt() if self._rows.waiting else NOTHING_LEARNT,
+            owners=self._owners_of(looks),
             lost_after=settings.NODE_LOST_AFTER,
             strangers=strangers,
             random=random.random(),  # noqa: S311 - spreads retries, hides nothing
         )
 
-    def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _Picture:
+    def _read_world(self, now: datetime) -> World:
+        """What the rows say."""
+        jobs, tasks, leftovers, decided = stamps.of_jobs(), stamps.of_tasks(), stamps.of_leftovers(), _decided()
+        if (seen := (jobs, tasks, leftovers, decided)) != self._seen:
+            self._rows, self._seen = self._read(jobs, tasks, leftovers, decided), seen
+        nodes = self.ledger.nodes(with_held=False, again=False)
+        self._appointments = load_appointments(timezone.now())
+        return World(
+            now=now,
+            nodes=nodes,
+            looks={},
+            live=self._rows.live,
+            waiting=self._rows.waiting,
+            leftovers=self._rows.leftovers,
+            purgeable=_purgeable(self._rows.ended),
+            quotas=quotas(load_rights(), *self.ledger.wholes()),
+            use=self.ledger.use(),
+            holds=self.ledger.holds(),
+            drained=frozenset(node.name for node in nodes if node.draining),
+            gone=frozenset(node.name for node in nodes if node.gone),
+        )
+
+    def _read(self, jobs: Stamps, tasks: Stamps, leftovers: Stamps, decided: Mapping[int, Exit]) -> _ReadRows:
         of_jobs, of_tasks, of_leftovers = map(stamps.by_id, (jobs, tasks, leftovers), self._split)
         living = {id: stamp for id, stamp in of_jobs.items() if stamps.state_of_job(stamp) in _LIVE}
         views = self._read_jobs(living)
-        views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
+        if decided:
+            views = [replace(view, decided=decided[view.id]) if view.id in decided else view for view in views]
         self._read_tasks({**of_tasks, **of_leftovers})
         by_job: dict[int, list[TaskView]] = {}
-        for id, stamp in sorted(of_tasks.items()):
+        for id in of_tasks:
             if id in self._tasks:
-                by_job.setdefault(stamps.job_of_task(stamp), []).append(self._tasks[id].view)
-        return _Picture(
-            live=[(job, by_job.get(job.id, [])) for job in views if job.state is JobState.RUNNING],
+                view = self._tasks[id].view
+                by_job.setdefault(view.job_id, []).append(view)
+        pairs = {pair[0].id: pair for pair in self._rows.live}
+        live: list[LiveJob] = []
+        for job in views:
+            if job.state is JobState.RUNNING:
+                pair, before = (job, by_job.get(job.id, [])), pairs.get(job.id)
+                is_same = before is not None and before[0] is job and before[1] == pair[1]
+                live.append(before if before is not None and is_same else pair)
+        return _ReadRows(
+            live=live,
             waiting=[job for job in views if job.state is JobState.WAITING],
             leftovers=[self._tasks[id].view for id in of_leftovers if id in self._tasks],
             ended=[id for id in of_jobs if id not in living],
-            owners={one.view.container_name: one.owner for one in self._tasks.values() if one.view.container_name},
+            owners={task.view.container_name: task.owner for task in self._tasks.values() if task.view.container_name},
         )
 
-    def _owners(self, observations: Mapping[str, Observation]) -> Mapping[str, Owner]:
+    def _owners_of(self, looks: Mapping[str, Look]) -> Mapping[str, Owner]:
         """The owners of the containers seen, by name. A container of none of the tasks in the picture names its task by
         a label, and that task is read once."""
+        shown = {node: look.containers for node, look in looks.items()}
+        of_rows, before = self._looked
+        is_known = of_rows is self._rows and before.keys() == shown.keys()
+        if is_known and all(shown[node] is each for node, each in before.items()):
+            return self._owners
         labels = {
             name: int(label)
-            for observation in observations.values()
-            for name, container in observation.containers.items()
-            if name not in self._picture.owners
+            for look in looks.values()
+            for name, container in look.containers.items()
+            if name not in self._rows.owners
             and (label := container.labels.get(LABEL_TASK, "")).isdecimal()
             and len(label) < 19
         }
         self._others = {name: owner for name, owner in self._others.items() if labels.get(name) == owner.task}
-        for some in _chunks(sorted({task for name, task in labels.items() if name not in self._others})):
+        for some in chunks(sorted({task for name, task in labels.items() if name not in self._others})):
             rows = list(among(Task.objects.all(), some).values_list("id", "container_name"))
             read_at = clock.steady()
             self._others |= {name: Owner(id, read_at) for id, name in rows if labels.get(name) == id}
-        return {**self._picture.owners, **self._others} if self._others else self._picture.owners
+        self._owners = {**self._rows.owners, **self._others} if self._others else self._rows.owners
+        self._looked = self._rows, shown
+        return self._owners
 
-    def _read_jobs(self, found: Mapping[int, Stamp]) -> list[JobView]:
+    def _read_jobs(self, living: Mapping[int, Stamp]) -> list[JobView]:
         """The jobs, in their order. A job that is gone by the time it is read is left out."""
-        changed = _changed(self._jobs, found)
-        self._read_specs(found.keys())
-        for some in _chunks(changed):
+        changed = _changed(self._jobs, living)
+        self._read_specs(living.keys())
+        for some in chunks(changed):
             jobs = among(Job.objects.all(), some).annotate(**columns.ASKED)
-            rows = [dict(zip(columns.JOB, row, strict=True)) for row in read_values(jobs.values_list(*columns.JOB))]
-            again = [row["id"] for row in rows if row["attempt_number"] > 1]
-            refused, before = _refused(again), _diagnosed(again)
+            read = columns_of(jobs.values(*columns.JOB))
+            rows = [dict(zip(read, row, strict=True)) for row in zip(*read.values(), strict=True)]
+            before = earlier.of([row["id"] for row in rows if row["attempt_number"] > 1])
             for row in rows:
-                last = before.get(row["id"], _NOT_DIAGNOSED)
-                row["not_before"] = max(filter(None, (row["not_before"], last.until)), default=None)
-                avoid = refused.get(row["id"], frozenset()) | last.suspects
-                view = self._view(row, avoid, timezone.now(), clock.steady())
-                self._jobs[row["id"]] = found[row["id"]], view
-        return [self._jobs[id][1] for id in found if id in self._jobs]
+                view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.steady())
+                self._jobs[row["id"]] = living[row["id"]], view
+        return [self._jobs[id][1] for id in living if id in self._jobs]
 
-    def _read_tasks(self, found: Mapping[int, Stamp]) -> None:
-        changed = _changed(self._tasks, found)
-        for some in _chunks(changed):
-            rows = read_values(among(Task.objects.all(), some).values_list(*columns.TASK))
+    def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
+        changed = _changed(self._tasks, by_id)
+        for some in chunks(changed):
+            read = columns_of(among(Task.objects.all(), some).values(*columns.TASK))
             read_at = clock.steady()
-            for values in rows:
-                row = dict(zip(columns.TASK, values, strict=True))
-                self._tasks[row["id"]] = self._task(row, found[row["id"]], read_at)
+            for values in zip(*read.values(), strict=True):
+                row = dict(zip(read, values, strict=True))
+                self._tasks[row["id"]] = self._task(row, by_id[row["id"]], read_at)
 
-    def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _Known:
+    def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _ReadTask:
         before = self._tasks.get(row["id"])
         times = {name: row[name] for name in _TASK_TIMES}
         learnt: dict[str, datetime | None] = {}
@@ -202,32 +277,33 @@ class Loader:
             else:
                 learnt[name] = self._own.get(value, read_at)
         view = TaskView(**{**row, **learnt, "state": TaskState(row["state"])})
-        return _Known(stamp, times, view, Owner(view.id, read_at))
+        return _ReadTask(stamp, times, view, Owner(view.id, read_at))
 
     def _read_specs(self, ids: Collection[int]) -> None:
         for id in self._specs.keys() - ids:
             del self._specs[id]
         missing = [id for id in ids if id not in self._specs]
-        for some in _chunks(missing):
+        for some in chunks(missing):
             for id, data in among(Job.objects.all(), some).values_list("id", "spec"):
                 spec = JobSpec.from_json(data)
                 shape = demands(spec)
                 self._specs[id] = spec, self._shapes.setdefault(shape, shape)
 
-    def _view(self, row: dict[str, Any], avoid: frozenset[str], time_of_day: datetime, read_at: datetime) -> JobView:
+    def _view(self, row: dict[str, Any], before: Earlier, time_of_day: datetime, read_at: datetime) -> JobView:
+        not_before = max(filter(None, (row["not_before"], before.until)), default=None)
         spec, shape = self._specs[row["id"]]
         started = self._started(row, time_of_day, read_at)
         most = spec.asked.max_run_seconds
         read = {
-            "name": f"{row['username']}/{row['name']}",
             "state": JobState(row["state"]),
-            "not_before": _after(row["not_before"], time_of_day, read_at, retries.LONGEST_DELAY),
+            "not_before": _after(not_before, time_of_day, read_at, retries.LONGEST_DELAY),
             "parked_until": _after(row["parked_until"], time_of_day, read_at, PARK_FOR),
             "started_at": started,
+            "queued_at": _after(row["queued_at"], time_of_day, read_at, _NOT_LATER),
             "ends_by": started + timedelta(seconds=most) if started and most else None,
         }
-        avoid |= frozenset(spec.asked.avoid_nodes)
-        return JobView(**{**row, **read}, spec=spec, demands=shape, avoid=avoid)
+        learnt_of = {"avoid": before.avoid | frozenset(spec.asked.avoid_nodes), "before": before.streak}
+        return JobView(**{**row, **read, **learnt_of}, spec=spec, demands=shape, port_offset=_PORT_OFFSET)
 
     def _started(self, row: dict[str, Any], time_of_day: datetime, read_at: datetime) -> datetime | None:
         """When the attempt of a running job was placed, on our own clock. What was learnt once stays, whatever is done
@@ -241,12 +317,19 @@ class Loader:
         return self._own.get(started) or read_at - max(time_of_day - started, timedelta())
 
 
-def _changed(known: dict[int, Any], found: Mapping[int, Stamp]) -> list[int]:
+def _spans(appointments: Iterable[AppointmentView], now: datetime) -> tuple[Span, ...]:
+    """The next time of each by the clock of the day, which is what people mean, on our own clock."""
+    today = timezone.now()
+    shift = timedelta(seconds=round((now - today).total_seconds()))
+    return tuple(span.moved(shift) for span in next_spans(appointments, today))
+
+
+def _changed(known: dict[int, Any], by_id: Mapping[int, Stamp]) -> list[int]:
     """The rows that are new or differ from those that are known, each with its stamp first. Rows that are gone are
     forgotten."""
-    for id in known.keys() - found.keys():
+    for id in known.keys() - by_id.keys():
         del known[id]
-    return [id for id, stamp in found.items() if known.get(id, _NEW)[0] != stamp]
+    return [id for id, stamp in by_id.items() if known.get(id, _NEW)[0] != stamp]
 
 
 _NEW: tuple[Stamp] = ((),)
@@ -264,43 +347,9 @@ def _decided() -> dict[int, Exit]:
 
 
 def _after(until: datetime | None, time_of_day: datetime, read_at: datetime, most: timedelta) -> datetime | None:
-    """The end of a pause on our own clock. It is never longer than ``most``, whatever was done to the clock of the
-    day."""
+    """Return the end of a pause on our own clock. It is never longer than ``most``, whatever was done to the clock of
+    the day."""
     return None if until is None else read_at + min(until - time_of_day, most)
-
-
-def _refused(ids: list[int]) -> dict[int, frozenset[str]]:
-    """The nodes that refused to start a task of the attempt before the current one, by job."""
-    if not ids:
-        return {}
-    last = Task.objects.filter(job__in=ids, attempt__number=F("job__attempt_number") - 1, fault__isnull=False)
-    found: dict[int, set[str]] = {}
-    for job, node in last.values_list("job_id", "node"):
-        found.setdefault(job, set()).add(node)
-    return {job: frozenset(nodes) for job, nodes in found.items()}
-
-
-class _Diagnosed(NamedTuple):
-    """What the diagnosis of a job's last attempt says for the next one: nodes that it avoids, and, while the diagnosis
-    is not there yet, until when it is worth waiting for."""
-
-    suspects: frozenset[str] = frozenset()
-    until: datetime | None = None
-
-
-_NOT_DIAGNOSED = _Diagnosed()
-
-
-def _diagnosed(ids: list[int]) -> dict[int, _Diagnosed]:
-    """By job. Only a task that ran can have shown that its node is at fault."""
-    if not ids:
-        return {}
-    last = Attempt.objects.filter(job__in=ids, number=F("job__attempt_number") - 1)
-    rows = last.values_list("job_id", "diagnosis_due", "diagnosis__suspects", "exit__exit__raw_code")
-    return {
-        job: _Diagnosed(frozenset(suspects or ()), due + DIAGNOSIS_WAIT if due and code is not None else None)
-        for job, due, suspects, code in rows
-    }
 
 
 def _purgeable(ended: list[int]) -> list[int]:
@@ -308,7 +357,3 @@ def _purgeable(ended: list[int]) -> list[int]:
         return []
     uncollected = Task.objects.filter(job=OuterRef("id"), collected=False).exclude(state=TaskState.WAITING)
     return list(Job.objects.filter(id__in=ended).filter(~Exists(uncollected)).values_list("id", flat=True))
-
-
-def _chunks(ids: list[int]) -> Iterator[list[int]]:
-    return (ids[start : start + _CHUNK] for start in range(0, len(ids), _CHUNK))

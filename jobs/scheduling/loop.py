@@ -2,7 +2,7 @@
 
 ``Scheduler.tick`` is one pass and is what tests call. ``run`` does nothing but tick when it is woken, when time alone
 changes something, and every few seconds to be safe. Whatever a pass raises is logged and the next one tries again.
-Any number may run: the lease lets one act, and every write compares its epoch (portal/wakes/lease.py).
+Any number may run: the lease lets one act, and every write compares its epoch (base/wakes/lease.py).
 """
 
 from __future__ import annotations
@@ -12,39 +12,42 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import structlog
 from django.db import DatabaseError, close_old_connections
 from django.utils import timezone
 
+from base.accounts import expiry
+from base.core import clock
+from base.core.bulk import update_rows
+from base.core.threads import KeptThread
+from base.hosts import here
+from base.wakes import processes, wake
+from base.wakes.lease import RENEW, Fenced, Lease
 from clusters.engines import schemes
-from clusters.engines.watch import Look, Watch, Watched
+from clusters.engines.runtime import Look
+from clusters.engines.watch import Watched, Watchers
 from clusters.models import Node
 from clusters.nodes import survey
 from clusters.nodes.kubernetes.watch import Clusters
+from clusters.placement.pace import NO_PACES, Pace
 from jobs.containers import discard, publish
 from jobs.history import holdings
 from jobs.models import Event
+from jobs.planning.live import Standing
 from jobs.planning.planner import plan
 from jobs.planning.queue.still import Still
-from jobs.planning.world import Observation
 from jobs.scheduling import invariants, orders
 from jobs.scheduling.apply import apply
-from jobs.scheduling.load import Loader
-from portal.accounts import expiry
-from portal.core import clock
-from portal.core.bulk import update_rows
-from portal.core.threads import Kept
-from portal.hosts import here
-from portal.wakes import beats, processes, wake
-from portal.wakes.lease import RENEW, Fenced, Lease
+from jobs.scheduling.load import WorldLoader
 
 log = structlog.get_logger()
 
 SAFETY_POLL = 5.0  # seconds: a lost wake-up costs no more
 SEEN_EVERY = timedelta(seconds=15)  # how often a node's last_seen_at is written when nothing else changed
-SWEEP_EVERY = 15.0  # seconds
+ROUTINE_EVERY = 15.0  # seconds
+IMAGES_EVERY = 5.0  # seconds at least between two orders to list images: an engine may get many in a row
 FORECAST_EVERY = 60.0
 GARBAGE = (300_000, 20, 20)  # for gc: the many values of a pass live either for a moment or for hours
 COLLECT_EVERY = 600.0
@@ -53,6 +56,7 @@ CLOSE = 0.05  # seconds: passes that follow each other sooner are crowded, and r
 KEEP_EVERY = 1.0  # seconds between two looks at the threads of the watchers
 BLIND = 3.0  # seconds for which a scheduler that reaches no node at all keeps the lease, where there are other hosts
 STEP_BACK = 30.0  # seconds for which it leaves the lease to others then
+_SLOW = "Its host takes connections, so it answers slowly rather than being lost."
 TURN_EVERY = 0.25  # seconds between two tries to take the lease
 
 
@@ -60,21 +64,25 @@ class Scheduler:
     def __init__(self, lease: Lease | None = None) -> None:
         self.lease = lease or Lease("scheduler")
         self.woken = threading.Event()
-        self.watch = Watch(self.woken.set)
+        self.watch = Watchers(self.woken.set)
         self.clusters = Clusters(self.lease, self.woken.set)
         self.invariants = invariants.Checker()
-        self._loader = Loader()
+        self._loader = WorldLoader()
         self._strangers: dict[tuple[str, str], datetime] = {}
         self._seen: dict[str, datetime] = {}  # node -> when its last_seen_at was written
         self._nodes: list[Node] = []  # that are watched
         self._kept_at = 0.0  # monotonic
-        self._observed: dict[str, tuple[Look, Observation]] = {}
         self._still: Still | None = None
+        self._standing: Standing | None = None
+        self._healthy: tuple[object, object] = None, ()  # nodes, and looks of which no row had to be written
+        self._healthy_at = datetime.min.replace(tzinfo=UTC), datetime.min.replace(tzinfo=UTC)  # from when until when
+        self._paces: Mapping[str, Pace] = NO_PACES
+        self._slow: dict[str, bool] = {}  # node -> whether its last look said that it only answers slowly
         self._stopped = False
         self.again_at: datetime | None = None  # on the steady clock
-        self._sweep_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
+        self._routine_at = self._images_at = self._forecast_at = self._expiry_at = 0.0  # monotonic
         self._collect_at = time.monotonic() + COLLECT_EVERY
-        self._ear: Kept | None = None
+        self._ear: KeptThread | None = None
         self._sees_at = self._back_at = 0.0  # monotonic: when any node was reached; when it may take the lease again
 
     def tick(self, looks: Mapping[str, Look] | None = None) -> int:
@@ -85,9 +93,10 @@ class Scheduler:
         looks = self.clusters.heard(self.watch.looks()) if looks is None else looks
         is_changed = self._write_health(nodes, looks, now)
         self._loader.writes(now, steady)
-        world = self._loader.world(steady, self._observations(looks), self._strangers, again=is_changed)
-        made = plan(world, self._still)
-        self._still = made.still
+        world = self._loader.world(steady, looks, self._strangers, again=is_changed)
+        standing, self._standing = self._standing or Standing(), None  # of a pass that fails nothing is kept
+        made = plan(world, self._still, self._paces, standing)
+        self._still, self._paces, self._standing = made.still, made.paces, standing
         changed = apply(made, now, self.lease)
         self._note_strangers(made.strangers, now)
         self.watch.look_again(made.look)
@@ -100,7 +109,7 @@ class Scheduler:
             signal.signal(number, lambda *_: self.stop())
         gc.set_threshold(*GARBAGE)
         schemes.load()  # who waits for the lease has all that it needs then
-        self._ear = Kept("wake", self._listener(), longest=4 * SAFETY_POLL)
+        self._ear = KeptThread("wake", self._listener(), longest=4 * SAFETY_POLL)
         while not self._stopped:
             try:
                 self._ear.keep()
@@ -136,7 +145,7 @@ class Scheduler:
                 self._beat()
                 self.tick()
                 self._give_way()
-                self._sweep()
+                self._do_routine()
                 failures = 0
             except Fenced:
                 raise
@@ -160,7 +169,8 @@ class Scheduler:
     def _renew(self) -> None:
         """A database that is away is a matter of the next pass."""
         try:
-            self.lease.renew()
+            with self._loader.unseen():
+                self.lease.renew()
         except DatabaseError:
             self.woken.set()
 
@@ -178,8 +188,9 @@ class Scheduler:
     def _forget(self) -> None:
         """Drop what was seen and read while this process had the lease: it grows old while another one acts."""
         self._stop_watching()
-        self._loader, self._strangers, self._seen = Loader(), {}, {}
-        self._nodes, self._observed, self._still = [], {}, None
+        self._loader, self._strangers, self._seen = WorldLoader(), {}, {}
+        self._nodes, self._still, self._standing, self._paces = [], None, None, NO_PACES
+        self._healthy = None, ()
 
     def _stop_watching(self) -> None:
         self.watch.stop()
@@ -199,15 +210,16 @@ class Scheduler:
         """Renew the lease and report how all parts of this process are. Threads that have died begin again."""
         if self._ear is not None:
             self._ear.keep()
-        self.lease.renew()
-        processes.show("scheduler")
-        if beats.is_due("scheduler"):
-            with self.lease.writing():
-                beats.beat("scheduler", self._report())
+        with self._loader.unseen():
+            self.lease.renew()
+            processes.show("scheduler")
+            if processes.is_due("scheduler"):
+                with self.lease.writing():
+                    processes.beat("scheduler", self._report())
 
-    def _report(self) -> beats.Report:
+    def _report(self) -> processes.Report:
         threads = [*([self._ear] if self._ear is not None else []), *self.watch.threads(), *self.clusters.threads()]
-        return beats.Report(
+        return processes.Report(
             threads=len(threads),
             late_threads=sorted(thread.name for thread in threads if thread.is_late()),
             oldest_look=self.watch.oldest(),
@@ -216,24 +228,28 @@ class Scheduler:
             broken=self.invariants.broken,
         )
 
-    def _sweep(self) -> None:
+    def _do_routine(self) -> None:
         """Do what is due from time to time."""
-        if time.monotonic() >= self._sweep_at:
-            self._sweep_at = time.monotonic() + SWEEP_EVERY
+        if time.monotonic() >= self._routine_at:
+            self._routine_at = time.monotonic() + ROUTINE_EVERY
             with self.lease.writing():
-                publish.sweep()
-                discard.sweep()
-                survey.sweep(timezone.now())
+                publish.order_due()
+                discard.order_due()
+                survey.order_due(timezone.now())
                 orders.ask_for_diagnoses(timezone.now())
             self.invariants.check(self.lease, timezone.now())
             self.clusters.keep_up()
+        if time.monotonic() >= self._images_at and (nodes := self.watch.new_images()):
+            self._images_at = time.monotonic() + IMAGES_EVERY
+            with self.lease.writing():
+                survey.order([(name, False) for name in nodes])
         if time.monotonic() >= self._forecast_at:
             self._forecast_at = time.monotonic() + FORECAST_EVERY
             with self.lease.writing():
                 orders.ask_for_forecasts()
         if time.monotonic() >= self._expiry_at:
             self._expiry_at = time.monotonic() + expiry.EVERY
-            expiry.sweep(timezone.now())
+            expiry.clean_up(timezone.now())
             with self.lease.writing():
                 orders.ask_to_expire_logs()
             holdings.purge(timezone.now())
@@ -275,23 +291,20 @@ class Scheduler:
     def _watch_registered(self) -> list[Node]:
         """The registered nodes, all of which are watched: at once when one of them has changed, and by threads that
         work, which need not be asked in each of many passes a second."""
-        nodes = self._loader.ledger.registered()
+        nodes = self._loader.registered()
         if nodes is not self._nodes or time.monotonic() - self._kept_at >= KEEP_EVERY:
             self.watch.keep_up({node.name: _watched(node) for node in nodes})
             self._nodes, self._kept_at = nodes, time.monotonic()
         return nodes
 
-    def _observations(self, looks: Mapping[str, Look]) -> dict[str, Observation]:
-        """What the looks show; the same object as in the last pass where nobody has looked again."""
-        known, self._observed = self._observed, {}
-        for name, look in looks.items():
-            before = known.get(name)
-            self._observed[name] = before if before and before[0] is look else (look, _observation(look))
-        return {name: observation for name, (_, observation) in self._observed.items()}
-
     def _write_health(self, nodes: list[Node], looks: Mapping[str, Look], now: datetime) -> bool:
         """Write into the rows of nodes whether they answer, each change with an Event, and return whether any did."""
         blind = self.watch.blind()
+        told = blind.keys(), {name: (look.reachable, look.slow) for name, look in looks.items()}
+        # The list itself: rows of Django are equal where their ids are.
+        is_same = nodes is self._healthy[0] and told == self._healthy[1]
+        if is_same and self._healthy_at[0] <= now <= self._healthy_at[1]:
+            return False
         changed: list[tuple[Node, Look]] = []
         seen: list[tuple[datetime, int]] = []
         for node in nodes:
@@ -300,18 +313,24 @@ class Scheduler:
                 look = _unseen(node.name, blind[node.name])
             if look is None:
                 continue
-            is_new = node.health != _health(look)
+            is_new = node.health != _health(look) or self._slow.get(node.name, look.slow) != look.slow
+            self._slow[node.name] = look.slow
             if is_new:
                 changed.append((node, look))
             last = self._seen.get(node.name)
             if look.reachable and (is_new or last is None or not timedelta() <= now - last <= SEEN_EVERY):
                 seen.append((now - (clock.steady() - look.at), node.pk))
                 self._seen[node.name] = now
-        if changed or seen:
+        if changed:
             with self.lease.writing():
                 for node, look in changed:
                     _change_health(node, look, now)
+        if seen:
+            with self._loader.unseen(), self.lease.writing():
                 update_rows(Node, ["last_seen_at"], ["id"], seen)
+        written = [self._seen[node.name] for node in nodes if node.name in self._seen and node.name in looks]
+        self._healthy = (None, ()) if changed else (nodes, told)
+        self._healthy_at = max(written, default=now), min(written, default=now) + SEEN_EVERY
         return bool(changed)
 
     def _await_first_looks(self) -> None:
@@ -336,12 +355,6 @@ def set_aside() -> None:
     gc.freeze()
 
 
-def _observation(look: Look) -> Observation:
-    return Observation(
-        look.node, look.at, look.reachable, look.containers, look.since, look.answers_since, look.away, look.silent
-    )
-
-
 def _watched(node: Node) -> Watched:
     since = node.unreachable_since
     silent = max(timedelta(), timezone.now() - since) if since is not None else None
@@ -361,7 +374,8 @@ def _change_health(node: Node, look: Look, now: datetime) -> None:
     """Call inside the transaction."""
     after = _health(look)
     since = now - (clock.steady() - look.since) if look.since is not None else None
-    values = {"health": after, "health_reason": look.reason, "unreachable_since": since, "updated_at": now}
+    reason = f"{_SLOW} {look.reason}" if look.slow else look.reason
+    values = {"health": after, "health_reason": reason, "unreachable_since": since, "updated_at": now}
     if look.reachable:
         values["gone_at"] = None
     Node.objects.filter(pk=node.pk).update(**values)
@@ -371,6 +385,6 @@ def _change_health(node: Node, look: Look, now: datetime) -> None:
         node=node.name,
         before=node.health,
         after=after,
-        reason=look.reason,
+        reason=reason,
     )
     wake.notify("pages")

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 from django_q.tasks import async_task
 
+from base.core.bulk import among, chunks
+from base.wakes.broker import Gathering
 from clusters.models import VirtualCluster
 from jobs.models import Attempt, Job, Prediction, Task
 from jobs.planning.lifecycle import JobState
-from jobs.planning.world import Kind, Order
-from portal.core.bulk import among
-from portal.wakes.broker import Gathering
+from jobs.planning.world import Order, OrderKind
 
 _LATE = timedelta(seconds=35)  # somewhat longer than a diagnosis waits for logs
 _LATE_AT_ONCE = 200
@@ -39,16 +39,17 @@ def ask_for_diagnoses(now: datetime) -> None:
     """Order the diagnoses that nobody has made in time (jobs/diagnosis): a worker died, or a node is away."""
     late = Attempt.objects.filter(diagnosis_due__isnull=False, diagnosis_due__lt=now - _LATE)
     ids = late.order_by("diagnosis_due").values_list("app_id", flat=True)[:_LATE_AT_ONCE]
-    send([Order(Kind.DIAGNOSE, container=app_id) for app_id in ids], now)
+    send([Order(OrderKind.DIAGNOSE, container=app_id) for app_id in ids], now)
 
 
-def send(orders: Sequence[Order], now: datetime) -> None:
-    """Write the orders; the caller holds the transaction. One that gets lost is given again by a later pass."""
+def send(orders: Sequence[Order], now: datetime, noted: Sequence[Order] = ()) -> None:
+    """Write the orders; the caller holds the transaction. One that gets lost is given again by a later pass. Of those
+    that are ``noted`` the row says already when it was given."""
     tasks = [order.task for order in orders if order.task]
-    for start in range(0, len(tasks), 500):
-        among(Task.objects.all(), tasks[start : start + 500]).update(ordered_at=now)
+    for some in chunks(tasks):
+        among(Task.objects.all(), some).update(ordered_at=now)
     gathering = Gathering()
-    for start in range(0, len(orders), _AT_ONCE):
-        rows = [(str(o.kind), o.task, o.node, o.container) for o in orders[start : start + _AT_ONCE]]
+    for few in chunks([*noted, *orders], _AT_ONCE):
+        rows = [(str(order.kind), order.task, order.node, order.container) for order in few]
         async_task("jobs.containers.tasks.run", rows, broker=gathering)
     gathering.write()

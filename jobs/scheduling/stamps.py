@@ -57,17 +57,14 @@ def by_id(stamps: Stamps, split: Split | None = None) -> dict[int, Stamp]:
     columns of the same table as they were the last time, and then as they are now."""
     if not stamps[0]:
         return {}
-    columns = [_split(text, at, {} if split is None else split) for at, text in enumerate(stamps)]
+    split = {} if split is None else split
+    for at, text in enumerate(stamps):
+        if at not in split or split[at][0] != text:  # most columns are as in the last pass
+            split[at] = text, text.split(",")
+    columns = [split[at][1] for at in range(len(stamps))]
     ids = list(map(int, columns[0]))
     found = dict(zip(ids, zip(*columns, strict=True), strict=True))
     return found if ids == sorted(ids) else dict(sorted(found.items()))
-
-
-def _split(text: str, at: int, split: Split) -> list[str]:
-    """Most columns are as in the last pass: they are not taken apart again, and what equals is quickly compared."""
-    if at not in split or split[at][0] != text:
-        split[at] = text, text.split(",")
-    return split[at][1]
 
 
 def state_of_job(stamp: Stamp) -> str:

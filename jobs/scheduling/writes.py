@@ -4,15 +4,17 @@ Only jobs/scheduling/apply.py calls it, in a savepoint that ``Stale`` rolls back
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, TypeVar
+from typing import Any
 
 import structlog
 from django.db.models import F
 
+from base.core.bulk import Row, among, chunks, insert_values, update_rows
 from clusters.models import Allocation, Node
+from clusters.nodes.refusals import ports_refused
 from clusters.placement.fit import Placement
 from jobs import dependencies
 from jobs.attempts import open_attempt
@@ -23,29 +25,21 @@ from jobs.planning import exits
 from jobs.planning.exits import Exit
 from jobs.planning.lifecycle import TASK_ENDS, JobState, TaskState, move_job, move_task
 from jobs.planning.streak import MANY, streak
-from jobs.planning.world import JobPlan, KeptTask, Kind, Order, TaskChange
-from jobs.scheduling.events import Entry, evicted_events, job_event, kept_event, placed_event, task_event
-from portal.core.bulk import Row, among, insert_values, read_values, update_rows
+from jobs.planning.world import PAUSED, HeldTask, JobPlan, Order, OrderKind, TaskChange, TaskView
+from jobs.scheduling.events import (
+    NewEvent,
+    evicted_events,
+    held_event,
+    job_event,
+    paused_event,
+    placed_event,
+    task_event,
+)
 
 log = structlog.get_logger()
 
-CHUNK = 500  # ids in one statement
 _ALLOCATION = ("owner", "node", "vc", "cpus", "memory_mb", "gpu_ids", "ports", "created_at")
-T = TypeVar("T")
 _NO_FAILURE = (None, exits.SUCCEEDED, exits.JOB_STOPPED, exits.PREEMPTED)
-
-
-class Placed(NamedTuple):
-    """An attempt whose tasks are placed."""
-
-    pk: int
-    job_id: int
-    number: int
-    app_id: str
-    created_at: datetime
-
-
-A = TypeVar("A", Attempt, Placed)
 
 
 class Stale(Exception):
@@ -53,19 +47,21 @@ class Stale(Exception):
 
 
 @dataclass(slots=True)
-class Writing:
+class ToWrite:
     """What is written at the end of the transaction, for all jobs together."""
 
     now: datetime
-    events: list[Entry] = field(default_factory=list)
+    events: list[NewEvent] = field(default_factory=list)
     orders: list[Order] = field(default_factory=list)
+    starts: list[Order] = field(default_factory=list)  # the rows of their tasks say already that they are ordered
 
 
-def write(plans: Sequence[JobPlan], writing: Writing) -> None:
+def write(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     """Write everything that these jobs need, none of which is parked. Raises Stale."""
     _change_tasks([(plan, change) for plan in plans for change in plan.changes], writing)
-    _keep([(plan, kept) for plan in plans for kept in plan.kept], writing)
-    _place([plan for plan in plans if plan.places], writing)
+    _hold([(plan, held) for plan in plans for held in plan.held], writing)
+    _note([(plan, *noted) for plan in plans for noted in plan.noted], writing)
+    _place([plan for plan in plans if plan.placements], writing)
     _decide([plan for plan in plans if plan.decision], writing)
     _end([plan for plan in plans if plan.after], writing)
     for plan in plans:
@@ -77,7 +73,7 @@ def write(plans: Sequence[JobPlan], writing: Writing) -> None:
 # --- tasks -----------------------------------------------------------------------------------------------------------
 
 
-def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writing) -> None:
+def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: ToWrite) -> None:
     alike: dict[tuple[TaskState, TaskState], list[int]] = {}
     own: dict[tuple[str, ...], list[Row]] = {}
     for plan, change in changes:
@@ -91,14 +87,25 @@ def _change_tasks(changes: Sequence[tuple[JobPlan, TaskChange]], writing: Writin
     for columns, rows in own.items():
         _update_all(Task, columns, ["id", "state"], rows)
     for (before, after), ids in alike.items():
-        for some in _chunks(ids):
+        for some in chunks(ids):
             moved = {"state": after, "changed_at": writing.now, "ordered_at": None}
             if among(Task.objects.filter(state=before), some).update(**moved) != len(some):
                 raise Stale(f"a task is no longer {before}")
     ended = [(plan, change) for plan, change in changes if change.after in TASK_ENDS]
-    for gone in _chunks([str(change.task.id) for _, change in ended]):
+    refused = [str(change.task.id) for _, change in ended if change.exit and change.exit.code == exits.PORT_CONFLICT]
+    for tasks in chunks(refused):
+        _note_refused_ports(tasks, writing.now)
+    for gone in chunks([str(change.task.id) for _, change in ended]):
         Allocation.objects.filter(owner__in=gone).delete()
     holdings.close_rows([(change.task.id, _outcome(plan) or change.exit) for plan, change in ended], writing.now)
+
+
+def _note_refused_ports(tasks: Sequence[str], now: datetime) -> None:
+    """Which of a task's ports was refused is not always known, so its node gives none of them out for some time."""
+    ports_of: dict[int, list[int]] = {}
+    for node, ports in Allocation.objects.filter(owner__in=tasks).values_list("node_id", "ports"):
+        ports_of.setdefault(node, []).extend(ports)
+    ports_refused(ports_of, now)
 
 
 def _outcome(plan: JobPlan) -> Exit | None:
@@ -123,59 +130,68 @@ def _learnt(change: TaskChange, now: datetime) -> dict[str, Any]:
     return values
 
 
-def _keep(tasks: Sequence[tuple[JobPlan, KeptTask]], writing: Writing) -> None:
-    for some in _chunks([kept.task.id for _, kept in tasks]):
-        Task.objects.filter(id__in=some, state=TaskState.RUNNING, held_at=None).update(held_at=writing.now)
-    writing.events += [kept_event(plan, kept, writing.now) for plan, kept in tasks]
+def _hold(tasks: Sequence[tuple[JobPlan, HeldTask]], writing: ToWrite) -> None:
+    for _, held in tasks:
+        rows = Task.objects.filter(id=held.task.id, state=TaskState.RUNNING, held_at=None)
+        rows.update(held_at=writing.now, exit=held.exit.to_json())
+    writing.events += [held_event(plan, held, writing.now) for plan, held in tasks]
 
 
-def _place(plans: Sequence[JobPlan], writing: Writing) -> None:
+def _note(tasks: Sequence[tuple[JobPlan, TaskView, str]], writing: ToWrite) -> None:
+    for plan, task, says in tasks:
+        running = Task.objects.filter(id=task.id, state=TaskState.RUNNING)
+        running.update(progress=says, changed_at=writing.now)
+        if PAUSED in (task.progress, says):
+            writing.events.append(paused_event(plan, task, writing.now, is_paused=bool(says)))
+
+
+def _place(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     if not plans:
         return
-    attempts = _placed_attempts(plans)
+    attempts = _attempts(plans, "app_id", "created_at")
     waiting = _waiting_tasks([attempt.pk for attempt in attempts.values()])
-    nodes = _nodes({place.node for plan in plans for place in plan.places})
+    nodes = _nodes({place.node for plan in plans for place in plan.placements})
     rows: list[Row] = []
     held: list[Row] = []
     allocations: list[Row] = []
     for plan in plans:
         attempt = attempts[plan.job.id]
-        ids, places = waiting.get(attempt.pk, {}), plan.places
-        if len(ids) != len(places):
+        ids, placements = waiting.get(attempt.pk, {}), plan.placements
+        if len(ids) != len(placements):
             raise Stale("its tasks are not all waiting")
-        tasks, types = [ids[place.role, place.index] for place in places], []
-        for place, id in zip(places, tasks, strict=True):
-            rows.append(_placed_task(plan, place, id, attempt.app_id, writing.now))
+        tasks, types = [ids[place.role, place.index] for place in placements], []
+        for place, id in zip(placements, tasks, strict=True):
+            is_ordered = (place.role, place.index) in plan.start_now
+            rows.append(_placed_task(plan, place, id, attempt.app_id, writing.now, is_ordered=is_ordered))
             if place.node not in nodes:
                 raise Stale(f"node {place.node} is gone")
             node_id, gpu_types = nodes[place.node]
             types.append(gpu_types)
             allocations.append(_allocation(plan, place, id, node_id, writing.now))
-            if (place.role, place.index) in plan.start_now:
-                writing.orders.append(Order(Kind.START, id, place.node))
+            if is_ordered:
+                writing.starts.append(Order(OrderKind.START, id, place.node))
         held += holdings.new_rows(plan, attempt.created_at, tasks, types, writing.now)
-        writing.events.append(placed_event(plan, places, writing.now))
-    changed = ["state", "changed_at", "node", "address", "gpu_ids", "ports", "container_name"]
+        writing.events.append(placed_event(plan, placements, writing.now))
+    changed = ["state", "changed_at", "ordered_at", "node", "address", "gpu_ids", "ports", "container_name"]
     _update_all(Task, changed, ["id", "state"], rows)
     insert_values(Allocation, _ALLOCATION, allocations)
     holdings.open_rows(held)
-    for some in _chunks([attempt.pk for attempt in attempts.values()]):
+    for some in chunks([attempt.pk for attempt in attempts.values()]):
         among(Attempt.objects.all(), some).update(launched_at=writing.now)
     fresh = {"started_at": writing.now, "not_before": None, "is_guest": False, "ends_by": None, "forecast": None}
     _move_jobs(plans, JobState.RUNNING, writing.now, **fresh)
-    for guests in _chunks([plan.job.id for plan in plans if plan.is_guest]):
+    for guests in chunks([plan.job.id for plan in plans if plan.is_guest]):
         among(Job.objects.all(), guests).update(is_guest=True)
     ends = [(end, plan.job.id) for plan in plans if (end := plan.job.would_end(writing.now)) is not None]
     update_rows(Job, ["ends_by"], ["id"], ends)
 
 
-def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime) -> Row:
+def _placed_task(plan: JobPlan, place: Placement, id: int, app_id: str, now: datetime, *, is_ordered: bool) -> Row:
     job = plan.job
-    username, name = job.name.partition("/")[0], job.spec.job_name
-    container = name_of(app_id, username, name, job.attempt_number, place.role, place.index)
+    container = name_of(app_id, job.username, job.name, job.attempt_number, place.role, place.index)
     after = move_task(TaskState.WAITING, TaskState.STARTING)
     what = (place.node, place.address, list(place.gpu_ids), place.ports, container)
-    return (after, now, *what, id, TaskState.WAITING)
+    return (after, now, now if is_ordered else None, *what, id, TaskState.WAITING)
 
 
 def _allocation(plan: JobPlan, place: Placement, task_id: int, node_id: int, now: datetime) -> Row:
@@ -188,7 +204,7 @@ def _allocation(plan: JobPlan, place: Placement, task_id: int, node_id: int, now
 # --- attempts and jobs -----------------------------------------------------------------------------------------------
 
 
-def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
+def _decide(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     rows: list[Row] = []
     for plan in plans:
         job, decision = plan.job, plan.decision
@@ -207,25 +223,27 @@ def _decide(plans: Sequence[JobPlan], writing: Writing) -> None:
             continue
         data = {"code": exit_.code, "trigger": decision.trigger}
         writing.events.append(job_event(plan, writing.now, "attempt.decided", None, exit_.sentence, **data))
-    for guests in _chunks([plan.job.id for plan in plans if plan.evicted and plan.evicted.was_guest]):
+    for guests in chunks([plan.job.id for plan in plans if plan.evicted and plan.evicted.was_guest]):
         Job.objects.filter(id__in=guests).update(guest_evictions=F("guest_evictions") + 1)
-    borrowers = [one.job.id for one in plans if one.evicted and one.evicted.owner and not one.evicted.was_guest]
-    for some in _chunks(borrowers):
+    borrowers = [plan.job.id for plan in plans if plan.evicted and plan.evicted.owner and not plan.evicted.was_guest]
+    for some in chunks(borrowers):
         Job.objects.filter(id__in=some).update(evictions=F("evictions") + 1)
     _update_all(Attempt, ["decided_at", "exit_code", "exit"], ["job", "number"], rows)
 
 
-def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
+def _end(plans: Sequence[JobPlan], writing: ToWrite) -> None:
     if not plans:
         return
     now, attempts, rows = writing.now, _attempts(plans), list[Row]()
     for plan in plans:
         if plan.retry:
-            attempts[plan.job.id].exit["next"] = plan.retry.reason
+            told = attempts[plan.job.id].exit
+            told["next"] = plan.retry.reason
+            told["exit"]["remedy"] = exits.without_retry(told["exit"]["remedy"])
         _make_due(plan, attempts[plan.job.id], writing)
     ended = [(now, attempt.exit, attempt.diagnosis_due, attempt.pk) for attempt in attempts.values()]
     update_rows(Attempt, ["completed_at", "exit", "diagnosis_due"], ["id"], ended)
-    for some in _chunks([attempt.pk for attempt in attempts.values()]):
+    for some in chunks([attempt.pk for attempt in attempts.values()]):
         Task.objects.filter(attempt__in=some, state=TaskState.WAITING).update(
             state=move_task(TaskState.WAITING, TaskState.STOPPED), changed_at=now, finished_at=now, collected=True
         )
@@ -236,17 +254,17 @@ def _end(plans: Sequence[JobPlan], writing: Writing) -> None:
         rows.append((*values, job.id, job.state, job.attempt_number))
         reason = attempt.exit.get("reason", "")
         writing.events.append(job_event(plan, now, "job.ended", after, reason, code=attempt.exit_code))
-        log.info("job ended", job=job.name, state=str(after), code=attempt.exit_code)
+        log.info("job ended", job=job.title, state=str(after), code=attempt.exit_code)
     changed = ["state", "changed_at", "exit_code", "completed_at", "not_before"]
     _update_all(Job, changed, ["id", "state", "attempt_number"], rows)
     told = dependencies.note_ends([(plan.job.id, str(plan.after)) for plan in plans], now)
-    writing.events += [Entry(now, "job.dependency", job, reason=says) for job, says in told]
+    writing.events += [NewEvent(now, "job.dependency", job, reason=says) for job, says in told]
     failed = [plan.job.id for plan in plans if plan.after == JobState.FAILED]
     asked = dependencies.stop_sweeps(failed, now)
-    writing.events += [Entry(now, "job.stop_asked", job, reason=says) for job, says in asked]
+    writing.events += [NewEvent(now, "job.stop_asked", job, reason=says) for job, says in asked]
 
 
-def _retry(plan: JobPlan, writing: Writing) -> None:
+def _retry(plan: JobPlan, writing: ToWrite) -> None:
     job, retry, now = plan.job, plan.retry, writing.now
     assert retry is not None
     attempt = _attempts([plan])[job.id]
@@ -269,14 +287,14 @@ def _retry(plan: JobPlan, writing: Writing) -> None:
     writing.events += [job_event(plan, now, "job.retry", JobState.WAITING, retry.reason), *warn]
 
 
-def _make_due(plan: JobPlan, attempt: Attempt, writing: Writing) -> None:
+def _make_due(plan: JobPlan, attempt: Attempt, writing: ToWrite) -> None:
     """An attempt that failed is to be diagnosed: by the worker that archives its last log, or by order where none is
     left to archive."""
     if attempt.exit_code in _NO_FAILURE:
         return
     attempt.diagnosis_due = writing.now
     if not any(_leaves_a_log(change) for change in plan.changes):
-        writing.orders.append(Order(Kind.DIAGNOSE, container=attempt.app_id))
+        writing.orders.append(Order(OrderKind.DIAGNOSE, container=attempt.app_id))
 
 
 def _leaves_a_log(change: TaskChange) -> bool:
@@ -284,7 +302,7 @@ def _leaves_a_log(change: TaskChange) -> bool:
     return change.after in TASK_ENDS and not change.collected and not is_lost
 
 
-def _warning(plan: JobPlan, now: datetime) -> list[Entry]:
+def _warning(plan: JobPlan, now: datetime) -> list[NewEvent]:
     """One Event, when the job has just failed so often in the same way that the next try may not help either."""
     tried = Attempt.objects.filter(job=plan.job.id, number__lte=plan.job.attempt_number).order_by("-number")
     ends = tried.values_list("number", "exit_code", "exit")[: MANY + 1]
@@ -302,7 +320,7 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
     for plan in plans:
         of_attempt.setdefault(plan.job.attempt_number, []).append(plan.job.id)
     for number, ids in of_attempt.items():
-        for some in _chunks(ids):
+        for some in chunks(ids):
             jobs = among(Job.objects.filter(state=before, attempt_number=number), some)
             if jobs.update(state=move_job(before, after), changed_at=now, **values) != len(some):
                 raise Stale(f"a job is no longer {before} in attempt {number}")
@@ -311,47 +329,38 @@ def _move_jobs(plans: Sequence[JobPlan], after: JobState, now: datetime, **value
 # --- reads and helpers -----------------------------------------------------------------------------------------------
 
 
-def _attempts(plans: Sequence[JobPlan]) -> dict[int, Attempt]:
-    """The current attempt of each job, by job. Raises LookupError when one is missing."""
-    found = {plan.job.id: plan.job.attempt_number for plan in plans}
-    return _of_jobs(found, (one for some in _chunks(list(found)) for one in Attempt.objects.filter(job__in=some)))
-
-
-def _placed_attempts(plans: Sequence[JobPlan]) -> dict[int, Placed]:
-    """As ``_attempts``, with what a placement needs of each: hundreds in a pass."""
-    found = {plan.job.id: plan.job.attempt_number for plan in plans}
-    rows = (
-        Placed(*row)
-        for some in _chunks(list(found))
-        for row in read_values(among(Attempt.objects.all(), some, "job_id").values_list(*Placed._fields))
-    )
-    return _of_jobs(found, rows)
-
-
-def _of_jobs(numbers: Mapping[int, int], rows: Iterable[A]) -> dict[int, A]:
-    found = {one.job_id: one for one in rows if one.number == numbers[one.job_id]}
-    if missing := numbers.keys() - found.keys():
+def _attempts(plans: Sequence[JobPlan], *columns: str) -> dict[int, Attempt]:
+    """The current attempt of each job, by job, with all columns or, as hundreds are placed in a pass, with these alone.
+    Raises LookupError when one is missing."""
+    numbers = {plan.job.id: plan.job.attempt_number for plan in plans}
+    attempts: dict[int, Attempt] = {}
+    for ids in chunks(list(numbers)):
+        rows = among(Attempt.objects.all(), ids, "job_id")
+        for attempt in rows.only("job_id", "number", *columns) if columns else rows:
+            if attempt.number == numbers[attempt.job_id]:
+                attempts[attempt.job_id] = attempt
+    if missing := numbers.keys() - attempts.keys():
         raise LookupError(f"no attempt {numbers[min(missing)]} of job {min(missing)}")
-    return found
+    return attempts
 
 
 def _waiting_tasks(attempts: list[int]) -> dict[int, dict[tuple[str, int], int]]:
-    """{attempt: {(role, index): task}}"""
-    found: dict[int, dict[tuple[str, int], int]] = {}
-    for some in _chunks(attempts):
+    """Return {attempt: {(role, index): task}}"""
+    tasks_of: dict[int, dict[tuple[str, int], int]] = {}
+    for some in chunks(attempts):
         rows = among(Task.objects.filter(state=TaskState.WAITING), some, "attempt_id")
-        for attempt, role, index, id in read_values(rows.values_list("attempt_id", "role", "index", "id")):
-            found.setdefault(attempt, {})[role, index] = id
-    return found
+        for attempt, role, index, id in rows.values_list("attempt_id", "role", "index", "id"):
+            tasks_of.setdefault(attempt, {})[role, index] = id
+    return tasks_of
 
 
 def _nodes(names: set[str]) -> dict[str, tuple[int, dict[str, str]]]:
-    """{name: (id, {GPU: type})}"""
-    found: dict[str, tuple[int, dict[str, str]]] = {}
-    for some in _chunks(sorted(names)):
+    """Return {name: (id, {GPU: type})}"""
+    nodes: dict[str, tuple[int, dict[str, str]]] = {}
+    for some in chunks(sorted(names)):
         for name, id, gpus in Node.objects.filter(name__in=some).values_list("name", "id", "gpus"):
-            found[name] = id, holdings.types_of(gpus)
-    return found
+            nodes[name] = id, holdings.types_of(gpus)
+    return nodes
 
 
 def _update_all(
@@ -359,7 +368,3 @@ def _update_all(
 ) -> None:
     if update_rows(model, change, where, rows) != len(rows):
         raise Stale(f"a {model.__name__.lower()} is in another state")
-
-
-def _chunks(values: list[T]) -> Iterator[list[T]]:
-    return (values[start : start + CHUNK] for start in range(0, len(values), CHUNK))

@@ -8,12 +8,12 @@ from typing import Any
 from django.conf import settings
 from django.db.models.fields.json import KT
 
+from base.models import User
 from clusters.engines.image_names import canonical
-from clusters.models import Node, VcGrant, VirtualCluster
-from clusters.vcs.rules import DEFAULT
+from clusters.models import Node
+from clusters.vcs.grants import in_order, usable_by
 from jobs.config.samples import SAMPLE_IMAGE
 from jobs.models import Job
-from portal.models import User
 
 MOST_IMAGES = 1000
 _MOST_JOBS = 2000  # of a user, whose images they may read
@@ -21,11 +21,7 @@ _MOST_JOBS = 2000  # of a user, whose images they may read
 
 def vcs_of(user: User) -> list[str]:
     """The virtual clusters to which the user may submit, ``default`` first."""
-    if user.is_admin:
-        names = set(VirtualCluster.objects.values_list("name", flat=True))
-    else:
-        names = set(VcGrant.objects.filter(username=user.username).values_list("vc__name", flat=True))
-    return [DEFAULT, *sorted(names - {DEFAULT})]
+    return in_order(usable_by(user.username, is_admin=user.is_admin).values_list("name", flat=True))
 
 
 def gpu_types() -> list[str]:
@@ -45,8 +41,8 @@ def images_of(user: User) -> list[dict[str, Any]]:
     if settings.JOB_PRIVACY != "open" and not user.is_admin:
         own = _own(user)
         there = Counter({image: number for image, number in there.items() if image in own})
-    found = sorted(there.items(), key=lambda one: (-one[1], one[0]))[:MOST_IMAGES]
-    return [{"name": image, "nodes": number} for image, number in found]
+    most_first = sorted(there.items(), key=lambda image: (-image[1], image[0]))[:MOST_IMAGES]
+    return [{"name": image, "nodes": number} for image, number in most_first]
 
 
 def _own(user: User) -> set[str]:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from base.core.errors import LongshoreError
+from base.files.store import open_store
+from base.files.store.base import find
 from jobs.models import Job
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store
-from portal.files.store.base import find
 
 FOLDER = "/examples"  # in the store; everybody reads it, admins write
 SOURCE = Path(__file__).resolve().parents[2] / "docs/examples"
 
 
 def put() -> None:
-    """At the first start. Files that are there stay as they are; once there are jobs the folder is the admins' own, and
-    what they delete stays deleted."""
+    """Put them there at the first start. Files that are there stay as they are; once there are jobs the folder is the
+    admins' own, and what they delete stays deleted."""
     try:
         if not Job.objects.exists():
             store = open_store()
             for name, file in files():
                 if find(store, f"{FOLDER}/{name}") is None:
                     store.write(f"{FOLDER}/{name}", [file.read_bytes()], overwrite=False)
-    except (LongshoreError, OSError):  # that the store is away is told by portal.files.store.first_start
+    except (LongshoreError, OSError):  # that the store is away is told by base.files.store.state
         return
 
 

@@ -6,26 +6,25 @@ of a folder with very many files it says what it has counted by then.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.conf import settings
 
+from base.core import words
+from base.core.clock import deadline
+from base.core.errors import LongshoreError
+from base.files.store import open_store, rules
+from base.files.store.base import Entry, StoreUnavailable, find
+from base.files.who import Who
+from base.models import User
 from jobs.config.spec import JobSpec, substitute_paths
-from portal.core import words
-from portal.core.clock import deadline
-from portal.core.errors import LongshoreError
-from portal.files.page.who import Who
-from portal.files.store import open_store, rules
-from portal.files.store.base import Entry, StoreUnavailable, find
-from portal.models import User
 
 PATIENCE = 0.3  # seconds for counting
 MOST = 5_000  # files that are counted
 
 
 @dataclass(frozen=True, slots=True)
-class Note:
+class FolderNote:
     """What is known of one field. ``path`` is its place in the config; ``kind`` is ``yes``, ``warn``, ``no`` or, where
     it is neither good nor bad, empty."""
 
@@ -35,54 +34,43 @@ class Note:
     kind: str = "yes"
 
 
-def notes(spec: JobSpec, user: User) -> list[Note]:
-    """Of those folders that the config names and that are in the store."""
+def notes(spec: JobSpec, user: User) -> list[FolderNote]:
+    """What is known of those folders that the config names and that are in the store."""
     if not (spec.code_dir or spec.data_dir or spec.output_dir):
         return []
     paths = substitute_paths(spec, fs_uri=settings.DEFAULT_FS_URI, username=user.username)
     try:
-        who = Who(user, open_store())
-        return [
-            *(_code(who, paths["codeDir"]) if spec.code_dir else ()),
-            *(_data(who, paths["dataDir"]) if spec.data_dir else ()),
-            *(_output(who, paths["outputDir"]) if spec.output_dir else ()),
-        ]
+        who = Who.of(user, open_store())
+        asked = {"codeDir": spec.code_dir, "dataDir": spec.data_dir, "outputDir": spec.output_dir}
+        looked = ((name, _look(who, paths[name])) for name, folder in asked.items() if folder)
+        return [_note(who, name, entry) for name, entry in looked if entry is not None]
     except StoreUnavailable:
-        return [Note("", "Folders", "The store cannot be reached now, so nobody looked.", "warn")]
+        return [FolderNote("", "Folders", "The store cannot be reached now, so nobody looked.", "warn")]
 
 
-def _code(who: Who, uri: str) -> Iterator[Note]:
-    found = _look(who, uri)
-    if isinstance(found, str):
-        yield Note("/codeDir", "Code folder", found, "no")
-    elif found is not None:
-        yield Note("/codeDir", "Code folder", *_counted(who, found))
+def _note(who: Who, name: str, entry: Entry | str) -> FolderNote:
+    """``entry``: what is there, or why nothing is."""
+    path = f"/{name}"
+    if name == "codeDir":
+        says, kind = (entry, "no") if isinstance(entry, str) else _counted(who, entry)
+        return FolderNote(path, "Code folder", says, kind)
+    if name == "dataDir":
+        if isinstance(entry, str):
+            return FolderNote(path, "Data folder", entry, "warn")
+        return FolderNote(path, "Data folder", "found" if entry.is_dir else f"a file, {words.size(entry.size)}")
+    if isinstance(entry, str):
+        return FolderNote(path, "Output folder", "is not there yet", "")
+    return FolderNote(path, "Output folder", "found" if entry.is_dir else "a file has this name")
 
 
-def _counted(who: Who, found: Entry) -> tuple[str, str]:
-    files, size, is_all = _count(who, found) if found.is_dir else (1, found.size, True)
+def _counted(who: Who, entry: Entry) -> tuple[str, str]:
+    files, size, is_all = _count(who, entry) if entry.is_dir else (1, entry.size, True)
     if size > settings.CODE_LIMIT:
         return f"larger than {words.size(settings.CODE_LIMIT)}, the most that a job takes along", "no"
     if not files:
         return "found, but there is no file in it", "warn"
     says = f"{words.count(files, 'file')}, {words.size(size)}"
     return f"found, {says}" if is_all else f"found, more than {says}", "yes"
-
-
-def _data(who: Who, uri: str) -> Iterator[Note]:
-    found = _look(who, uri)
-    if isinstance(found, str):
-        yield Note("/dataDir", "Data folder", found, "warn")
-    elif found is not None:
-        yield Note("/dataDir", "Data folder", "found" if found.is_dir else f"a file, {words.size(found.size)}")
-
-
-def _output(who: Who, uri: str) -> Iterator[Note]:
-    found = _look(who, uri)
-    if isinstance(found, str):
-        yield Note("/outputDir", "Output folder", "is not there yet", "")
-    elif found is not None:
-        yield Note("/outputDir", "Output folder", "found" if found.is_dir else "a file has this name", "yes")
 
 
 def _look(who: Who, uri: str) -> Entry | str | None:

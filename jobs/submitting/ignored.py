@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import re2
 from pathspec import GitIgnoreSpec
 
-from portal.core.errors import BadRequest
+from base.core.errors import BadRequest
 
 NAME = ".longshoreignore"
 MOST = 5_000  # paths in one question
@@ -26,16 +26,24 @@ def left_out(patterns: str, paths: Sequence[str]) -> list[int]:
             GitIgnoreSpec.from_lines([line], backend="re2")
         except (ValueError, re2.error):
             raise BadRequest(f"Line {number} of {NAME} cannot be read: {line}") from None
-    spec = GitIgnoreSpec.from_lines(lines, backend="re2")
+    spec = _together(lines)
     return [at for at, path in enumerate(paths) if spec.match_file(path)]
+
+
+def _together(lines: Sequence[str]) -> GitIgnoreSpec:
+    """All lines as one. Raises BadRequest where RE2 has no memory for so many that are each so much."""
+    try:
+        return GitIgnoreSpec.from_lines(lines, backend="re2")
+    except (ValueError, RuntimeError, re2.error):
+        raise BadRequest(f"{NAME} has too many patterns, or too large ones: together they cannot be read.") from None
 
 
 def paths_of(text: str) -> list[str]:
     """The paths of a question, which come as JSON. Raises BadRequest."""
     try:
-        found = json.loads(text)
+        paths = json.loads(text)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, list) or len(found) > MOST or not all(isinstance(path, str) for path in found):
+        paths = None
+    if not isinstance(paths, list) or len(paths) > MOST or not all(isinstance(path, str) for path in paths):
         raise BadRequest(f'"paths" must be a list of at most {MOST:,} paths.')
-    return found
+    return paths

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from django.utils import timezone
 from pydantic import JsonValue
 
-from jobs import queries, secrets, services
+from base.core.errors import ConflictJob, InvalidConfig, Mend, NotFound, Problem
+from base.models import User
+from jobs import queries, reading, secrets, services
 from jobs.config import jsonc
-from jobs.config.spec import MAX_CONFIG_BYTES, JobSpec
+from jobs.config.spec import MAX_CONFIG_BYTES, JobSpec, parse
 from jobs.config.sweep.expand import Variant, expand
-from jobs.config.sweep.parameters import POINTER, BadSweep, is_sweep, read
-from jobs.config.sweep.parameters import Sweep as Asked
+from jobs.config.sweep.parameters import POINTER, BadSweep, SweepSpec, is_sweep, read
 from jobs.models import Job, Sweep
-from jobs.services import CheckResult
-from portal.core.errors import ConflictJob, InvalidConfig, Mend, NotFound, Problem, TooLarge
-from portal.models import User
+from jobs.submitting.dry_run import CheckResult, check_config
+
+MOST_TASKS = 20_000  # of all jobs: they are written in one transaction, and SQLite lets nobody else write meanwhile
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class Planned:
     """A sweep that was read: what each of its jobs would be submitted as."""
 
     name: str
-    asked: Asked
+    asked: SweepSpec
     variants: tuple[Variant, ...]
     specs: tuple[JobSpec, ...]
 
@@ -55,37 +56,32 @@ def check(config: str, user: User) -> Checked:
         return Checked(invalid.problems)
     if problem := _taken(config, user, planned):
         return Checked((problem,), planned)
-    first = services.check(planned.variants[0].config, user)
+    first = check_config(planned.variants[0].config, user)
     return Checked(_in_the_sweep(config, first.problems, planned.variants[0]), planned, first)
 
 
 def plan(config: str, username: str) -> Planned:
     """The jobs of a sweep, each with a valid config. Raises InvalidConfig with problems at their places in ``config``,
     and TooLarge."""
-    if len(config.encode(errors="surrogatepass")) > MAX_CONFIG_BYTES:
-        raise TooLarge
-    try:
-        document = jsonc.parse(config)
-        if document.faults:
-            fault = document.faults[0]
-            raise BadSweep([Problem(*document.line_column(fault.at), fault.path, fault.message)])
-        if not is_sweep(document.value):
-            raise BadSweep([Problem(1, 1, POINTER, "This config is no sweep: extras.sweep needs a grid or a list.")])
-        asked = read(document)
-        variants = expand(config, document, asked)
-    except jsonc.NotJson as fault:
-        raise InvalidConfig(fault.v1, [Problem(fault.line, fault.column, "", fault.message)], code=None) from None
-    except BadSweep as bad:
-        raise InvalidConfig(str(bad), bad.problems) from None
+    document = parse(config)
+    if document.faults:
+        fault = document.faults[0]
+        raise BadSweep(Problem(*document.line_column(fault.at), fault.path, fault.message))
+    if not is_sweep(document.value):
+        raise BadSweep(Problem(1, 1, POINTER, "This config is no sweep: extras.sweep needs a grid or a list."))
+    asked = read(document)
+    variants = expand(config, document, asked)
     specs = [_spec(config, variant, username) for variant in variants]
+    if (tasks := sum(spec.total_tasks for spec in specs)) > MOST_TASKS:
+        says = f"Its {len(specs)} jobs have {tasks:,} tasks together; the most is {MOST_TASKS:,}."
+        raise BadSweep(document.problem(POINTER, f"{says} Make it several sweeps."))
     return Planned(str(document.value["jobName"]), asked, tuple(variants), tuple(specs))
 
 
 def submit(user: User, config: str) -> Sweep:
     """Accept all jobs of the sweep in one transaction, or none. Raises what ``services.submit`` raises."""
     planned = plan(config, user.username)
-    taken = _taken(config, user, planned)
-    if taken:
+    if taken := _taken(config, user, planned):
         raise ConflictJob(taken.message)
     _give_up(user.username, planned.name)
     sweep = Sweep(
@@ -115,16 +111,16 @@ def _give_up(username: str, name: str) -> None:
 
 def _taken(config: str, user: User, planned: Planned) -> Problem | None:
     """The first name that a job or a sweep of the user has already. A sweep without any job left gives its name up."""
-    jobs = queries.visible_jobs().filter(username=user.username, name__in=[one.name for one in planned.variants])
+    jobs = queries.visible_jobs().filter(
+        username=user.username, name__in=[variant.name for variant in planned.variants]
+    )
     name = jobs.order_by("id").values_list("name", flat=True).first()
     mine = queries.visible_jobs().filter(sweep__username=user.username, sweep__name=planned.name)
     if name is None and not mine.exists():
         return None
     says = f"Job name {name} already exists" if name else f"There is a sweep {planned.name} already."
     free = _free_name(user.username, planned.name)
-    document = jsonc.parse(config)
-    place = document.line_column(document.offset("/jobName"))
-    return Problem(*place, "/jobName", says, Mend(f'Rename to "{free}"', "set", "/jobName", free))
+    return jsonc.parse(config).problem("/jobName", says, Mend(f'Rename to "{free}"', "set", "/jobName", free))
 
 
 def _free_name(username: str, name: str) -> str:
@@ -139,7 +135,7 @@ def _free_name(username: str, name: str) -> str:
 
 def _spec(config: str, variant: Variant, username: str) -> JobSpec:
     try:
-        return services.read(variant.config, username=username)[1]
+        return reading.read(variant.config, username=username)[1]
     except InvalidConfig as invalid:
         problems = _in_the_sweep(config, invalid.problems, variant)
         raise InvalidConfig(f"{variant.name}: {invalid.message}", problems) from None
@@ -150,12 +146,10 @@ def _in_the_sweep(config: str, problems: Sequence[Problem], variant: Variant) ->
     document = jsonc.parse(config)
     values = ", ".join(f"{name} {jsonc.shown(value)}" for name, value in variant.values.items())
     return tuple(
-        replace(
-            each,
-            line=(place := document.line_column(document.offset(each.path)))[0],
-            column=place[1],
-            message=f"{each.message} (in {variant.name}: {values})",
-            mend=None if "$$" in str(document.text[document.offset(each.path) :][:200]) else each.mend,
+        document.problem(
+            each.path,
+            f"{each.message} (in {variant.name}: {values})",
+            None if "$$" in document.text[document.offset(each.path) :][:200] else each.mend,
         )
         for each in problems
     )
@@ -166,19 +160,17 @@ def _after(spec: JobSpec, at: int, planned: Planned) -> JobSpec:
     lanes = planned.asked.at_once
     if lanes is None or at < lanes:
         return spec
-    data = spec.to_json()
-    extras = dict(spec.extras)
     before: dict[str, JsonValue] = {"job": planned.variants[at - lanes].name, "after": "end"}
-    given: list[JsonValue] = [one.model_dump() for one in spec.asked.depends_on]
-    return JobSpec.from_json({**data, "extras": {**extras, "dependsOn": [*given, before]}})
+    own: list[JsonValue] = [awaited.model_dump() for awaited in spec.asked.depends_on]
+    return JobSpec.from_json({**spec.to_json(), "extras": {**spec.extras, "dependsOn": [*own, before]}})
 
 
 def find(username: str, name: str) -> Sweep:
-    """The sweep of that user. Raises NotFound when there is none, or none of its jobs is left."""
-    found = None if "\0" in username + name else Sweep.objects.filter(username=username, name=name).first()
-    if found is None or not queries.visible_jobs().filter(sweep=found).exists():
+    """Return the sweep of that user. Raises NotFound when there is none, or none of its jobs is left."""
+    sweep = None if "\0" in username + name else Sweep.objects.filter(username=username, name=name).first()
+    if sweep is None or not queries.visible_jobs().filter(sweep=sweep).exists():
         raise NotFound(f"Sweep {username}~{name} is not found.")
-    return found
+    return sweep
 
 
 def values_of(job: Job) -> dict[str, str]:

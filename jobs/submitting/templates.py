@@ -11,19 +11,19 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q, QuerySet
 from django.utils import timezone
 
+from base.core.errors import BadRequest, Conflict, Forbidden, NotFound, TooLarge
+from base.models import User
 from jobs import secrets
 from jobs.config import jsonc
 from jobs.config.spec import MAX_CONFIG_BYTES
 from jobs.models import Template
 from jobs.submitting.choices import vcs_of
-from portal.core.errors import BadRequest, Conflict, Forbidden, NotFound, TooLarge
-from portal.models import User
 
 MOST = 50  # of a user, their own and those they gave to virtual clusters
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ListedTemplate:
     """A template in the list."""
 
     id: int
@@ -34,20 +34,18 @@ class Listed:
     may_delete: bool
 
 
-def visible_to(user: User) -> list[Listed]:
+def visible_to(user: User) -> list[ListedTemplate]:
     """The user's own, then those of the virtual clusters they may use; most used first."""
     rows = _visible(user).order_by("vc", "-used", "name").values_list("id", "name", "vc", "used", "user__username")
     own = user.username
-    return [Listed(*row[:4], row[4] or "", user.is_admin or row[4] == own) for row in rows[:200]]
+    return [ListedTemplate(*row[:4], row[4] or "", user.is_admin or row[4] == own) for row in rows[:200]]
 
 
 def open_one(user: User, id: int) -> Template:
     """The template, counted as used once more. Raises NotFound, also for one that the user may not see."""
-    found = _visible(user).filter(pk=id).first()
-    if found is None:
-        raise NotFound("This template is not there any more.")
+    template = _find(user, id)
     Template.objects.filter(pk=id).update(used=F("used") + 1)
-    return found
+    return template
 
 
 def save(user: User, name: str, text: str, vc: str = "") -> Template:
@@ -58,29 +56,34 @@ def save(user: User, name: str, text: str, vc: str = "") -> Template:
         raise BadRequest("A template has a name of 1 to 80 characters.")
     if vc and vc not in vcs_of(user):
         raise Forbidden(f"User {user.username} is not allowed to do operation in {vc}")
-    kept = {"config": _without_secrets(text), "changed_at": timezone.now()}
+    columns = {"config": _without_secrets(text), "changed_at": timezone.now()}
     try:
         with transaction.atomic():
             User.objects.select_for_update(no_key=True).filter(pk=user.pk).first()
             mine = Template.objects.filter(user=user)
             if old := mine.filter(vc=vc, name=name).first():
-                Template.objects.filter(pk=old.pk).update(**kept)
+                Template.objects.filter(pk=old.pk).update(**columns)
                 return old
             if mine.count() >= MOST:
                 raise Conflict(f"You have {MOST} templates. Delete one first.")
-            return Template.objects.create(user=user, vc=vc, name=name, **kept)
+            return Template.objects.create(user=user, vc=vc, name=name, **columns)
     except IntegrityError:
         raise Conflict(f"Somebody else has given virtual cluster {vc} a template {name}.") from None
 
 
 def delete(user: User, id: int) -> None:
     """Delete one of the user's; an admin deletes any that they see. Raises NotFound, Forbidden."""
-    found = _visible(user).filter(pk=id).first()
-    if found is None:
-        raise NotFound("This template is not there any more.")
-    if found.user_id != user.pk and not user.is_admin:
+    template = _find(user, id)
+    if template.user_id != user.pk and not user.is_admin:
         raise Forbidden("A template is deleted by who saved it, or by an admin.")
-    found.delete()
+    template.delete()
+
+
+def _find(user: User, id: int) -> Template:
+    template = _visible(user).filter(pk=id).first()
+    if template is None:
+        raise NotFound("This template is not there any more.")
+    return template
 
 
 def _visible(user: User) -> QuerySet[Template]:

@@ -1,5 +1,5 @@
-"""Shells in the browser: in the container of a running task, over a WebSocket (docs/terminal.md).
+"""Shells in the containers of running tasks (docs/use/terminal.md); portal/terminal brings them into the browser.
 
-place (who may enter what), records (rows and audit), program (what is started), replay (P), shell (one shell), shells
-(those of this process), relay (to another web process), sockets (the WebSocket).
+place (who may enter what), records (rows and audit), replay (P), shell (one shell), shells (those of this process),
+relay (to another web process).
 """

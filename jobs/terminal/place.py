@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from base.accounts.viewer import Viewer
+from base.core.errors import Conflict, NotFound
+from base.core.words import whole
 from jobs import access, queries
 from jobs.models import Job, Task
 from jobs.planning.lifecycle import TaskState
-from portal.accounts.viewer import Viewer
-from portal.core.errors import Conflict, NotFound
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """The container of a running task."""
-
-    job: Job
-    attempt: int
-    task: Task
-
-    @property
-    def label(self) -> str:
-        return self.task.label
-
-    @property
-    def node(self) -> str:
-        return self.task.node
-
-    @property
-    def container(self) -> str:
-        return self.task.container_name
-
-    @property
-    def held(self) -> bool:
-        """Its command has failed, and it is kept for debugging."""
-        return self.task.held_at is not None
-
-
-def find(viewer: Viewer, username: str, name: str, role: str, index: int, attempt: int = 0) -> Place:
-    """``attempt`` 0 is the current one. Raises NoJob, NotFound, Unauthorized, Forbidden; Conflict when the task does
-    not run."""
+def find(viewer: Viewer, username: str, name: str, role: str, index: int, attempt: int = 0) -> Task:
+    """The task that they enter, with its job and attempt; ``attempt`` 0 is the current one. Raises NoJob, NotFound,
+    Unauthorized, Forbidden; Conflict when the task does not run."""
     job = queries.get_job(username, name)
     access.require_enter(viewer, job)
     tried = queries.get_attempt(job, attempt or job.attempt_number)
@@ -50,10 +23,23 @@ def find(viewer: Viewer, username: str, name: str, role: str, index: int, attemp
         newer = f" The job goes on with attempt {job.attempt_number}: load the page again to enter that."
         is_old = tried.number < job.attempt_number
         raise Conflict(f"{task.label} does not run, so nobody can enter it.{newer if is_old else ''}")
-    return Place(job, tried.number, task)
+    task.job, task.attempt = job, tried
+    return task
 
 
-def running(job: Job) -> list[Place]:
-    """All tasks of the current attempt that can be entered, in order of the config."""
-    tasks = queries.list_tasks(queries.current_attempt(job)).filter(state=TaskState.RUNNING).exclude(container_name="")
-    return [Place(job, job.attempt_number, task) for task in tasks]
+def attempt_in(text: str | None) -> int:
+    """The attempt that an address names; 0 where it names none. Raises NotFound for what cannot be one."""
+    number = whole(text, 15) if text else 0
+    if number is None:
+        raise NotFound("The job has no such attempt: its attempts are numbered from 1.")
+    return number
+
+
+def running(job: Job) -> list[Task]:
+    """All tasks of the current attempt that can be entered, in order of the config, with their job and attempt."""
+    attempt = queries.current_attempt(job)
+    rows = Task.objects.filter(attempt=attempt, state=TaskState.RUNNING).exclude(container_name="")
+    tasks = list(rows.order_by("id"))
+    for task in tasks:
+        task.job, task.attempt = job, attempt
+    return tasks

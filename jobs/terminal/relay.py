@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from django.conf import settings
@@ -17,16 +17,14 @@ from websockets.asyncio.connection import Connection
 from websockets.asyncio.server import ServerConnection, unix_serve
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
-from portal.wakes.wake import sockets_folder
-from portal.web.serving.sockets import Closed, Socket, first_of
-
-if TYPE_CHECKING:
-    from jobs.terminal.shell import Shell
+from base.serving.sockets import Closed, Socket, first_of
+from base.wakes.wake import sockets_folder
+from jobs.terminal.shell import Shell
 
 _LARGEST = 4 * 1024 * 1024  # bytes of a message; each has been let in by the window's own process
 
 
-class Far:
+class RemoteWindow:
     """A window that another process has."""
 
     def __init__(self, connection: Connection) -> None:
@@ -57,7 +55,7 @@ async def listen(owner: str, find: Callable[[str], Shell | None]) -> Any:
     async def come(connection: ServerConnection) -> None:
         address = urlsplit(connection.request.path if connection.request else "/")
         query = {name: values[0] for name, values in parse_qs(address.query).items()}
-        shell, window = find(address.path.strip("/")), Far(connection)
+        shell, window = find(address.path.strip("/")), RemoteWindow(connection)
         if shell is not None:
             await shell.resize(int(query["cols"]), int(query["rows"]))
             after = int(query["after"]) if "after" in query else None

@@ -7,7 +7,7 @@ _MORE = 128 * 1024  # bytes that are kept beside, for a window that has begun be
 _FIRST_LINE = 4096  # bytes that may be left out so that what is shown begins with a whole line
 
 
-class Replay:
+class Scrollback:
     def __init__(self, kept: int = KEPT, more: int = _MORE) -> None:
         self._kept, self._more = kept, more
         self._data = bytearray()

@@ -23,12 +23,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
+from base.accounts.callers import Caller
+from base.models import Terminal
+from base.serving.sockets import Closed
 from clusters.engines.attach import Attached
 from clusters.engines.runtime import RuntimeFault
-from jobs.terminal.replay import KEPT, Replay
-from portal.accounts.callers import Caller
-from portal.models import Terminal
-from portal.web.serving.sockets import Closed
+from jobs.terminal.replay import KEPT, Scrollback
 
 WAITS = 60.0  # seconds for a window
 WARNED = 60.0  # seconds before the end of an idle one
@@ -40,7 +40,7 @@ _LAST = 5.0  # seconds in which a window takes the last words of a shell
 ENDED, ELSEWHERE, IDLE, WITHDRAWN, LOST, REFUSED = 4000, 4001, 4002, 4003, 4004, 4005
 
 
-class Window(Protocol):
+class TerminalWindow(Protocol):
     """A WebSocket. Its methods raise Closed."""
 
     async def receive(self) -> bytes | str: ...
@@ -51,14 +51,15 @@ class Window(Protocol):
 
 
 class Shell:
-    """``gone`` is called once, when it has ended, with what is to be recorded."""
+    """``gone`` is called once, when nobody has it any more, with what is to be recorded and whether its program has
+    ended; if not, the engine did not answer."""
 
     def __init__(
-        self, row: Terminal, caller: Caller, attached: Attached, idle: float, gone: Callable[[Shell, str], None]
+        self, row: Terminal, caller: Caller, attached: Attached, idle: float, gone: Callable[[Shell, str, bool], None]
     ) -> None:
         self.row, self.caller = row, caller
         self._attached, self._idle, self._gone = attached, idle, gone
-        self._replay = Replay()
+        self._replay = Scrollback()
         self._view: View | None = None
         self._left_at = time.monotonic()  # when the last window went
         self._left_total = 0
@@ -67,7 +68,7 @@ class Shell:
         self._news = asyncio.Condition()
         self._reading = asyncio.create_task(self._read())
 
-    async def show(self, window: Window, *, after: int | None, flow: bool) -> None:
+    async def show(self, window: TerminalWindow, *, after: int | None, flow: bool) -> None:
         """Show the shell in this window, until either is closed. The window that showed it before is closed."""
         if self._is_over:
             await window.close(ENDED, "The shell has ended.")
@@ -77,7 +78,9 @@ class Shell:
         if before is not None:
             await before.close(ELSEWHERE, "This terminal was opened in another window.")
         try:
-            await window.send(json.dumps(self._first(view)))
+            idle, left = round(self._idle), round(self._idle_left(time.monotonic()))
+            first = {"shell": self.row.token, "from": view.sent, "idle": idle, "left": left}
+            await window.send(json.dumps(first))
             await view.run()
         except Closed:
             pass
@@ -107,8 +110,8 @@ class Shell:
         if self._view is not None:
             await self._view.close(code, why)
         self._reading.cancel()
-        await self._attached.close()
-        self._gone(self, record or why)
+        has_ended = await self._attached.close()
+        self._gone(self, record or why, has_ended)
 
     async def resize(self, columns: int, rows: int) -> None:
         with suppress(RuntimeFault):  # if the engine is lost, what is read or typed says so
@@ -173,15 +176,11 @@ class Shell:
     def _idle_left(self, now: float) -> float:
         return self._key_at + self._idle - now
 
-    def _first(self, view: View) -> dict[str, Any]:
-        left = round(self._idle_left(time.monotonic()))
-        return {"shell": self.row.token, "from": view.sent, "idle": round(self._idle), "left": left}
-
 
 class View:
     """A window in which a shell is shown. With ``flow`` it says what is on its screen, and the shell waits for that."""
 
-    def __init__(self, shell: Shell, window: Window, begin: int, *, flow: bool) -> None:
+    def __init__(self, shell: Shell, window: TerminalWindow, begin: int, *, flow: bool) -> None:
         self.sent = self.shown = begin
         self._shell, self._window, self._flow = shell, window, flow
         self._typed: asyncio.Queue[bytes] = asyncio.Queue()
@@ -190,11 +189,13 @@ class View:
         self._room = asyncio.Event()
         self._message: dict[str, Any] = {}
         self._has_message = asyncio.Event()
+        self._size: tuple[int, int] = (0, 0)  # that was asked for last
+        self._has_size = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def run(self) -> None:
-        """Until one of its parts ends."""
-        parts = (self._listen(), self._write(), self._type(), self._talk())
+        """Run all its parts until one of them ends."""
+        parts = (self._listen(), self._write(), self._type(), self._talk(), self._fit())
         self._tasks = [asyncio.create_task(part) for part in parts]
         try:
             done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -239,7 +240,8 @@ class View:
         if not isinstance(message, dict):
             return
         if size := size_in(message.get("resize")):
-            await self._shell.resize(*size)
+            self._size = size
+            self._has_size.set()
         if message.get("close") is True:
             self._shell.let_go()
         shown = message.get("shown")
@@ -268,6 +270,13 @@ class View:
                 if self._flow:
                     self.tell({"taken": self._taken})
 
+    async def _fit(self) -> None:
+        """One size after the other, of those that were asked for meanwhile only the newest."""
+        while True:
+            await self._has_size.wait()
+            self._has_size.clear()
+            await self._shell.resize(*self._size)
+
     async def _talk(self) -> None:
         while True:
             await self._has_message.wait()
@@ -278,7 +287,7 @@ class View:
 
 def size_in(asked: Any) -> tuple[int, int] | None:
     """Columns and rows, if that is what was asked for."""
-    if isinstance(asked, (list, tuple)) and len(asked) == 2 and all(type(one) is int for one in asked):
+    if isinstance(asked, (list, tuple)) and len(asked) == 2 and all(type(number) is int for number in asked):
         columns, rows = asked
         return (columns, rows) if 1 <= columns <= 1000 and 1 <= rows <= 1000 else None
     return None

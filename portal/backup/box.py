@@ -16,12 +16,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
-import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from argon2.low_level import Type, hash_secret_raw
 from cryptography.exceptions import InvalidTag
@@ -41,10 +40,6 @@ class BackupError(Exception):
     """A backup cannot be made, read or restored. The message says why, in one sentence or two."""
 
 
-class Output(Protocol):
-    def write(self, data: bytes, /) -> Any: ...
-
-
 @dataclass(frozen=True, slots=True)
 class Head:
     """What can be read without the passphrase. ``line``: the same as bytes, as in the file."""
@@ -57,7 +52,7 @@ class Head:
 class Sealing:
     """Takes plain bytes (``write``) and puts them into ``file`` encrypted. Nothing is whole before ``close``."""
 
-    file: Output
+    file: BinaryIO
     passphrase: str
     about: Mapping[str, Any]  # for the head
     size: int = 0  # bytes written to the file
@@ -103,46 +98,22 @@ class Sealing:
         self.size += len(data)
 
 
-class Opening(io.RawIOBase):
-    """The plain bytes of a backup, as a file to read. BackupError where it is damaged or its end is missing."""
+def opened(file: BinaryIO, passphrase: str, head: Head) -> Iterator[bytes]:
+    """The plain bytes, piece by piece; ``file`` has been read up to the end of its head. BackupError at once when the
+    passphrase is wrong; later where the backup is damaged or its end is missing."""
+    key, check = _keys_of(head, passphrase)
+    if not hmac.compare_digest(check, _bytes(head, "check")):
+        raise BackupError("The passphrase is not the one of this backup.")
+    return _decrypted(AESGCM(key), file, head)
 
-    def __init__(self, file: BinaryIO, passphrase: str, head: Head) -> None:
-        """``file`` has been read up to the end of its head. BackupError when the passphrase is wrong."""
-        self._file = file
-        key, check = _keys_of(head, passphrase)
-        if not hmac.compare_digest(check, _bytes(head, "check")):
-            raise BackupError("The passphrase is not the one of this backup.")
-        self._cipher, self._bound = AESGCM(key), hashlib.sha256(MAGIC + head.line).digest()
-        self._sum = hashlib.sha256(MAGIC + head.line)
-        self._number = 0
-        self._plain = memoryview(b"")
-        self._next = _length(file, self._sum)
-        if not self._next:
-            raise BackupError(_DAMAGED)
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        while not self._plain and self._next:
-            self._open()
-        size = min(len(buffer), len(self._plain))
-        buffer[:size] = self._plain[:size]
-        self._plain = self._plain[size:]
-        return size
-
-    def _open(self) -> None:
-        sealed = _exactly(self._file, self._next)
-        self._sum.update(sealed)
-        self._next = _length(self._file, self._sum)
+def _decrypted(cipher: AESGCM, file: BinaryIO, head: Head) -> Iterator[bytes]:
+    bound = hashlib.sha256(MAGIC + head.line).digest()
+    for number, (sealed, last) in enumerate(_pieces(file, head)):
         try:
-            nonce = _nonce(self._number, last=not self._next)
-            self._plain = memoryview(self._cipher.decrypt(nonce, sealed, self._bound))
+            yield cipher.decrypt(_nonce(number, last=last), sealed, bound)
         except InvalidTag:
             raise BackupError(_DAMAGED) from None
-        self._number += 1
-        if not self._next and _exactly(self._file, 32) != self._sum.digest():
-            raise BackupError(_DAMAGED)
 
 
 def read_head(file: BinaryIO) -> Head:
@@ -165,15 +136,25 @@ def read_head(file: BinaryIO) -> Head:
     return Head(line, says)
 
 
-def require_whole(file: BinaryIO, head: Head) -> str:
-    """Read to the end, without the passphrase: BackupError unless the checksum is that of the bytes before it. Returns
-    it (hex)."""
+def require_whole(file: BinaryIO, head: Head) -> None:
+    """Read to the end, without the passphrase: BackupError unless the checksum is that of the bytes before it."""
+    for _ in _pieces(file, head):
+        pass
+
+
+def _pieces(file: BinaryIO, head: Head) -> Iterator[tuple[bytes, bool]]:
+    """Each piece as it is in the file, and whether it is the last one. BackupError at the end when the checksum is
+    another one."""
     checksum = hashlib.sha256(MAGIC + head.line)
-    while length := _length(file, checksum):
-        checksum.update(_exactly(file, length))
+    if not (length := _length(file, checksum)):
+        raise BackupError(_DAMAGED)
+    while length:
+        sealed = _exactly(file, length)
+        checksum.update(sealed)
+        length = _length(file, checksum)
+        yield sealed, not length
     if _exactly(file, 32) != checksum.digest():
         raise BackupError(_DAMAGED)
-    return checksum.hexdigest()
 
 
 def _length(file: BinaryIO, checksum: Any) -> int:
@@ -186,12 +167,9 @@ def _length(file: BinaryIO, checksum: Any) -> int:
 
 
 def _exactly(file: BinaryIO, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = file.read(size - len(data))
-        if not more:
-            raise BackupError(_CUT)
-        data += more
+    data = file.read(size)
+    if len(data) < size:
+        raise BackupError(_CUT)
     return data
 
 
@@ -213,18 +191,18 @@ def _keys_of(head: Head, passphrase: str) -> tuple[bytes, bytes]:
 
 def _keys(passphrase: str, salt: bytes, *, memory: int, passes: int, lanes: int) -> tuple[bytes, bytes]:
     """The key of the encryption, and a value that tells a wrong passphrase from a damaged file."""
-    made = hash_secret_raw(passphrase.encode(), salt, passes, memory, lanes, 64, Type.ID)
-    return made[:32], hashlib.sha256(b"longshore backup check" + made[32:]).digest()
+    derived = hash_secret_raw(passphrase.encode(), salt, passes, memory, lanes, 64, Type.ID)
+    return derived[:32], hashlib.sha256(b"longshore backup check" + derived[32:]).digest()
 
 
 def _bytes(head: Head, name: str) -> bytes:
     try:
-        found = base64.b64decode(head.says[name], validate=True)
+        data = base64.b64decode(head.says[name], validate=True)
     except (KeyError, TypeError, ValueError):
         raise BackupError(_DAMAGED) from None
-    if not 16 <= len(found) <= 64:
+    if not 16 <= len(data) <= 64:
         raise BackupError(_DAMAGED)
-    return found
+    return data
 
 
 def _text(data: bytes) -> str:

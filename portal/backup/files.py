@@ -6,18 +6,18 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
 from django.conf import settings
 
+from base.files.store import local_root, marker
+from base.files.store.base import PART, StoreUnavailable
+from base.files.store.local import MARKER
 from portal.backup.box import DISORDER, BackupError
 from portal.backup.records import Records
-from portal.files.store import local_root
-from portal.files.store.base import PART
-from portal.files.store.local import MARKER
 
 SECRETS, RULES, STORE = "secrets", "rules", "store"
 _KEYS = {"django.key": "SECRET_KEY", "token.key": "TOKEN_KEY"}  # also where they come from the environment
@@ -29,7 +29,6 @@ _STAGED = f".restoring{PART}"  # a name that the store shows to nobody
 class Count:
     files: int = 0
     bytes: int = 0
-    missed: int = 0  # files that were deleted meanwhile, or could not be read
 
 
 def keep_secrets(records: Records) -> None:
@@ -45,20 +44,32 @@ def keep_secrets(records: Records) -> None:
 
 
 def keep_store(records: Records) -> Count:
-    """The files of users and jobs. One that changes meanwhile is kept as it is read, one that goes is left out."""
-    count = Count()
-    for path, below in _walk(local_root()):
+    """The files of users and jobs. One that changes meanwhile is kept as it is read, one that goes is left out.
+    BackupError when the store is not there, also at the end: what is on a disk that goes away counts as deleted."""
+    root, count = local_root(), Count()
+    _require_store(root)
+    for path, below in _walk(root, whole=True):
         if not any(name.endswith(PART) for name in PurePosixPath(below).parts):
             _keep(records, STORE, below, path, count)
+    _require_store(root)
     return count
+
+
+def _require_store(root: Path) -> None:
+    try:
+        marker.require(root)
+    except StoreUnavailable as error:
+        raise BackupError(f"The files of users cannot be backed up. {error.message}") from None
 
 
 class Staged:
     """Files of a backup that is being restored. They are in their places after ``swap``; before it nothing that was
     there has changed."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, replace: bool) -> None:
+        """``replace``: also where there are files of users."""
         self.folder = Path(settings.HOME) / "restoring"
+        self._replace = replace
         self._store = local_root() / _STAGED
         self._file: BinaryIO | None = None
         self._says: Mapping[str, Any] = {}
@@ -79,7 +90,9 @@ class Staged:
         place, path = says["place"], PurePosixPath(says["path"])
         if path.is_absolute() or ".." in path.parts or place not in (SECRETS, RULES, STORE):
             raise BackupError(f"The backup has a file {path}, which is no place of Longshore's.")
-        real = self._root(place) / path
+        if place == STORE and not self._store.exists():
+            self._require_room()
+        real = (self._store if place == STORE else self.folder / place) / path
         self._made_root |= place == STORE and not local_root().exists()
         real.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._says = {**says, "real": real}
@@ -130,8 +143,13 @@ class Staged:
             with suppress(OSError):  # it is the store now
                 local_root().rmdir()
 
-    def _root(self, place: str) -> Path:
-        return self._store if place == STORE else self.folder / place
+    def _require_room(self) -> None:
+        root = local_root()
+        if not self._replace and any(not path.is_dir() and path.name != MARKER for path, _ in _walk(root)):
+            raise BackupError(
+                f"{root} has files, and so has the backup. Add --replace: files of the same name are then those of the"
+                " backup, others stay."
+            )
 
     def _end_file(self) -> None:
         if self._file is not None:
@@ -142,21 +160,19 @@ class Staged:
             _mark(self._says["real"], self._says)
 
 
-def has_files() -> bool:
-    """Whether the store of this host has any file of users."""
-    if settings.STORE_URL or not (root := local_root()).is_dir():
-        return False
-    return any(not path.is_dir() and path.name != MARKER for path, _ in _walk(root))
-
-
-def _walk(root: Path) -> Iterator[tuple[Path, str]]:
+def _walk(root: Path, *, whole: bool = False) -> Iterator[tuple[Path, str]]:
     """Files and folders below ``root`` with their path there, a folder before what is in it. No symbolic links: the
-    portal makes none."""
-    for folder, below, names in os.walk(root):
+    portal makes none. ``whole``: BackupError for a folder that cannot be listed, unless it was deleted meanwhile."""
+    for folder, below, names in os.walk(root, onerror=_refuse_unread if whole else None):
         for name in (*below, *names):
             path = Path(folder, name)
             if not path.is_symlink() and (path.is_dir() or path.is_file()):
                 yield path, path.relative_to(root).as_posix()
+
+
+def _refuse_unread(error: OSError) -> None:
+    if not isinstance(error, FileNotFoundError):
+        raise BackupError(f"{error.filename} cannot be read: {error.strerror}.") from error
 
 
 def _keep(records: Records, place: str, below: str, path: Path, count: Count | None = None) -> None:
@@ -165,21 +181,34 @@ def _keep(records: Records, place: str, below: str, path: Path, count: Count | N
         if path.is_dir():
             _note(records, place, below, {"folder": True, **_marks(path)})
             return
-        with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb") as file:
+        with _opened(path) as file:
             _note(records, place, below, _marks(path))
             while data := _read(file, path):
                 records.piece(data)
                 count.bytes += len(data)
         count.files += 1
-    except FileNotFoundError:
-        count.missed += 1
+    except FileNotFoundError:  # it was deleted meanwhile
+        pass
+
+
+def _opened(path: Path) -> BinaryIO:
+    with _reading(path):
+        return os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW), "rb")
 
 
 def _read(file: BinaryIO, path: Path) -> bytes:
-    """The next bytes. An error is translated here, since it must not pass for one of the disk that the backup goes
-    to."""
-    try:
+    with _reading(path):
         return file.read(_BLOCK)
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Translates errors, since they must not pass for those of the disk that the backup goes to. FileNotFoundError
+    stays as it is."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
     except OSError as error:
         raise BackupError(f"{path} cannot be read: {error.strerror}.") from error
 

@@ -16,17 +16,16 @@ from typing import Any
 from django.core.management import call_command
 from django.db import connection, transaction
 from django.db.migrations.executor import MigrationExecutor
+from django.db.migrations.loader import MigrationLoader
 
+from base.core.bulk import one_row
 from portal.backup.box import DISORDER, BackupError
 from portal.backup.tables import APPS, Migration, Table, from_neutral, require_known, tables_at
 
 Convert = Callable[[list[Any]], list[Any]]
 _LOCKED = "15s"  # for which another session may use a table that is replaced
-_FAST = (
-    "journal_mode=MEMORY",
-    "synchronous=OFF",
-    "cache_size=-64000",
-)  # safe, as nobody reads the file before it is whole
+# Safe, as nobody reads the file before it is whole.
+_FAST = ("journal_mode=MEMORY", "synchronous=OFF", "cache_size=-64000")
 
 
 class Loading:
@@ -35,7 +34,7 @@ class Loading:
     def __init__(self, migrations: Collection[Migration]) -> None:
         executor = MigrationExecutor(connection)
         require_known(executor.loader, migrations, "The backup")
-        executor.migrate(list(migrations))
+        executor.migrate(_last(executor.loader, migrations))
         connection.disable_constraint_checking()  # of SQLite: ``finish`` checks them all at once
         self._tables = {table.name: table for table in tables_at(executor.loader, migrations)}
         _empty(reversed(self._tables.values()))
@@ -58,7 +57,7 @@ class Loading:
     def require_complete(self, counted: Mapping[str, int]) -> None:
         """BackupError unless each table has as many rows as were written."""
         for table in self._tables.values():
-            (found,) = _one(f'SELECT count(*) FROM "{table.name}"')  # noqa: S608 - our own names
+            (found,) = one_row(f'SELECT count(*) FROM "{table.name}"')  # noqa: S608 - our own names
             if found != counted.get(table.name, 0):
                 raise BackupError(
                     f"The backup has {found} rows of {table.name}, and says {counted.get(table.name, 0)}."
@@ -79,6 +78,13 @@ class Loading:
         for table in self._tables.values():
             if table.counter and (number := last.get(table.name, 0)):
                 _count_from(table, number)
+
+
+def _last(loader: MigrationLoader, migrations: Collection[Migration]) -> list[Migration]:
+    """Those after which no other of their app comes. Naming one that another app has already brought along with its
+    followers would take these back."""
+    followed = {parent for key in migrations for parent in loader.graph.node_map[key].parents if parent[0] == key[0]}
+    return [key for key in migrations if key not in followed]
 
 
 @contextmanager
@@ -102,10 +108,10 @@ def _new_sqlite() -> Iterator[None]:
                 cursor.execute(f"PRAGMA {pragma}")
         yield
         connection.close()
-        _to_disk(part)
+        to_disk(part)
         _retire(here)
         part.replace(here)
-        _to_disk(here.parent)
+        to_disk(here.parent)
     finally:
         connection.close()
         connection.settings_dict["NAME"] = str(here)
@@ -161,12 +167,6 @@ def _count_from(table: Table, number: int) -> None:
         cursor.execute("INSERT INTO sqlite_sequence (name, seq) VALUES (%s, %s)", [table.name, number])
 
 
-def _one(query: str) -> tuple[Any, ...]:
-    with connection.cursor() as cursor:
-        cursor.execute(query)
-        return tuple(cursor.fetchone())
-
-
 def _retire(database: Path) -> None:
     """Take from the file that is replaced what SQLite keeps beside it: it would be taken for the new one's."""
     with suppress(sqlite3.Error), closing(sqlite3.connect(database)) as old:
@@ -181,7 +181,7 @@ def _remove(*paths: Path) -> None:
                 each.unlink()
 
 
-def _to_disk(path: Path) -> None:
+def to_disk(path: Path) -> None:
     file = os.open(path, os.O_RDONLY)
     try:
         os.fsync(file)

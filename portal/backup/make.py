@@ -9,7 +9,7 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -18,17 +18,20 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.migrations.loader import MigrationLoader
 
+from base.core.words import count
+from base.models import AuditEvent
 from portal.backup import files
 from portal.backup.box import BackupError, Sealing, read_head, require_whole
+from portal.backup.load import to_disk
 from portal.backup.records import Records
-from portal.backup.snapshot import rows, snapshot
-from portal.backup.tables import applied, counters, tables_at
+from portal.backup.tables import applied, rows, snapshot, tables_at
 
 # What ought to be the same where it is restored, or that running jobs have been given.
 SETTINGS = (
     *("PUBLIC_URL", "STORE_URL", "STORE_USER", "DEFAULT_FS_URI", "APPS_DOMAIN", "APPS_URL"),
     *("ANONYMOUS_READ", "JOB_PRIVACY", "IS_V0", "TIME_ZONE"),
 )
+BACKED_UP = "backed up"  # an action of the audit; its data has the files of users, where they were in it
 _FULL = "Nothing is left of this backup."
 
 
@@ -54,6 +57,19 @@ def make(target: str, passphrase: str, *, with_files: bool = False) -> Made:
         raise BackupError(f"{target} cannot be written: {error.strerror}. {_FULL}") from error
 
 
+def shrunk(files: int) -> str:
+    """A sentence when the last backup with files of users had more than twice as many, else empty."""
+    # Only these columns: the database may be of an earlier release.
+    earlier = AuditEvent.objects.filter(action=BACKED_UP, data__has_key="files").order_by("-id")
+    data, at = earlier.values_list("data", "at").first() or ({"files": 0}, None)
+    if files * 2 >= data["files"]:
+        return ""
+    return (
+        f"It has {count(files, 'file')} of users, and the last one had {data['files']:,} ({at:%F %R} UTC). "
+        "Are they gone from the store? Keep the older backups; if it is right so, back up once with --fewer."
+    )
+
+
 def about() -> dict[str, Any]:
     """What a backup says of this installation."""
     return {
@@ -71,13 +87,13 @@ def _fingerprint(key: str) -> str:
 
 
 def _write(file: BinaryIO, passphrase: str, *, with_files: bool) -> Made:
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    box = Sealing(file, passphrase, {"release": settings.VERSION, "made": made})
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    box = Sealing(file, passphrase, {"release": settings.VERSION, "made": now})
     records = Records(box)
     written = _write_rows(records)
     files.keep_secrets(records)
-    count = files.keep_store(records) if with_files else None
-    return Made(checksum=records.close(), size=box.size, rows=written, files=count)
+    kept = files.keep_store(records) if with_files else None
+    return Made(checksum=records.close(), size=box.size, rows=written, files=kept)
 
 
 def _write_rows(records: Records) -> dict[str, int]:
@@ -91,12 +107,14 @@ def _write_rows(records: Records) -> dict[str, int]:
         records.note("about", **about(), migrations=done)
         written = {}
         for table in tables:
-            records.note("table", **table.says)
+            records.note("table", **asdict(table))
             written[table.name] = 0
-            for row in rows(taken, table):
+            for row in rows(taken.cursor, table):
                 records.row(row)
                 written[table.name] += 1
-        records.note("counters", last={table.name: taken.counted(table) for table in counters(tables)}, rows=written)
+        records.note(
+            "counters", last={table.name: taken.counted(table) for table in tables if table.counter}, rows=written
+        )
     return written
 
 
@@ -145,8 +163,4 @@ def _finish(file: BinaryIO, part: Path, path: Path) -> None:
         raise BackupError(f"{path} exists already. Name another file, or remove it first.") from None
     except OSError:  # a file system without links
         part.rename(path)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+    to_disk(path.parent)

@@ -6,8 +6,8 @@ import getpass
 import sys
 from pathlib import Path
 
+from base.core.env import text
 from portal.backup.box import BackupError
-from portal.core.env import text
 
 VARIABLE = "LONGSHORE_BACKUP_PASSPHRASE"
 _SHORTEST = 12
@@ -16,15 +16,15 @@ _SHORTEST = 12
 def given(file: str, *, new: bool) -> str:
     """The passphrase; empty when nobody was there to give one. ``new``: it is chosen now, so it must be long enough,
     and whoever types it does so twice."""
-    found = _read(file) if file else text(VARIABLE, "")
-    if not found and sys.stdin.isatty():
-        found = _asked(new=new)
-    if new and len(found) < _SHORTEST:
+    passphrase = _read(file) if file else text(VARIABLE, "")
+    if not passphrase and sys.stdin.isatty():
+        passphrase = _asked(new=new)
+    if new and len(passphrase) < _SHORTEST:
         raise BackupError(
             f"The passphrase has fewer than {_SHORTEST} characters. It protects passwords, tokens and keys: give a"
             f" longer one by --passphrase-file FILE or {VARIABLE}_FILE, and keep it where the backup is not."
         )
-    return found
+    return passphrase
 
 
 def _read(file: str) -> str:
@@ -36,7 +36,7 @@ def _read(file: str) -> str:
 
 
 def _asked(*, new: bool) -> str:
-    found = getpass.getpass("Passphrase of the backup: ")
-    if new and found and getpass.getpass("Once more: ") != found:
+    typed = getpass.getpass("Passphrase of the backup: ")
+    if new and typed and getpass.getpass("Once more: ") != typed:
         raise BackupError("The two are not the same.")
-    return found
+    return typed

@@ -3,14 +3,13 @@ of the file that the last note named. Compressed, and never more than some of th
 
 from __future__ import annotations
 
-import io
 import json
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
-from portal.backup.box import DISORDER, BackupError, Opening, Sealing
+from portal.backup.box import DISORDER, BackupError, Sealing
 
 Row = Sequence[Any]
 _NOTE, _ROWS, _BYTES = b"N", b"R", b"B"
@@ -22,7 +21,7 @@ _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 @dataclass(slots=True)
 class Records:
-    """Writes them."""
+    """Writes the records of a backup."""
 
     box: Sealing
     _squeeze: Any = field(default_factory=lambda: zlib.compressobj(level=1))
@@ -34,7 +33,7 @@ class Records:
         self._put(_NOTE, _encode({"kind": kind, **says}).encode("utf-8", "surrogatepass"))
 
     def row(self, row: Row) -> None:
-        """Of the table that the last note named."""
+        """Add a row of the table that the last note named."""
         text = _encode(row)
         self._rows.append(text)
         self._waiting += len(text)
@@ -42,7 +41,7 @@ class Records:
             self._flush()
 
     def piece(self, data: bytes) -> None:
-        """Of the file that the last note named."""
+        """Add bytes of the file that the last note named."""
         self._put(_BYTES, data)
 
     def close(self) -> str:
@@ -60,64 +59,45 @@ class Records:
         self.box.write(self._squeeze.compress(kind + len(content).to_bytes(4) + content))
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
-    kind: str
-    says: dict[str, Any]
+def read(pieces: Iterable[bytes]) -> Iterator[tuple[str, Any]]:
+    """All records: a note's kind with what it says, ``rows`` with a list of them, or ``bytes``. The last one is the
+    note ``end``. BackupError where they are not in order: who acts on records before that must be able to take it
+    back."""
+    stream, waiting = _stretched(pieces), bytearray()
 
+    def take(size: int) -> bytes:
+        while len(waiting) < size and (more := next(stream, b"")):
+            waiting.extend(more)
+        taken = bytes(waiting[:size])
+        del waiting[:size]
+        return taken
 
-@dataclass(frozen=True, slots=True)
-class Rows:
-    rows: list[list[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    data: bytes
-
-
-def read(box: Opening) -> Iterator[Note | Rows | Bytes]:
-    """All records; the last one is the note ``end``. BackupError where the backup is damaged or not whole: who acts on
-    records before that must be able to take it back."""
-    stream = io.BufferedReader(_Stretched(box), _BLOCK)
-    while head := stream.read(5):
+    while head := take(5):
         kind, length = head[:1], int.from_bytes(head[1:])
-        content = stream.read(length) if len(head) == 5 and length <= _LARGEST else b""
+        content = take(length) if len(head) == 5 and length <= _LARGEST else b""
         if len(content) != length or len(head) != 5:
             break
-        record = _record(kind, content)
-        if isinstance(record, Note) and record.kind == "end":
-            if not stream.read(1):
-                yield record
+        name, value = _record(kind, content)
+        if name == "end":
+            if not take(1):
+                yield name, value
                 return
             break
-        yield record
+        yield name, value
     raise BackupError(DISORDER)
 
 
-def _record(kind: bytes, content: bytes) -> Note | Rows | Bytes:
+def _record(kind: bytes, content: bytes) -> tuple[str, Any]:
     if kind == _BYTES:
-        return Bytes(content)
-    found = json.loads(content.decode("utf-8", "surrogatepass"))
-    return Rows(found) if kind == _ROWS else Note(found.pop("kind"), found)
+        return "bytes", content
+    value = json.loads(content.decode("utf-8", "surrogatepass"))
+    return ("rows", value) if kind == _ROWS else (value.pop("kind"), value)
 
 
-class _Stretched(io.RawIOBase):
-    """The bytes before they were compressed."""
-
-    def __init__(self, source: Opening) -> None:
-        self._source = source
-        self._stretch = zlib.decompressobj()
-        self._ended = False
-
-    def readable(self) -> Literal[True]:
-        return True
-
-    def readinto(self, buffer: Any, /) -> int:
-        data = b""
-        while not data and not self._ended:
-            rest = self._stretch.unconsumed_tail or self._source.read(_BLOCK)
-            data = self._stretch.decompress(rest or b"", len(buffer))
-            self._ended = not rest
-        buffer[: len(data)] = data
-        return len(data)
+def _stretched(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes before they were compressed, never many at once."""
+    stretch = zlib.decompressobj()
+    for piece in pieces:
+        while data := stretch.decompress(piece, _BLOCK):
+            yield data
+            piece = stretch.unconsumed_tail

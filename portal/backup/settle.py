@@ -9,12 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
+from base.accounts import audit
+from base.files.store import local_root, marker
+from base.hosts import shared
+from base.models import LeaseRow
 from clusters.models import Cluster, Node
 from jobs.models import Replay, Task
-from portal.accounts import audit
-from portal.files.store import local_root, marker
-from portal.hosts import own_tls, shared
-from portal.models import LeaseRow, LocalFolder
 
 # More often than any lease changes hands between a backup and its restore.
 _LEAP = 1_000_000
@@ -59,12 +59,13 @@ def _follow_home(old: Path) -> None:
 
 def _follow_store(restored: str) -> None:
     """The folder that is the store now, if there is one. Where there is none, the next start makes it; where it is
-    there without its marker, its disk may not be mounted, and the next start asks."""
+    there without its marker, its disk may not be mounted, and the next start asks. An HDFS or a bucket that is not the
+    one of the backup is noticed by the next start."""
     root = local_root()
-    if found := restored or marker.read(root):
-        LocalFolder.objects.update_or_create(path=str(root), defaults={"marker": found})
-    elif not root.exists():
-        LocalFolder.objects.filter(path=str(root)).delete()
+    if id := restored or (not settings.STORE_URL and marker.read(root)):
+        marker.know(id, str(root))
+    elif not settings.STORE_URL and not root.exists():
+        marker.begin_anew()
 
 
 def missing_keys() -> Iterator[str]:
@@ -72,5 +73,5 @@ def missing_keys() -> Iterator[str]:
     in the database, where several hosts have them."""
     for owners in (Node.objects, Cluster.objects):
         for name, folder in owners.exclude(tls_dir="").values_list("name", "tls_dir"):
-            if not Path(folder).is_dir() and not shared.has(own_tls.name_of(Path(folder))):
+            if not Path(folder).is_dir() and not shared.has(shared.tls_name(Path(folder))):
                 yield f"The keys of {name} are not in {folder}; copy them there, or give it new ones on its page."

@@ -1,37 +1,38 @@
-"""Which tables a backup has, and how their values stand in it: the same whichever database they come from or go to.
+"""Which tables a backup has, their rows as they are at one moment, and how values stand in it: the same whichever
+database they come from or go to.
 
 A value is a JSON value: times as ``2026-11-22 10:00:00.123456`` in UTC, flags as true and false, JSON columns as their
 text. The tables are those that the database has, by its own list of migrations, not those of this release.
+
+Others go on writing while it is read. Both databases can: a reader of SQLite in WAL mode, and a transaction of
+PostgreSQL that is REPEATABLE READ, see what was committed when they began. So nothing is copied first, nobody waits,
+and no program of the database is needed.
 """
 
 from __future__ import annotations
 
 import re
+import sqlite3
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import asdict, dataclass
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from graphlib import TopologicalSorter
 from typing import Any, Literal
+from urllib.parse import quote
 
-from django.db import connection
+from django.db import connection, transaction
 from django.db.migrations.loader import MigrationLoader
 from django.db.models import Field, ForeignKey, Model
 
+from base.core.bulk import one_row
 from portal.backup.box import BackupError
 
-APPS = (
-    "portal",
-    "clusters",
-    "jobs",
-)  # tables of others hold nothing that outlives a restore: sessions, orders, lock-outs
+# Tables of other apps hold nothing that outlives a restore: sessions, orders, lock-outs.
+APPS = ("portal", "clusters", "jobs")
 # Sent once or about this moment: one-time tickets, open shells, who lives.
-PASSING = {
-    ("portal", "ticket"),
-    ("portal", "terminal"),
-    ("portal", "heartbeat"),
-    ("portal", "host"),
-    ("portal", "process"),
-}
+PASSING = {("portal", model) for model in ("ticket", "terminal", "heartbeat", "host", "process")}
 Kind = Literal["plain", "time", "flag", "json"]
 Migration = tuple[str, str]
 Convert = Callable[[Any], Any]
@@ -39,6 +40,7 @@ _KINDS: dict[str, Kind] = {"DateTimeField": "time", "BooleanField": "flag", "JSO
 _PLAIN = re.compile(
     r"(Big|Small|Positive|PositiveBig|PositiveSmall)?(Auto|Integer)Field|(Char|Text|Float|GenericIPAddress)Field"
 )
+_AT_ONCE = 500  # rows that are read together
 _NUL = re.compile(r"(?<!\\)((?:\\\\)*)\\u0000")
 
 
@@ -49,10 +51,6 @@ class Table:
     name: str
     columns: list[tuple[str, Kind]]
     counter: str = ""
-
-    @property
-    def says(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def applied(loader: MigrationLoader) -> list[Migration]:
@@ -79,8 +77,7 @@ def tables_at(loader: MigrationLoader, migrations: Collection[Migration]) -> lis
 
 def to_neutral(table: Table) -> Callable[[tuple[Any, ...]], list[Any]]:
     """Makes the values of a row as the database's driver gives them those of a backup."""
-    converts = [_out(kind) for _, kind in table.columns]
-    changed = [(at, convert) for at, convert in enumerate(converts) if convert is not None]
+    changed = [(at, _OUT[kind]) for at, (_, kind) in enumerate(table.columns) if kind in _OUT]
 
     def neutral(row: tuple[Any, ...]) -> list[Any]:
         values = list(row)
@@ -93,16 +90,11 @@ def to_neutral(table: Table) -> Callable[[tuple[Any, ...]], list[Any]]:
 
 
 def from_neutral(table: Table) -> Callable[[list[Any]], list[Any]]:
-    """The other way round, for this database."""
-    convert = _for_postgresql if connection.vendor == "postgresql" else _for_sqlite
+    """The other way round, for this database: SQLite takes them as they are."""
+    if connection.vendor != "postgresql":
+        return lambda row: row
     kinds = [kind for _, kind in table.columns]
-    return lambda row: [
-        value if value is None else convert(kind, value) for kind, value in zip(kinds, row, strict=True)
-    ]
-
-
-def counters(tables: Collection[Table]) -> Iterator[Table]:
-    yield from (table for table in tables if table.counter)
+    return lambda row: [value if value is None else _taken(kind, value) for kind, value in zip(kinds, row, strict=True)]
 
 
 def _models(loader: MigrationLoader, migrations: Collection[Migration]) -> list[type[Model]]:
@@ -136,10 +128,6 @@ def kind_of(field: Field[Any, Any]) -> Kind:
     return "plain"
 
 
-def _out(kind: Kind) -> Convert | None:
-    return _OUT.get(kind)
-
-
 def _time(value: datetime | str) -> str:
     """SQLite's driver gives the text that Django wrote, which is the form of a backup."""
     return value if isinstance(value, str) else str(value.astimezone(UTC).replace(tzinfo=None))
@@ -148,14 +136,69 @@ def _time(value: datetime | str) -> str:
 _OUT: dict[Kind, Convert] = {"time": _time, "flag": bool}
 
 
-def _for_sqlite(kind: Kind, value: Any) -> Any:
-    return value
-
-
-def _for_postgresql(kind: Kind, value: Any) -> Any:
+def _taken(kind: Kind, value: Any) -> Any:
     """PostgreSQL takes no zero character, which SQLite does."""
     if kind == "time":
         return f"{value}+00"
     if kind == "json":
         return _NUL.sub(r"\1\\ufffd", value)
     return value.replace("\0", "\ufffd") if isinstance(value, str) else value
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """``cursor`` gives one to close. ``counted``: the last number that the database gave to a row of a table, even if
+    that row is gone."""
+
+    cursor: Callable[[], Any]
+    counted: Callable[[Table], int]
+
+
+@contextmanager
+def snapshot() -> Iterator[Moment]:
+    """Yield the default database. It stays as it was while this lasts."""
+    with _sqlite() if connection.vendor == "sqlite" else _postgresql() as taken:
+        yield taken
+
+
+def rows(open_cursor: Callable[[], Any], table: Table) -> Iterator[list[Any]]:
+    """All rows, with the values of a backup."""
+    neutral = to_neutral(table)
+    columns = ", ".join(f'"{name}"' for name, _ in table.columns)
+    with closing(open_cursor()) as cursor:
+        cursor.execute(f'SELECT {columns} FROM "{table.name}"')  # noqa: S608 - our own names
+        while batch := cursor.fetchmany(_AT_ONCE):
+            yield from map(neutral, batch)
+
+
+@contextmanager
+def _sqlite() -> Iterator[Moment]:
+    """On a connection of its own: Django's would take the lock of the one writer (base.database). Django's comes
+    first, as it turns on the WAL mode where that is not yet on, and readers would be in its way."""
+    connection.ensure_connection()
+    address = f"file:{quote(str(connection.settings_dict['NAME']))}?mode=ro"
+    with closing(sqlite3.connect(address, uri=True, isolation_level=None, timeout=20)) as own:
+        own.execute("BEGIN")
+        own.execute("SELECT count(*) FROM sqlite_master").fetchone()  # from this first look on nothing changes
+        yield Moment(own.cursor, partial(_counted_by_sqlite, own))
+        own.execute("ROLLBACK")
+
+
+@contextmanager
+def _postgresql() -> Iterator[Moment]:
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 0")  # the file may be slow to take rows
+        yield Moment(connection.chunked_cursor, _counted_by_postgresql)
+
+
+def _counted_by_sqlite(database: sqlite3.Connection, table: Table) -> int:
+    row = database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", [table.name]).fetchone()
+    return int(row[0]) if row else 0
+
+
+def _counted_by_postgresql(table: Table) -> int:
+    (sequence,) = one_row("SELECT pg_get_serial_sequence(%s, %s)", f'"{table.name}"', table.counter)
+    last, is_called = one_row(f"SELECT last_value, is_called FROM {sequence}")  # noqa: S608 - of the database
+    return int(last) if is_called else 0

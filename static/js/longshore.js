@@ -4,8 +4,11 @@
   const one = (selector, root = document) => root.querySelector(selector);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   document.documentElement.classList.add("js");
+  try {  // what the submit page remembers for the way over the sign-in
+    if (!/^\/(login|submit)$/.test(location.pathname)) sessionStorage.removeItem("submitted");
+  } catch { /* a browser that keeps nothing */ }
 
-  // ---- times: the same words as portal/core/words.py ----
+  // ---- times: the same words as base/core/words.py ----
   const two = (whole, big, bigUnit, small, smallUnit) => {
     const rest = Math.floor((whole % big) / small);
     return `${Math.floor(whole / big)} ${bigUnit}` + (rest ? ` ${rest} ${smallUnit}` : "");
@@ -34,8 +37,6 @@
       const half = [86400, 3600, 60].find((size) => seconds >= size) / 2 || 0;
       say(node, seconds < 1 ? "now" : `in ${ago(Math.max(5, seconds + half)).replace(" ago", "")}`);
     }
-    for (const node of all("time[data-age]"))
-      say(node, ago((now - node.dataset.age) / 1000).replace(" ago", "").replace("just now", "now"));
     for (const node of all("time[data-ago]")) {
       const seconds = (now - node.dataset.ago) / 1000;
       if (seconds < 7 * 86400) say(node, ago(seconds));
@@ -194,7 +195,7 @@
     if (typing || event.ctrlKey || event.metaKey || event.altKey || localStorage.getItem("keys") === "off") return;
     const second = after[before]?.[event.key];
     before = event.key;
-    const tab = /^[1-7]$/.test(event.key) && one(`[data-tab="${event.key}"]`);
+    const tab = /^[1-9]$/.test(event.key) && one(`[data-tab="${event.key}"]`);
     if (second === "files") go(one(".ls-nav a[href^='/files']")?.href ?? "/files");
     else if (second) go(second);
     else if (tab) go(tab.href);

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.acceptance.portal import Portal, portal_on
 from tests.bed.docker_bed import Bed, BedNode, missing
@@ -40,7 +40,7 @@ def docker_engine(bed: Bed) -> BedNode:
 @pytest.fixture(scope="session")
 def sample_image(docker_engine: BedNode) -> str:
     """The name of the sample image, which ``docker_engine`` then has."""
-    ensure_sample_image(connect(docker_engine.unix))
+    ensure_sample_image(DockerRuntime(docker_engine.unix))
     return SAMPLE_IMAGE
 
 
@@ -50,7 +50,7 @@ def docker_nodes(bed: Bed, docker_engine: BedNode) -> list[BedNode]:
     heals them. ``docker_engine`` comes first, since it has no GPUs."""
     nodes = bed.up(4, BED_GPU="4")[1:]
     for node in nodes:
-        ensure_sample_image(connect(node.unix))
+        ensure_sample_image(DockerRuntime(node.unix))
     return nodes
 
 

@@ -31,12 +31,14 @@ from tests.bed.postgres_bed import USER
 from tests.helpers import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
+# The command lines that processes show (portal/supervisor.py), by what they are.
 WHO = {
-    "web": "uvicorn portal.asgi",
-    "web pages": "uvicorn jobs.web_apps.serving.asgi",
-    "scheduler": "manage.py runscheduler",
-    "workers": "manage.py qcluster",
-    "sampler": "manage.py runsampler",
+    "web": "longshore web ",
+    "web pages": "longshore web-pages",
+    "scheduler": "longshore scheduler",
+    "workers": "longshore workers",
+    "sampler": "longshore sampler",
+    "first start": "longshore first-start",
 }
 ENDS = ("SUCCEEDED", "FAILED", "STOPPED")
 Json = dict[str, Any]
@@ -44,7 +46,7 @@ _AS_USERS_HAVE_IT = str(Path(__file__).with_name("as_users_have_it"))
 _PREPARE = """
 import django; django.setup()
 from django.core.management import call_command
-from portal.web import static_files
+from portal.shared.look import static_files
 call_command("migrate", interactive=False, verbosity=0)
 static_files.collect()
 """
@@ -138,7 +140,7 @@ class Portal:
         until(self._killed, 20, 0.05, what="the end of all its processes")
         sockets = uuid.uuid5(uuid.NAMESPACE_URL, str(self.home / "run" / "wake")).hex[
             :12
-        ]  # of a long path: see portal.wakes.wake
+        ]  # of a long path: see base.wakes.wake
         shutil.rmtree(Path(tempfile.gettempdir(), f"longshore-{os.getuid()}-{sockets}"), ignore_errors=True)
 
     def _killed(self) -> bool:
@@ -212,8 +214,15 @@ class Portal:
         return found
 
     def log(self, name: str, role: str = "main", index: int = 0, stream: str = "stdout", **params: Any) -> str:
-        """What was written so far. ``attempt=1`` for another than the newest."""
-        answer = self.http.get(f"/user/admin/jobs/{name}/taskRoles/{role}/{index}/logs/{stream}", params=params)
+        """What was written so far. ``attempt=1`` for another than the newest. An engine without room for a moment is
+        asked again."""
+        path = f"/user/admin/jobs/{name}/taskRoles/{role}/{index}/logs/{stream}"
+
+        def answered() -> list[httpx.Response]:
+            answer = self.http.get(path, params=params)
+            return [] if answer.status_code == 503 else [answer]
+
+        (answer,) = until(answered, 30, what="the log can be read")
         assert answer.status_code == 200, answer.text
         return answer.text
 
@@ -248,6 +257,20 @@ class Portal:
     def change_node(self, name: str, **values: Any) -> None:
         answer = self.http.put(f"/nodes/{name}", json=values)
         assert answer.status_code == 200, answer.text
+
+    def add_node(self, node: BedNode, way: str = "unix", **more: Any) -> Json:
+        """Registers a host, reached by ``unix``, ``tls`` or ``ssh``."""
+        body = {"name": node.name, "endpoint": getattr(node, way), "address": node.address, **more}
+        if way == "tls":
+            body["tls"] = {key: (node.tls_dir / f"{key}.pem").read_text() for key in ("ca", "cert", "key")}
+        answer = self.http.post("/nodes", json=body, timeout=60)
+        assert answer.status_code == 201, answer.text
+        made: Json = answer.json()
+        return made
+
+    def wait_ready(self) -> None:
+        """All nodes."""
+        until(lambda: {node["health"] for node in self.get("/nodes")} == {"ready"}, 60, 0.1, "all nodes are ready")
 
     @property
     def instance(self) -> str:

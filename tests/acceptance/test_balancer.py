@@ -1,5 +1,5 @@
-"""nginx before several hosts, as docs/several-hosts.md has it: who hangs and who is dead costs a request a wait, not an
-answer. The hosts are stand-ins; tests/acceptance/test_https.py has nginx before a real portal."""
+"""nginx before several hosts, as docs/run/several-hosts.md has it: who hangs and who is dead costs a request a wait,
+not an answer. The hosts are stand-ins; tests/acceptance/test_https.py has nginx before a real portal."""
 
 from __future__ import annotations
 

@@ -16,10 +16,10 @@ from typing import Any
 import pytest
 
 from clusters.engines import runtime
-from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import ContainerStatus, Phase, Stream
 from jobs.config.spec import read_config
-from jobs.containers import launch
+from jobs.containers import environment, launch
 from jobs.containers.environment import TaskPlace
 from jobs.containers.launch import Launch
 from jobs.planning import exits
@@ -48,7 +48,7 @@ def engine(docker_engine: BedNode) -> DockerRuntime:
     changes = ["--change", "WORKDIR /work", "--change", 'ENTRYPOINT ["/no/such/program"]']
     command = ["docker", "-H", docker_engine.unix, "import", *changes, "-", IMAGE]
     subprocess.run(command, input=spool.getvalue(), check=True, capture_output=True)
-    return connect(docker_engine.unix)
+    return DockerRuntime(docker_engine.unix)
 
 
 @dataclass
@@ -62,8 +62,9 @@ class Task:
         spec = read_config(json.dumps({"jobName": "inside", "image": IMAGE, "taskRoles": [role], **config}))
         place = TaskPlace("w", 0, "10.0.0.1", {"http": [41000], "ssh": [41001]})
         instance = f"test-{uuid.uuid4().hex}"
+        topology, app = environment.topology_of(spec, [place]), "application_1_0001"
         request = launch.request(
-            Launch(spec, "mira", instance, 1, "application_1_0001", 1, "w", 0, "n1", [place], "file:///store")
+            Launch(spec, "mira", instance, 1, app, 1, place, "n1", "file:///store", topology=topology)
         )
         self.name = request.name
         self.engine.ensure(request)

@@ -21,9 +21,7 @@ def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempP
     home = tmp_path_factory.mktemp("portal")
     with portal_beside(*docker_nodes, home=home, LONGSHORE_EVICTION_GRACE="15") as one:
         for at, node in enumerate(docker_nodes):
-            body = {"name": f"n{at}", "endpoint": node.unix, "address": node.address, "gpuNumber": GPUS, "cpuNumber": 8}
-            answer = one.http.post("/nodes", json=body, timeout=20)
-            assert answer.status_code == 201, answer.text
+            one.add_node(node, name=f"n{at}", gpuNumber=GPUS, cpuNumber=8)
         for vc, capacity in (("vision", 34), ("speech", 34)):
             answer = one.http.put(f"/virtual-clusters/{vc}", json={"vcCapacity": capacity, "vcMaxCapacity": 100})
             assert answer.status_code == 201, answer.text
@@ -52,20 +50,8 @@ def ended_with(portal: Portal, name: str) -> list[int]:
     return [attempt["appExitCode"] for attempt in portal.attempts(name)[1:]]
 
 
-def test_what_is_borrowed_comes_back_with_its_place_and_without_a_retry(portal: Portal) -> None:
-    lent = [runs(portal, f"lent-{at}", "speech") for at in range(3)]
-    runs(portal, "owner", "vision")
-    until(lambda: portal.state(lent[2]) == "WAITING", 40, 0.2, what="the youngest waits again")
-    assert [portal.state(name) for name in lent] == ["RUNNING", "RUNNING", "WAITING"]
-    assert EVICTED in [attempt["appExitCode"] for attempt in portal.attempts(lent[2])]
-    assert portal.job(lent[2])["jobStatus"]["retryDetails"]["user"] == 0
-    assert "told to end" in portal.log(lent[2], attempt=1)
-    assert [event["kind"] for event in portal.events("owner")].count("job.reclaimed") == 1
-    portal.stop("owner")
-    portal.wait_running(lent[2], timeout=60)
-
-
 def test_a_guest_runs_on_reserved_room_until_it_is_needed(portal: Portal) -> None:
+    """The first of this file, since once jobs have ended their lengths say where room comes first."""
     first = [runs(portal, f"first-{at}") for at in range(2)]
     half = runs(portal, "half", gpus=2)
     portal.submit(config("large", FOREVER, gpuNumber=GPUS))
@@ -83,6 +69,24 @@ def test_a_guest_runs_on_reserved_room_until_it_is_needed(portal: Portal) -> Non
     portal.wait_running("large", timeout=60)
     assert portal.state(guest) == "WAITING"
     assert [portal.state(name) for name in first] == ["RUNNING", "RUNNING"]
+
+
+def test_what_is_borrowed_comes_back_with_its_place_and_without_a_retry(portal: Portal) -> None:
+    lent = [runs(portal, f"lent-{at}", "speech") for at in range(3)]
+    runs(portal, "owner", "vision")
+    until(lambda: portal.state(lent[2]) == "WAITING", 40, 0.2, what="the youngest waits again")
+    assert [portal.state(name) for name in lent] == ["RUNNING", "RUNNING", "WAITING"]
+    assert EVICTED in [attempt["appExitCode"] for attempt in portal.attempts(lent[2])]
+    assert portal.job(lent[2])["jobStatus"]["retryDetails"]["user"] == 0
+    assert "told to end" in portal.log(lent[2], attempt=1)
+    assert [event["kind"] for event in portal.events("owner")].count("job.reclaimed") == 1
+    portal.stop("owner")
+    until(lambda: portal.job("owner")["jobStatus"]["state"] in ENDS, 60, 0.2, what="it gives its room back")
+    reasons = portal.job(lent[2])["jobStatus"]["waitingReason"]["blockers"]
+    assert [reason["kind"] for reason in reasons] == ["delay"], "it rests before it borrows again"
+    for name in lent[:2]:
+        portal.stop(name)
+    portal.wait_running(lent[2], timeout=60)  # within its guarantee at once
 
 
 def test_a_drained_node_becomes_empty_and_its_gang_goes_elsewhere(portal: Portal, docker_nodes: list[BedNode]) -> None:

@@ -7,6 +7,7 @@ import os
 import re
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -35,12 +36,17 @@ def nodes(docker_nodes: list[BedNode]) -> dict[str, BedNode]:
 def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     settings = {"HOME": str(bed.folder / "home"), "LONGSHORE_APPS_BIND": "any", "LONGSHORE_NODE_LOST_AFTER": "600"}
     with portal_beside(*nodes.values(), home=tmp_path_factory.mktemp("portal"), **settings) as one:
-        for way, node in nodes.items():
-            register(one, way, node)
-        until(lambda: {one.node(way)["health"] for way in nodes} == {"ready"}, 20, 0.1, what="all nodes are ready")
+        register(one, nodes)
         yield one
         one.stop_all()
         one.wait_clean(*nodes.values())
+
+
+# Until the page has heard of it: it follows no more then, if it did.
+GO = """hash => new Promise((done) => {
+  addEventListener("hashchange", () => setTimeout(done), { once: true });
+  location.hash = hash;
+})"""
 
 
 class Desk:
@@ -80,10 +86,10 @@ class Desk:
     def has_whole(self, line: int) -> None:
         """The log of one task, around the line at which something broke; then it is followed again."""
         page = self.pages["log"]
-        page.evaluate(f"location.hash = 'L{line}'")
+        page.evaluate(GO, f"L{line}")
         until(lambda: {line - 1, line, line + 1} <= set(self.lines()), what=f"the lines around {line}")
         page.evaluate("location.hash = ''")
-        if page.inner_text("#log-follow").strip() != "Following":  # it is, where the line is among the last ones
+        if page.inner_text("#log-follow").strip() != "Following":
             page.click("#log-follow")
 
     def web(self) -> str:
@@ -125,12 +131,24 @@ def kill(portal: Portal, who: str) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
+@contextmanager
+def unsupervised(portal: Portal) -> Iterator[None]:
+    """Nobody starts again what ends."""
+    assert portal.process is not None
+    portal.process.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        portal.process.send_signal(signal.SIGCONT)
+
+
 def test_the_web_process_is_killed(portal: Portal, desk: Desk) -> None:
     desk.screen_says("KEPT=yes")
     line = desk.lines()[-1]
-    kill(portal, "web")
-    for name, words in {"log": "Not live since", "all": "Not live since", "shell": "trying again"}.items():
-        expect(desk.pages[name].locator(STATE[name])).to_contain_text(words)
+    with unsupervised(portal):  # it would be back before anybody has read a word
+        kill(portal, "web")
+        for name, words in {"log": "Not live since", "all": "Not live since", "shell": "trying again"}.items():
+            expect(desk.pages[name].locator(STATE[name])).to_contain_text(words)
     desk.all_is_well()
     desk.has_whole(line)
     desk.screen_says("KEPT=yes")  # what was there can still be read
@@ -145,7 +163,7 @@ def test_what_only_the_web_page_or_the_plots_need_is_killed(portal: Portal, desk
     old = portal.running(who)
     kill(portal, who)
     assert {name: desk.pages[name].locator(STATE[name]).first.inner_text() for name in STATE} == before
-    until(lambda: portal.running(who) and portal.running(who) != old, 30, what=f"{who} is back")
+    until(lambda: (now := portal.running(who)) and now != old, 30, what=f"{who} is back")
     desk.all_is_well()
 
 

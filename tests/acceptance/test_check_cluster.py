@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.portal import ROOT, Json, Portal, containers, portal_beside
+from tests.acceptance.portal import ROOT, Portal, containers, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.helpers import until
 
@@ -23,11 +23,8 @@ def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempP
     home = tmp_path_factory.mktemp("portal")
     with portal_beside(*docker_nodes, home=home) as one:
         for node in docker_nodes:
-            body: Json = {"name": node.name, "endpoint": node.unix, "address": node.address, "cpuNumber": 4}
-            answer = one.http.post("/nodes", json=body, timeout=60)
-            assert answer.status_code == 201, answer.text
-            assert answer.json()["resourcesTotal"]["GPUs"] == 4, "the engine tells of them"
-        until(lambda: {one.node(node.name)["health"] for node in docker_nodes} == {"ready"}, 20, 0.1, what="all ready")
+            assert one.add_node(node, cpuNumber=4)["resourcesTotal"]["GPUs"] == 4, "the engine tells of them"
+        one.wait_ready()
         yield one
 
 

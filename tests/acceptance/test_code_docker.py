@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from hdfs import InsecureClient, TokenClient
 
-from clusters.engines.docker.put import Sent
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.request import Sent
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import FaultReason, Phase, Progress, RuntimeFault
 from clusters.engines.sample_image import CHANGES, SAMPLE_IMAGE, root_file_system, static_busybox
 from tests.acceptance.portal import Portal, config, container_of, docker, inspect, portal_on
@@ -91,7 +91,7 @@ def test_who_cannot_write_in_the_start_directory_reads_the_code_all_the_same(
     portal: Portal, files: TokenClient, docker_engine: BedNode
 ) -> None:
     changes = (*CHANGES, "USER nobody", "WORKDIR /")
-    connect(docker_engine.unix).import_image(NOBODYS_IMAGE, root_file_system(static_busybox()), changes)
+    DockerRuntime(docker_engine.unix).import_image(NOBODYS_IMAGE, root_file_system(static_busybox()), changes)
     name = portal.submit(code("nobody", "cat /pai/code/mnist/train.py; ls -d mnist; id -un") | {"image": NOBODYS_IMAGE})
     assert portal.wait_state(name)["state"] == "SUCCEEDED", portal.log(name)
     assert portal.log(name) == "train\nnobody\n"
@@ -109,11 +109,11 @@ def test_code_that_is_not_there_is_the_cause_on_the_page(portal: Portal, files: 
 def test_a_copy_into_a_container_tells_how_far_it_is_and_can_be_given_up(
     docker_engine: BedNode, sample_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("clusters.engines.docker.put.EVERY", 0.0)
+    monkeypatch.setattr("clusters.engines.docker.request.EVERY", 0.0)
     (tmp_path / "big").write_bytes(bytes(5_000_000))
     with tarfile.open(tmp_path / "code.tar", "w") as tar:
         tar.add(tmp_path / "big", "pai/code/big")
-    lab = DockerLab(connect(docker_engine.unix), docker_engine)
+    lab = DockerLab(DockerRuntime(docker_engine.unix), docker_engine)
     asked = request(lab, image=SAMPLE_IMAGE, tars=(tmp_path / "code.tar",))
     told: list[Progress] = []
 

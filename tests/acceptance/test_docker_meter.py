@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.engines.docker.meter.meter import DockerMeter, meter
-from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.docker.meter import DockerMeter
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import ContainerRequest, RuntimeFault
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
@@ -23,7 +23,7 @@ class DockerMeterLab:
         self._lab, self._engine = lab, engine
         self.runtime: DockerRuntime = lab.runtime
         folder = {"unix": None, "tls": engine.tls_dir, "ssh": engine.ssh_dir}[way]
-        self.meter: DockerMeter = meter(getattr(engine, way), folder)
+        self.meter = DockerMeter(getattr(engine, way), folder)
 
     def busy(self, *, network: str = "host") -> ContainerRequest:
         return request(self._lab, FOREVER, argv=("sh", "-c", BUSY), network=network)
@@ -56,12 +56,12 @@ class TestContract(MeterContract):
 
 def test_many_containers_are_asked_together(docker_engine: BedNode, sample_image: str) -> None:
     """An engine answers once a second whatever it was asked until then."""
-    lab = DockerLab(connect(docker_engine.unix), docker_engine)
+    lab = DockerLab(DockerRuntime(docker_engine.unix), docker_engine)
     try:
         asked = [request(lab, FOREVER) for _ in range(20)]
         for one in asked:
             lab.runtime.ensure(one)
-        names, found = [one.name for one in asked], meter(docker_engine.unix)
+        names, found = [one.name for one in asked], DockerMeter(docker_engine.unix)
         found.usage(names, 60)
         began, used = time.monotonic(), time.process_time()
         assert found.usage(names, 60).keys() == set(names)
@@ -72,11 +72,11 @@ def test_many_containers_are_asked_together(docker_engine: BedNode, sample_image
 
 
 def test_a_program_that_does_not_end_is_not_waited_for(docker_engine: BedNode, sample_image: str) -> None:
-    lab = DockerLab(connect(docker_engine.unix), docker_engine)
+    lab = DockerLab(DockerRuntime(docker_engine.unix), docker_engine)
     try:
         asked = request(lab, FOREVER)
         lab.runtime.ensure(asked)
-        found = meter(docker_engine.unix)
+        found = DockerMeter(docker_engine.unix)
         with pytest.raises(RuntimeFault):
             found.output(asked.name, ("sleep", "60"), 0.5)
         assert found.usage([asked.name], 10), "the others go on"
@@ -87,6 +87,6 @@ def test_a_program_that_does_not_end_is_not_waited_for(docker_engine: BedNode, s
 
 def test_where_nothing_listens_it_says_so() -> None:
     with pytest.raises(RuntimeFault, match="No such file"):
-        meter("unix:///nowhere/docker.sock").usage(["a"], 1)
+        DockerMeter("unix:///nowhere/docker.sock").usage(["a"], 1)
     with pytest.raises(RuntimeFault, match="needs TLS keys"):
-        meter("tcp://192.0.2.1:2376").usage(["a"], 1)
+        DockerMeter("tcp://192.0.2.1:2376").usage(["a"], 1)

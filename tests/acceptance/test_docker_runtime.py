@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import resource
+import socket
 import tarfile
 import threading
 import time
@@ -18,9 +19,10 @@ import docker
 import pytest
 from docker.errors import APIError
 
+from clusters.engines.docker import images
 from clusters.engines.docker import runtime as docker_runtime
-from clusters.engines.docker import secrets as docker_secrets
-from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.docker.request import secrets_sent
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import FaultReason, File, Phase, Progress, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
 from tests.bed.docker_bed import BedNode
@@ -80,7 +82,7 @@ def near(docker_engine: BedNode, sample_image: str) -> Iterator[DockerLab]:
 def far(docker_nodes: list[BedNode]) -> Iterator[DockerLab]:
     """A host with pretended GPUs, over TLS, that a test may harm; healed afterwards."""
     node = docker_nodes[0]
-    lab = DockerLab(DockerRuntime(node.tls, tls_dir=node.tls_dir, timeout=1.0), node)
+    lab = DockerLab(DockerRuntime(node.tls, node.tls_dir, timeout=1.0), node)
     yield lab
     lab.clear()
 
@@ -93,7 +95,7 @@ def stranger(lab: DockerLab) -> str:
 
 def runtime_at(node: BedNode, way: str) -> DockerRuntime:
     folder = {"unix": None, "tls": node.tls_dir, "ssh": node.ssh_dir}[way]
-    return connect(getattr(node, way), folder)
+    return DockerRuntime(getattr(node, way), folder)
 
 
 class TestContract(RuntimeContract):
@@ -203,7 +205,7 @@ def test_a_secret_is_in_its_file_and_nowhere_else(lab: DockerLab) -> None:
 def test_a_worker_that_dies_before_the_start_takes_no_secret_with_it(near: DockerLab) -> None:
     asked = request(near, argv=("sh", "-c", "cat /new/key"), files=(File("/new/key", b"secret", secret=True),))
     left_in_created(near, asked)
-    with near.runtime._slow() as api, docker_secrets.sent(api, near.node.unix, asked):
+    with near.runtime._slow() as api, secrets_sent(api, near.node.unix, asked):
         pass
     near.runtime.ensure(asked)
     assert ended(near, asked.name).exit_code == 0
@@ -245,6 +247,22 @@ def test_it_tells_the_faults_of_a_pull_apart(near: DockerLab, registry: Registry
     unreachable = pull_fault(near, f"{away}/team/image:1")
     assert (unreachable.reason, unreachable.permanent) == (FaultReason.REGISTRY_UNREACHABLE, False)
     assert pull_fault(near, broken).reason is FaultReason.PULL_FAILED
+
+
+def test_a_registry_that_hangs_is_one_that_cannot_be_reached(
+    near: DockerLab, registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And whoever waits for the pull shows meanwhile that they live, or others would begin with it."""
+    monkeypatch.setattr(images, "SILENCE", 2.0)
+    monkeypatch.setattr(images, "BEAT", 0.2)
+    seen: list[Progress] = []
+    with socket.create_server((registry.address.partition(":")[0], 0)) as silent:
+        host, port = silent.getsockname()
+        asked = request(near, image=f"{host}:{port}/team/image:1")
+        with pytest.raises(RuntimeFault) as caught:
+            near.runtime.ensure(asked, on_progress=seen.append)
+    assert (caught.value.reason, caught.value.permanent) == (FaultReason.REGISTRY_UNREACHABLE, False)
+    assert seen
 
 
 def test_it_uses_a_password_for_this_pull_only(near: DockerLab, private_registry: Registry) -> None:
@@ -336,14 +354,14 @@ def fault(node: BedNode, runtime: DockerRuntime) -> str:
 
 def test_it_says_why_it_cannot_reach_an_engine(docker_engine: BedNode, tmp_path: Path) -> None:
     node = docker_engine
-    assert "no such socket" in fault(node, connect(f"unix://{tmp_path}/docker.sock"))
-    assert "nothing listens" in fault(node, connect(node.tls.replace("2376", "2377"), node.tls_dir))
+    assert "no such socket" in fault(node, DockerRuntime(f"unix://{tmp_path}/docker.sock"))
+    assert "nothing listens" in fault(node, DockerRuntime(node.tls.replace("2376", "2377"), node.tls_dir))
     for name in ("cert.pem", "key.pem"):
         (tmp_path / name).write_bytes((node.tls_dir / name).read_bytes())
     (tmp_path / "ca.pem").write_bytes((node.tls_dir / "cert.pem").read_bytes())
-    assert "not from the CA" in fault(node, connect(node.tls, tmp_path))
+    assert "not from the CA" in fault(node, DockerRuntime(node.tls, tmp_path))
     (tmp_path / "known_hosts").touch()
-    assert "host key" in fault(node, connect(node.ssh, tmp_path))
+    assert "host key" in fault(node, DockerRuntime(node.ssh, tmp_path))
 
 
 def test_it_is_not_led_astray_by_ca_variables(docker_engine: BedNode, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -355,13 +373,13 @@ def test_it_is_not_led_astray_by_ca_variables(docker_engine: BedNode, monkeypatc
 
 def test_it_finds_the_users_own_ssh_keys(docker_engine: BedNode, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(docker_engine.bed.folder / "home"))
-    assert connect(docker_engine.ssh).info().hostname == docker_engine.name
+    assert DockerRuntime(docker_engine.ssh).info().hostname == docker_engine.name
 
 
 @pytest.mark.parametrize("endpoint", ["tcp://192.0.2.1:2375", "http://192.0.2.1", "nonsense"])
 def test_it_refuses_endpoints_without_protection_or_sense(endpoint: str) -> None:
     with pytest.raises(RuntimeFault) as raised:
-        connect(endpoint).info()
+        DockerRuntime(endpoint).info()
     assert raised.value.permanent
 
 
@@ -370,7 +388,7 @@ def test_it_refuses_endpoints_without_protection_or_sense(endpoint: str) -> None
 def test_it_comes_back_after_a_silence(docker_nodes: list[BedNode], way: str, harm: str, cure: str) -> None:
     node = docker_nodes[1]
     folder = node.tls_dir if way == "tls" else node.ssh_dir
-    runtime = DockerRuntime(getattr(node, way), **{f"{way}_dir": folder}, timeout=1.0)  # type: ignore[arg-type]
+    runtime = DockerRuntime(getattr(node, way), folder, timeout=1.0)
     runtime.info()
     node.fault(harm)
     try:

@@ -157,10 +157,10 @@ def test_an_end_is_noticed_although_the_data_root_is_full(
         mine = {asked.name for asked in names}
         rows = [row for row in lab.sdk.api.containers(all=True) if row["Names"][0].lstrip("/") in mine]
         assert [row["State"] for row in rows] == ["running"] * 2, "the engine has missed nothing"
-        monkeypatch.setattr("clusters.engines.docker.seen.DOUBTED", 0.0)
+        monkeypatch.setattr("clusters.engines.docker.status.DOUBTED", 0.0)
         assert [one.exit_code for one in lab.runtime.list(doubted=True) if one.name in mine] == [3, 3]
         fresh = runtime_at(node, "unix")
-        monkeypatch.setattr("clusters.engines.docker.seen.LOOK_CLOSER", 0.0)
+        monkeypatch.setattr("clusters.engines.docker.status.LOOK_CLOSER", 0.0)
         assert [one.exit_code for one in fresh.list() if one.name in mine] == [3, 3]
         lab.runtime.stop(names[0].name, 1)
         lab.runtime.remove(names[0].name)

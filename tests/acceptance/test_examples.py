@@ -25,7 +25,7 @@ from tests.samples import spec_of
 pytestmark = [pytest.mark.docker, pytest.mark.hdfs]
 CONFIGS = {sample.key: sample.config for sample in EXAMPLES}
 AT_ONCE = ("tensorboard", "tensorflow", "pytorch-ddp", "hdfs", "jupyter")
-REAL_PROGRAMS = ("store.py", "in_and_out.py", "sweep.py")  # they need Python alone
+REAL_PROGRAMS = ("store.py", "in_and_out.py", "resume.py", "sweep.py")  # they need Python alone
 TOKEN = "token-of-the-test"
 LINE = [3.0, -1.0]  # what all stand-ins have to learn
 
@@ -115,6 +115,20 @@ def test_files_come_from_hdfs_and_go_back_there(portal: Portal) -> None:
     assert result == {"celsius": 22.6, "watts": 1530.0}
 
 
+def test_a_training_goes_on_where_it_was(portal: Portal) -> None:
+    """Stopped after some steps, and submitted again with the same folder."""
+    first = CONFIGS["resume"].replace("results/$PAI_JOB_NAME", "results/resume")
+    portal.submit(first)
+    portal.wait_running("resume", "train", timeout=120)
+    until(lambda: "begins at step 0" in portal.log("resume", "train"), 60, 0.2, "it has begun, and hears SIGTERM")
+    portal.stop("resume")
+    portal.wait_state("resume")
+    saved = json.loads(portal.read("/users/admin/results/resume/state.json"))["step"]
+    again = first.replace('"jobName": "resume"', '"jobName": "again"').replace('"steps": 600', f'"steps": {saved + 5}')
+    portal.submit(again)
+    assert f"resumed after step {saved}\n" in succeeded(portal, "again", "train")
+
+
 def test_the_jobs_of_a_sweep_put_their_results_into_one_folder(portal: Portal) -> None:
     text = {"content": CONFIGS["sweep"].encode(), "headers": {"Content-Type": "text/plain"}}
     assert portal.http.post("/sweeps", **text).status_code == 201
@@ -125,11 +139,16 @@ def test_the_jobs_of_a_sweep_put_their_results_into_one_folder(portal: Portal) -
     assert all(json.loads(portal.read(path))["loss"] < 3 for path in results)
 
 
-def test_jupyter_does_not_start_without_a_token(portal: Portal) -> None:
-    assert portal.wait_state("jupyter", timeout=60)["state"] == "FAILED"
-    assert "JUPYTER_TOKEN: Write a token of your own into extras.secrets" in portal.log(
-        "jupyter", "lab", stream="stderr"
-    )
+def test_jupyter_makes_a_token_when_it_was_given_none(portal: Portal) -> None:
+    page = page_of(portal, "jupyter", "lab", "jupyter")
+    below = answer("GET", f"{page}/").headers["Location"].removesuffix("lab")
+    made = portal.read("/users/admin/notebooks/token").decode().strip()
+    assert len(made) == 32
+    for token, status in (("wrong", 403), (made, 200)):
+        asked = answer("GET", f"{page}{below}api/contents/none.ipynb", headers={"Authorization": f"token {token}"})
+        assert asked.status_code == status
+    assert made not in portal.log("jupyter", "lab") + portal.log("jupyter", "lab", stream="stderr")
+    portal.stop("jupyter")
 
 
 def test_notebooks_of_jupyter_outlive_their_container(portal: Portal) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from tests.acceptance.portal import Portal, config, container_of, docker
 from tests.bed.docker_bed import BedNode
-from tests.helpers import patience
+from tests.helpers import patience, until
 
 pytestmark = pytest.mark.docker
 
@@ -52,6 +52,45 @@ def test_a_job_goes_to_the_node_with_its_labels_or_says_which_one_lacks_them(por
     assert f"No registered node has the label disk=ssd: {name} has disk=hdd." in status["appExitDiagnostics"]
     portal.submit(config("hdd", "true", extras={"nodeLabels": {"disk": "hdd"}}))
     assert portal.wait_state("hdd")["state"] == "SUCCEEDED"
+
+
+def test_a_job_whose_port_is_taken_by_a_stranger_runs_at_its_second_attempt(
+    portal: Portal, docker_engine: BedNode
+) -> None:
+    first, last = portal.get("/nodes")[0]["portRange"]
+    portal.submit(config("before", "true"))
+    portal.wait_state("before")
+    mine = _ports(portal, "before", 1)
+    next_jobs = min(first + (port - first + 7919) % (last - first + 1) for port in mine)
+    listen = ["--network=host", "--entrypoint=/bin/busybox", "longshore/sample:1", "nc", "-l", "-p", str(next_jobs)]
+    stranger = docker(docker_engine, "run", "-d", *listen).strip()
+    try:
+        until(lambda: f":{next_jobs} " in docker_engine.run("ss", "-ltn"), what="the stranger listens")
+        portal.submit(config("beside-a-stranger", "true"))
+        status = portal.wait_state("beside-a-stranger")
+    finally:
+        docker(docker_engine, "rm", "-f", stranger)
+    assert (status["state"], status["retryDetails"]["platform"]) == ("SUCCEEDED", 1)
+    assert next_jobs in _ports(portal, "beside-a-stranger", 1)
+    assert not _ports(portal, "beside-a-stranger", 1) & _ports(portal, "beside-a-stranger", 2)
+    told = [event["reason"] for event in portal.events("beside-a-stranger")]
+    assert any("in use on its node by something outside Longshore" in reason for reason in told)
+
+
+def test_a_mistyped_registry_ends_its_job_after_three_tries_and_paints_no_node(
+    portal: Portal, docker_engine: BedNode
+) -> None:
+    """Nothing listens on port 9 of the host."""
+    portal.submit(config("mistyped", image=f"{docker_engine.address}:9/team/image:1"))
+    status = portal.wait_state("mistyped")
+    assert (status["state"], status["retryDetails"]["platform"], status["appExitCode"]) == ("FAILED", 2, 255)
+    assert any("No node has ever got an image from" in event["reason"] for event in portal.events("mistyped"))
+    assert "pull" not in [mark["kind"] for mark in portal.get("/nodes")[0]["marks"]]
+
+
+def _ports(portal: Portal, name: str, attempt: int) -> set[int]:
+    ports = portal.task(name, attempt=attempt)["containerPorts"]
+    return {int(port) for some in ports.values() for port in str(some).split(",")}
 
 
 def _at(portal: Portal, name: str, kind: str) -> datetime:

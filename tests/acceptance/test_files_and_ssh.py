@@ -51,10 +51,8 @@ def portal(
         settings = {"LONGSHORE_STORE_URL": store.store_url, "LONGSHORE_STORE_USER": store.user}
     with portal_beside(*hosts, home=home, address=f"{bed.network}.1", **settings) as one:
         for node in hosts:
-            body = {"name": node.name, "endpoint": node.unix, "address": node.address, "cpuNumber": 2}
-            answer = one.http.post("/nodes", json=body)
-            assert answer.status_code == 201, answer.text
-        until(lambda: {one.node(node.name)["health"] for node in hosts} == {"ready"}, 20, 0.1, what="nodes are ready")
+            one.add_node(node, cpuNumber=2)
+        one.wait_ready()
         yield one
         one.stop_all()
         one.wait_clean(*hosts)
@@ -126,11 +124,11 @@ def test_a_login_from_outside_with_the_key_of_the_job(portal: Portal, tmp_path: 
 
 
 def test_an_image_without_sshd_runs_all_the_same(portal: Portal, hosts: list[BedNode]) -> None:
-    from clusters.engines.docker.runtime import connect
+    from clusters.engines.docker.runtime import DockerRuntime
     from clusters.engines.sample_image import ensure_sample_image
 
     for node in hosts:
-        ensure_sample_image(connect(node.unix))
+        ensure_sample_image(DockerRuntime(node.unix))
     name = portal.submit(config("no-sshd", "cat /pai/log/runtime.pai.log; [ ! -e /root/.ssh ]"))
     assert portal.wait_state(name)["state"] == "SUCCEEDED"
     assert "neither ssh nor sshd" in portal.log(name)

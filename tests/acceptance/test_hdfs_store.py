@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from portal.files.quota.use import use_of
-from portal.files.quota.writes import Writes
-from portal.files.store import try_write
-from portal.files.store.accounts import Accounts
-from portal.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreFull, StoreUnavailable, fill
-from portal.files.store.hdfs.store import HdfsStore
-from portal.models import User
+from base.files.quota.use import use_of
+from base.files.quota.writes import Writes
+from base.files.store import try_write
+from base.files.store.base import PARTS, PathNotFound, QuotaExceeded, Store, StoreFull, StoreUnavailable, fill
+from base.files.store.hdfs.store import HdfsStore
+from base.files.who import KnownAccounts
+from base.models import User
 from tests.bed.hdfs_bed import HdfsBed
 from tests.contract_store import StoreContract, content
 from tests.helpers import patience, until
@@ -91,7 +91,7 @@ def test_what_hdfs_did_not_keep_is_told(hdfs: HdfsBed, store: Store) -> None:
 
 def test_a_user_s_quota_holds_and_leaves_no_file_half_written(store: Store, alice: User, settings: Any) -> None:
     settings.STORE_QUOTA = 3 << 20
-    writes, path, piece = Writes(store, Accounts()), "/users/alice/file", b"x" * (1 << 20)
+    writes, path, piece = Writes(store, KnownAccounts()), "/users/alice/file", b"x" * (1 << 20)
     writes.write(path, [piece])
     with pytest.raises(QuotaExceeded):
         writes.begin("/users/alice/other", size=(2 << 20) + 1)
@@ -113,8 +113,8 @@ def test_a_user_s_quota_holds_and_leaves_no_file_half_written(store: Store, alic
 def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
     hdfs: HdfsBed, store: HdfsStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.sweep(0)  # of the tests before
-    monkeypatch.setattr("portal.files.store.hdfs.writing.TOUCH_EVERY", 0.0)
+    store.clean_up(0)  # of the tests before
+    monkeypatch.setattr("base.files.store.hdfs.store._TOUCH_EVERY", 0.0)
     client = store.namenode.client
     killed, late = store.begin("/killed"), store.begin("/late")
     for writing in (killed, late):
@@ -126,14 +126,14 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(
     for writing in (killed, late):
         client.set_times(writing._written, modification_time=1000)  # type: ignore[attr-defined]
     late.add(b" and half")
-    assert store.sweep() == 1
+    assert store.clean_up() == 1
     assert (late.keep(), content(store, "/late")) == (13, b"half and half")
     assert [entry.name for entry in store.list("/")] == ["late"]
     assert killed._written.rpartition("/")[2] not in client.list(PARTS)  # type: ignore[attr-defined]
 
 
 def test_a_silent_namenode_takes_nobody_s_time_for_long(hdfs: HdfsBed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("portal.files.store.hdfs.client.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("base.files.store.hdfs.client.NAMENODE", (1.0, 1.0))
     store = HdfsStore([hdfs.url], hdfs.user)
     hdfs.freeze()
     try:
@@ -151,8 +151,8 @@ def test_a_silent_datanode_is_no_reason_to_give_up_the_namenode(
     hdfs: HdfsBed, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store.write("/file", [b"x"])
-    monkeypatch.setattr("portal.files.store.hdfs.client.NAMENODE", (1.0, 1.0))
-    monkeypatch.setattr("portal.files.store.hdfs.client.DATANODE", (1.0, 1.0))
+    monkeypatch.setattr("base.files.store.hdfs.client.NAMENODE", (1.0, 1.0))
+    monkeypatch.setattr("base.files.store.hdfs.client.DATANODE", (1.0, 1.0))
     hdfs.freeze("datanode")
     try:
         with pytest.raises(StoreUnavailable, match="DataNode"):

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.engines.docker.request import CAPABILITIES
+from clusters.engines.runtime import CAPABILITIES
 from tests.acceptance.portal import Json, Portal, config, container_of, inspect, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.helpers import until

@@ -1,4 +1,4 @@
-"""A whole portal behind a real nginx, set up as docs/https.md says; and one that speaks HTTPS itself."""
+"""A whole portal behind a real nginx, set up as docs/run/https.md says; and one that speaks HTTPS itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every line of docs/security.md about the inside of a container, looked at from inside one on a real engine."""
+"""Every line of docs/run/security.md about the inside of a container, looked at from inside one on a real engine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from clusters.engines.docker.request import CAPABILITIES
+from clusters.engines.runtime import CAPABILITIES
 from tests.acceptance.portal import ROOT, Json, Portal, config, container_of, docker, inspect, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.ssh_image import PYTHON_IMAGE, ensure_python_image
@@ -19,7 +19,7 @@ from tests.helpers import until
 
 pytestmark = pytest.mark.docker
 PROBE = Path(__file__).with_name("probe.py")
-PAGE = ROOT / "docs" / "security.md"
+PAGE = ROOT / "docs" / "run" / "security.md"
 PIDS = 150
 PORT = 28222  # of something that listens on its host's 127.0.0.1 alone
 PROBING = f"""
@@ -58,9 +58,8 @@ def portal(bed: Bed, docker_engine: BedNode, tmp_path_factory: pytest.TempPathFa
     home = tmp_path_factory.mktemp("portal")
     # Where containers reach it too, which have the network of their own host.
     with portal_beside(node, home=home, address=f"{bed.network}.1", LONGSHORE_TASK_PIDS=str(PIDS)) as one:
-        body = {"name": node.name, "endpoint": node.unix, "address": node.address, "cpuNumber": 4}
-        assert one.http.post("/nodes", json=body).status_code == 201
-        until(lambda: one.node(node.name)["health"] == "ready", 60, 0.1, what="the node is ready")
+        one.add_node(node, cpuNumber=4)
+        one.wait_ready()
         yield one
         one.stop_all()
         one.wait_clean(node)

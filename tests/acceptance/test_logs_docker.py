@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.docker.runtime import DockerRuntime, connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest, Phase
 from clusters.models import Node
 from jobs.logs import archive
@@ -36,7 +36,7 @@ def home(settings: Any, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def engine(docker_engine: BedNode) -> DockerRuntime:
-    return connect(docker_engine.unix)
+    return DockerRuntime(docker_engine.unix)
 
 
 class Running:
@@ -116,7 +116,7 @@ def test_a_log_is_whole_for_every_attempt_after_container_and_node_are_gone(runn
         tasks.append((running.end(task), name))
     Node.objects.filter(pk=running.node.pk).update(name="another")
     for task, name in tasks:
-        assert logs.read(task, "stdout", 0, 1000) == f"{name}\nno newline".encode()
+        assert b"".join(logs.open_log(task, "stdout").view.pieces()) == f"{name}\nno newline".encode()
         assert logs.tail(task, "stderr", lines=1) == b"oops\n"
 
 
@@ -151,7 +151,7 @@ def test_a_hundred_megabytes_and_a_line_of_ten_hurt_nobody(running: Running) -> 
     assert viewer.largest < 200_000
     ended = running.end(task)
     log = logs.open_log(ended, "stdout")
-    assert sum(len(piece) for piece in log.pieces()) == 10485761 + 100_000_000 + 5
+    assert sum(len(piece) for piece in log.view.pieces()) == 10485761 + 100_000_000 + 5
     assert logs.tail(ended, "stdout", lines=2) == f"{line}\nlast\n".encode()
     assert log.view.lines(1, 1)[0].note == "… 10.0 MB line, download to see all"
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024

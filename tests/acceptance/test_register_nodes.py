@@ -14,12 +14,11 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters import first_start
-from clusters.engines import own_ssh
-from clusters.engines import schemes as engines
+from clusters.engines import own_ssh, schemes
 from clusters.models import Node
 from clusters.nodes import probe
-from portal.models import User
 from tests.keys import make_keys
 
 BED = Path(__file__).parent.parent / "bed" / "docker-bed.sh"
@@ -87,9 +86,9 @@ def root(
     host: OneHost, api: Callable[[User], APIClient], admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[APIClient]:
     monkeypatch.setenv("HOME", str(host.folder / "home"))  # the keys and known_hosts of the user Longshore runs as
-    engines.use(None)
+    schemes.use(None)
     yield api(admin)
-    engines.use(None)
+    schemes.use(None)
 
 
 def bodies(host: OneHost) -> dict[str, dict[str, Any]]:
@@ -108,7 +107,7 @@ def test_it_registers_a_real_engine(host: OneHost, root: APIClient, way: str) ->
     assert node["dockerVersion"] and node["resourcesTotal"]["vCores"] >= 1
     assert node["resourcesTotal"]["memory"] >= 256
     assert node["address"] == (probe.primary_address() if way == "unix" else host.address)
-    assert engines.runtime_for(node["name"]).list() == []
+    assert schemes.runtime_for(node["name"]).list() == []
 
 
 def test_it_knows_an_engine_again_behind_another_endpoint(host: OneHost, root: APIClient) -> None:
@@ -187,7 +186,7 @@ def test_the_portals_own_key_and_an_accepted_host_key_are_enough(
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # a user without any key of their own
     settings.HOME = tmp_path
-    engines.use(None)
+    schemes.use(None)
     keys = host.folder / "nodes" / "n1" / "ssh" / "authorized_keys"
     before, client = keys.read_text(), browse(admin)
     form = {"name": "by-page", "kind": "ssh", "ssh_to": f"root@{host.address}", "network": "host", "labels": ""}
@@ -206,7 +205,7 @@ def test_the_portals_own_key_and_an_accepted_host_key_are_enough(
         tested = states()
         assert {tested[name] for name in ("Reached", "Host key", "Docker", "Images")} == {"passed"}, tested
         assert client.post("/add-node", {**form, "action": "add"}).status_code == 302
-        assert engines.runtime_for("by-page").list() == []
+        assert schemes.runtime_for("by-page").list() == []
     finally:
         keys.write_text(before)
-        engines.use(None)
+        schemes.use(None)

@@ -1,5 +1,5 @@
-"""docs/backup.md, done: a portal that runs jobs is backed up under load, destroyed, and restored in another folder, on
-a real engine."""
+"""docs/run/backup.md, done: a portal that runs jobs is backed up under load, destroyed, and restored in another folder,
+on a real engine."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.bed.postgres_bed import Postgres
 from tests.helpers import until
 
 pytestmark = pytest.mark.docker
-COMMANDS = re.findall(r"^    (.+)$", (ROOT / "docs" / "backup.md").read_text(), re.MULTILINE)
+COMMANDS = re.findall(r"^    (.+)$", (ROOT / "docs" / "run" / "backup.md").read_text(), re.MULTILINE)
 
 
 def run(portal: Portal, folder: Path, *words: str) -> str:

@@ -16,25 +16,25 @@ from typing import Any
 
 import pytest
 
-from portal.core.errors import LongshoreError
-from portal.core.store_url import Bucket
-from portal.files.quota.use import use_of
-from portal.files.quota.writes import Writes
-from portal.files.store import try_write
-from portal.files.store.accounts import Accounts
-from portal.files.store.base import (
+from base.core.errors import LongshoreError
+from base.core.store_url import Bucket
+from base.files.quota.use import use_of
+from base.files.quota.writes import Writes
+from base.files.store import try_write
+from base.files.store.base import (
     BadPath,
     PathExists,
     PathNotFound,
     QuotaExceeded,
     StoreFull,
     StoreUnavailable,
-    Usage,
+    TreeUsage,
     fill,
 )
-from portal.files.store.s3 import client, tree, writing
-from portal.files.store.s3.store import S3Store
-from portal.models import User
+from base.files.store.s3 import client, tree, writing
+from base.files.store.s3.store import S3Store
+from base.files.who import KnownAccounts
+from base.models import User
 from tests.bed.s3_bed import SECRET, S3Bed
 from tests.contract_store import StoreContract, content
 from tests.helpers import patience, until
@@ -64,8 +64,8 @@ def test_a_whole_bucket_is_a_store_too(s3: S3Bed) -> None:
     store = s3.store()
     store.write("/a/file", [b"x"])
     store.rename("/a", "/b")
-    assert [entry.path for entry in store.list("/")] == ["/b"] and store.usage("/") == Usage(1, 1, 2)
-    assert store.stat("/").is_dir and store.sweep() == 0
+    assert [entry.path for entry in store.list("/")] == ["/b"] and store.usage("/") == TreeUsage(1, 1, 2)
+    assert store.stat("/").is_dir and store.clean_up() == 0
 
 
 def test_a_large_file_that_breaks_off_leaves_no_parts(s3: S3Bed, store: S3Store) -> None:
@@ -86,8 +86,8 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(s3: S3Bed
     killed, elsewhere = store.begin("/killed"), s3.store("others").begin("/theirs")
     for each in (killed, elsewhere):
         each.add(PIECE * 9)
-    assert store.sweep() == 0
-    assert store.sweep(0) == 1
+    assert store.clean_up() == 0
+    assert store.clean_up(0) == 1
     assert [upload["Key"] for upload in s3.uploads()] == ["others/theirs"]
     elsewhere.drop()
     with pytest.raises(LongshoreError):
@@ -151,9 +151,9 @@ def test_a_folder_of_many_pages_is_listed_summed_renamed_and_deleted(
         store.write(f"/many/{number}", [b"x"], owner="mira", mode=0o755)
         store.mkdirs(f"/many/below/{number}/empty")
     assert [entry.name for entry in store.list("/many")] == [*map(str, range(8)), "below"]
-    assert store.usage("/many") == Usage(8, 8, 18)
+    assert store.usage("/many") == TreeUsage(8, 8, 18)
     store.rename("/many", "/all")
-    assert store.usage("/all") == Usage(8, 8, 18)
+    assert store.usage("/all") == TreeUsage(8, 8, 18)
     assert (store.stat("/all/7").owner, store.stat("/all/7").mode) == ("mira", 0o755)
     assert [entry.name for entry in store.list("/")] == ["all"]
     store.delete("/all", recursive=True)
@@ -231,7 +231,7 @@ def test_a_path_that_is_too_long_for_a_key_is_refused(store: S3Store) -> None:
 
 def test_a_user_s_quota_holds_and_leaves_no_file_half_written(store: S3Store, alice: User, settings: Any) -> None:
     settings.STORE_QUOTA = 3 << 20
-    writes, path = Writes(store, Accounts()), "/users/alice/file"
+    writes, path = Writes(store, KnownAccounts()), "/users/alice/file"
     writes.write(path, [PIECE])
     with pytest.raises(QuotaExceeded):
         writes.begin("/users/alice/other", size=(2 << 20) + 1)

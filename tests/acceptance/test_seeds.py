@@ -42,6 +42,8 @@ def runnable(seed: str, name: str) -> str:
     text = re.sub(r'("gpuNumber": )\d+', r"\g<1>0", text)
     for program in ABSENT:
         text = re.sub(program, "echo", text)
+    if "killAllOnCompletedTaskNumber" in text:  # counts the tasks that complete: a parameter server serves on
+        text = re.sub(r'(--job_name=ps\b[^"]*)"', r'\1 && exec sleep 600"', text)
     return text
 
 

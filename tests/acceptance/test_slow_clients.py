@@ -13,8 +13,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from base.files.store.base import PARTS
 from benchmarks.data import long_log
-from portal.files.store.base import PARTS
 from tests.acceptance.portal import ROOT, Portal
 from tests.acceptance.slow import Slow, slow_clients
 from tests.helpers import patience, until

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from hdfs import InsecureClient
+from hdfs import HdfsError, InsecureClient
 
 from tests.acceptance.portal import Portal, config, container_of, portal_on
 from tests.bed.docker_bed import BedNode
@@ -50,8 +50,16 @@ def test_everything_is_made_up_for_when_it_is_back(portal: Portal, docker_engine
         until(lambda name=name: _is_whole(files, name), 60, 0.5, what=f"the files of {name} are there")  # type: ignore[misc]
     portal.wait_clean(docker_engine, timeout=60)
     assert portal.log(before) == "begun\ndone\n" and portal.log(plain) == "plain\n"
-    names = [name for root in ("/Container", "/Output") for _, _, names in files.walk(root) for name in names]
+    names = until(lambda: _names(files, "/Container") + _names(files, "/Output"), what="all files are listed")
     assert not [name for name in names if "longshore-part" in name]
+
+
+def _names(files: InsecureClient, root: str) -> list[str]:
+    """Of all files below; none when a folder went while it was looked through, as those of logs that are live do."""
+    try:
+        return [name for _, _, names in files.walk(root) for name in names]
+    except HdfsError:
+        return []
 
 
 def _touch(node: BedNode, container: str) -> None:
@@ -75,5 +83,4 @@ def _is_whole(files: InsecureClient, name: str) -> bool:
         assert json.loads(reader.read())["jobName"] == name
     with files.read(f"{folder}/ssh/keyFiles/admin~{name}") as reader:
         assert reader.read().startswith(b"-----BEGIN OPENSSH PRIVATE KEY-----")
-    logs = [f"{path}/{each}" for path, _, names in files.walk(f"{folder}/log") for each in names]
-    return any(path.endswith("/index.json") for path in logs) and files.status(f"/Output/admin/{name}") is not None
+    return "index.json" in _names(files, f"{folder}/log") and files.status(f"/Output/admin/{name}") is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.acceptance.portal import ENDS, Json, Portal, config, container_of, containers, free_port, portal_beside
+from tests.acceptance.portal import ENDS, Portal, config, container_of, containers, free_port, portal_beside
 from tests.acceptance.witness import times, witness
 from tests.bed.docker_bed import Bed, BedNode
 from tests.helpers import patience, until
@@ -39,9 +39,7 @@ def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPat
     home = tmp_path_factory.mktemp("portal")
     settings = {"HOME": str(bed.folder / "home"), "LONGSHORE_NODE_LOST_AFTER": "3"}
     with portal_beside(*nodes.values(), home=home, **settings) as one:
-        for way, node in nodes.items():
-            register(one, way, node)
-        until(lambda: {one.node(way)["health"] for way in nodes} == {"ready"}, 20, 0.1, what="all nodes are ready")
+        register(one, nodes)
         yield one
         one.wait_clean(*nodes.values())
 
@@ -53,13 +51,10 @@ def nothing_left(portal: Portal) -> Iterator[None]:
     until(lambda: not [job for job in portal.get("/jobs") if job["state"] not in ENDS], 40, 0.2, what="all have ended")
 
 
-def register(portal: Portal, way: str, node: BedNode) -> None:
-    body: Json = {"name": way, "endpoint": getattr(node, way), "address": node.address}
-    body |= {"gpuNumber": GPUS, "fixedPorts": ANY}
-    if way == "tls":
-        body["tls"] = {key: (node.tls_dir / f"{key}.pem").read_text() for key in ("ca", "cert", "key")}
-    answer = portal.http.post("/nodes", json={**body, "cpuNumber": 4}, timeout=20)
-    assert answer.status_code == 201, answer.text
+def register(portal: Portal, nodes: dict[str, BedNode]) -> None:
+    for way, node in nodes.items():
+        portal.add_node(node, way, name=way, gpuNumber=GPUS, cpuNumber=4, fixedPorts=ANY)
+    portal.wait_ready()
 
 
 def has_run(portal: Portal, name: str) -> bool:

@@ -18,11 +18,11 @@ from urllib.error import URLError
 import pytest
 
 from portal.supervisor import Ready
-from tests.acceptance.portal import environment, free_port, processes_of
+from tests.acceptance.portal import WHO, environment, free_port, processes_of
 from tests.helpers import patience, until
 
 ROOT = Path(__file__).resolve().parents[2]
-WHO = ("uvicorn portal.asgi", "manage.py runscheduler", "manage.py qcluster", "manage.py runsampler")
+ALWAYS = (WHO["web"], WHO["scheduler"], WHO["workers"], WHO["sampler"])
 
 
 class Portal:
@@ -102,7 +102,7 @@ def test_it_starts_answers_and_ends_within_ten_seconds_with_no_orphan(tmp_path: 
         assert portal.get("/login")[0] == 200
         assert portal.get("/api/v1/") == (200, b"<pre>PAI RESTful API</pre>")
         until(lambda: json.loads(portal.get("/healthz")[1])["status"] == "ok", 30, what="all processes seen")
-        assert all(portal.running(what) for what in WHO)
+        assert all(portal.running(what) for what in ALWAYS)
         secret = portal.home / "secrets" / "admin-password"
         assert secret.read_text().strip() in portal.text()
         assert secret.stat().st_mode & 0o777 == 0o600
@@ -138,13 +138,33 @@ def test_several_web_processes_share_the_work_are_replaced_and_leave_no_orphan(t
         portal.clean_up()
 
 
-@pytest.mark.parametrize("what", WHO)
+@pytest.mark.parametrize("what", ALWAYS)
 def test_a_killed_process_is_started_again_and_its_children_are_gone(portal: Portal, what: str) -> None:
     until(lambda: portal.running(what), 30, what=what)
     before = portal.running(what)
     os.kill(before[0], signal.SIGKILL)
-    until(lambda: portal.running(what) and not set(before) & set(portal.running(what)), 30, what=f"a new {what}")
+    until(lambda: (now := portal.running(what)) and not set(before) & set(now), 30, what=f"a new {what}")
     until(lambda: portal.get("/healthz")[0] == 200, 30, what="web answers again")
+
+
+def test_what_all_others_are_forked_from_has_no_thread_and_no_connection(portal: Portal) -> None:
+    """Neither survives a fork."""
+    told = Path(f"/proc/{portal.process.pid}")
+    assert "\nThreads:\t1\n" in (told / "status").read_text()
+    files = [os.readlink(file) for file in (told / "fd").iterdir()]
+    assert not [file for file in files if file.startswith("socket:") or "db.sqlite3" in file], files
+
+
+def test_they_share_the_memory_of_the_program(portal: Portal) -> None:
+    """What a process alone has is less than half of what it uses: the program is loaded once."""
+    for who in ("web", "scheduler", "workers", "sampler"):
+        (pid,) = portal.running(WHO[who])
+        kept = {"Rss": 0, "Private_Clean": 0, "Private_Dirty": 0}
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
+            name, _, size = line.partition(":")
+            if name in kept:
+                kept[name] = int(size.split()[0])
+        assert kept["Private_Clean"] + kept["Private_Dirty"] < kept["Rss"] / 2, (who, kept)
 
 
 def test_a_second_one_on_the_same_folder_is_refused_in_a_sentence(portal: Portal) -> None:
@@ -154,7 +174,7 @@ def test_a_second_one_on_the_same_folder_is_refused_in_a_sentence(portal: Portal
 
 
 def test_killing_it_leaves_no_orphan(portal: Portal) -> None:
-    until(lambda: len(portal.running("manage.py qcluster")) > 2, 30, what="workers of django-q2")
+    until(lambda: portal.running(WHO["workers"]), 30, what="workers")
     portal.process.kill()
     portal.process.wait(10)
     until(lambda: not portal.processes(), 5, what="all gone")

@@ -45,10 +45,9 @@ def nodes(docker_nodes: list[BedNode]) -> dict[str, BedNode]:
 def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     settings = {"HOME": str(bed.folder / "home"), "LONGSHORE_APPS_BIND": "any"}
     with portal_beside(*nodes.values(), home=tmp_path_factory.mktemp("portal"), **settings) as one:
-        for way, node in nodes.items():
+        for node in nodes.values():
             ensure_python_image(node)
-            register(one, way, node)
-        until(lambda: {one.node(way)["health"] for way in nodes} == {"ready"}, 20, 0.1, what="all nodes are ready")
+        register(one, nodes)
         yield one
         one.wait_clean(*nodes.values())
 

@@ -1,4 +1,5 @@
-"""The gateway of a running portal, used by programs made for HDFS: HdfsCLI, curl, wget and Hadoop's own client."""
+"""The gateway of a running portal, used by programs made for HDFS: HdfsCLI, fsspec, smart_open, curl, wget and Hadoop's
+own client."""
 
 from __future__ import annotations
 
@@ -10,13 +11,15 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pytest
 import requests
+import smart_open
 from hdfs import HdfsError, InsecureClient, TokenClient
 
 from tests.acceptance.portal import Portal
-from tests.bed.hdfs_bed import HdfsBed
-from tests.helpers import until
+from tests.bed.hdfs_bed import HdfsBed, client3_missing, fs3
+from tests.helpers import need, until
 
 
 @pytest.fixture(scope="module", params=["folder", pytest.param("hdfs", marks=pytest.mark.hdfs)])
@@ -87,6 +90,50 @@ def test_hdfscli_does_all_it_can(portal: Portal, client: TokenClient, tmp_path: 
     assert client.delete("/shared/t") is False
 
 
+def test_fsspec_writes_lists_seeks_and_appends(portal: Portal, client: TokenClient, token: str, tmp_path: Path) -> None:
+    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+    files = fsspec.filesystem("webhdfs", host=host, port=int(port), token=token, skip_instance_cache=True)
+    files.makedirs("/shared/t/deep/er")
+    with files.open("/shared/t/deep/one", "wb", block_size=300_000) as out:
+        for number in range(10):
+            out.write(b"%d" % number * 100_000)  # each block but the first is appended
+    with files.open("/shared/t/deep/one", block_size=1000) as wanted:
+        wanted.seek(199_999)
+        assert wanted.read(2) == b"12"
+        wanted.seek(-2, os.SEEK_END)
+        assert (wanted.read(), wanted.tell()) == (b"99", 1_000_000)
+    assert files.cat_file("/shared/t/deep/one", start=99_998, end=100_002) == b"0011"
+    assert files.ls("/shared/t/deep", detail=False) == ["/shared/t/deep/er", "/shared/t/deep/one"]
+    about = files.info("/shared/t/deep/one")
+    assert (about["type"], about["size"], files.modified("/shared/t/deep/one").year > 2000) == ("file", 1_000_000, True)
+    files.cp_file("/shared/t/deep/one", "/shared/t/two words")
+    files.mv("/shared/t/deep/one", "/shared/t/deep/er/moved")
+    assert files.find("/shared/t") == ["/shared/t/deep/er/moved", "/shared/t/two words"]
+    assert (files.du("/shared/t"), files.glob("/shared/t/*o*")) == (2_000_000, ["/shared/t/two words"])
+    (tmp_path / "up").write_text("a,b\n")
+    files.put(str(tmp_path / "up"), "/shared/t/up")
+    files.get("/shared/t/deep", str(tmp_path / "down"), recursive=True)
+    assert (tmp_path / "down/er/moved").stat().st_size == 1_000_000
+    with fsspec.open(f"webhdfs://{host}:{port}/shared/t/up", "r", token=token) as lines:
+        assert list(lines) == ["a,b\n"]
+    with pytest.raises(FileNotFoundError):
+        files.info("/shared/t/gone")
+    files.rm("/shared/t", recursive=True)
+    assert not files.exists("/shared/t")
+
+
+def test_smart_open_writes_in_parts_and_reads_lines(portal: Portal, client: TokenClient, token: str) -> None:
+    bind = portal.settings["LONGSHORE_BIND"]
+    for address in (f"mira@{bind}/user/mira/lines.gz", f"{bind}/shared/t/lines?delegation={token}"):
+        with smart_open.open(f"webhdfs://{address}", "wb", transport_params={"min_part_size": 5_000}) as out:
+            for number in range(4_000):
+                out.write(b"line %d of %d\n" % (number, 4_000))
+        with smart_open.open(f"webhdfs://{address}", encoding="ascii") as lines:
+            assert [line.split()[1] for line in lines] == [str(number) for number in range(4_000)]
+    kept = client.status("/user/mira/lines.gz")["length"]
+    assert kept < client.status("/shared/t/lines")["length"] / 2, "it was compressed on the way"
+
+
 def test_curl_and_wget_work_as_hadoop_s_documents_have_it(portal: Portal, client: TokenClient, tmp_path: Path) -> None:
     token = client._session.params["delegation"]
     address = f"{portal.url}/webhdfs/v1/shared/t/file"
@@ -136,6 +183,52 @@ def test_hadoop_s_own_client_works_where_a_name_is_trusted(
     assert "-rw-------" in hdfs.fs("-ls", f"{root}/mira/code", user="mira")
     hdfs.fs("-rm", "-r", "-skipTrash", f"{root}/user/mira/t", user="mira")
     assert "t" not in InsecureClient(portal.url, user="mira").list("/user/mira")
+
+
+@pytest.mark.hdfs
+@pytest.mark.parametrize("portal", ["folder"], indirect=True)
+def test_hadoop_3_does_all_that_its_shell_can(portal: Portal, client: TokenClient, tmp_path: Path) -> None:
+    need("hdfs", client3_missing())
+    root, local = f"webhdfs://{portal.settings['LONGSHORE_BIND']}/user/mira/three", f"file://{tmp_path}"
+
+    def shell(*arguments: str) -> str:
+        return fs3(tmp_path / "hadoop", *arguments, user="mira")
+
+    def fails(*arguments: str) -> str:
+        return fs3(tmp_path / "hadoop", *arguments, user="mira", check=False)
+
+    (tmp_path / "up/deep").mkdir(parents=True)
+    (tmp_path / "up/deep/data").write_bytes(b"from hadoop\n")
+    shell("-mkdir", "-p", f"{root}/a/b")
+    shell("-put", f"{local}/up", f"{root}/a")
+    shell("-touchz", f"{root}/a/none")
+    listed = shell("-ls", "-R", f"{root}/a")
+    assert [line.rpartition("/three/")[2] for line in listed.splitlines()] == [
+        "a/b",
+        "a/none",
+        "a/up",
+        "a/up/deep",
+        "a/up/deep/data",
+    ]
+    shell("-get", f"{root}/a", f"{local}/got")
+    assert (tmp_path / "got/up/deep/data").read_bytes() == b"from hadoop\n"
+    shell("-cp", "-p", f"{root}/a", f"{root}/copy")
+    shell("-mv", f"{root}/copy/up/deep/data", f"{root}/moved")
+    assert (shell("-cat", f"{root}/moved"), shell("-tail", f"{root}/moved")) == ("from hadoop\n", "from hadoop\n")
+    assert shell("-du", "-s", root).split()[:2] == ["24", "24"]
+    assert shell("-count", root).split()[:3] == ["9", "4", "24"]
+    assert shell("-stat", "%F %u %r %b", f"{root}/moved") == "regular file mira 1 12\n"
+    assert fails("-test", "-d", f"{root}/moved").startswith("1:")
+    shell("-chmod", "-R", "700", root)
+    shell("-chown", "-R", "mira", root)
+    shell("-touch", "-t", "20190504:030201", f"{root}/moved")
+    assert shell("-stat", "%y", f"{root}/moved").startswith("2019-05-0")
+    shell("-setrep", "1", f"{root}/moved")
+    assert "set for the whole store" in fails("-setrep", "3", f"{root}/moved")
+    assert "user::rwx" in shell("-getfacl", root)
+    assert "MODIFYACLENTRIES is not supported here" in fails("-setfacl", "-m", "user:noa:r--", root)
+    shell("-rm", "-r", root)
+    assert "No such file" in fails("-ls", root)
 
 
 def test_an_upload_that_breaks_off_leaves_nothing(portal: Portal, client: TokenClient) -> None:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from portal.models import User
+from base.models import User
 from tests.conftest import PASSWORD
 from tests.http import Client
 

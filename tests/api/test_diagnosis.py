@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from base.models import User
 from jobs.models import Attempt, Job
-from portal.models import User
 from tests.builders import make_job
 from tests.http import ApiClient
 from tests.pages.test_diagnosis import FOUND

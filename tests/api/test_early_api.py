@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs.models import Job
-from portal.models import User
 from tests.conftest import PASSWORD
 from tests.http import Client
 from tests.submitting import config, submitted

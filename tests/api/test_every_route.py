@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from portal.models import User
-from portal.web.api.paths import routes
+from base.models import User
+from portal.shared.api.paths import routes
 from tests.http import ApiClient
 from tests.submitting import submitted
 

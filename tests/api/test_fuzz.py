@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from clusters.engines import schemes as engines
+from base.accounts import tokens
+from base.models import User
+from clusters.engines import schemes
 from clusters.engines.runtime import FaultReason, RuntimeFault
-from portal.accounts import tokens
-from portal.models import User
-from portal.web.requests import PageRequest
+from portal.shared.requests import PageRequest
 from tests.builders import make_job, make_node
 from tests.http import Browser, Client
 
@@ -134,14 +134,14 @@ def people(
 ) -> Iterator[list[Client]]:
     settings.HOME = tmp_path
     monkeypatch.setattr("django.test.client.WSGIRequest", PageRequest)  # as portal.asgi has it
-    engines.use(lambda endpoint, tls_dir: Nowhere())
+    schemes.use(lambda endpoint, tls_dir: Nowhere())
     make_job("alice", "hello", state="RUNNING", node=make_node("hello"))
     guest, as_alice, as_admin = (Browser(raise_request_exception=False) for _ in range(3))
     with_token = Client(raise_request_exception=False, HTTP_AUTHORIZATION=f"Bearer {tokens.issue(admin, 3600)}")
     for client, user in ((as_alice, alice), (as_admin, admin)):
         client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
     yield [as_admin, with_token, as_alice, guest]
-    engines.use(None)
+    schemes.use(None)
 
 
 @pytest.mark.django_db

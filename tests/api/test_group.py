@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters.models import Group, VirtualCluster
-from portal.models import User
 
 Api = Callable[[User | None], APIClient]
 URL = "/api/v2/group"

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from portal.accounts import guessing
-from portal.models import User
+from base.accounts import passwords
+from base.models import User
 from tests.conftest import PASSWORD
 from tests.http import Client
 
@@ -19,8 +19,8 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(guessing, "BY_ADDRESS", 5)
-    monkeypatch.setattr(guessing, "BY_USER", 6)
+    monkeypatch.setattr(passwords, "BY_ADDRESS", 5)
+    monkeypatch.setattr(passwords, "BY_USER", 6)
 
 
 def status(username: str, password: str, address: str) -> int:
@@ -54,7 +54,7 @@ def test_a_user_is_not_locked_out_from_where_they_work(alice: User) -> None:
 def test_the_doors_open_by_themselves(alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     guess(*(("alice", f"192.0.2.{number}") for number in range(8)))
     guess(*(("bob", "192.0.2.99") for _ in range(8)))
-    later = timezone.now() + guessing.WINDOW + timedelta(seconds=1)
+    later = timezone.now() + passwords.WINDOW + timedelta(seconds=1)
     monkeypatch.setattr(timezone, "now", lambda: later)
     assert status("alice", PASSWORD, "192.0.2.99") == 200
 

@@ -9,9 +9,9 @@ import yaml
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs import services
 from jobs.models import Job
-from portal.models import User
 from tests.submitting import config, submitted
 
 Api = Callable[[User | None], APIClient]

@@ -12,12 +12,12 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters.models import Node
 from jobs import services
 from jobs.attempts import open_attempt
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning import exits
-from portal.models import User
 from tests.submitting import ETAG_QUERIES, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -116,6 +116,7 @@ def test_it_shows_the_tasks_of_a_running_job(api: Api, alice: User) -> None:
         "containerExitCode": None,
         "nodeName": "gpu-01",
         "exitReason": None,
+        "note": None,
         "heldUntil": None,
     }
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs.models import Job
-from portal.models import User
 from tests.submitting import submitted
 
 Api = Callable[[User | None], APIClient]

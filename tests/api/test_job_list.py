@@ -14,9 +14,9 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs import services
 from jobs.models import Job
-from portal.models import User
 from tests.submitting import ETAG_QUERIES, config, submitted
 
 Api = Callable[[User | None], APIClient]

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs.logs.lines import LogView
-from jobs.logs.together import found as log_found
+from jobs.logs.together import hunt
 from jobs.logs.together import live as log_live
 from jobs.logs.together import search as log_search
 from jobs.logs.together.expression import Expression
 from jobs.models import Job
-from jobs.pages.logs.log import Asked, choose
-from portal.models import User
+from portal.logs.choice import choose_all
 from tests.cluster import Cluster
 from tests.helpers import until
 from tests.logs import cluster_with_logs
@@ -87,7 +87,7 @@ def test_grep_gives_matching_lines_in_order_however_it_is_cut(
     assert texts(api(alice), "grep=^error") == ["error 0", "error 5"]
     assert texts(api(alice), "grep=ERROR") == [] and texts(api(alice), "grep=p%20[1-9]&role=worker&limit=2&attempt=1")
     monkeypatch.setattr(log_search, "PIECE", 5)
-    monkeypatch.setattr("jobs.api.logs._SECONDS", -1.0)
+    monkeypatch.setattr("portal.logs.api._SECONDS", -1.0)
     assert texts(api(alice), "grep=e") == texts(api(alice), "limit=3")
     assert texts(api(alice), "grep=e&limit=1") == texts(api(alice), "limit=3")
 
@@ -101,11 +101,11 @@ def test_wrong_questions_are_refused(api: Api, alice: User, job: Job, asked: str
 
 
 def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cluster: Cluster, job: Job) -> None:
-    sources = choose(job, Asked(tasks="all")).sources
+    sources = choose_all(job).sources
     got: list[dict[str, Any]] = []
 
     async def search() -> None:
-        async for event in log_found.events(sources, Expression("error")):
+        async for event in hunt.hunt_events(sources, Expression("error")):
             if not event.startswith("event: found"):
                 continue
             got.append(json.loads(event.partition("data: ")[2]))
@@ -123,7 +123,7 @@ def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cl
 def test_who_searches_much_lets_others_have_their_turn(
     alice: User, cluster: Cluster, job: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sources = choose(job, Asked(tasks="all")).sources
+    sources = choose_all(job).sources
     slow, gate = Expression("error"), threading.Semaphore(0)
     turns: list[str] = []
 
@@ -134,20 +134,20 @@ def test_who_searches_much_lets_others_have_their_turn(
         return log_search.matching_lines(view, expression, begin, end)
 
     async def search(expression: Expression, user: int) -> None:
-        async for event in log_found.events(sources, expression, user):
+        async for event in hunt.hunt_events(sources, expression, user):
             if '"done":true' in event:
                 return
 
     async def both() -> None:
         many = [asyncio.ensure_future(search(slow, 1)) for _ in range(10)]
         await asyncio.to_thread(until, lambda: len(turns) == 2)
-        waiting = log_found._pool._work_queue.qsize()
+        waiting = hunt._pool._work_queue.qsize()
         other = asyncio.ensure_future(search(Expression("quick"), 2))
-        await asyncio.to_thread(until, lambda: log_found._pool._work_queue.qsize() > waiting)
+        await asyncio.to_thread(until, lambda: hunt._pool._work_queue.qsize() > waiting)
         gate.release(1000)
         await asyncio.gather(other, *many)
 
-    monkeypatch.setattr(log_found, "matching_lines", looked_at)
+    monkeypatch.setattr(hunt, "matching_lines", looked_at)
     asyncio.run(asyncio.wait_for(both(), 60))
     assert turns.index("quick") <= 6
 
@@ -155,15 +155,15 @@ def test_who_searches_much_lets_others_have_their_turn(
 def test_new_lines_of_several_logs_come_once_each_and_after_a_reconnect_only_the_rest(
     alice: User, cluster: Cluster, job: Job
 ) -> None:
-    sources = choose(job, Asked(tasks="all", stream="stdout")).sources
+    sources = choose_all(job, stream="stdout").sources
     got: list[tuple[int, int]] = []
     places: dict[int, int] = {}
 
     async def watch(until: int) -> None:
         watched = [
-            log_live.Watched(one.number, one.task.pk, one.stream, offset=places.get(one.number)) for one in sources
+            log_live.WatchedLog(one.number, one.task.pk, one.stream, offset=places.get(one.number)) for one in sources
         ]
-        events = log_live.events(watched)
+        events = log_live.live_events(watched)
         async for event in events:
             place, _, rest = event.partition("\n")
             if rest.startswith("event: lines"):

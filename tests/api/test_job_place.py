@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters.models import VirtualCluster
 from jobs import order
 from jobs.models import Event, Job
-from jobs.scheduling.queue import turns_of
-from portal.models import User
+from jobs.waiting.queue import turns_of
 from tests.builders import make_job
 
 Api = Callable[[User | None], APIClient]
@@ -132,7 +132,7 @@ def test_the_scheduler_goes_by_the_same_order(admin: User) -> None:
     order.set_priority(admin, jobs[2], -9)
     turns = turns_of([job.pk for job in jobs])
     names = {job.pk: job.name for job in jobs}
-    assert [names[id] for id in sorted(turns, key=lambda id: turns[id].place)] == queue()
+    assert [names[id] for id in sorted(turns, key=lambda id: turns[id].position)] == queue()
 
 
 def test_many_moves_before_the_same_job_keep_their_order(admin: User) -> None:

@@ -14,14 +14,14 @@ import pytest
 from django.core.cache import cache
 from rest_framework.test import APIClient
 
+from base.accounts import tokens
+from base.files.store import delegation, open_store
+from base.models import User
 from jobs import queries
 from jobs.containers import publish, ssh
 from jobs.models import Job, Task
-from portal.accounts import tokens
-from portal.files.store import delegation, open_store
-from portal.files.webhdfs.messages import Request, params_in
-from portal.files.webhdfs.operations import respond
-from portal.models import User
+from portal.webhdfs.messages import Request, params_in
+from portal.webhdfs.operations import respond
 from tests.builders import make_job
 
 pytestmark = pytest.mark.django_db

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters.models import VirtualCluster
 from jobs.models import Job
-from portal.models import User
 from tests.submitting import config, config_text, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -223,6 +223,13 @@ def test_it_never_fails_on_a_body(api: Api, alice: User, body: bytes) -> None:
         assert client.get(f"/api/v1/user/alice/jobs/{job.name}").status_code == 200
         assert "\\u0000" not in json.dumps(job.spec) and "\0" not in job.config  # PostgreSQL keeps neither
         Job.objects.all().delete()
+
+
+@pytest.mark.parametrize("extras", [{"secrets": {"\ud800": "x"}}, {"secrets\ud800": 1}])
+def test_half_of_a_surrogate_pair_in_a_name_is_refused(api: Api, alice: User, extras: object) -> None:
+    answer = api(alice).post("/api/v1/jobs", json.dumps(config(extras=extras)), content_type=JSON)
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidParametersError")
+    assert "\\ud800" in answer.json()["message"]
 
 
 _KEYS = st.text("ab[]01", max_size=12) | st.sampled_from(["jobName", "taskRoles[0][name]", "taskRoles[]", "taskRoles"])

@@ -9,12 +9,12 @@ import pytest
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from base.core.values import milliseconds
+from base.models import User
 from clusters.models import Node, VirtualCluster
 from jobs.forecast import outlook
-from jobs.history.holdings import milliseconds
 from jobs.models import Holding, Job
-from jobs.scheduling import queue
-from portal.models import User
+from jobs.waiting import queue
 from tests.builders import make_job, make_node
 from tests.history import HOUR, held
 from tests.submitting import config_text, submitted
@@ -218,3 +218,24 @@ def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(
     monkeypatch.setattr(queue, "LONGEST", 0.0)
     make_job("bob", "third", gpus=4)
     assert extras_of(api, alice, gpus=2)["position"] == first["extras"]["position"] + 1, "the picture is a new one"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"\ud800": 1}',
+        r'{"jobName": {"\ud800": 1}}',
+        r'{"taskRoles": [{"\ud800": 1, "portList": [{"\ud800": 1}]}]}',
+        r'{"jobEnvs": {"\ud800": 1, "a": {"\udfff": [{"\ud800": null}]}}}',
+        r'{"extras": {"\ud800": 1, "secrets": {"\ud800": "x"}, "nodeLabels": {"\ud800": 1}}}',
+        r'{"extras": {"dependsOn": [{"\ud800": 1}], "secrets\ud800": 1, "sweep": {"grid": {"\ud800": 1}}}}',
+        r'{"imag\ud800e": "x", "taskRoles": {"\ud800": 1}}',
+    ],
+)
+@pytest.mark.parametrize("what", ["jobs", "sweeps"])
+def test_half_of_a_surrogate_pair_in_a_name_is_said_wherever_it_stands(
+    api: Api, alice: User, what: str, text: str
+) -> None:
+    answer = api(alice).post(f"/api/v1/{what}/validate", text, content_type=JSON)
+    assert (answer.status_code, answer.json()["valid"]) == (200, False)
+    assert any("\\ud800" in error["path"] or "surrogate" in error["message"] for error in answer.json()["errors"])

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Job
-from portal.models import User
 from tests.builders import make_job, make_node
 from tests.http import ApiClient
 

@@ -14,9 +14,9 @@ import pytest
 from django.core.asgi import get_asgi_application
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs.logs.follow import hub
 from jobs.models import Job
-from portal.models import User
 from tests.cluster import Cluster
 from tests.http import Client
 from tests.logs import Viewer, cluster_with_logs, write

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from jobs.models import Job
-from portal.models import User
 from tests.cluster import Cluster
 from tests.logs import cluster_with_logs, write
 

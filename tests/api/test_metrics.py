@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -14,9 +15,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from base.models import User
 from jobs.metrics import places, rates, ring
 from jobs.models import Attempt, Job
-from portal.models import User
 from tests.builders import make_job, make_node
 from tests.http import ApiClient, Client
 
@@ -162,8 +163,8 @@ def test_a_table_for_other_programs(browse: Browse, alice: User, job: Job) -> No
 def test_the_table_of_tasks_shows_what_each_uses(
     browse: Browse, alice: User, bob: User, job: Job, settings: Any
 ) -> None:
-    text = " ".join(browse(alice).get("/jobs/alice/train").content.decode().split())
-    assert '90 % <span class="ls-muted ls-small">GPU</span>' in text and "100 MB" in text
+    text = browse(alice).get("/jobs/alice/train").content.decode()
+    assert "90 % GPU" in " ".join(re.sub("<[^>]*>", " ", text).split()) and "100 MB" in text
     assert text.count('class="ls-spark"') == 1 and 'd="M' in text
     settings.JOB_PRIVACY = "owner"
     assert "ls-spark" not in browse(bob).get("/jobs/alice/train").content.decode()
@@ -222,7 +223,7 @@ def test_of_a_node_that_is_not_there_nothing_is_shown(browse: Browse, alice: Use
 
 
 def test_home_shows_how_busy_the_gpus_of_a_job_are(browse: Browse, alice: User, job: Job) -> None:
-    assert browse(alice).get("/").context["gpu_use"] == {job.pk: "90 %"}
+    assert "GPUs 90 % busy" in browse(alice).get("/").content.decode()
 
 
 def test_the_strip_says_what_is_used_now_and_afterwards_on_average(
@@ -236,3 +237,14 @@ def test_the_strip_says_what_is_used_now_and_afterwards_on_average(
     assert small() == ["84 % busy on average", "1.4 cores busy on average", "peak 900 MB of 1.0 GB in worker-0"]
     settings.JOB_PRIVACY = "owner"
     assert "busy" not in browse(bob).get("/jobs/alice/train").content.decode()
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "says"),
+    [("kubernetes://lab/jobs", "Nothing is measured on nodes of a Kubernetes"), ("unix:///here", "is measured yet")],
+)
+def test_a_page_without_measures_says_why(
+    browse: Callable[[User | None], Client], alice: User, endpoint: str, says: str
+) -> None:
+    make_job("alice", "there", state="RUNNING", node=make_node("lab/n1", endpoint=endpoint))
+    assert says in browse(alice).get("/jobs/alice/there/metrics").content.decode()

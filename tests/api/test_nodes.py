@@ -16,13 +16,13 @@ from django.conf import settings
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from clusters.engines.fake.runtime import Behaviour
+from base.models import AuditEvent, User
+from base.wakes import wake
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
 from clusters.nodes import probe, trial
-from portal.models import AuditEvent, User
-from portal.wakes import wake
+from tests.fakes.runtime import Behaviour
 from tests.hosts import Hosts
 from tests.keys import make_keys
 
@@ -133,8 +133,8 @@ def test_it_registers_a_node_that_cannot_reach_the_portal_and_says_what_to_set(
 
 def test_it_registers_a_node_on_which_nothing_can_be_tried(hosts: Hosts, root: APIClient) -> None:
     engine = hosts.add("ssh://gpu-02")
-    for operation in ("has_image", "image_names"):
-        engine.fail_next(operation, RuntimeFault("No.", reason=FaultReason.REFUSED))
+    for _ in ("for its GPUs", "for the sample image", "in its survey"):
+        engine.fail_next("image_names", RuntimeFault("No.", reason=FaultReason.REFUSED))
     assert root.post(URL, {"name": "n", "endpoint": "ssh://gpu-02"}, format="json").status_code == 201
     assert Node.objects.get().surveyed_at is None, "the scheduler has it done soon"
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.models import User
+from base.models import User
 from tests.http import Client
 from tests.submitting import submitted
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -15,10 +18,11 @@ from pydantic import BaseModel
 from rest_framework.test import APIClient
 from typing_extensions import is_typeddict
 
-from portal.models import User
+from base.models import User
+from portal.docs import api as docs
 from tests.http import Client
 
-APPS = ("portal", "clusters", "jobs")
+APPS = ("portal", "jobs", "clusters", "base")
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,15 @@ def test_it_is_at_its_address(api: Callable[..., APIClient]) -> None:
     assert b"openapi: 3.1.0" in answer.content
 
 
+def test_it_is_made_once_for_each_format(api: Callable[..., APIClient], monkeypatch: pytest.MonkeyPatch) -> None:
+    first = api(None).get("/api/schema/?format=json")
+    monkeypatch.setattr(docs.Generator, "get_schema", None)  # whoever makes it again fails
+    again = api(None).get("/api/schema/?format=json")
+    assert again.content == first.content and json.loads(first.content)["openapi"] == "3.1.0"
+    same = api(None).get("/api/schema/?format=json", headers={"If-None-Match": first["ETag"]})
+    assert (same.status_code, same.content) == (304, b"")
+
+
 def test_no_two_operations_have_one_name(schema: dict[str, Any]) -> None:
     names = [each["operationId"] for each in operations(schema)]
     assert sorted(set(names)) == sorted(names)
@@ -56,6 +69,12 @@ def test_every_operation_says_what_it_does_and_what_it_answers(schema: dict[str,
         if not answer.get("content") and status != "302"
     ]
     assert shapeless == []
+
+
+def test_every_body_has_a_type_that_makers_of_clients_know(schema: dict[str, Any]) -> None:
+    """``openapi-python-client`` left out ``*/*``, ``text/plain`` and a multipart body, which nobody reads."""
+    named = {kind for each in operations(schema) for kind in each.get("requestBody", {}).get("content", {})}
+    assert named == {"application/json", "application/x-www-form-urlencoded"}
 
 
 def test_every_route_of_v1_is_in_it(schema: dict[str, Any]) -> None:
@@ -103,6 +122,15 @@ def test_an_admin_is_known_by_his_token(schema: dict[str, Any], api: Callable[..
     assert str(api(admin).get("/api/v1/nodes").status_code) in schema["paths"]["/api/v1/nodes"]["get"]["responses"]
 
 
+def test_a_body_is_shown_with_the_limits_by_which_it_is_checked(schema: dict[str, Any]) -> None:
+    shapes = schema["components"]["schemas"]
+    assert shapes["VcRequest"]["required"] == ["vcCapacity"]
+    assert shapes["VcRequest"]["properties"]["description"]["maxLength"] == 255
+    for model, field in (("NewUser", "password"), ("PasswordChange", "newPassword"), ("TokenRequest", "password")):
+        shown = shapes[model]["properties"][field]
+        assert (shown["minLength"], shown["maxLength"]) == (6, 1024)
+
+
 def is_shown(model: type) -> bool:
     return model.__module__.rsplit(".", 1)[-1] in {"shapes", "serializers", "openapi"} or "api" in model.__module__
 
@@ -120,3 +148,20 @@ def addresses(patterns: list[Any], before: str = "/") -> list[str]:
         elif isinstance(each, URLPattern):
             found.append(re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", path))
     return found
+
+
+def test_many_may_ask_for_it_right_after_a_start() -> None:
+    """Each in a thread, as a server does, in a process that has made no document yet."""
+    asked = """
+import django; django.setup()
+from concurrent.futures import ThreadPoolExecutor
+from django.test import RequestFactory
+from portal.docs import api as docs
+ask = [docs._groups, lambda: docs.DocumentView.as_view()(RequestFactory().get("/api/schema")).status_code] * 3
+with ThreadPoolExecutor(6) as threads:
+    found = [each.result() for each in [threads.submit(one) for one in ask]]
+assert found[1::2] == [200] * 3, found
+"""
+    environ = {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"}
+    told = subprocess.run([sys.executable, "-c", asked], env=environ, capture_output=True, text=True, check=False)
+    assert told.returncode == 0, told.stderr[-2000:]

@@ -1,8 +1,10 @@
 """What a user sees of somebody else's job, by every way in: all of it, or with LONGSHORE_JOB_PRIVACY=owner no more
-than that there is one. MARK is in all that tells of the job's inside: config, log, events, reasons."""
+than that there is one. MARK is in all that tells of the job's inside: config, log, events, reasons; CODE is its exit
+code."""
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -12,19 +14,22 @@ import pytest
 from django.http import HttpRequest
 from django.test import RequestFactory
 from django.urls import URLResolver, get_resolver
+from django.utils import timezone
+from drf_spectacular.generators import SchemaGenerator
 from rest_framework.test import APIClient
 
-from clusters.engines import schemes as engines
+from base.accounts import tokens
+from base.core.errors import LongshoreError
+from base.files.store import open_store
+from base.models import User
+from clusters.engines import schemes
 from jobs.logs.follow import hub
-from jobs.models import Attempt, Job
-from jobs.pages.live import open_page
+from jobs.models import Attempt, Job, Sweep
 from jobs.planning import exits
-from portal.accounts import tokens
-from portal.core.errors import LongshoreError
-from portal.files.store import open_store
-from portal.files.webhdfs.messages import Request
-from portal.files.webhdfs.operations import respond
-from portal.models import User
+from portal.page_urls import LIVE
+from portal.shared.live.page import open_page
+from portal.webhdfs.messages import Request
+from portal.webhdfs.operations import respond
 from tests import builders
 from tests.cluster import Clock, Cluster
 from tests.http import Client
@@ -34,6 +39,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 Api = Callable[[User | None], APIClient]
 Browse = Callable[[User | None], Client]
 MARK = "MARK-of-alice"
+CODE = 61173
 RUNS, FAILED, RETRIED = "hello", "ended", "retried"
 VALUES = {"username": "alice", "role": "worker", "index": "0", "stream": "stdout", "attempt": "1", "number": "1"}
 MORE = (
@@ -63,14 +69,16 @@ def job(alice: User) -> Iterator[Job]:
     cluster.settle()
     cluster.engines["n1"].print(cluster.task(job).container_name, f"{MARK}\n".encode())
     builders.add_event(job, "task.noted", MARK)
-    ended = {"state": "FAILED", "task_state": "FAILED", "exit_code": 255, "exit": exits.of(255, MARK)}
+    ended = {"state": "FAILED", "task_state": "FAILED", "exit_code": CODE, "exit": exits.of(CODE, MARK)}
     builders.make_job("alice", FAILED, text=f"// {MARK}\n{{}}", **ended)
+    sweep = Sweep.objects.create(username="alice", name=FAILED, config="{}", parameters=[], created_at=timezone.now())
+    Job.objects.filter(name=FAILED).update(sweep=sweep)
     again = builders.make_job("alice", RETRIED, attempt_number=2)
     first = Attempt.objects.get(job__name=FAILED)
     first.pk, first.job, first.number, first.app_id = None, again, 1, "application_0_0"
     first.save(force_insert=True)
     yield job
-    engines.use(None)
+    schemes.use(None)
 
 
 def routes(patterns: Any, prefix: str = "/") -> Iterator[str]:
@@ -102,7 +110,7 @@ def _filled(route: str, values: dict[str, str]) -> str:
 
 def told(client: Client | APIClient, among: Collection[str] = ()) -> set[str]:
     """The addresses whose answers show the mark; of all there are, unless some are named."""
-    marks = (MARK.encode(), MARK.replace("-", "_").encode())
+    marks = (MARK.encode(), MARK.replace("-", "_").encode(), str(CODE).encode(), f"{CODE:,}".encode())
     found = set()
     for address in among or addresses():
         answer = client.get(address)
@@ -163,6 +171,29 @@ def test_others_see_nothing_of_the_inside_when_jobs_are_their_owners(
     assert told(client_of(alice), wanted) == told(client_of(admin), wanted) == wanted
 
 
+HIDDEN = ("appExitCode", "appExitSpec", "appExitType", "appExitTriggerTaskRoleName", "containerExitCode", "exitReason")
+
+
+def test_no_route_tells_others_why_a_job_failed(settings: Any, api: Api, job: Job, bob: User, alice: User) -> None:
+    settings.JOB_PRIVACY = "owner"
+    told_of = {address for address in addresses() if any(_fields_of(api(alice).get(address), HIDDEN))}
+    assert {"/api/v1/jobs", "/api/v1/user/alice/jobs/ended", "/api/v2/jobs", "/api/job/ended"} <= told_of
+    assert not {address for address in told_of if any(_fields_of(api(bob).get(address), HIDDEN))}
+
+
+def _fields_of(answer: Any, names: Collection[str]) -> Iterator[Any]:
+    """The values of those names anywhere in an answer of JSON, but null."""
+    body = b"".join(answer.streaming_content) if answer.streaming else answer.content
+    rest = [json.loads(body)] if "json" in answer.headers.get("Content-Type", "") else []
+    while rest:
+        value = rest.pop()
+        if isinstance(value, dict):
+            yield from (value[name] for name in names if value.get(name) is not None)
+            rest += value.values()
+        elif isinstance(value, list):
+            rest += value
+
+
 def test_others_still_see_name_state_and_resources(
     settings: Any, api: Api, browse: Browse, job: Job, bob: User
 ) -> None:
@@ -184,11 +215,25 @@ def test_who_may_not_is_told_so(settings: Any, api: Api, job: Job, bob: User, pa
     assert api(None).get(f"/api/v1/user/alice/jobs/hello/{part}").status_code == 401
 
 
+def test_the_document_has_the_refusal_of_every_route_that_refuses(settings: Any, api: Api, job: Job, bob: User) -> None:
+    settings.JOB_PRIVACY = "owner"
+    document = SchemaGenerator().get_schema(request=None, public=True)
+    reads = {path: methods["get"] for path, methods in document["paths"].items() if "get" in methods}
+    refused = {path for path in reads if api(bob).get(_of_document(path)).status_code == 403}
+    assert {path for path in refused if "403" not in reads[path]["responses"]} == set()
+    assert {"/api/v1/user/{username}/jobs/{job}/why", "/api/v2/jobs/{job}/config", "/api/v1/hosts"} <= refused
+
+
+def _of_document(path: str) -> str:
+    job = f"alice~{RUNS}" if "/v2/" in path else RUNS
+    return re.sub(r"{(\w+)}", lambda m: {**VALUES, "job": job}.get(m[1], "1"), path)
+
+
 def _live(viewer: User, **params: str) -> str:
     request: HttpRequest = RequestFactory().get("/stream/page", params)
     request.user = viewer
     try:
-        return " ".join(open_page(request).parts().values())
+        return " ".join(open_page(request, LIVE).parts().values())
     except LongshoreError as error:
         return str(error.status)
 
@@ -220,6 +265,7 @@ def test_an_answer_for_the_owner_is_not_taken_for_one_for_others(
     settings: Any, api: Api, job: Job, bob: User, alice: User
 ) -> None:
     settings.JOB_PRIVACY = "owner"
-    address = f"/api/v1/user/alice/jobs/{FAILED}"
-    etag = api(alice).get(address)["ETag"]
-    assert api(bob).get(address, HTTP_IF_NONE_MATCH=etag).status_code == 200
+    for address in (f"/api/v1/user/alice/jobs/{FAILED}", "/api/v1/jobs"):
+        etag = api(alice).get(address)["ETag"]
+        assert api(bob).get(address, HTTP_IF_NONE_MATCH=etag).status_code == 200
+        assert api(alice).get(address, HTTP_IF_NONE_MATCH=etag).status_code == 304

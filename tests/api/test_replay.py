@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from base.models import User
 from jobs.replay import run
-from portal.models import User
 from tests.builders import make_node
 from tests.history import HOUR, held
 from tests.http import ApiClient
@@ -51,7 +51,20 @@ def test_without_a_body_it_is_the_last_day_under_the_own_policy(api: Api, admin:
 
 @pytest.mark.parametrize(
     "body",
-    [{"policy": "x"}, {"nodes": 11}, {"changes": ["job:a~b:stop"]}, {"from": []}, {"more": 1}, [], {"nodes": {}}],
+    [
+        *(
+            {"policy": "x"},
+            {"nodes": 11},
+            {"nodes": {}},
+            {"nodes": "many"},
+            {"nodes": "nan"},
+            {"nodes": 10**400},
+            {"nodes": -(10**400)},
+            {"from": []},
+            {"more": 1},
+        ),
+        *({"changes": ["job:a~b:stop"]}, {"changes": "vc:a:+1"}, {"changes": [1]}, {"changes": 5}, []),
+    ],
 )
 def test_what_is_wrong_is_said(api: Api, admin: User, body: Any) -> None:
     answer = api(admin).post(URL, body, format="json")

@@ -35,5 +35,6 @@ def test_it_reports_the_health_of_all_processes(client: Client) -> None:
         "room": True,
         "hosts": {"alive": 0, "silent": 0},
         "secondsSinceSeen": {"scheduler": None, "workers": None, "sampler": None},
+        "version": settings.VERSION,
         "instance": settings.INSTANCE,
     }

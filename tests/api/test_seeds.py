@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters.models import VirtualCluster
 from jobs.config import jsonc
-from portal.models import User
 
 Api = Callable[[User | None], APIClient]
 SEEDS = sorted((Path(__file__).parents[1] / "unit" / "seeds").glob("*.jsonc"))

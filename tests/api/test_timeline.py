@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.models import User
+from base.models import User
 from tests.history import HOUR, held
 from tests.http import ApiClient
 

@@ -15,10 +15,13 @@ from django.test import RequestFactory
 from django.utils import timezone
 from rest_framework.test import APIClient, APIRequestFactory
 
-from portal.accounts import services, tokens
-from portal.accounts.auth import BearerAuthentication, require_admin, require_user
-from portal.core.errors import Forbidden, Unauthorized
-from portal.models import ApiToken, AuditEvent, User
+from base.accounts import tokens
+from base.core.errors import Forbidden, Unauthorized
+from base.models import ApiToken, AuditEvent, User
+from portal.shared.api.auth import BearerAuthentication
+from portal.shared.viewer import admin_of, user_of
+from portal.sign_in import api as sign_in
+from portal.sign_in.passwords import change_password
 from tests.conftest import PASSWORD
 from tests.http import Browser, Client
 
@@ -33,7 +36,7 @@ def whoami(header: str | None) -> User:
     """The user behind an Authorization header, through the class that every API view uses."""
     request: Any = APIRequestFactory().get("/", **({"HTTP_AUTHORIZATION": header} if header is not None else {}))
     request.user, _ = BearerAuthentication().authenticate(request) or (None, None)
-    return require_user(request)
+    return user_of(request)
 
 
 def test_it_answers_with_a_token_that_carries_v1s_claims(alice: User) -> None:
@@ -150,7 +153,7 @@ def test_the_role_is_the_users_of_now_not_the_tokens(admin: User) -> None:
     request: Any = RequestFactory().get("/")
     request.user = tokens.user_of(token)
     with pytest.raises(Forbidden):
-        require_admin(request)
+        admin_of(request)
 
 
 def test_it_notes_the_last_use_at_most_once_a_minute(
@@ -165,7 +168,7 @@ def test_it_notes_the_last_use_at_most_once_a_minute(
 
 def test_a_new_password_ends_all_tokens(alice: User, rf: RequestFactory) -> None:
     token = tokens.issue(alice, 60)
-    services.change_password(rf.post("/account"), alice, PASSWORD, "a better horse")
+    change_password(rf.post("/account"), alice, PASSWORD, "a better horse")
     assert tokens.user_of(token) is None
 
 
@@ -187,7 +190,7 @@ def test_it_locks_out_after_repeated_failures_without_hashing(alice: User, monke
 def test_the_error_of_the_unexpected_tells_nothing_of_our_inside(
     alice: User, api: Callable[[User | None], APIClient], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(services, "make_token", lambda *args: 1 / 0)
+    monkeypatch.setattr(sign_in, "make_token", lambda *args: 1 / 0)
     answer = api(None).post("/api/v1/token", {"username": "alice", "password": PASSWORD}, format="json")
     assert answer.status_code == 500
     assert answer.json()["code"] == "UnknownError"

@@ -13,9 +13,13 @@ from django.test import RequestFactory
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
+from base.accounts import tokens
+from base.models import User
 from jobs.models import Job
-from portal.models import User
-from portal.web.api.answers import no_api
+from portal.shared.api import etags
+from portal.shared.api.answers import no_api
+from portal.shared.middleware import Zone
+from tests.builders import make_job
 from tests.conftest import PASSWORD
 from tests.http import Client
 from tests.submitting import config, submitted
@@ -102,6 +106,59 @@ def test_what_did_not_change_is_sent_again_to_anybody_without_reading_it_again(
     assert not [query for query in queries if '"jobs_job"' in query["sql"]]
     submitted(alice, "two")
     assert [job["name"] for job in api(bob).get("/api/v1/jobs").json()] == ["two", "one"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/user/alice/jobs/one"])
+def test_what_did_not_change_is_not_sent_again_to_whom_may_not_read_it_any_more(
+    api: Api, alice: User, settings: Any, path: str
+) -> None:
+    settings.ANONYMOUS_READ = "none"
+    make_job("alice", "one", state="SUCCEEDED")
+    client = api(alice)
+    first, again = client.get(path), client.get(path)
+    assert (again.status_code, again.content, again.headers) == (200, first.content, first.headers)
+    assert api(None).get(path).status_code == 401
+    tokens.revoke_all(alice)
+    assert client.get(path).status_code == 401
+    assert client.get(path, headers={"If-None-Match": first["ETag"]}).status_code == 401
+
+
+def test_what_others_may_read_less_of_is_sent_to_each_as_they_may_read_it(
+    api: Api, alice: User, bob: User, settings: Any
+) -> None:
+    settings.JOB_PRIVACY = "owner"
+    make_job("alice", "one", state="FAILED", exit_code=1)
+    for _ in range(2):
+        assert [api(each).get("/api/v1/jobs").json()[0]["appExitCode"] for each in (alice, bob)] == [1, None]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/jobs", "/api/v1/user/alice/jobs/one"])
+def test_what_did_not_change_is_sent_without_the_middleware_of_pages(
+    api: Api, alice: User, bob: User, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    make_job("alice", "one", state="SUCCEEDED")
+    first = api(alice).get(path)
+    same = {"If-None-Match": first["ETag"]}
+    passed: list[str] = []
+    monkeypatch.setattr(Zone, "process_request", lambda _, request: passed.append(request.path))
+    assert api(alice).get(path, headers=same).status_code == 304
+    assert api(bob).get(path).content == first.content
+    assert passed == []
+    assert api(alice).get(path, headers={"Accept-Encoding": "gzip"}).status_code == 200
+    assert api(alice).get(path, headers={"Cookie": "zone=UTC"}).status_code == 200
+    assert passed == [path, path], "that is another answer, and that one may depend on a session"
+
+
+def test_who_has_the_answer_already_needs_nobody_else_to_ask_for_it(
+    api: Api, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    same = {"If-None-Match": api(alice).get("/api/v1/jobs")["ETag"]}
+    etags.forget()  # another process
+    assert api(alice).get("/api/v1/jobs", headers=same).status_code == 304
+    with monkeypatch.context() as broken:
+        broken.setattr(Zone, "process_request", None)
+        assert api(alice).get("/api/v1/jobs", headers=same).status_code == 304
+    assert api(alice).get("/api/v1/jobs").json() == []
 
 
 def test_it_sends_a_detail_once_and_then_says_that_nothing_changed(api: Api, alice: User) -> None:

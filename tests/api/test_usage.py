@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from portal.models import User
+from base.models import User
 from tests.history import HOUR, held
 from tests.http import ApiClient
 

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 from rest_framework.test import APIClient
 
+from base.accounts import tokens
+from base.models import AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
-from portal.accounts import tokens
-from portal.models import AuditEvent, User
 from tests.conftest import PASSWORD
 from tests.http import Client
 from tests.submitting import submitted
@@ -80,6 +80,12 @@ def test_a_form_and_json_without_a_type_do_as_well(admin: User) -> None:
             new(password="12345", modify=True),
             'child "password" fails because ["password" length must be at least 6 characters long]',
         ),
+        (
+            new(password="x" * 1025),
+            'child "password" fails because ["password" length must be less than or equal to 1024 characters long]',
+        ),
+        (new(password=None, modify=True), 'child "password" fails because ["password" must be a string]'),
+        (new(admin=None), 'child "admin" fails because ["admin" must be a boolean]'),
         (new(email="x"), '"email" is not allowed'),
     ],
 )

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.accounts import tokens
+from base.models import User
 from clusters.models import VirtualCluster
-from portal.accounts import tokens
-from portal.models import User
 from tests.conftest import PASSWORD
 from tests.http import Client
 

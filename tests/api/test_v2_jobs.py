@@ -9,7 +9,7 @@ import pytest
 import yaml
 from rest_framework.test import APIClient
 
-from portal.models import User
+from base.models import User
 from tests.submitting import config, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -108,3 +108,24 @@ def test_it_takes_a_v1_config_written_as_yaml(api: Api, alice: User) -> None:
 @pytest.mark.parametrize("text", ["a: &a [1, 2]\njobName: *a\n", "jobName: [\n", "- 1\n", "just words", "!!python/x y"])
 def test_yaml_that_is_no_job_is_refused(api: Api, alice: User, text: str) -> None:
     assert api(alice).post("/api/v2/jobs", text, content_type="text/yaml").status_code == 400
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (".nan", "NaN and Infinity are not JSON; write a number."),
+        (".inf", "NaN and Infinity are not JSON; write a number."),
+        (r'"\ud800"', "This text contains half of a surrogate pair."),
+        ("!!binary aGVsbG8=", "A config has texts, numbers, truths, lists and objects: no !!binary and no !!set."),
+        ("!!set {x, y}", "A config has texts, numbers, truths, lists and objects: no !!binary and no !!set."),
+        ("[*a]", "The config has an alias, such as *name, or is nested deeper than 64 levels."),
+    ],
+)
+def test_what_cannot_be_read_of_yaml_is_said(api: Api, alice: User, value: str, says: str) -> None:
+    answer = api(alice).post("/api/v2/jobs", f"{V1_AS_YAML}  more: {value}\n", content_type="text/yaml")
+    assert (answer.status_code, answer.json()) == (400, {"code": "InvalidParametersError", "message": says})
+
+
+def test_a_job_of_protocol_2_that_cannot_be_read_is_still_one(api: Api, alice: User) -> None:
+    answer = api(alice).post("/api/v2/jobs", "protocolVersion: 2\nname: &a x\ntype: *a\n", content_type="text/yaml")
+    assert (answer.status_code, answer.json()["code"]) == (400, "InvalidProtocolError")

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from rest_framework.test import APIClient
 
+from base.files.quota.use import limit_of
+from base.models import AuditEvent, User
 from clusters.models import Node, VirtualCluster
-from portal.files.quota.limits import limit_of
-from portal.models import AuditEvent, User
 from tests.builders import make_node
 
 Api = Callable[[User | None], APIClient]
@@ -37,7 +37,8 @@ def root(api: Api, admin: User) -> APIClient:
 
 def test_what_is_given_is_kept_until_it_is_given_again(root: APIClient) -> None:
     caps = {"gpus": 2, "jobs": 5}
-    given = {"gpuGuarantee": 3, "gpuCeiling": 6, "dedicatedNodes": ["n2"], "userCaps": caps}
+    logs = {"days": 30, "gigabytes": None}
+    given = {"gpuGuarantee": 3, "gpuCeiling": 6, "dedicatedNodes": ["n2"], "userCaps": caps, "logRetention": logs}
     assert put(root, "vision", vcCapacity=30, **{**given, "dedicatedNodes": []})[0] == 201
     assert put(root, "vision", vcCapacity=30, dedicatedNodes=["n2"])[0] == 201
     assert put(root, "vision", vcCapacity=40) == (201, {"message": "update vc: vision to capacity: 40 successfully"})

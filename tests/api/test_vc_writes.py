@@ -6,12 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from django.db.models.signals import pre_save
 from rest_framework.test import APIClient
 
+from base.core.bulk import insert_row
+from base.models import AuditEvent, User
 from clusters.models import Group, VcGrant, VirtualCluster
+from jobs import services
 from jobs.models import Job
-from portal.models import AuditEvent, User
 from tests.submitting import config, submitted
 
 Api = Callable[[User | None], APIClient]
@@ -114,6 +115,15 @@ def test_it_gives_no_more_than_there_is(api: Api, admin: User) -> None:
             {"vcCapacity": 30, "vcMaxCapacity": 20},
             'child "vcMaxCapacity" fails because ["vcMaxCapacity" must be larger than or equal to 30]',
         ),
+        (
+            {"vcCapacity": 30, "description": "x" * 256},
+            'child "description" fails because ["description" length must be less than or equal to 255 characters '
+            "long]",
+        ),
+        (
+            {"vcCapacity": 30, "profile": None},
+            'child "profile" fails because ["profile" must be one of [default, pai]]',
+        ),
         ({"vcCapacity": 30, "color": "red"}, '"color" is not allowed'),
         ([], '"value" must be an object'),
     ],
@@ -159,17 +169,17 @@ def test_it_keeps_one_that_has_jobs(api: Api, admin: User) -> None:
     assert delete(api(admin), "vision")[0] == 201
 
 
-def test_it_refuses_a_job_whose_virtual_cluster_goes_while_it_comes(api: Api, admin: User) -> None:
+def test_it_refuses_a_job_whose_virtual_cluster_goes_while_it_comes(
+    api: Api, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     put(api(admin), "vision")
 
-    def delete_first(**_: Any) -> None:
+    def delete_first(job: Job) -> None:
         VirtualCluster.objects.filter(name="vision").delete()
+        insert_row(job)
 
-    pre_save.connect(delete_first, sender=Job)
-    try:
-        answer = api(admin).post("/api/v1/user/admin/jobs", config("one", virtualCluster="vision"), format="json")
-    finally:
-        pre_save.disconnect(delete_first, sender=Job)
+    monkeypatch.setattr(services, "insert_row", delete_first)
+    answer = api(admin).post("/api/v1/user/admin/jobs", config("one", virtualCluster="vision"), format="json")
     missing = {"code": "NoVirtualClusterError", "message": "Virtual cluster vision is not found."}
     assert (answer.status_code, answer.json()) == (404, missing)
     assert not Job.objects.exists()
@@ -212,3 +222,10 @@ def test_an_admin_limits_what_the_files_of_its_users_take(api: Api, admin: User)
     put(api(admin), "vision", {"vcCapacity": 40, "storeQuota": None})
     assert api(admin).get(f"{URL}/vision").json()["storeQuota"] is None
     assert put(api(admin), "vision", {"vcCapacity": 40, "storeQuota": "a lot"})[0] == 400
+
+
+@pytest.mark.parametrize("name", ["vcCapacity", "vcMaxCapacity"])
+def test_a_number_that_is_larger_than_any_double_is_refused(api: Api, admin: User, name: str) -> None:
+    for number, limit in ((10**400, "less than or equal to 100"), (-(10**400), "larger than or equal to 0")):
+        said = put(api(admin), "vision", {"vcCapacity": 30, name: number})
+        assert said == bad(f'child "{name}" fails because ["{name}" must be {limit}]')

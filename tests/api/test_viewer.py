@@ -10,9 +10,10 @@ from django.http import HttpRequest
 from rest_framework.test import APIClient, APIRequestFactory
 from rest_framework.views import APIView
 
-from portal.accounts.viewer import Guest, require_admin, require_self_or_admin, require_user, viewer_of
-from portal.core.errors import Forbidden, Unauthorized
-from portal.models import AuditEvent, User
+from base.accounts.viewer import Guest, require_admin, require_self_or_admin, require_user
+from base.core.errors import Forbidden, Unauthorized
+from base.models import AuditEvent, User
+from portal.shared.viewer import viewer_of
 from tests.http import Client
 
 pytestmark = pytest.mark.django_db

@@ -9,9 +9,9 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 from rest_framework.test import APIClient
 
+from base.models import User
 from clusters.models import Allocation, Node, VirtualCluster
 from jobs.models import Job
-from portal.models import User
 from tests.builders import make_node
 from tests.submitting import submitted
 

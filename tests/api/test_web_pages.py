@@ -12,11 +12,12 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from django.utils import timezone
 
+from base.models import ApiToken, AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Job, Task
-from jobs.web_apps import opening, visits
-from jobs.web_apps.models import PageShare, PageVisit
-from portal.models import ApiToken, AuditEvent, User
+from jobs.web_pages import visits
+from jobs.web_pages.models import PageShare, PageVisit
+from portal.web_pages import opening
 from tests.builders import make_job, make_node
 from tests.hosts import Hosts
 from tests.http import ApiClient, Client
@@ -162,7 +163,7 @@ def test_a_share_opens_it_to_that_user_until_it_ends(api: Api, alice: User, bob:
     assert api(alice).delete(share).status_code == 200
     assert visits.check([cookie]) == {}
     assert [one.action for one in AuditEvent.objects.order_by("id")] == [
-        *("web page shared", "web page opened", "web page share ended")
+        *("web page shared", "web page opened", "refused", "web page share ended")
     ]
 
 
@@ -281,11 +282,35 @@ def test_one_click_serves_the_output_of_an_ended_job(api: Api, alice: User) -> N
     assert api(alice).post("/api/v1/user/alice/jobs/done/tensorboard").json() == {"name": "done-tensorboard-2"}
 
 
-@pytest.mark.parametrize("folder", ["hdfs://elsewhere:9000/a", "Output", "/a\nb", "http://[x"])
+@pytest.mark.parametrize("folder", ["hdfs://elsewhere:9000/a", "Output", "/a\nb", "http://[x", "/a/../b"])
 def test_a_folder_of_another_store_is_refused(api: Api, alice: User, folder: str) -> None:
     make_job("alice", "done", state="FAILED")
     answer = api(alice).post("/api/v1/user/alice/jobs/done/tensorboard", {"folder": folder}, format="json")
     assert answer.status_code == 400, answer.content
+
+
+@pytest.mark.parametrize("state", ["WAITING", "RUNNING"])
+def test_curves_of_a_job_that_has_not_ended_are_not_served(api: Api, alice: User, state: str) -> None:
+    make_job("alice", "live", state=state)
+    answer = api(alice).post("/api/v1/user/alice/jobs/live/tensorboard")
+    assert (answer.status_code, answer.json()["code"]) == (409, "ConflictError")
+    assert "has not ended" in answer.json()["message"] and Job.objects.count() == 1
+
+
+def test_curves_are_served_to_who_may_read_them(api: Api, alice: User, bob: User, admin: User) -> None:
+    make_job("alice", "done", state="SUCCEEDED")
+
+    def served(user: User, folder: str = "") -> Any:
+        asked = {"folder": folder} if folder else {}
+        return api(user).post("/api/v1/user/alice/jobs/done/tensorboard", asked, format="json")
+
+    for folder in ("", "/Output/alice/done", "//Output/alice", "/.longshore"):
+        refused = served(bob, folder)
+        assert (refused.status_code, refused.json()["code"]) == (403, "ForbiddenUserError"), folder
+    assert "/Output/alice/done" in served(bob).json()["message"]
+    assert Job.objects.count() == 1
+    assert {served(bob, "/Output/bob").status_code, served(bob, "/shared/a").status_code} == {201}
+    assert served(admin).status_code == 201
 
 
 def link(client: ApiClient, page: str = "web", seconds: int = 3600, **more: Any) -> Any:

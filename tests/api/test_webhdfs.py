@@ -15,17 +15,17 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import given
 from hypothesis import strategies as st
 
+from base.accounts import tokens
+from base.core.errors import LongshoreError
+from base.files.store import delegation, open_store
+from base.files.store.base import fill
+from base.files.store.local import LocalStore
+from base.models import User
 from clusters.users import services as users
-from portal.accounts import tokens
-from portal.core.errors import LongshoreError
-from portal.files.store import delegation, open_store
-from portal.files.store.base import fill
-from portal.files.store.local import LocalStore
-from portal.files.webhdfs import checksum
-from portal.files.webhdfs.messages import Answer, Request, params_in, path_in
-from portal.files.webhdfs.operations import _OPS, respond
-from portal.files.webhdfs.operations import refused as refusal
-from portal.models import User
+from portal.webhdfs import shapes
+from portal.webhdfs.messages import Answer, Request, params_in, path_in
+from portal.webhdfs.operations import _OPS, respond
+from portal.webhdfs.operations import refused as refusal
 from tests.http import Client
 from tests.submitting import submitted
 
@@ -138,9 +138,10 @@ def test_the_checksum_is_that_of_hdfs_with_crc32(alice: User) -> None:
 
 def test_the_checksum_of_several_blocks_and_of_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """As Hadoop 2.7.3 has it, with -Ddfs.blocksize=1048576 for the larger."""
-    monkeypatch.setattr(checksum, "BLOCK", 1 << 20)
-    assert checksum.of_file(BytesIO(), 0)["bytes"] == "00000000000000000000000070bc8f4b72a86921468bf8e8441dce51"
-    told = checksum.of_file(BytesIO(b"0123456789abcdef" * (3 << 16)), 3 << 20)
+    monkeypatch.setattr(shapes, "BLOCK_SIZE", 1 << 20)
+    none = shapes.file_checksum(BytesIO(), 0)["FileChecksum"]
+    assert none["bytes"] == "00000000000000000000000070bc8f4b72a86921468bf8e8441dce51"
+    told = shapes.file_checksum(BytesIO(b"0123456789abcdef" * (3 << 16)), 3 << 20)["FileChecksum"]
     assert told["algorithm"] == "MD5-of-2048MD5-of-512CRC32"
     assert told["bytes"] == "0000020000000000000008005d2d8320f2dcc51f637bc786ec5cfb42"
 
@@ -455,6 +456,7 @@ def test_a_session_reads_but_writes_only_with_the_header_no_other_site_can_send(
         ("PATCH", "OPEN", {}, 400),
         ("GET", "OPEN", {"offset": "x"}, 400),
         ("GET", "OPEN", {"offset": "99"}, 400),
+        ("GET", "OPEN", {"offset": "-1"}, 400),
         ("PUT", "CREATE", {"overwrite": "maybe"}, 400),
         ("PUT", "CREATE", {"permission": "rwx"}, 400),
         ("PUT", "RENAME", {}, 400),
@@ -494,5 +496,5 @@ def test_no_path_leads_out_of_the_store(tmp_path_factory: pytest.TempPathFactory
     try:
         store.write(f"/{text}/x", [b"x"])
     except Exception as error:
-        assert type(error).__module__.startswith("portal."), error
+        assert type(error).__module__.startswith("base."), error
     assert {path.name for path in folder.iterdir()} <= {"store"}

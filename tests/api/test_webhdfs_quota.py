@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from portal.accounts import tokens
-from portal.files.webhdfs.messages import Request
-from portal.files.webhdfs.operations import respond
-from portal.models import User
+from base.accounts import tokens
+from base.models import User
+from portal.webhdfs.messages import Request
+from portal.webhdfs.operations import respond
 from tests.api.test_webhdfs import URL, ask, content, refused, value
 
 pytestmark = pytest.mark.django_db

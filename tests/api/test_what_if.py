@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal.models import User
+from base.models import User
 from tests.builders import make_job, make_node
 from tests.http import ApiClient
 

@@ -21,6 +21,11 @@ def missing() -> str:
     return "" if list(CACHE.glob("lib-*/SHA256SUMS")) else "HDFS is not installed: scripts/setup test does it"
 
 
+def client3_missing() -> str:
+    """The same of Hadoop 3's client."""
+    return "" if list(CACHE.glob("client-*/SHA256SUMS")) else "Hadoop 3's client is not installed: scripts/setup test"
+
+
 class HdfsBed:
     """``url`` is the NameNode's, ``datanode`` the DataNode's HTTP address; ``user`` the superuser."""
 
@@ -81,6 +86,14 @@ class HdfsBed:
         return _script(self.folder, *arguments, check=check, user=user or self.user)
 
 
+def fs3(folder: Path, *arguments: str, user: str, check: bool = True) -> str:
+    """Hadoop 3's ``hadoop fs`` with whole addresses; what it prints and, where it fails, says."""
+    done = _run(folder, "fs3", *arguments, user=user)
+    if check and done.returncode:
+        raise RuntimeError(f"hadoop fs {' '.join(arguments)}: {done.stderr[-2000:]}")
+    return done.stdout if check else f"{done.returncode}: {done.stdout}{done.stderr}"
+
+
 def bury_the_dead() -> None:
     """End and delete those whose test session was killed before it could."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
@@ -91,7 +104,14 @@ def bury_the_dead() -> None:
 
 
 def _script(folder: Path, *arguments: str, check: bool = True, user: str = HdfsBed.user) -> str:
-    done = subprocess.run(
+    done = _run(folder, *arguments, user=user)
+    if check and done.returncode:
+        raise RuntimeError(f"hdfs-start.sh {' '.join(arguments)}: {done.stderr[-2000:]}")
+    return done.stdout
+
+
+def _run(folder: Path, *arguments: str, user: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(folder), *arguments],
         env={"HDFS_WAIT_S": "600", **os.environ, "HDFS_SUPERUSER": user},
         stdin=subprocess.DEVNULL,
@@ -99,9 +119,6 @@ def _script(folder: Path, *arguments: str, check: bool = True, user: str = HdfsB
         text=True,
         timeout=900,
     )
-    if check and done.returncode:
-        raise RuntimeError(f"hdfs-start.sh {' '.join(arguments)}: {done.stderr[-2000:]}")
-    return done.stdout
 
 
 def _alive(pid: int) -> bool:

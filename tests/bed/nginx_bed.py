@@ -1,5 +1,5 @@
-"""A real nginx before a portal, as docs/https.md sets it up, with a certificate of its own; or before several hosts, as
-docs/several-hosts.md does."""
+"""A real nginx before a portal, as docs/run/https.md sets it up, with a certificate of its own; or before several
+hosts, as docs/run/several-hosts.md does."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parents[2]
-_HOSTS = ("10.0.0.11:9186", "10.0.0.12:9186", "10.0.0.13:9186")  # of docs/several-hosts.md
+_HOSTS = ("10.0.0.11:9186", "10.0.0.12:9186", "10.0.0.13:9186")  # of docs/run/several-hosts.md
 _AROUND = """daemon off; pid {folder}/pid; error_log stderr; worker_processes 1; {user}
 events {{}}
 http {{
@@ -90,7 +90,7 @@ def _balancing(patience: str) -> str:
 
 
 def _blocks(page: str) -> list[str]:
-    return re.findall(r"```nginx\n(.*?)```", (_ROOT / "docs" / page).read_text(), re.DOTALL)
+    return re.findall(r"```nginx\n(.*?)```", (_ROOT / "docs" / "run" / page).read_text(), re.DOTALL)
 
 
 def _program() -> str | None:

@@ -223,9 +223,14 @@ class PortalHosts:
             host.start()
         for host in self.all:
             host.wait_ready()
-        (password,) = [path.read_text().strip() for path in self.folder.glob("**/secrets/admin-password")]
         for host in self.all:
-            host.sign_in(password)
+            host.sign_in(self.password)
+
+    @property
+    def password(self) -> str:
+        """Of admin, as the host that began first has written it down."""
+        (password,) = [path.read_text().strip() for path in self.folder.glob("**/secrets/admin-password")]
+        return password
 
     def close(self) -> None:
         for host in self.all:

@@ -14,8 +14,8 @@ from pathlib import Path
 import boto3
 from botocore.exceptions import BotoCoreError, ClientError
 
-from portal.core.store_url import Bucket
-from portal.files.store.s3.store import S3Store
+from base.core.store_url import Bucket
+from base.files.store.s3.store import S3Store
 from tests.helpers import until
 
 KEY, SECRET = "AKIDLONGSHORE", "a-secret-that-no-log-shows"

@@ -8,7 +8,7 @@ import tarfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import CHANGES, root_file_system, static_busybox
 from tests.bed.docker_bed import BedNode
 from tests.bed.host_image import libraries_of, python_files
@@ -29,16 +29,16 @@ def ensure_ssh_image(node: BedNode) -> str:
 
 
 def import_ssh_image(endpoint: str) -> str:
-    engine = connect(endpoint)
-    if not engine.has_image(SSH_IMAGE):
+    engine = DockerRuntime(endpoint)
+    if SSH_IMAGE not in engine.image_names():
         engine.import_image(SSH_IMAGE, _root({**FILES, **CONFIG}), CHANGES)
     return SSH_IMAGE
 
 
 def ensure_python_image(node: BedNode) -> str:
     """The same with Python beside it, and with an sshd that has no configuration."""
-    engine = connect(node.unix)
-    if not engine.has_image(PYTHON_IMAGE):
+    engine = DockerRuntime(node.unix)
+    if PYTHON_IMAGE not in engine.image_names():
         engine.import_image(PYTHON_IMAGE, _root(FILES, python_files()), CHANGES)
     return PYTHON_IMAGE
 

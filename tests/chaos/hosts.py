@@ -24,9 +24,9 @@ from typing import Any
 import httpx
 import psycopg
 
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import ensure_sample_image
-from tests.acceptance.portal import ENDS, Json, config, docker
+from tests.acceptance.portal import ENDS, WHO, Json, config, docker
 from tests.acceptance.witness import times, witness
 from tests.bed import docker_bed, postgres_bed
 from tests.bed.docker_bed import Bed, BedNode
@@ -74,7 +74,7 @@ class Cluster:
         ((holder,),) = self.rows("SELECT holder FROM portal_leaserow WHERE name = 'scheduler'")
         namespace = holder.split()[0].rpartition("/")[2]
         for host in self.alive:
-            for pid in host.running("manage.py runscheduler"):
+            for pid in host.running(WHO["scheduler"]):
                 if os.readlink(f"/proc/{pid}/ns/pid") == namespace:
                     return host, pid
         raise LookupError(holder)
@@ -240,8 +240,8 @@ def faults(made: Cluster) -> Iterator[tuple[str, Callable[[], object], Callable[
     yield "scheduler killed", lambda: os.kill(pid, 9), lambda: None
     host, pid = made.wait_holder()
     yield "scheduler stopped", lambda: os.kill(pid, 19), lambda p=pid: os.kill(p, 18)  # type: ignore[misc]
-    for who in ("uvicorn portal.asgi", "manage.py qcluster", "manage.py runsampler"):
-        yield f"{who.split()[-1]} killed", lambda w=who: _kill_everywhere(made, w), lambda: None  # type: ignore[misc]
+    for who in ("web", "workers", "sampler"):
+        yield f"{who} killed", lambda w=WHO[who]: _kill_everywhere(made, w), lambda: None  # type: ignore[misc]
     host, _ = made.wait_holder()
     yield "disk of the host full", host.fill_disk, host.make_room
     host, _ = made.wait_holder()
@@ -275,7 +275,7 @@ def run(jobs: int) -> bool:
         stack.callback(bed.down)
         nodes = bed.up(2)
         for node in nodes:
-            ensure_sample_image(connect(node.unix))
+            ensure_sample_image(DockerRuntime(node.unix))
         made = stack.enter_context(cluster(bed, nodes))
         print(f"3 hosts, load {os.getloadavg()[0]:.1f} of {os.cpu_count()} cores", flush=True)
         began = time.monotonic()

@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from clusters.engines.docker.runtime import connect
+from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import ensure_sample_image
 from tests.acceptance.portal import Json, Portal, remove_containers
 from tests.bed.docker_bed import BedNode
@@ -78,11 +78,13 @@ class Trial:
     refused: Counter[int] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
     tell: Callable[[str], None] = lambda text: None
+    whole: Callable[[], None] = lambda: None  # called once all deeds are done, before the trial waits for calm
 
     def run(self, deeds: list[Deed]) -> Result:
         names = [deed.where for deed in deeds if deed.what == "submit"]
         self.began = time.monotonic()
         self._do(deeds)
+        self.whole()
         whole = time.monotonic()
         self._wait_calm(names)
         calm_after = time.monotonic() - whole
@@ -176,14 +178,12 @@ def trial(home: Path, nodes: list[BedNode], database: Postgres | None, seed: int
         witness = Witness()
         stack.callback(witness.close)
         for node in nodes:
-            ensure_sample_image(connect(node.unix))
+            ensure_sample_image(DockerRuntime(node.unix))
             witness.watch(node)
         portal.start()
         for node in nodes:
-            sent = {"name": node.name, "endpoint": node.unix, "address": node.address, "gpuNumber": GPUS}
-            answer = portal.http.post("/nodes", json={**sent, "cpuNumber": CPUS})
-            assert answer.status_code == 201, answer.text
-        until(lambda: {portal.node(node.name)["health"] for node in nodes} == {"ready"}, 30, 0.1, "all nodes ready")
+            portal.add_node(node, gpuNumber=GPUS, cpuNumber=CPUS)
+        portal.wait_ready()
         _put_code(portal)
         faults = Faults(portal, nodes, database, seed)
         stack.callback(faults.heal)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from jobs.diagnosis.evidence import Diagnosis, Evidence, LogLine, TaskEvidence
+from jobs.diagnosis.evidence import Diagnosis, Evidence, EvidenceLine, TaskEvidence
 
 CORPUS = Path(__file__).with_name("corpus")
 PARTS = ("written_first", "held_out", "produced_later", "produced_fresh", "unseen", "threads")
@@ -83,5 +83,5 @@ def _task(label: str, values: dict[str, str], body: str) -> TaskEvidence:
         ended=_BEGAN + timedelta(seconds=int(values.get("ended", "1"))),
         memory_mb=8192,
         shm_mb=64,
-        lines=tuple(LogLine("stderr", at, line) for at, line in enumerate(lines, 1)),
+        lines=tuple(EvidenceLine("stderr", at, line) for at, line in enumerate(lines, 1)),
     )

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
-from portal.core import clock as steady_clock
-from portal.models import User
+from base.core import clock as steady_clock
+from base.models import User
+from clusters.engines import schemes
 from tests.cluster import Clock, Cluster
 
 
@@ -17,4 +17,4 @@ def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     monkeypatch.setattr(timezone, "now", clock.now)
     monkeypatch.setattr(steady_clock, "steady", clock.steady)
     yield Cluster(alice, clock)
-    engines.use(None)
+    schemes.use(None)

@@ -21,17 +21,17 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from pytest_django.fixtures import Settings
 
+from base.accounts import tokens
+from base.files.store import local_root
+from base.hosts import shared
+from base.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Shared, Ticket, User
+from base.wakes.lease import Fenced, Lease
 from clusters.models import Node
 from jobs.models import Event, Job, JobSecrets, Replay, Task
-from portal.accounts import tokens
 from portal.backup import box, make, records, restore, settle
 from portal.backup.make import about
 from portal.backup.records import Records
 from portal.backup.tables import applied
-from portal.files.store import local_root
-from portal.hosts import own_tls, shared
-from portal.models import ApiToken, AuditEvent, Heartbeat, LeaseRow, Shared, Ticket, User
-from portal.wakes.lease import Fenced, Lease
 from tests.builders import make_job, make_node
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -212,7 +212,7 @@ def test_keys_that_are_in_the_database_alone_are_not_missing(tmp_path: Path, set
     value = shared._sealed("nodes/gpu-7/v1/key.pem", b"a key")
     Shared.objects.create(name="file:nodes/gpu-7/v1/key.pem", value=value)
     assert list(settle.missing_keys()) == []
-    assert (own_tls.here(there) / "key.pem").read_bytes() == b"a key"
+    assert (shared.tls_here(there) / "key.pem").read_bytes() == b"a key"
 
 
 def test_an_installation_with_jobs_is_not_replaced_by_accident(tmp_path: Path) -> None:

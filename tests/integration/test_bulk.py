@@ -1,4 +1,4 @@
-"""What is read and written by other ways than querysets is what querysets read and write."""
+"""Orders that are gathered are written together; rows are read and written as by Django's own ways."""
 
 from __future__ import annotations
 
@@ -6,30 +6,14 @@ import pytest
 from django.utils import timezone
 from django_q.models import OrmQ
 
-from jobs.models import Job, Task
-from jobs.scheduling import columns
-from portal.core.bulk import read_values
-from portal.wakes import wake
-from portal.wakes.broker import Gathering, WakingBroker
-from tests.builders import make_job, make_node
+from base.core.bulk import all_rows, all_values, insert_row, insert_rows
+from base.wakes import wake
+from base.wakes.broker import Gathering, WakingBroker
+from jobs.models import Event, Job, Task
+from jobs.queries import TaskRow, list_tasks
+from tests.builders import make_job
 
 pytestmark = pytest.mark.django_db
-
-
-def test_values_are_those_of_the_queryset() -> None:
-    node = make_node("n1")
-    for at in range(3):
-        make_job("mira", f"j{at}", state="RUNNING", tasks=2, node=node)
-    make_job("mira", "j9")
-    jobs = Job.objects.order_by("id").annotate(**columns.ASKED).values_list(*columns.JOB, "spec")
-    tasks = Task.objects.order_by("id").values_list(*columns.TASK)
-    assert read_values(jobs) == list(jobs) != []
-    assert read_values(tasks) == list(tasks) != []
-
-
-def test_no_row_is_no_value() -> None:
-    assert read_values(Job.objects.values_list("id", "name")) == []
-    assert read_values(Job.objects.filter(id__in=[]).values_list("id", "name")) == []
 
 
 def test_orders_that_are_gathered_are_written_together_and_wake_workers_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,3 +29,28 @@ def test_orders_that_are_gathered_are_written_together_and_wake_workers_once(mon
     assert list(OrmQ.objects.filter(lock__lte=timezone.now()).values_list("payload", flat=True)) == ["one", "two"]
     assert WakingBroker(list_key="longshore").queue_size() == 2
     assert woken == ["workers"]
+
+
+def test_rows_are_read_as_a_queryset_reads_them() -> None:
+    job = make_job("alice", "one", state="FAILED", tasks=3, exit_code=1)
+    for model in (Job, Task, Event):
+        rows = all_rows(model, f'SELECT *, 7 AS seven FROM "{model._meta.db_table}" ORDER BY id')
+        assert [{**vars(row), "_state": None} for row in rows] == [
+            {**vars(row), "_state": None, "seven": 7} for row in model._default_manager.order_by("id")
+        ]
+    task = Task.objects.filter(job=job).earliest("id")
+    assert list_tasks(task.attempt)[0] == TaskRow(*(getattr(task, name) for name in TaskRow.__slots__))
+    assert all_values(Task, tuple, "SELECT id FROM jobs_task WHERE id < %s", 0) == []
+
+
+def test_a_row_is_written_as_save_writes_it() -> None:
+    job = make_job("alice", "one", state="RUNNING")
+    other = Job.objects.get(pk=job.pk)
+    other.pk, other.name = None, "two"
+    insert_row(other)
+    assert other.pk and other._state.adding is False
+    written = Job.objects.get(name="two")
+    left_out = {"_state": None, "id": 0, "name": ""}
+    assert {**vars(written), **left_out} == {**vars(Job.objects.get(pk=job.pk)), **left_out}
+    insert_rows([Event(job=written, at=job.created_at, kind="a", actor="b", reason=text) for text in "cd"])
+    assert [event.reason for event in Event.objects.filter(job=written).order_by("id")] == ["c", "d"]

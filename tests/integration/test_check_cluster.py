@@ -11,15 +11,15 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django_q.models import OrmQ
 
-from clusters.engines import schemes as engines
+from base.core.errors import Forbidden
+from base.models import AuditEvent, User
+from clusters.engines import schemes
 from clusters.engines.runtime import LABEL_JOB, Phase
 from clusters.models import Node, VirtualCluster
 from jobs import queries
 from jobs.checking import run
 from jobs.checking.plan import ON_PURPOSE, PREFIX
 from jobs.models import Job
-from portal.core.errors import Forbidden
-from portal.models import AuditEvent, User
 from tests.cluster import Clock, Cluster, config
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -50,7 +50,7 @@ def cluster(admin: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Checked]:
     cluster = Checked(admin)
     monkeypatch.setattr(run, "_pause", lambda _: cluster.go_on())
     yield cluster
-    engines.use(None)
+    schemes.use(None)
 
 
 def test_it_says_what_works_and_leaves_nothing(cluster: Checked, admin: User) -> None:

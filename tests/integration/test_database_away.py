@@ -8,16 +8,18 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import httpx
+import psycopg
 import pytest
 import uvicorn
-from django.db import InterfaceError, OperationalError, connection
+from django.db import DatabaseError, InterfaceError, InternalError, OperationalError, connection, transaction
 from django.test import Client
 
-from portal.database import configure
-from portal.files.webhdfs import app as files
-from portal.models import User
-from portal.web.serving import bridge
-from portal.web.serving.bridge import Bridge
+from base.database import configure
+from base.models import User
+from base.serving import bridge
+from base.serving.bridge import Bridge
+from portal.shared.api.answers import is_database_away
+from portal.webhdfs import app as files
 from tests.helpers import until
 
 TRY_AGAIN = "The database cannot be read or written now."
@@ -54,6 +56,31 @@ def test_clients_of_the_file_gateway_try_again(error: type[Exception], monkeypat
     answer = files._answer({"method": "PUT", "path": "/webhdfs/v1/x"}, act)
     assert isinstance(answer.body, bytes)
     assert (answer.status, json.loads(answer.body)["RemoteException"]["exception"]) == (503, "RetriableException")
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="SQLite ends no transaction by itself")
+@pytest.mark.django_db(transaction=True)
+def test_a_transaction_that_stood_still_too_long_is_the_database_s_trouble() -> None:
+    """As on a machine that is overrun: the request is worth trying again. A mistake of our own is another thing."""
+    connection.ensure_connection()
+    with psycopg.connect(connection.connection.info.dsn, autocommit=True) as other:
+
+        def is_ended(pid: int) -> bool:
+            return other.execute("SELECT 1 FROM pg_stat_activity WHERE pid = %s", [pid]).fetchone() is None
+
+        # The server's last word may be lost with the connection that it closes: then only that it is closed is known.
+        away = (InternalError, OperationalError)
+        with pytest.raises(away) as ended, transaction.atomic(), connection.cursor() as cursor:
+            cursor.execute("SET LOCAL idle_in_transaction_session_timeout = 1")
+            pid = connection.connection.info.backend_pid
+            until(lambda: is_ended(pid), what="the server ends it")
+            cursor.execute("SELECT 1")
+    assert is_database_away(ended.value)
+    with pytest.raises(InternalError) as mistaken, transaction.atomic(), connection.cursor() as cursor:
+        with pytest.raises(DatabaseError):
+            cursor.execute("SELECT nothing")
+        cursor.execute("SELECT 1")
+    assert not is_database_away(mistaken.value)
 
 
 @pytest.fixture

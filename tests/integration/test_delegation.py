@@ -11,11 +11,11 @@ from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
+from base.accounts import tokens
+from base.files.store import delegation
+from base.models import User
 from clusters.users import services as users
 from jobs.models import Attempt, Job
-from portal.accounts import tokens
-from portal.files.store import delegation
-from portal.models import User
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def test_a_token_dies_with_its_user(mira: User) -> None:
 
 
 def changed_password(user: User) -> None:
-    users.set_password(user, user.username, "a longer secret", check_old=False)
+    users.update_user(user, user.username, password="a longer secret")
 
 
 def disabled_and_enabled_again(user: User) -> None:

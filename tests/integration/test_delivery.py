@@ -14,15 +14,15 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from clusters.engines.fake.runtime import Behaviour
+from base.files.store import open_store
+from base.files.store.base import Entry, Store, StoreUnavailable
+from base.files.store.local import LocalStore
+from base.models import User
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from jobs.containers import code_tar, delivery
 from jobs.models import Attempt, Job
-from portal.files.store import open_store
-from portal.files.store.base import Entry, Store, StoreUnavailable
-from portal.files.store.local import LocalStore
-from portal.models import User
 from tests.cluster import Cluster
+from tests.fakes.runtime import Behaviour
 
 pytestmark = pytest.mark.django_db
 
@@ -118,15 +118,15 @@ def test_tasks_that_start_together_read_the_store_once(tmp_path: Path) -> None:
     assert flaky.read - read == 21  # one for each file that is not empty
 
 
-def test_what_nobody_wants_any_more_is_swept(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_nobody_wants_any_more_is_cleaned_up(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     put(store, "/shared/mnist", 1)
     old = spool(store, "/shared/mnist", "a1")
     assert old.exists(), "tasks of the attempt that start a little later find it"
     monkeypatch.setattr(code_tar, "KEPT", -1.0)
     with code_tar.spooled(store, "/shared/mnist", "a2", quiet) as held:
-        code_tar.sweep()
+        code_tar.clean_up()
         assert held.exists() and list(held.parent.glob("*.tar")) == [held]
-    code_tar.sweep()
+    code_tar.clean_up()
     assert list(held.parent.iterdir()) == []
 
 
@@ -141,7 +141,7 @@ def test_beyond_its_room_the_oldest_go_and_what_a_killed_worker_left(
     os.utime(first, (time.time() - 5, time.time() - 5))
     monkeypatch.setattr(code_tar, "ROOM", 2 * first.stat().st_size - 1)
     second = spool(store, "/shared/mnist", "a2")
-    code_tar.sweep()
+    code_tar.clean_up()
     assert not left.exists() and not first.exists() and second.exists()
 
 
@@ -218,6 +218,23 @@ def bad_auth(cluster: Cluster, store: Store) -> dict[str, Any]:
     return {"authFile": "/shared/auth"}
 
 
+@pytest.mark.parametrize("uri", ["hdfs://bob/shared", "hdfs://user/bob/model", "/user/bob/model"])
+def test_what_is_said_of_a_folder_does_not_tell_whether_somebody_else_has_one(
+    cluster: Cluster, store: Store, bob: User, uri: str
+) -> None:
+    cluster.owner.is_admin = False
+    cluster.owner.save()
+    cluster.add_node()
+    said = []
+    for at, path in enumerate(("", "/bob/shared/x", "/bob/model/x", "/user/bob/model/x")):
+        if path:
+            store.write(path, [b"x"])
+        job = cluster.submit(name=f"j{at}", codeDir=uri)
+        cluster.settle()
+        said.append((cluster.task(job).exit["fault"], cluster.task(job).exit["sentence"]))
+    assert len(set(said)) == 1, said
+
+
 @pytest.mark.parametrize(
     ("make", "fault", "words"),
     [
@@ -283,7 +300,7 @@ def test_a_store_that_is_down_delays_the_job_and_says_so(
 def test_a_full_disk_of_the_worker_s_host_delays_the_start_and_costs_no_attempt(
     cluster: Cluster, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(code_tar, "sweep", lambda: None)  # it would take the old file for an old tar
+    monkeypatch.setattr(code_tar, "clean_up", lambda: None)  # it would take the old file for an old tar
     put(store, "/shared/mnist")
     cluster.add_node()
     job = cluster.submit(codeDir="/shared/mnist")

@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
+from base.models import User
 from jobs import services
 from jobs.dependencies import BadDependency
 from jobs.models import Dependency, Event, Job
-from jobs.scheduling.explain import turn_of, waiting_reason
-from portal.models import User
+from jobs.submitting.dry_run import check_config
+from jobs.waiting.why import turn_of, waiting_reason
 from tests.cluster import Cluster, config
 
 
@@ -129,7 +130,7 @@ def test_one_that_has_ended_before_counts(cluster: Cluster, first: Job) -> None:
 def test_one_that_has_failed_before_fails_it_at_once(cluster: Cluster, first: Job) -> None:
     cluster.finish(first, 1)
     cluster.settle()
-    checked = services.check(config("second", extras={"dependsOn": ["first"]}), cluster.owner)
+    checked = check_config(config("second", extras={"dependsOn": ["first"]}), cluster.owner)
     assert checked.never is not None
     assert "that job failed" in checked.never.sentence
     second = after(cluster, "first")
@@ -173,7 +174,7 @@ def test_what_it_cannot_wait_for_is_refused_where_it_stands(
     with pytest.raises(BadDependency) as refused:
         after(cluster, *names)
     assert refused.value.message == says
-    checked = services.check(config("second", extras={"dependsOn": names}), cluster.owner)
+    checked = check_config(config("second", extras={"dependsOn": names}), cluster.owner)
     assert [(problem.path, problem.message) for problem in checked.problems] == [
         (f"/extras/dependsOn/{len(names) - 1}", says)
     ]
@@ -181,7 +182,7 @@ def test_what_it_cannot_wait_for_is_refused_where_it_stands(
 
 
 def test_what_it_would_wait_for_is_said_before_it_is_sent(cluster: Cluster, first: Job) -> None:
-    checked = services.check(config("second", extras={"dependsOn": [end(first)]}), cluster.owner)
+    checked = check_config(config("second", extras={"dependsOn": [end(first)]}), cluster.owner)
     assert [blocker.sentence for blocker in checked.blockers] == [
         "It starts after alice/first has ended; that job is running."
     ]

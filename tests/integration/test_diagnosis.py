@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -160,6 +161,22 @@ def test_an_error_in_a_rule_or_a_log_ends_in_an_unknown_cause(
     job = run(cluster, stderr=TRACEBACK)
     cluster.settle()
     assert found(job)["cause"] == "unknown" and last(job).diagnosis_due is None
+
+
+def test_what_it_takes_to_read_the_evidence_leaves_the_time_for_comparing(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, evidence_of = [0.0], diagnosis.evidence_of
+
+    def slowly(attempt: Attempt) -> Any:
+        clock[0] += diagnosis.BUDGET + 1
+        return evidence_of(attempt)
+
+    monkeypatch.setattr(diagnosis, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(diagnosis, "evidence_of", slowly)
+    job = run(cluster, stderr=TRACEBACK)
+    cluster.settle()
+    assert clock[0] and found(job)["cause"] != "unknown"
 
 
 def test_the_admins_file_is_read_again_when_it_changes(cluster: Cluster, settings: Any, tmp_path: Path) -> None:

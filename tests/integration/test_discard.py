@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django_q.models import OrmQ
 
+from base.files.store import open_store
+from base.files.store.base import PathNotFound
 from jobs import services
 from jobs.containers import discard
-from jobs.containers.tasks import publishing
+from jobs.containers.publish import publish_job
 from jobs.models import Discarded, Job
-from portal.files.store import open_store
-from portal.files.store.base import PathNotFound
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
@@ -62,7 +62,7 @@ def test_it_removes_everything_of_a_purged_job_but_its_output(cluster: Cluster) 
     cluster.add_node()
     job, other = ended(cluster), ended(cluster, "other")
     purge(cluster, job)
-    discard.sweep()
+    discard.order_due()
     row = OrmQ.objects.get()
     assert (row.func(), row.task["args"]) == ("jobs.containers.tasks.discard", ([Discarded.objects.get().pk],))
     discard_now()
@@ -115,16 +115,16 @@ def test_a_job_of_that_name_that_comes_meanwhile_is_published_once_more(
     cluster.add_node()
     purge(cluster, ended(cluster))
     came: list[Job] = []
-    folder_of = discard.publish.folder_of
+    job_folder = discard.job_folder
 
     def comes_now(username: str, full_name: str) -> str:
-        monkeypatch.setattr(discard.publish, "folder_of", folder_of)
+        monkeypatch.setattr(discard, "job_folder", job_folder)
         came.append(cluster.submit(name="mnist"))
-        assert publishing.publish(came[0].pk)
-        return folder_of(username, full_name)
+        assert publish_job(came[0].pk)
+        return job_folder(username, full_name)
 
-    monkeypatch.setattr(discard.publish, "folder_of", comes_now)
+    monkeypatch.setattr(discard, "job_folder", comes_now)
     discard_now()
     assert cluster.job(came[0]).published_at is None
-    assert publishing.publish(came[0].pk)
+    assert publish_job(came[0].pk)
     assert {"JobConfig.json", "ssh"} <= names(folder(cluster))

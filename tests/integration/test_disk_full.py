@@ -12,10 +12,10 @@ import pytest
 from django.db import connection
 from django.test import Client
 
-from portal.core.errors import DiskFull
-from portal.files.webhdfs import app as files
-from portal.models import User
-from portal.web.serving import bodies
+from base.core.errors import DiskFull
+from base.models import User
+from base.serving import bodies
+from portal.webhdfs import app as files
 
 SAYS = "The disk of this host of the portal is full."
 
@@ -27,7 +27,7 @@ def full(*_: Any, **__: Any) -> Any:
 @pytest.mark.django_db
 def test_a_page_says_so(client: Client, admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
     client.force_login(admin)
-    monkeypatch.setattr("portal.overview.hosts.hosts", full)
+    monkeypatch.setattr("portal.hosts.hosts.hosts", full)
     answer = client.get("/hosts")
     assert (answer.status_code, SAYS in answer.content.decode()) == (503, True)
 

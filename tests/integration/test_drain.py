@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from clusters.engines import schemes as engines
+from base.models import User
+from clusters.engines import schemes
 from clusters.nodes import services
-from jobs.pages.nodes.drain import drain_page
-from portal.models import User
+from portal.nodes.drain import drain_page
 from tests.cluster import Clock, Cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -20,7 +20,7 @@ def cluster(alice: User) -> Iterator[Cluster]:
     cluster = Cluster(alice, Clock())
     cluster.add_node("n1", gpus=2)
     yield cluster
-    engines.use(None)
+    schemes.use(None)
 
 
 def test_jobs_go_where_the_page_said_and_the_node_is_empty(cluster: Cluster, admin: User) -> None:

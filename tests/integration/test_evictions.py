@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
+from base.accounts.viewer import Guest
 from clusters.models import Node, VcGrant, VirtualCluster
 from jobs.models import Event, Job
-from jobs.pages.detail import EventLine, attempts_tab, detail
-from jobs.scheduling.explain import turn_of, waiting_reason
-from jobs.scheduling.queue import turns_of
-from portal.accounts.viewer import Guest
+from jobs.waiting.queue import turns_of
+from jobs.waiting.why import turn_of, waiting_reason
+from portal.job.page import Detail, EventLine, attempts_tab
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
@@ -61,8 +61,8 @@ def test_borrowed_room_is_given_back_with_one_event_for_both_and_no_retry_burnt(
     assert len(reasons) == len(set(reasons)), "nothing is said twice"
     kinds = [each["kind"] for each in waiting_reason(evicted, turn_of(evicted))["blockers"]]
     assert kinds and "failed" not in kinds, "that it was evicted keeps it from nothing"
-    assert "FAILED" not in {step.state for step in detail(evicted, Guest()).steps}
-    lines = attempts_tab(detail(evicted, Guest()))["lines"]
+    assert "FAILED" not in {step.state for step in Detail(evicted, Guest()).steps}
+    lines = attempts_tab(Detail(evicted, Guest()), {})["lines"]
     assert [line.word for line in lines] == ["", "Evicted"]
 
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from base.files.store import open_store
+from base.files.store.base import find
+from base.models import User
 from jobs.config.samples import EXAMPLES
 from jobs.submitting import examples
-from portal.files.store import open_store
-from portal.files.store.base import find
-from portal.models import User
 from tests.builders import make_job
 
 pytestmark = pytest.mark.django_db
@@ -40,5 +40,7 @@ def test_what_an_admin_deletes_stays_deleted_once_there_are_jobs(alice: User) ->
 
 
 def test_a_store_that_is_away_does_not_stop_the_start(settings: Any) -> None:
-    settings.STORE_URL = "webhdfs://127.0.0.1:9"
+    there, settings.STORE_URL = settings.STORE_URL, "webhdfs://127.0.0.1:9"
     examples.put()
+    settings.STORE_URL = there
+    assert find(open_store(), "/examples") is None, "nothing was half put elsewhere"

@@ -11,9 +11,9 @@ from django.contrib.sessions.models import Session
 from django.utils import timezone
 from django_q.models import Failure, Success
 
+from base.accounts import expiry
+from base.models import ApiToken, User
 from jobs.scheduling.loop import Scheduler
-from portal.accounts import expiry
-from portal.models import ApiToken, User
 
 pytestmark = pytest.mark.django_db
 
@@ -31,16 +31,16 @@ def test_tokens_go_a_month_after_they_ended(alice: User) -> None:
     kept = [token(alice, expires=1), token(alice, expires=-29), token(alice, expires=90, revoked=-29)]
     for gone in ({"expires": -31}, {"expires": 90, "revoked": -31}):
         token(alice, **gone)
-    assert expiry.sweep(timezone.now()) == 2
+    assert expiry.clean_up(timezone.now()) == 2
     assert list(ApiToken.objects.order_by("pk")) == kept
-    assert expiry.sweep(timezone.now()) == 0, "twice is once"
+    assert expiry.clean_up(timezone.now()) == 0, "twice is once"
 
 
 def test_sessions_go_when_they_have_expired() -> None:
     now = timezone.now()
     for name, hours in (("old", -1), ("new", 1)):
         Session.objects.create(session_key=name, session_data="", expire_date=now + timedelta(hours=hours))
-    expiry.sweep(now)
+    expiry.clean_up(now)
     assert [session.session_key for session in Session.objects.all()] == ["new"]
 
 
@@ -48,10 +48,10 @@ def test_the_scheduler_does_it_once_a_day(django_assert_num_queries: Any) -> Non
     scheduler = Scheduler()
     assert scheduler.lease.try_take()
     Session.objects.create(session_key="old", session_data="", expire_date=timezone.now() - timedelta(hours=1))
-    scheduler._sweep()
+    scheduler._do_routine()
     assert not Session.objects.exists()
     with django_assert_num_queries(0):
-        scheduler._sweep()
+        scheduler._do_routine()
 
 
 def test_notes_of_failed_orders_go_after_a_month() -> None:
@@ -62,6 +62,6 @@ def test_notes_of_failed_orders_go_after_a_month() -> None:
     Success.objects.create(
         id="done", name="done", func="f", started=now - timedelta(days=99), stopped=now, success=True
     )
-    expiry.sweep(now)
+    expiry.clean_up(now)
     assert set(Failure.objects.values_list("id", flat=True)) == {"new"}
     assert Success.objects.count() == 1

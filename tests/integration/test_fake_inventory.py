@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from clusters.engines.fake.runtime import FakeRuntime
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from tests.contract_inventory import InventoryContract
+from tests.fakes.runtime import FakeRuntime
 
 
 class FakeLab:

@@ -6,9 +6,9 @@ import itertools
 
 import pytest
 
-from clusters.engines.fake.runtime import FakeRuntime
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from tests.contract_meter import MeterContract
+from tests.fakes.runtime import FakeRuntime
 
 IMAGE = "team/image:1"
 

@@ -8,10 +8,10 @@ import threading
 
 import pytest
 
-from clusters.engines.fake.runtime import Behaviour, FakeRuntime
 from clusters.engines.runtime import ContainerRequest, FaultReason, File, Phase, Progress, RuntimeFault
 from tests.contract_attach import AttachContract
 from tests.contract_runtime import Lab, Program, RuntimeContract, request
+from tests.fakes.runtime import Behaviour, FakeRuntime
 from tests.helpers import until
 
 
@@ -136,7 +136,7 @@ def test_with_a_full_disk_its_list_misses_an_end_until_somebody_looks_closer(
     for asked in names:
         lab.runtime.finish(asked.name)
         assert next(one for one in lab.runtime.list() if one.name == asked.name).phase is Phase.RUNNING
-    monkeypatch.setattr("clusters.engines.fake.host.LOOK_CLOSER", 0.0)
+    monkeypatch.setattr("tests.fakes.host.LOOK_CLOSER", 0.0)
     assert {status.exit_code for status in lab.runtime.list()} == {0}
 
 

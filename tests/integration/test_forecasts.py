@@ -12,30 +12,22 @@ from django.utils.module_loading import import_string
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
-from jobs.forecast import refresh, scores
-from jobs.history.holdings import milliseconds
+from base.core.values import milliseconds
+from base.models import User
+from jobs.forecast import errors, refresh, scores
+from jobs.forecast.play import starts
 from jobs.models import Holding, Job, Prediction
-from jobs.pages import cause
-from jobs.planning.forecast import corrections
-from jobs.planning.forecast.play import starts
-from jobs.planning.forecast.words import briefly, current, likely, not_before
+from jobs.planning.streak import streak
 from jobs.scheduling import orders
-from jobs.scheduling.explain import turn_of, waiting_reason
-from portal.models import User
+from jobs.waiting.why import turn_of, waiting_reason
+from jobs.waiting.words import briefly, current, likely, not_before
+from portal.job import cause
 from tests.cluster import Cluster
-from tests.history import HOUR, held
+from tests.history import HOUR, a_past
 from tests.http import ApiClient
 
 pytestmark = pytest.mark.django_db
 BUDGET = 600.0  # seconds: a busy machine takes longer
-
-
-def a_past(lengths: int = 20) -> None:
-    """Jobs of an hour, more or less."""
-    now = milliseconds(timezone.now())
-    for at in range(lengths):
-        began = now - (at + 2) * HOUR
-        held(began, began + HOUR + (at - lengths // 2) * 60_000, id=10**6 + at, gpus=2, job_name=f"train-{at}")
 
 
 def a_queue(cluster: Cluster) -> tuple[Job, Job]:
@@ -70,6 +62,14 @@ def test_behind_more_jobs_than_can_be_played_a_job_has_the_moment_before_which_i
     reason = waiting_reason(cluster.job(last), turn_of(cluster.job(last)))
     assert (reason["notBefore"], reason.get("forecast")) == (first["p10"], None)
     assert "after" in cause.waiting(reason).facts[0].text
+
+
+def test_a_job_that_failed_before_still_says_where_room_is_kept_for_it(cluster: Cluster) -> None:
+    _, waits = a_queue(cluster)
+    reason = waiting_reason(cluster.job(waits), turn_of(cluster.job(waits)))
+    failed = streak([(1, 255, {})], 0)
+    for facts in (cause.waiting(reason).facts, cause.waiting(reason, failed).facts):
+        assert {fact.name: fact.text for fact in facts}["Reserved"].startswith("Room is kept for it on n1")
 
 
 def test_without_any_history_nothing_is_forecast(cluster: Cluster) -> None:
@@ -114,7 +114,7 @@ def test_what_earlier_forecasts_missed_is_in_the_next_one_and_the_play_is_kept_b
     a_past()
     _, waits = a_queue(cluster)
     made = milliseconds(timezone.now()) - 10 * 3_600_000
-    for at in range(corrections.ENOUGH):
+    for at in range(errors.ENOUGH):
         foreseen, came = (made + hours * 3_600_000 for hours in (1, 3))
         shown = dict.fromkeys(("p10", "p50", "p90"), foreseen)
         shown |= {"made": made, "started": came, "job_id": 10**6 + at}

@@ -9,10 +9,10 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from base.files.store import delegation, open_store
+from base.models import User
 from clusters.engines.runtime import LARGE
 from jobs.containers import handing
-from portal.files.store import delegation, open_store
-from portal.models import User
 from tests.unit.test_launch import LAUNCH
 
 pytestmark = pytest.mark.django_db

@@ -7,21 +7,22 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.files.store import state as store_state
-from portal.wakes import beats
-from portal.wakes.beats import Report
+from base.files.store import state as store_state
+from base.wakes import processes
+from base.wakes.processes import Report
+from tests import fresh
 
 pytestmark = pytest.mark.django_db
 FINE = Report(threads=5, oldest_look=2.0)
 
 
 def told(client: Client, report: Report) -> dict[str, Any]:
-    beats.forget()
-    store_state.forget()
+    fresh.who_lives()
+    fresh.the_store()
     assert store_state.is_up(30)
-    beats.beat("workers")
-    beats.beat("sampler")
-    beats.beat("scheduler", report)
+    processes.beat("workers")
+    processes.beat("sampler")
+    processes.beat("scheduler", report)
     answer: dict[str, Any] = client.get("/healthz").json()
     return answer
 

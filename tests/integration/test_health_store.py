@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.files.store import local_root, marker, open_store
-from portal.files.store import state as store_state
-from portal.files.store.base import StoreUnavailable
-from portal.files.store.first_start import try_store
-from portal.models import LocalFolder, User
+from base.files.store import local_root, marker, open_store
+from base.files.store import state as store_state
+from base.files.store.base import StoreUnavailable
+from base.files.store.state import try_store
+from base.models import LocalFolder, User
 from tests.helpers import patience
 
 pytestmark = pytest.mark.django_db

@@ -10,11 +10,11 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from clusters.engines.watch import Watch, Watched
+from base.core.errors import Forbidden
+from base.models import User
+from clusters.engines.watch import Watched, Watchers
 from jobs import services
 from jobs.models import Event, Job
-from portal.core.errors import Forbidden
-from portal.models import User
 from tests.cluster import Cluster
 from tests.helpers import until
 
@@ -53,7 +53,7 @@ def test_a_new_hold_wakes_the_scheduler(cluster: Cluster) -> None:
     cluster.work()
     cluster.tick()
     woken = threading.Event()
-    watch = Watch(woken.set)
+    watch = Watchers(woken.set)
     watch.keep_up({"n1": Watched("fake://n1")})
     try:
         until(lambda: "n1" in watch.looks(), 10, what="the first look")

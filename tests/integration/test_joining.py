@@ -13,18 +13,18 @@ from django.db import connection
 from django.db.models import F
 from django.utils import timezone
 
+from base.core.errors import BadRequest
+from base.hosts import here, joining, shared
+from base.hosts.joining import NotShared
+from base.models import Heartbeat, Host, Shared, User
+from base.wakes import processes
 from clusters.engines import own_ssh
 from clusters.engines.own_ssh import HostKey
 from clusters.models import Node
 from clusters.nodes import keys as node_keys
 from clusters.nodes import services
 from clusters.nodes.serializers import Tls
-from portal.core.errors import BadRequest
-from portal.hosts import here, joining, keys, own_tls, shared
-from portal.hosts.keys import NotShared
 from portal.management.commands import up
-from portal.models import Heartbeat, Host, Shared, User
-from portal.wakes import beats
 from tests.cluster import Cluster
 from tests.keys import make_keys
 
@@ -63,19 +63,19 @@ def test_one_with_other_keys_does_not(tmp_path: Path, settings: Any) -> None:
     settings.TOKEN_KEY = "another" * 8
     with pytest.raises(NotShared, match="LONGSHORE_SECRET_KEY_FILE and LONGSHORE_TOKEN_KEY_FILE"):
         joining.join("store")
-    keys.take()
+    joining.take_keys()
     joining.join("store")
 
 
 def test_no_process_begins_with_other_keys(settings: Any) -> None:
-    keys.check()
+    joining.check_keys()
     settings.SECRET_KEY = "another" * 8
     with pytest.raises(CommandError, match="not those of the portal"):
-        keys.refuse_other_keys()
+        joining.refuse_other_keys()
 
 
 def test_the_database_does_not_tell_the_keys(settings: Any) -> None:
-    keys.check()
+    joining.check_keys()
     assert settings.SECRET_KEY not in Shared.objects.get(name="keys").value
 
 
@@ -121,11 +121,11 @@ def test_a_socket_is_no_endpoint_for_several_hosts(tmp_path: Path, settings: Any
 
 def test_keys_of_nodes_reach_other_hosts_and_are_sealed_on_the_way(tmp_path: Path, settings: Any) -> None:
     tls = make_keys()
-    folder = node_keys.store("n1", Tls(**tls))
+    folder = node_keys.store("n1", Tls(**tls).files())
     assert not Shared.objects.filter(value__contains="PRIVATE").exists()
     another(tmp_path, settings)
     (tmp_path / "secrets").rename(tmp_path / "not-on-this-host")
-    theirs = own_tls.here(folder)
+    theirs = shared.tls_here(folder)
     assert theirs == tmp_path / "another" / "secrets" / "nodes" / "n1" / Path(folder).name
     assert (theirs / "key.pem").read_text() == tls["key"]
     assert (theirs / "key.pem").stat().st_mode & 0o777 == 0o600
@@ -151,7 +151,7 @@ def test_what_was_sealed_with_other_keys_is_no_file(settings: Any) -> None:
 
 
 def test_a_process_is_not_taken_for_dead_because_clocks_differ(cluster: Cluster) -> None:
-    beats.beat("workers")
+    processes.beat("workers")
     cluster.clock.set = timedelta(minutes=10)
-    assert (beats.ages()["workers"] or 0) < beats.LATE
+    assert (processes.ages()["workers"] or 0) < processes.LATE
     assert abs((Heartbeat.objects.get().at - (timezone.now() - cluster.clock.set)).total_seconds()) < 60

@@ -9,22 +9,22 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.engines.fake.runtime import FakeRuntime
+from base.core import clock
+from base.core.errors import BadRequest, ConflictNode, Forbidden
+from base.models import AuditEvent, User
+from base.wakes.lease import Lease
 from clusters.engines.inventory import Fitness
-from clusters.engines.watch import Look
+from clusters.engines.runtime import Look
 from clusters.models import Allocation, Cluster, Node
 from clusters.nodes.kubernetes import services
 from clusters.nodes.kubernetes.rows import LEFT
-from clusters.nodes.kubernetes.watch import Clusters, Follower
+from clusters.nodes.kubernetes.watch import ClusterFollower, Clusters
 from clusters.nodes.queries import load_idle_nodes, load_nodes
 from clusters.nodes.serializers import node_objects
 from clusters.nodes.services import register_node
 from portal.backup import settle
-from portal.core import clock
-from portal.core.errors import BadRequest, ConflictNode, Forbidden
-from portal.models import AuditEvent, User
-from portal.wakes.lease import Lease
 from tests.builders import make_node
+from tests.fakes.runtime import FakeRuntime
 from tests.hosts import Hosts
 
 ENDPOINT = "kubernetes://lab/longshore"
@@ -47,15 +47,15 @@ def engine(hosts: Hosts) -> FakeRuntime:
 
 
 @pytest.fixture
-def follower(engine: FakeRuntime, admin: User) -> Follower:
+def follower(engine: FakeRuntime, admin: User) -> ClusterFollower:
     """Follows the registered cluster, as the scheduler that acts."""
     cluster, _ = services.register_cluster(admin, BODY)
     lease = Lease("scheduler")
     assert lease.try_take()
-    return Follower(cluster, lease, lambda: None)
+    return ClusterFollower(cluster, lease, lambda: None)
 
 
-def look_again(follower: Follower, engine: FakeRuntime) -> None:
+def look_again(follower: ClusterFollower, engine: FakeRuntime) -> None:
     follower.take(engine.inventory(follower.cluster.selector, "here"))
 
 
@@ -154,7 +154,7 @@ def test_only_an_admin_registers_changes_and_removes_a_cluster(engine: FakeRunti
     assert Cluster.objects.get().selector == {} and Node.objects.count() == 2
 
 
-def test_what_other_workloads_take_is_not_free_and_comes_back(engine: FakeRuntime, follower: Follower) -> None:
+def test_what_other_workloads_take_is_not_free_and_comes_back(engine: FakeRuntime, follower: ClusterFollower) -> None:
     engine.add_host("gpu-1", others_cpus=3, others_memory_mb=1000, others_gpus=1)
     look_again(follower, engine)
     view = next(view for view in load_nodes() if view.name == "lab/gpu-1")
@@ -168,7 +168,7 @@ def test_what_other_workloads_take_is_not_free_and_comes_back(engine: FakeRuntim
     assert next(view for view in load_nodes() if view.name == "lab/gpu-1").used_cpus == 0
 
 
-def test_the_gpus_of_others_are_never_those_that_we_hold(engine: FakeRuntime, follower: Follower) -> None:
+def test_the_gpus_of_others_are_never_those_that_we_hold(engine: FakeRuntime, follower: ClusterFollower) -> None:
     node = Node.objects.get(name="lab/gpu-1")
     Allocation.objects.create(owner="1", node=node, vc="default", cpus=1, memory_mb=1, gpu_ids=["1"])
     engine.add_host("gpu-1", others_gpus=1)
@@ -176,7 +176,7 @@ def test_the_gpus_of_others_are_never_those_that_we_hold(engine: FakeRuntime, fo
     assert next(view for view in load_nodes() if view.name == "lab/gpu-1").used_gpus == {"0", "1"}
 
 
-def test_a_cordoned_or_tainted_node_is_not_offered_and_says_why(engine: FakeRuntime, follower: Follower) -> None:
+def test_a_cordoned_or_tainted_node_is_not_offered_and_says_why(engine: FakeRuntime, follower: ClusterFollower) -> None:
     engine.add_host("gpu-1", closed="cordoned in Kubernetes")
     look_again(follower, engine)
     view = next(view for view in load_nodes() if view.name == "lab/gpu-1")
@@ -185,7 +185,7 @@ def test_a_cordoned_or_tainted_node_is_not_offered_and_says_why(engine: FakeRunt
     assert (told["health"], told["healthReason"]) == ("ready", "cordoned in Kubernetes")
 
 
-def test_nodes_that_join_appear_and_those_that_leave_go(engine: FakeRuntime, follower: Follower) -> None:
+def test_nodes_that_join_appear_and_those_that_leave_go(engine: FakeRuntime, follower: ClusterFollower) -> None:
     engine.add_host("gpu-3")
     engine.remove_host("gpu-2")
     look_again(follower, engine)
@@ -196,7 +196,9 @@ def test_nodes_that_join_appear_and_those_that_leave_go(engine: FakeRuntime, fol
     }
 
 
-def test_a_node_that_left_with_a_task_stays_until_the_task_is_over(engine: FakeRuntime, follower: Follower) -> None:
+def test_a_node_that_left_with_a_task_stays_until_the_task_is_over(
+    engine: FakeRuntime, follower: ClusterFollower
+) -> None:
     node = Node.objects.get(name="lab/gpu-2")
     held = Allocation.objects.create(owner="1", node=node, vc="default", cpus=1, memory_mb=1)
     engine.remove_host("gpu-2")
@@ -209,7 +211,7 @@ def test_a_node_that_left_with_a_task_stays_until_the_task_is_over(engine: FakeR
 
 
 def test_a_node_that_its_cluster_does_not_hear_of_counts_as_silent_from_then_on(
-    engine: FakeRuntime, follower: Follower
+    engine: FakeRuntime, follower: ClusterFollower
 ) -> None:
     Node.objects.filter(name="lab/gpu-1").update(unreachable_since=timezone.now() - timedelta(seconds=40))
     engine.add_host("gpu-1", silent=True)
@@ -227,14 +229,14 @@ def test_a_node_that_its_cluster_does_not_hear_of_counts_as_silent_from_then_on(
 
 
 def test_a_list_with_nothing_new_writes_only_that_it_was_seen(
-    engine: FakeRuntime, follower: Follower, django_assert_max_num_queries: Any
+    engine: FakeRuntime, follower: ClusterFollower, django_assert_max_num_queries: Any
 ) -> None:
     look_again(follower, engine)
     with django_assert_max_num_queries(6):  # the transaction and its lease are four of them
         look_again(follower, engine)
 
 
-def test_a_cluster_in_use_is_not_removed(engine: FakeRuntime, follower: Follower, admin: User) -> None:
+def test_a_cluster_in_use_is_not_removed(engine: FakeRuntime, follower: ClusterFollower, admin: User) -> None:
     node = Node.objects.get(name="lab/gpu-1")
     Allocation.objects.create(owner="1", node=node, vc="default", cpus=1, memory_mb=1)
     with pytest.raises(ConflictNode, match="1 task runs on nodes of lab"):

@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from clusters.engines.kubernetes import execs, runtime
-from clusters.engines.kubernetes.connect import Cluster
+from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.runtime import KubernetesRuntime
 from clusters.engines.runtime import LABEL_TASK, RuntimeFault
 
@@ -173,5 +173,5 @@ def test_a_pod_of_somebody_else_is_not_touched(served: Callable[[Program], Api],
 
 def test_what_a_program_writes_without_end_is_not_kept(served: Callable[[Program], Api], tmp_path: Path) -> None:
     served(writes_for_ever)
-    code, said = execs.run(Cluster(ENDPOINT, tmp_path), "p", ["/bin/sh"], 20)
+    code, said = execs.run(ClusterApi(ENDPOINT, tmp_path), "p", ["/bin/sh"], 20)
     assert code is None and len(said) < 2 * execs.MOST_SAID

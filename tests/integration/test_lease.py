@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
-from portal.models import Heartbeat
-from portal.wakes import lease as leases
-from portal.wakes.lease import PATIENCE, RENEW, Fenced, Lease
+from base.models import Heartbeat
+from base.wakes import lease as leases
+from base.wakes.lease import PATIENCE, RENEW, Fenced, Lease
 from tests.cluster import Cluster
 from tests.helpers import until
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.fake.runtime import FakeRuntime
-from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
+from base.core.errors import NodeUnreachable, NoLog
+from base.files.store import open_store
+from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault, Stream
 from clusters.models import Node
 from jobs import services
 from jobs.logs import archive
 from jobs.logs import read as logs
 from jobs.logs.follow import hub, spool_folder
-from jobs.logs.places import HEAD_GONE, LARGEST_INDEX, find_archive, place_of
+from jobs.logs.places import HEAD_GONE, LARGEST_INDEX, find_archive, place_of, sign_from_now_on, write_index
 from jobs.logs.together.sources import Source, open_together
 from jobs.models import Task
-from portal.core.errors import NodeUnreachable, NoLog
-from portal.files.store import open_store
 from tests.cluster import Cluster
+from tests.fakes.runtime import FakeRuntime
 from tests.helpers import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -64,14 +64,13 @@ def test_both_streams_are_read_after_the_container_is_gone(cluster: Cluster, run
     engine(cluster).print(running.container_name, b"one\ntwo\nthr")
     engine(cluster).print(running.container_name, b"oops\n", "stderr")
     task = end(cluster, running)
-    assert b"".join(logs.download(task, "stdout")) == b"one\ntwo\nthr"
+    assert b"".join(logs.open_log(task, "stdout").view.pieces()) == b"one\ntwo\nthr"
     assert logs.tail(task, "stderr", lines=10) == b"oops\n"
     assert logs.tail(task, "stdout", lines=2) == b"two\nthr"
     assert logs.tail(task, "stdout", lines=0) == b""
     assert logs.tail(task, "stdout", lines=10**9) == b"one\ntwo\nthr"
-    assert logs.tail(task, "stdout", size=3) == b"thr"
-    assert logs.read(task, "stdout", 4, 3) == b"two"
-    assert logs.read(task, "stdout", 99, 3) == b""
+    assert b"".join(logs.open_log(task, "stdout").view.pieces(4, 7)) == b"two"
+    assert b"".join(logs.open_log(task, "stdout").view.pieces(99, 102)) == b""
 
 
 def test_an_archived_log_needs_no_node_any_more(cluster: Cluster, running: Task) -> None:
@@ -151,13 +150,13 @@ def test_a_worker_that_is_late_and_reads_half_of_it_does_not_spoil_what_is_kept(
 def test_a_container_that_is_gone_leaves_a_word_and_what_viewers_saw(cluster: Cluster, running: Task) -> None:
     engine(cluster).print(running.container_name, b"seen\n")
     follower = hub.attach(running.pk, "stdout")
-    until(lambda: follower.size() == 5)
+    until(lambda: follower.spool.size() == 5)
     engine(cluster).vanish(running.container_name)
     archive.archive(running)
     archive.archive(running)
     hub.release(follower)
     log = logs.open_log(running, "stdout")
-    assert b"".join(log.pieces()) == b"seen\n"
+    assert b"".join(log.view.pieces()) == b"seen\n"
     assert log.note == archive.LOST
     with pytest.raises(NoLog, match="gone before its log could be kept"):
         logs.open_log(running, "stderr")
@@ -182,7 +181,7 @@ def test_a_log_whose_head_the_engine_has_thrown_away_says_so(cluster: Cluster, r
     engine(cluster).rotate(running.container_name)
     engine(cluster).print(running.container_name, b"new\n")
     log = logs.open_log(end(cluster, running), "stdout")
-    assert (b"".join(log.pieces()), log.note) == (b"new\n", HEAD_GONE)
+    assert (b"".join(log.view.pieces()), log.note) == (b"new\n", HEAD_GONE)
     assert find_archive(place_of(running)).complete is False  # type: ignore[union-attr]
 
 
@@ -197,7 +196,7 @@ def test_a_log_that_cannot_be_read_to_its_end_is_tried_again_and_then_kept_as_fa
     cluster.ahead(archive.UNREADABLE_FOR.total_seconds() + 1)
     cluster.settle()
     log = logs.open_log(fresh(running), "stdout")
-    assert b"".join(log.pieces()) == b"half\n" and "cannot read the log" in log.note
+    assert b"".join(log.view.pieces()) == b"half\n" and "cannot read the log" in log.note
     cluster.assert_clean()
 
 
@@ -239,7 +238,7 @@ def test_the_spool_goes_when_nobody_looks_any_more(
 ) -> None:
     monkeypatch.setattr("jobs.logs.follow.LINGER", 0.05)
     follower = hub.attach(running.pk, "stdout")
-    until(lambda: follower.state().caught_up)
+    until(lambda: follower.spool.state().caught_up)
     assert spool_folder(running.pk, "stdout").is_dir()
     hub.release(follower)
     until(lambda: not spool_folder(running.pk, "stdout").exists())
@@ -247,7 +246,8 @@ def test_the_spool_goes_when_nobody_looks_any_more(
 
 
 STDOUT = {"bytes": 4, "newlines": 1, "blocks": [0]}
-INDEX = {"complete": True, "reason": "", "stdout": STDOUT, "stderr": {"bytes": 0, "newlines": 0, "blocks": []}}
+STREAMS: dict[Stream, dict[str, Any]] = {"stdout": STDOUT, "stderr": {"bytes": 0, "newlines": 0, "blocks": []}}
+INDEX = {"complete": True, "reason": "", **STREAMS}
 BIG = 10**15
 
 
@@ -270,8 +270,10 @@ BIG = 10**15
         json.dumps({**INDEX, "stdout": {**STDOUT, "lines": -1, "tops": ""}}).encode(),
         json.dumps({**INDEX, "stdout": {**STDOUT, "lines": 1, "tops": "?"}}).encode(),
         json.dumps(INDEX).encode().ljust(LARGEST_INDEX + 1),
+        json.dumps(INDEX).encode(),
+        json.dumps({**INDEX, "signature": "0" * 64}).encode(),
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_what_the_user_puts_in_the_place_of_an_index_is_none(cluster: Cluster, running: Task, written: bytes) -> None:
     store, place = open_store(), place_of(running)
@@ -279,6 +281,29 @@ def test_what_the_user_puts_in_the_place_of_an_index_is_none(cluster: Cluster, r
     assert find_archive(place) is None
     engine(cluster).print(running.container_name, b"one\ntwo\n")
     assert logs.tail(end(cluster, running), "stdout", lines=2) == b"one\ntwo\n"
+
+
+def test_an_index_of_another_log_is_none_and_one_of_an_older_release_is(cluster: Cluster, running: Task) -> None:
+    store, place = open_store(), place_of(running)
+    write_index(store, "/Container/alice/other", STREAMS, complete=True, reason="")
+    with store.open_read("/Container/alice/other/index.json") as file:
+        store.write(f"{place.folder}/index.json", [file.read()])
+    assert find_archive(place) is None
+    write_index(store, place.folder, STREAMS, complete=True, reason="")
+    assert find_archive(place)
+    store.write(f"{place.folder}/index.json", [json.dumps(INDEX).encode()])
+    assert find_archive(place) is None
+    sign_from_now_on()  # as the migration does
+    assert find_archive(place)
+
+
+def test_a_log_that_the_store_has_lost_was_kept_all_the_same(cluster: Cluster, running: Task) -> None:
+    engine(cluster).print(running.container_name, b"one\n")
+    task = end(cluster, running)
+    assert logs.tail(task, "stdout", lines=1) == b"one\n"
+    open_store().delete(place_of(task).folder, recursive=True)
+    with pytest.raises(NoLog, match="This log was kept, and the file store does not have it"):
+        logs.tail(fresh(task), "stdout", lines=1)
 
 
 @pytest.mark.parametrize("taken", ["", "/index.json", "/stdout", "/stdout.times"])

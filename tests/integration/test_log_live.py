@@ -16,17 +16,17 @@ from typing import Any
 import pytest
 from django.db import connections
 
-from clusters.engines.fake.runtime import FakeRuntime
+from base.core.errors import NodeUnreachable
 from jobs.logs import follow
 from jobs.logs import read as logs
-from jobs.logs.follow import Follower, TooManyLogs, hub
+from jobs.logs.follow import LogFollower, TooManyLogs, hub
 from jobs.logs.read import open_log
 from jobs.logs.spool import Spool
 from jobs.logs.together import live as log_live
 from jobs.logs.together.batches import batch_of
 from jobs.models import Task
-from portal.core.errors import NodeUnreachable
 from tests.cluster import Cluster
+from tests.fakes.runtime import FakeRuntime
 from tests.helpers import patience, until
 from tests.logs import Viewer
 
@@ -118,11 +118,11 @@ def test_a_last_line_that_is_given_again_is_not_doubled(
     engine.print(task.container_name, b"one\n")
     follower = hub.attach(task.pk, "stdout")
     for line in (b"two\n", b"three\n"):
-        until(lambda: follower.state().caught_up and follower._reading is not None and follower._reading._follow)
+        until(lambda: follower.spool.state().caught_up and follower._reading is not None and follower._reading._follow)
         engine.give_log_again(task.container_name)
         engine.print(task.container_name, line)
-        until(lambda said=line: follower.view().read(0, 100).endswith(said))
-    assert follower.view().read(0, 100) == b"one\ntwo\nthree\n"
+        until(lambda said=line: follower.spool.view().read(0, 100).endswith(said))
+    assert follower.spool.view().read(0, 100) == b"one\ntwo\nthree\n"
     hub.release(follower)
 
 
@@ -260,15 +260,15 @@ def test_sixty_viewers_read_hardly_more_often_than_one(
 def test_another_process_takes_over_where_the_first_one_died(engine: FakeRuntime, task: Task) -> None:
     """Two spools on one folder stand for two processes: a flock belongs to the opening, not to the process."""
     engine.print(task.container_name, b"one\n")
-    first = Follower(task.pk, "stdout")
-    until(lambda: first.size() == 4)
-    second = Follower(task.pk, "stdout")
-    until(lambda: second.state().caught_up)
-    assert (first.copies, second.copies) == (True, False)
+    first = LogFollower(task.pk, "stdout")
+    until(lambda: first.spool.size() == 4)
+    second = LogFollower(task.pk, "stdout")
+    until(lambda: second.spool.state().caught_up)
+    assert (first.spool.copies, second.spool.copies) == (True, False)
     first.stop()
     engine.print(task.container_name, b"two\n")
-    until(lambda: second.copies and second.size() == 8)
-    assert [line.text for line in second.view().lines(1, 9)] == ["one", "two"]
+    until(lambda: second.spool.copies and second.spool.size() == 8)
+    assert [line.text for line in second.spool.view().lines(1, 9)] == ["one", "two"]
     second.stop()
 
 
@@ -277,7 +277,7 @@ def test_a_copy_that_got_ahead_of_its_record_is_cut_back(tmp_path: Path, engine:
     assert spool.acquire()
     for chunk in [*engine.logs(task.container_name, "stdout")]:
         spool.append(chunk)
-    spool.mark(caught_up=True)
+    spool.mark("", caught_up=True)
     with (tmp_path / "spool" / "data").open("ab") as file:
         file.write(b"written, but killed before the record was")
     spool._lock.close()  # type: ignore[union-attr]
@@ -317,7 +317,7 @@ def test_stamps_that_go_back_neither_lose_nor_double_a_line(
 ) -> None:
     monkeypatch.setattr(follow, "REREAD", 0.01)
     follower = hub.attach(task.pk, "stdout")
-    until(lambda: follower.state().caught_up)
+    until(lambda: follower.spool.state().caught_up)
     said: list[str] = []
     for half in range(2):
         if half and happens == "the clock is set back":
@@ -327,8 +327,8 @@ def test_stamps_that_go_back_neither_lose_nor_double_a_line(
         for _ in range(3):
             said.append(f"line {len(said)}")
             engine.print(task.container_name, f"{said[-1]}\n".encode())
-            until(lambda: follower.view().newlines >= len(said))
-    assert [line.text for line in follower.view().lines(1, 99)] == said
+            until(lambda: follower.spool.view().newlines >= len(said))
+    assert [line.text for line in follower.spool.view().lines(1, 99)] == said
     hub.release(follower)
 
 
@@ -338,15 +338,15 @@ def test_a_log_that_lost_its_head_is_not_given_again_when_the_clock_goes_back(
     monkeypatch.setattr(follow, "REREAD", 0.01)
     engine.print(task.container_name, b"old\n")
     follower = hub.attach(task.pk, "stdout")
-    until(lambda: follower.state().caught_up and follower.size() == 4)
+    until(lambda: follower.spool.state().caught_up and follower.spool.size() == 4)
     engine.rotate(task.container_name)
     for text in (b"new\n", b"er\n"):
         engine.print(task.container_name, text)
-    until(lambda: follower.size() == 11)
+    until(lambda: follower.spool.size() == 11)
     engine.give_log_again(task.container_name)
     engine.print(task.container_name, b"more\n")
-    until(lambda: follower.view().newlines >= 4 and b"more" in follower.view().read(0, 99))
-    assert [line.text for line in follower.view().lines(1, 9)] == ["old", "new", "er", "more"]
+    until(lambda: follower.spool.view().newlines >= 4 and b"more" in follower.spool.view().read(0, 99))
+    assert [line.text for line in follower.spool.view().lines(1, 9)] == ["old", "new", "er", "more"]
     hub.release(follower)
 
 
@@ -355,8 +355,8 @@ def test_a_log_that_cannot_be_read_is_not_taken_for_ended(engine: FakeRuntime, t
     engine.damage_log(task.container_name)
     engine.finish(task.container_name)
     follower = hub.attach(task.pk, "stdout")
-    until(lambda: "cannot read the log" in follower.state().problem)
-    assert follower.size() == 5 and not follower.state().ended
+    until(lambda: "cannot read the log" in follower.spool.state().problem)
+    assert follower.spool.size() == 5 and not follower.spool.state().ended
     hub.release(follower)
 
 
@@ -419,15 +419,15 @@ def test_a_full_disk_is_said_and_in_the_end_no_line_is_missing(
     monkeypatch.setattr(os, "pwrite", pwrite)
     engine.print(task.container_name, b"before\n")
     follower = hub.attach(task.pk, "stdout")
-    until(lambda: follower.view().size == 7)
+    until(lambda: follower.spool.view().size == 7)
     is_full.set()
     engine.print(task.container_name, b"meanwhile\n")
-    until(lambda: follower.state().problem.startswith("The disk of this host of the portal is full."))
+    until(lambda: follower.spool.state().problem.startswith("The disk of this host of the portal is full."))
     with pytest.raises(NodeUnreachable, match="disk of this host"):
         open_log(task, "stdout")
     is_full.clear()
     engine.print(task.container_name, b"after\n")
-    until(lambda: follower.view().size == 23)
-    assert b"".join(logs.download(task, "stdout")) == b"before\nmeanwhile\nafter\n"
-    assert follower.state().problem == ""
+    until(lambda: follower.spool.view().size == 23)
+    assert b"".join(logs.open_log(task, "stdout").view.pieces()) == b"before\nmeanwhile\nafter\n"
+    assert follower.spool.state().problem == ""
     hub.release(follower)

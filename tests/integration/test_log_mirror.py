@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.fake.runtime import FakeRuntime
+from base.core.errors import NodeUnreachable
+from base.files.store import open_store
+from base.files.store.base import StoreUnavailable
 from jobs.logs import archive, mirror
 from jobs.logs import read as logs
 from jobs.logs.follow import hub
 from jobs.logs.places import find_archive, place_of
 from jobs.logs.read import open_log
 from jobs.models import Task
-from portal.core.errors import NodeUnreachable
-from portal.files.store import open_store
-from portal.files.store.base import StoreUnavailable
 from tests.cluster import Cluster
+from tests.fakes.runtime import FakeRuntime
 from tests.helpers import until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -31,7 +31,7 @@ def on_host(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(mirror, "is_shared", lambda: True)
     monkeypatch.setattr(mirror, "EVERY", 1000.0)  # tests say when
     monkeypatch.setattr(mirror, "PIECE", 1000)
-    monkeypatch.setattr("portal.files.store.local_root", lambda: tmp_path / "store")
+    monkeypatch.setattr("base.files.store.local_root", lambda: tmp_path / "store")
 
     def switch(name: str) -> None:
         hub.close()
@@ -60,7 +60,7 @@ def text(count: int, first: int = 0) -> bytes:
 
 
 def read(task: Task) -> bytes:
-    return b"".join(logs.download(task, "stdout"))
+    return b"".join(logs.open_log(task, "stdout").view.pieces())
 
 
 def test_what_the_engine_has_no_longer_another_host_has_at_the_same_places(
@@ -88,7 +88,7 @@ def test_a_log_of_a_node_that_is_silent_is_read_on_a_host_that_never_followed_it
     with pytest.raises(NodeUnreachable):
         read(task)
     log = open_log(task, "stdout", stale=True)
-    assert b"".join(log.pieces()) == text(100) and log.note
+    assert b"".join(log.view.pieces()) == text(100) and log.note
 
 
 def test_a_host_that_dies_loses_what_came_since_it_last_wrote_and_the_engine_has_that(
@@ -165,10 +165,10 @@ def test_of_two_that_copy_the_one_that_is_behind_takes_nothing_back(engine: Fake
     read(task)
     follower = hub.attach(task.pk, "stdout")
     behind = mirror.Mirror(place_of(task), "stdout")
-    state = follower.state()
+    state = follower.spool.state()
     engine.print(task.container_name, text(50, 100))
-    until(lambda: follower.state().size == len(text(150)))
+    until(lambda: follower.spool.state().size == len(text(150)))
     follower.flush()
-    behind._write(open_store(), follower._spool, state)
+    behind._write(open_store(), follower.spool, state)
     there = mirror.stored(open_store(), place_of(task), "stdout")
     assert there is not None and there.size == len(text(150)) > state.size

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from base.core.errors import NoLog
+from base.files.store import open_store
 from clusters.models import VirtualCluster
 from jobs.logs import retention
 from jobs.logs.follow import hub
 from jobs.logs.places import find_archive, folder_of, place_of
 from jobs.logs.read import open_log
 from jobs.models import Attempt, Event, Job
-from portal.core.errors import NoLog
-from portal.files.store import open_store
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -54,13 +54,13 @@ def test_the_job_is_told_three_days_before_its_old_log_goes(cluster: Cluster) ->
     old, young, now = ended(cluster, "old", 40), ended(cluster, "young", 5), timezone.now()
     keep(30)
     for later in (0, 1, 2):
-        retention.sweep(now + timedelta(days=later))
+        retention.clean_up(now + timedelta(days=later))
     assert kinds(old) == ["log.expires"] and kinds(young) == []
     task = cluster.task(old)
     assert open_log(task, "stdout").view.size == 100
     reason = Event.objects.get(job=old, kind="log.expires").reason
     assert "virtual cluster default keeps logs for 30 days" in reason
-    retention.sweep(now + timedelta(days=3, minutes=1))
+    retention.clean_up(now + timedelta(days=3, minutes=1))
     assert kinds(old) == ["log.expires", "log.deleted"]
     with pytest.raises(NoLog, match="deleted on .*: virtual cluster default keeps logs for 30 days"):
         open_log(task, "stdout")
@@ -76,14 +76,14 @@ def test_beyond_a_size_the_oldest_go_and_a_raised_limit_keeps_them(
     cluster.add_node()
     old, young, now = ended(cluster, "old", 2), ended(cluster, "young", 1), timezone.now()
     keep(None, 1)
-    retention.sweep(now)
+    retention.clean_up(now)
     assert (kinds(old), kinds(young)) == (["log.expires"], [])
     keep(None, None)
-    retention.sweep(now + timedelta(days=4))
+    retention.clean_up(now + timedelta(days=4))
     assert kinds(old) == ["log.expires", "log.stays"] and find_archive(place_of(cluster.task(old)))
     keep(None, 1)
-    retention.sweep(now + timedelta(days=5))
-    retention.sweep(now + timedelta(days=9))
+    retention.clean_up(now + timedelta(days=5))
+    retention.clean_up(now + timedelta(days=9))
     assert kinds(old)[-1] == "log.deleted" and kinds(young) == []
     assert Attempt.objects.get(job=young).log_bytes == 100
 
@@ -93,5 +93,5 @@ def test_a_log_of_before_sizes_were_noted_goes_by_its_age(cluster: Cluster) -> N
     job = ended(cluster, "old", 9)
     Attempt.objects.filter(job=job).update(log_bytes=0)
     keep(7)
-    retention.sweep(timezone.now())
+    retention.clean_up(timezone.now())
     assert kinds(job) == ["log.expires"]

@@ -7,12 +7,12 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
+from base.models import User
 from clusters.engines.runtime import Phase
 from clusters.models import Node
 from jobs import services
 from jobs.models import Event, Job
-from jobs.scheduling.explain import turn_of, waiting_reason
-from portal.models import User
+from jobs.waiting.why import turn_of, waiting_reason
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db

@@ -9,14 +9,12 @@ from typing import Any
 
 import pytest
 
-from jobs.metrics import places, ring, sweep
-from jobs.metrics.sharing import shared
-from jobs.metrics.sharing.pack import pack, unpack
-from jobs.metrics.sharing.shared import FOLDER, Shared
-from portal.files.store import open_store, rules
-from portal.files.store.accounts import Accounts
-from portal.files.store.base import StoreUnavailable, find
-from portal.models import User
+from base.files.store import open_store, rules
+from base.files.store.base import StoreUnavailable, find
+from base.files.who import KnownAccounts
+from base.models import User
+from jobs.metrics import janitor, places, ring, sharing
+from jobs.metrics.sharing import FOLDER, SharedRings, pack, unpack
 from tests.builders import make_job, make_node
 
 pytestmark = pytest.mark.django_db
@@ -28,8 +26,8 @@ Host = Callable[[str], None]
 @pytest.fixture(autouse=True)
 def on_host(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Host:
     """``on_host("b")``: from now on the process is host b's. All hosts have one store."""
-    monkeypatch.setattr(shared, "is_shared", lambda: True)
-    monkeypatch.setattr("portal.files.store.local_root", lambda: tmp_path / "store")
+    monkeypatch.setattr(sharing, "is_shared", lambda: True)
+    monkeypatch.setattr("base.files.store.local_root", lambda: tmp_path / "store")
 
     def switch(name: str) -> None:
         settings.METRICS_DIR = tmp_path / name / "metrics"
@@ -38,14 +36,14 @@ def on_host(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> H
     return switch
 
 
-def done(act: Callable[[list[Path]], None], of: Shared, *folders: Path) -> None:
+def done(act: Callable[[list[Path]], None], of: SharedRings, *folders: Path) -> None:
     of._due = 0.0
     act([*folders])
     of.wait(30)
 
 
 def test_what_one_host_samples_another_has_with_the_next_fetch(on_host: Host) -> None:
-    sampling, waiting = Shared(), Shared()
+    sampling, waiting = SharedRings(), SharedRings()
     task = places.of_task("alice~job-1 ü", "worker", 0)
     for number in range(5):
         ring.write(task, COLUMNS, AT + 10 * number, [number, 1.0])
@@ -65,7 +63,7 @@ def test_what_one_host_samples_another_has_with_the_next_fetch(on_host: Host) ->
     done(sampling.push, sampling, places.of_attempt("alice~job-1 ü"))
     on_host("b")
     done(waiting.pull, waiting, places.of_attempt("alice~job-1 ü"))
-    assert (found := ring.summary(task)) and found[1].at == AT + 50
+    assert (found := ring.summary(task)) and found.at == AT + 50
 
 
 def test_an_older_file_takes_the_place_of_no_newer_one(on_host: Host) -> None:
@@ -74,7 +72,7 @@ def test_an_older_file_takes_the_place_of_no_newer_one(on_host: Host) -> None:
     older = pack(path.parent)
     ring.write(path, COLUMNS, AT + 10, [2.0, 2.0])
     unpack(older, path.parent)
-    assert (found := ring.summary(path)) and found[1].at == AT + 10
+    assert (found := ring.summary(path)) and found.at == AT + 10
     unpack(b"nonsense", path.parent)
     assert os.listdir(path.parent) == ["node.ring"]
 
@@ -83,10 +81,10 @@ def test_a_store_that_is_down_stops_no_sampler(monkeypatch: pytest.MonkeyPatch) 
     def down() -> None:
         raise StoreUnavailable
 
-    sampling = Shared()
+    sampling = SharedRings()
     ring.write(places.of_node("n1"), COLUMNS, AT, [1.0, 1.0])
     with monkeypatch.context() as patch:
-        patch.setattr(shared, "open_store", down)
+        patch.setattr(sharing, "open_store", down)
         done(sampling.push, sampling, places.of_node("n1").parent)
     done(sampling.push, sampling, places.of_node("n1").parent)
     assert find(open_store(), f"{FOLDER}/nodes/n1")
@@ -95,20 +93,21 @@ def test_a_store_that_is_down_stops_no_sampler(monkeypatch: pytest.MonkeyPatch) 
 def test_what_belongs_to_no_attempt_goes_from_the_store_too() -> None:
     job = make_job("alice", "job", state="RUNNING", node=make_node("n1"))
     app_id = job.attempts.get().app_id
-    sampling = Shared()
+    sampling = SharedRings()
     for name in (app_id, "gone"):
         ring.write(places.of_task(name, "worker", 0), COLUMNS, AT, [1.0, 1.0])
     done(sampling.push, sampling, places.of_attempt(app_id), places.of_attempt("gone"))
-    shared.sweep(sweep._known, 0.0)
+    sharing.clean_up(janitor._known, 0.0)
     assert [entry.path for entry in open_store().list(f"{FOLDER}/attempts")] == [
-        shared._name(places.of_attempt(app_id))
+        sharing._name(places.of_attempt(app_id))
     ]
 
 
 def test_no_user_sees_what_the_portal_keeps_for_itself(alice: User) -> None:
-    store, accounts = open_store(), Accounts()
+    store, accounts = open_store(), KnownAccounts()
+    alices = rules.Rights("alice", False, accounts)
     store.write(f"{FOLDER}/nodes/n1", [b"x"])
     for path in ("/.longshore", FOLDER, f"{FOLDER}/nodes/n1"):
-        assert not rules.may_read(path, "alice", False, accounts) and rules.may_read(path, "root", True, accounts)
-        assert not rules.may_write(path, "alice", False, accounts)
-    assert rules.visible(store.list("/"), "alice", False, accounts) == []
+        assert not alices.may_read(path) and rules.Rights("root", True, accounts).may_read(path)
+        assert not alices.may_write(path)
+    assert alices.visible(store.list("/")) == []

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from base.models import AuditEvent, User
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.models import Node
-from clusters.nodes.gone.services import confirm_gone, remove_container
+from clusters.nodes.gone import confirm_gone, remove_container
 from clusters.nodes.kubernetes import services as kubernetes
-from portal.models import AuditEvent, User
 from tests.builders import make_node
 from tests.cluster import Cluster
 from tests.hosts import Hosts

@@ -17,9 +17,12 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from django_q.signing import SignedPackage
 
+from base.accounts.viewer import Guest
+from base.core.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
+from base.core.signals import first_start
+from base.models import AuditEvent, User
 from clusters import first_start as node_start
-from clusters.engines import schemes as engines
-from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines import schemes
 from clusters.engines.runtime import DiskUse, FaultReason, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Allocation, Node
@@ -27,11 +30,8 @@ from clusters.nodes import gpus, probe, refusals, services, survey, trial
 from clusters.nodes import keys as node_keys
 from clusters.nodes.serializers import Tls
 from jobs.models import Event
-from portal.accounts.viewer import Guest
-from portal.core.errors import BadRequest, ConflictNode, Forbidden, Unauthorized
-from portal.core.signals import first_start
-from portal.models import AuditEvent, User
 from tests.builders import make_node
+from tests.fakes.runtime import Behaviour, FakeRuntime
 from tests.hosts import Hosts
 from tests.keys import make_keys
 
@@ -40,9 +40,9 @@ from tests.keys import make_keys
 def engine() -> Iterator[FakeRuntime]:
     """One engine behind every endpoint."""
     engine = FakeRuntime(hostname="here", cpus=8, memory_mb=16_000)
-    engines.use(lambda endpoint, tls_dir: engine)
+    schemes.use(lambda endpoint, tls_dir: engine)
     yield engine
-    engines.use(None)
+    schemes.use(None)
 
 
 @pytest.fixture
@@ -82,13 +82,13 @@ def test_it_says_in_one_sentence_why_there_is_no_local_node(db: None, settings: 
     def nobody(endpoint: str, tls_dir: Path | None) -> FakeRuntime:
         raise RuntimeFault("No engine listens there.", reason=FaultReason.UNREACHABLE)
 
-    engines.use(nobody)
+    schemes.use(nobody)
     try:
         with pytest.raises(BadRequest, match=r"^No engine listens there\.$"):
             settings.DOCKER_HOST = "unix:///nowhere"
             services.register_local_node()
     finally:
-        engines.use(None)
+        schemes.use(None)
     assert not Node.objects.exists()
 
 
@@ -135,7 +135,7 @@ def test_it_refuses_a_key_of_another_certificate_and_an_encrypted_one(tmp_path: 
     encrypted = "-----BEGIN ENCRYPTED PRIVATE KEY-----\nAAAA\n-----END ENCRYPTED PRIVATE KEY-----\n"
     for wrong in (keys["key"].replace("A", "B"), encrypted, keys["cert"], "\ud800"):
         with pytest.raises(BadRequest, match="its key without a password"):
-            node_keys.store("n", Tls.model_construct(**(keys | {"key": wrong})))
+            node_keys.store("n", Tls.model_construct(**(keys | {"key": wrong})).files())
     assert not (Path(settings.HOME) / "secrets" / "nodes" / "n").exists()
 
 
@@ -225,7 +225,7 @@ def test_it_refuses_to_remove_a_node_that_got_a_task_this_moment(
     def place(*_: Any) -> None:
         Allocation.objects.create(owner="1", node=node, vc="default", cpus=1, memory_mb=1)
 
-    monkeypatch.setattr(services, "_record", place)
+    monkeypatch.setattr(services.audit, "changed", place)
     with pytest.raises(ConflictNode, match="node a"):
         services.remove_node(admin, "a")
     assert Node.objects.count() == 1
@@ -321,16 +321,16 @@ def test_a_node_is_surveyed_at_first_then_now_and_then_and_when_it_is_back(db: N
     now = timezone.now()
     make_node("n1")
     make_node("n2", health="unreachable")
-    survey.sweep(now)
+    survey.order_due(now)
     assert surveys() == [("n1", True)]
-    survey.sweep(now)
+    survey.order_due(now)
     assert surveys() == []
     Node.objects.filter(name="n1").update(health="unreachable")
-    survey.sweep(now)
+    survey.order_due(now)
     Node.objects.update(health="ready")
-    survey.sweep(now)
+    survey.order_due(now)
     assert surveys() == [("n1", True), ("n2", True)]
-    survey.sweep(now + survey.EVERY + timedelta(seconds=1))
+    survey.order_due(now + survey.EVERY + timedelta(seconds=1))
     assert surveys() == [("n1", False), ("n2", False)]
 
 

@@ -15,11 +15,12 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from portal.hosts import here
-from portal.models import Process, User
-from portal.overview import hosts
-from portal.wakes import beats, processes
-from portal.wakes.lease import Lease
+from base.hosts import here
+from base.models import Process, User
+from base.wakes import processes
+from base.wakes.lease import Lease
+from portal.hosts import hosts
+from tests import fresh
 from tests.http import ApiClient
 
 Api = Callable[[User | None], ApiClient]
@@ -31,11 +32,10 @@ FEW = 2 if connection.vendor == "postgresql" else 1  # queries: the time of the 
 def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.HOME = tmp_path
     monkeypatch.setenv(processes.SUPERVISOR, str(os.getppid()))
-    beats.forget()
-    processes.forget()
+    processes._shown.clear()
     yield
-    beats.forget()
-    processes.forget()
+    fresh.who_lives()
+    processes._shown.clear()
 
 
 def row(host: str, name: str, *, silent: float = 0, number: int = 1, holder: str = "", **more: Any) -> Process:
@@ -66,6 +66,29 @@ def test_a_process_shows_itself_and_its_supervisor_and_takes_both_away_in_the_en
     assert host.lives and host.total and all(one.since <= timezone.now() for one in host.processes)
     processes.leave("web")
     assert not Process.objects.exists()
+
+
+def test_showing_it_again_takes_little(django_assert_num_queries: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is done for ever, by each process."""
+    processes.show("web")
+    first = set(Process.objects.values_list("id", "at"))
+    monkeypatch.setattr(processes, "EVERY", 0.0)
+    monkeypatch.setattr(processes, "_row", None)
+    with django_assert_num_queries(4 if FEW == 2 else 1):  # PostgreSQL: its time twice, and the row of the host
+        processes.show("web")
+    again = set(Process.objects.values_list("id", "at"))
+    assert {id for id, _ in again} == {id for id, _ in first} and not again & first
+
+
+def test_a_supervisor_that_was_stopped_is_shown_when_it_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "EVERY", 0.0)
+    shown = []
+    for state in "STS":
+        Process.objects.filter(name="supervisor").delete()
+        monkeypatch.setattr(processes, "stat_of", lambda pid, state=state: [state, *"0" * 18, "1"])
+        processes.show("web")
+        shown.append(Process.objects.filter(name="supervisor").exists())
+    assert shown == [True, False, True]
 
 
 def test_what_ended_on_this_host_is_forgotten_by_who_starts_there() -> None:
@@ -118,8 +141,8 @@ def test_what_somebody_should_look_at() -> None:
 
 
 def test_a_scheduler_of_an_older_release_acts_though_it_shows_no_process() -> None:
-    beats.forget()
-    beats.beat("scheduler")
+    fresh.who_lives()
+    processes.beat("scheduler")
     row("new", "web")
     assert hosts.warnings(hosts.hosts()) == [
         "The scheduler that acts is on a host that is not listed, since its release is older.",

@@ -12,11 +12,11 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key, l
 from django.db import connection
 from django_q.models import OrmQ
 
+from base.files.store import open_store
+from base.files.store.base import PathNotFound
+from base.models import UserKey
 from jobs.containers import publish, sshkeys, tasks
 from jobs.models import JobKey
-from portal.files.store import open_store
-from portal.files.store.base import PathNotFound
-from portal.models import UserKey
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
@@ -79,15 +79,15 @@ def test_a_store_that_is_down_delays_only_the_files(cluster: Cluster, settings: 
     assert cluster.task(job).state == "RUNNING"
     assert cluster.job(job).published_at is None
     settings.STORE_URL = ""
-    publish.sweep()
+    publish.order_due()
     assert OrmQ.objects.count() == 0, "a young job publishes itself"
     cluster.ahead(11)
-    publish.sweep()
+    publish.order_due()
     publish.publish_all([job.pk])
     assert open_store().stat(f"/Container/{job.username}/{job.full_name}/JobConfig.json").size
     assert cluster.job(job).published_at is not None
     cluster.lose_orders()
-    publish.sweep()
+    publish.order_due()
     assert OrmQ.objects.count() == 0, "once is enough"
 
 
@@ -101,10 +101,10 @@ def test_a_gang_that_starts_together_is_published_once(cluster: Cluster, monkeyp
             written.append(path)
             return int(super().write(path, *args, **more))
 
-    monkeypatch.setattr(publish, "open_store", lambda: Counting(store._root))
+    monkeypatch.setattr(publish, "open_store", lambda: Counting(store.root))
 
     def start() -> None:
-        publish.publish(job.pk)
+        publish.publish_job(job.pk)
         connection.close()
 
     threads = [threading.Thread(target=start) for _ in range(6)]
@@ -116,13 +116,13 @@ def test_a_gang_that_starts_together_is_published_once(cluster: Cluster, monkeyp
     assert cluster.job(job).published_at is not None
 
 
-def test_a_waiting_job_is_published_by_the_sweep(cluster: Cluster) -> None:
+def test_a_waiting_job_is_published_when_it_is_due(cluster: Cluster) -> None:
     job = cluster.submit(name="mnist")  # there is no node
     cluster.ahead(11)
-    publish.sweep()
+    publish.order_due()
     (row,) = OrmQ.objects.all()
     assert row.func() == "jobs.containers.tasks.publish"
-    tasks.publishing.publish_all([job.pk])
+    tasks.publish_all([job.pk])
     assert cluster.job(job).published_at is not None
 
 

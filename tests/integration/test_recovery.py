@@ -9,7 +9,7 @@ import pytest
 from django.conf import settings
 from django_q.signals import post_spawn
 
-from clusters.engines.fake.runtime import FakeLog
+from base.models import User
 from clusters.engines.runtime import (
     LABEL_INSTANCE,
     LABEL_TASK,
@@ -27,8 +27,8 @@ from jobs.logs import archive as log_archive
 from jobs.logs.places import find_archive, place_of
 from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.settle import ORDER_LAPSE
-from portal.models import User
 from tests.cluster import IMAGE, Cluster
+from tests.fakes.runtime import FakeLog
 
 pytestmark = pytest.mark.django_db
 LAPSED = ORDER_LAPSE.total_seconds() + 1
@@ -280,6 +280,20 @@ def test_a_container_is_gone_though_running(cluster: Cluster) -> None:
     assert cluster.task(job).state == "RUNNING"
 
 
+def test_a_container_is_restarted_by_hand(cluster: Cluster) -> None:
+    engine = cluster.add_node(gpus=1)
+    job = cluster.submit(roles=[{"gpuNumber": 1}])
+    cluster.settle()
+    first = cluster.task(job).container_name
+    engine.restart(first)
+    cluster.settle()
+    lost, _ = cluster.attempts(job)
+    assert lost.exit_code == -7110 and "started a second time by somebody" in lost.exit["reason"]
+    assert cluster.job(job).platform_retries == 1
+    assert cluster.task(job).state == "RUNNING"
+    assert [each.name for each in cluster.containers()] == [cluster.task(job).container_name] != [first]
+
+
 def test_stop_is_pressed_twice_or_while_starting(cluster: Cluster) -> None:
     cluster.add_node()
     job = cluster.submit()
@@ -375,7 +389,7 @@ def test_an_end_that_a_full_disk_hides_is_found_by_looking_closer(
     cluster.finish(job, 0)
     cluster.settle()
     assert cluster.job(job).state == "RUNNING"
-    monkeypatch.setattr("clusters.engines.fake.host.LOOK_CLOSER", 0.0)
+    monkeypatch.setattr("tests.fakes.host.LOOK_CLOSER", 0.0)
     cluster.settle()
     assert cluster.job(job).state == "SUCCEEDED"
     cluster.assert_clean()

@@ -9,13 +9,13 @@ import pytest
 from django.db import OperationalError
 from django.db.models.query import QuerySet
 
-from clusters.placement.room import Room
+from base.wakes.lease import Fenced, Lease
+from clusters.placement.free import FreeNodes
 from jobs.containers import claims, tasks
 from jobs.models import Job, Task
 from jobs.planning.world import JobPlan, Plan
 from jobs.scheduling.apply import apply
-from jobs.scheduling.writes import Writing, write
-from portal.wakes.lease import Fenced, Lease
+from jobs.scheduling.writes import ToWrite, write
 from tests.cluster import Cluster
 
 pytestmark = pytest.mark.django_db
@@ -26,15 +26,15 @@ def test_two_schedulers(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> No
     cluster.add_node(cpus=4)
     job = cluster.submit()
     second = cluster.new_scheduler(Lease("scheduler", holder="second", patience=timedelta()))
-    real = Room.place
+    real = FreeNodes.place
 
-    def second_takes_over(room: Room, *args: object) -> object:
-        monkeypatch.setattr(Room, "place", real)
+    def second_takes_over(room: FreeNodes, *args: object) -> object:
+        monkeypatch.setattr(FreeNodes, "place", real)
         assert not second.lease.try_take(), "it has to see first that nobody renews"
         assert second.lease.try_take()
         return real(room, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Room, "place", second_takes_over)
+    monkeypatch.setattr(FreeNodes, "place", second_takes_over)
     with pytest.raises(Fenced):
         cluster.tick()
     assert (cluster.job(job).state, cluster.allocated(), cluster.orders()) == ("WAITING", 0, [])
@@ -69,7 +69,7 @@ def test_a_full_database_parks_no_job(cluster: Cluster, monkeypatch: pytest.Monk
     cluster.add_node()
     job, other = cluster.submit(), cluster.submit(name="other")
 
-    def full(plans: Sequence[JobPlan], writing: Writing) -> None:
+    def full(plans: Sequence[JobPlan], writing: ToWrite) -> None:
         if any(plan.job.id == job.pk for plan in plans):
             raise OperationalError("could not extend file: No space left on device")
         write(plans, writing)

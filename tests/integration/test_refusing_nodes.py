@@ -6,16 +6,18 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.docker.errors import fault_of_text
-from clusters.engines.fake.runtime import Behaviour, FakeRuntime
+from clusters.engines.docker.errors import Step, fault_of_text
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
 from clusters.nodes import refusals
 from clusters.nodes.queries import load_nodes
 from clusters.placement.fit import MARK_LASTS
+from jobs.history.earlier import to_avoid
 from jobs.models import Event, Task
-from jobs.scheduling.explain import turn_of, waiting_reason
+from jobs.planning.exits import Exit
+from jobs.waiting.why import turn_of, waiting_reason
 from tests.cluster import IMAGE, Cluster, config
+from tests.fakes.runtime import Behaviour, FakeRuntime
 
 NO_GPUS = RuntimeFault("Its driver is not there.", reason=FaultReason.GPU_MISSING)
 REGISTRY_AWAY = RuntimeFault("The registry does not answer.", reason=FaultReason.REGISTRY_UNREACHABLE)
@@ -48,6 +50,16 @@ def test_a_job_leaves_the_node_that_just_refused_it(cluster: Cluster) -> None:
     assert list(Task.objects.filter(job=job).order_by("id").values_list("node", flat=True)) == ["n1", "n2"]
 
 
+@pytest.mark.parametrize("step", ["create", "start", "pull"])
+def test_a_job_leaves_the_node_whose_disk_is_full(cluster: Cluster, step: Step) -> None:
+    first, _ = cluster.add_node("n1"), cluster.add_node("n2")
+    refuse(first, fault_of_text("write /data/overlay2/a: no space left on device", "unix:///n1", step, IMAGE))
+    job = cluster.submit()
+    cluster.settle()
+    assert list(Task.objects.filter(job=job).order_by("id").values_list("node", flat=True)) == ["n1", "n2"]
+    assert "disk is full" in cluster.attempts(job)[0].exit["reason"] and not marks("n1")
+
+
 def test_a_job_goes_where_its_image_is(cluster: Cluster) -> None:
     cluster.add_node("n1")
     cluster.add_node("n2", cpus=64)
@@ -70,7 +82,7 @@ def test_three_refusals_in_a_row_mark_the_node_for_that_kind(cluster: Cluster) -
     refuse(engine, NO_GPUS, 3)
     job = cluster.submit(config("g", roles=[{"gpuNumber": 1}]))
     while cluster.job(job).attempt_number < 3:
-        assert marks() == []
+        assert all(mark.startswith("GPU ") for mark in marks())
         cluster.settle(rounds=1)
         cluster.ahead(600)
     cluster.settle()
@@ -80,6 +92,25 @@ def test_three_refusals_in_a_row_mark_the_node_for_that_kind(cluster: Cluster) -
     other = cluster.submit(config("c"))
     cluster.settle()
     assert cluster.job(other).state == "RUNNING", "tasks without GPUs start there"
+
+
+def test_a_gpu_that_is_refused_is_left_alone_and_the_next_attempt_gets_another(cluster: Cluster) -> None:
+    engine = cluster.add_node("n1", gpus=2)
+    engine.gpu_ids = frozenset({"1"})
+    job = cluster.submit(config("g", roles=[{"gpuNumber": 1}]))
+    cluster.settle()
+    assert [task.gpu_ids for task in Task.objects.filter(job=job).order_by("id")] == [["0"], ["1"]]
+    assert cluster.job(job).state == "RUNNING"
+    (mark,) = marks()
+    assert mark.startswith("GPU 0: Node n1 cannot hand out GPUs: ")
+    other = cluster.submit(config("o", roles=[{"gpuNumber": 1}]))
+    cluster.settle()
+    reason = waiting_reason(cluster.job(other), turn_of(other))
+    assert reason is not None and "GPU 0: Node n1 cannot hand out GPUs" in str(reason)
+    engine.gpu_ids = None
+    cluster.ahead(MARK_LASTS.total_seconds() + 1)
+    cluster.settle()
+    assert cluster.job(other).state == "RUNNING" and not Node.objects.get().marks
 
 
 def test_a_waiting_job_names_the_mark_and_starts_when_it_lapses(cluster: Cluster) -> None:
@@ -114,20 +145,63 @@ def test_where_jobs_are_private_a_mark_does_not_name_their_images(cluster: Clust
     """Guests see marks on the wall."""
     settings.JOB_PRIVACY = "owner"
     cluster.add_node("n1")
-    for attempt in "abc":
-        refused("hub/secret:1", FaultReason.PULL_FAILED, "Image hub/secret:1 could not be pulled.", attempt=attempt)
+    for attempt, image in zip("abc", ("hub/secret:1", "hub/secret:2", "hub/secret:1"), strict=True):
+        refused(image, FaultReason.PULL_FAILED, f"Image {image} could not be pulled.", attempt=attempt)
     assert marks() == ["Node n1 cannot pull from docker.io: the events of the jobs that it refused say why."]
     assert "secret" not in str(events("node.marked"))
 
 
-def test_a_registry_that_does_not_exist_marks_the_node_for_that_registry_alone(cluster: Cluster) -> None:
+def test_a_registry_that_is_away_marks_the_node_for_that_registry_alone(cluster: Cluster) -> None:
     cluster.add_node("n1")
+    cluster.add_node("n2", status="cordoned")
+    refusals.write_images("n2", ["lab:5000/old:1"])  # it was there once
     for attempt in "abc":
-        refused("typo:5000/a:1", FaultReason.REGISTRY_UNREACHABLE, "Away.", attempt=attempt)
-    assert marks() == ["Node n1 cannot pull from typo:5000: Away."]
-    waits, runs = cluster.submit(config("w", image="typo:5000/b:1")), cluster.submit(config("r"))
+        refused("lab:5000/a:1", FaultReason.REGISTRY_UNREACHABLE, "Away.", attempt=attempt)
+    assert marks() == ["Node n1 cannot pull from lab:5000: Away."]
+    waits, runs = cluster.submit(config("w", image="lab:5000/b:1")), cluster.submit(config("r"))
     cluster.settle()
     assert (cluster.job(waits).state, cluster.job(runs).state) == ("WAITING", "RUNNING")
+
+
+def test_a_registry_that_nobody_knows_is_the_fault_of_the_job_and_paints_no_node(cluster: Cluster) -> None:
+    """However many nodes there are, and whoever else mistypes it."""
+    away = Behaviour(pull_fault=REGISTRY_AWAY)
+    for name in ("n1", "n2", "n3"):
+        cluster.add_node(name).behave(away, image="typo:5000/a:1")
+    jobs = [cluster.submit(config(name, image="typo:5000/a:1")) for name in ("a", "b")]
+    for _ in range(5):
+        cluster.settle()
+        cluster.ahead(90)
+    for job in jobs:
+        ended = cluster.attempts(job)
+        assert (cluster.job(job).state, len(ended)) == ("FAILED", 3)
+        assert {task.node for task in Task.objects.filter(job=job)} == {"n1", "n2", "n3"}
+        told = Exit.from_json(ended[-1].exit["exit"])
+        assert (told.code, told.blame, told.fault) == (255, "your job", "registry_unknown")
+        assert "No node has ever got an image from typo:5000" in told.sentence and "tried 3 times" in told.sentence
+        assert Exit.from_json(ended[0].exit["exit"]).blame == "your job"
+    assert not events("node.marked") and not any(Node.objects.values_list("marks", flat=True))
+
+
+def test_a_pull_that_fails_for_one_image_keeps_no_other_from_its_registry(cluster: Cluster) -> None:
+    cluster.add_node("n1")
+    for attempt in "abcd":
+        refused("lab/damaged:1", FaultReason.PULL_FAILED, "A layer arrived damaged.", attempt=attempt)
+    assert marks() == []
+
+
+@pytest.mark.parametrize(
+    ("nodes", "avoided"),
+    [
+        (["a"], {"a"}),
+        (["a", "b"], {"a", "b"}),
+        (["a", "b", "a"], {"a"}),
+        (["a", "", "b"], {"b"}),
+        (["a", "b", "c"], {"a", "b", "c"}),
+    ],
+)
+def test_a_job_goes_round_the_nodes_that_refuse_it(nodes: list[str], avoided: set[str]) -> None:
+    assert to_avoid({node} if node else set() for node in nodes) == avoided
 
 
 @pytest.mark.parametrize(("images", "marked"), [(["a", "a", "a", "a"], False), (["a", "b", "a"], True)])
@@ -158,7 +232,7 @@ def test_the_tasks_of_one_gang_are_one_refusal(cluster: Cluster) -> None:
     cluster.tick()
     assert cluster.work() == 4
     assert len(Node.objects.get().marks["gpus"]["attempts"]) == 1
-    assert marks() == []
+    assert [mark[:6] for mark in marks()] == ["GPU 0:", "GPU 1:", "GPU 2:", "GPU 3:"], "the others are left"
 
 
 @pytest.mark.parametrize("reason", [FaultReason.IMAGE_MISSING, FaultReason.IMAGE_DENIED, FaultReason.COMMAND_MISSING])
@@ -178,6 +252,6 @@ def test_a_start_that_pulled_lifts_the_registry_s_mark_and_a_cached_one_does_not
     cluster.submit(config("cached"))
     cluster.settle()
     assert list(Node.objects.get().marks) == ["pull docker.io"]
-    refusals.started("n1", image="lab/y:1", pulled=True, gpus=False)
+    refusals.started("n1", image="lab/y:1", pulled=True, gpus=())
     assert not events("node.unmarked"), "it was only counting"
     assert Node.objects.get().marks == {}

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
+from base.core.errors import Forbidden, NotFound
+from base.models import User
+from clusters.engines import schemes
 from clusters.models import KeptImage, Node
-from clusters.nodes import kept
+from clusters.nodes import snapshots
 from jobs import admission, services
 from jobs.config.spec import read_config
 from jobs.models import Event, Job
 from jobs.planning.lifecycle import JobState
-from jobs.rewind.services import kept_of, reopen
-from portal.core.errors import Forbidden, NotFound
-from portal.models import User
+from jobs.rewind.services import reopen, snapshots_of
 from tests.cluster import IMAGE, Clock, Cluster, config
 
 pytestmark = pytest.mark.django_db
@@ -31,7 +31,7 @@ def cluster(alice: User) -> Any:
     for name in ("n1", "n2"):
         cluster.add_node(name, gpus=4)
     yield cluster
-    engines.use(None)
+    schemes.use(None)
 
 
 @pytest.fixture
@@ -47,13 +47,13 @@ def failed(cluster: Cluster) -> Job:
 
 def test_a_failed_task_is_kept_as_an_image_on_its_node(cluster: Cluster, failed: Job) -> None:
     assert failed.state == JobState.FAILED and not cluster.containers()
-    (one,) = kept_of(failed)
+    (one,) = snapshots_of(failed)
     assert (one.label, one.image.node.name, one.image.username) == ("worker-0", one.task.node, "alice")
     assert one.image.image in cluster.engines[one.task.node].images
 
 
 def test_it_is_opened_again_on_its_node_with_what_it_had(cluster: Cluster, alice: User, failed: Job) -> None:
-    (one,) = kept_of(failed)
+    (one,) = snapshots_of(failed)
     made = reopen(alice, failed)
     cluster.settle()
     task = cluster.task(made)
@@ -68,7 +68,7 @@ def test_it_is_opened_again_on_its_node_with_what_it_had(cluster: Cluster, alice
 
 
 def test_it_waits_for_its_own_node(cluster: Cluster, alice: User, failed: Job) -> None:
-    node = kept_of(failed)[0].task.node
+    node = snapshots_of(failed)[0].task.node
     Node.objects.filter(name=node).update(status=Node.Status.CORDONED)
     made = reopen(alice, failed)
     cluster.settle()
@@ -76,7 +76,7 @@ def test_it_waits_for_its_own_node(cluster: Cluster, alice: User, failed: Job) -
 
 
 def test_nobody_starts_the_image_of_somebody_else(cluster: Cluster, bob: User, admin: User, failed: Job) -> None:
-    image = kept_of(failed)[0].image.image
+    image = snapshots_of(failed)[0].image.image
     for written in (image, image.replace(":", "@sha256:")):
         with pytest.raises(Forbidden):
             services.submit(bob, config("steal").replace(IMAGE, written))
@@ -89,7 +89,7 @@ def test_nobody_starts_the_image_of_somebody_else(cluster: Cluster, bob: User, a
 
 
 def test_no_job_of_a_sweep_has_the_image_of_somebody_else(cluster: Cluster, bob: User, failed: Job) -> None:
-    image = kept_of(failed)[0].image.image
+    image = snapshots_of(failed)[0].image.image
     text = config("steal").replace(IMAGE, "${image}")
     mine, its = (read_config(text.replace("${image}", one)) for one in (IMAGE, image))
     assert admission.asks(mine) != admission.asks(its)
@@ -114,29 +114,29 @@ def test_one_that_has_written_too_much_is_not_kept(cluster: Cluster, settings: A
 
 
 def test_its_time_ends_and_the_image_goes(cluster: Cluster, alice: User, failed: Job) -> None:
-    (one,) = kept_of(failed)
+    (one,) = snapshots_of(failed)
     KeptImage.objects.update(until=timezone.now() - timedelta(seconds=1))
-    assert not kept_of(failed)
+    assert not snapshots_of(failed)
     with pytest.raises(NotFound):
         reopen(alice, failed)
     engine = cluster.engines[one.task.node]
     engine.cut()
-    kept.sweep(one.image.node)
+    snapshots.clean_up(one.image.node)
     assert KeptImage.objects.exists()
     engine.heal()
-    kept.sweep(one.image.node)
+    snapshots.clean_up(one.image.node)
     assert not KeptImage.objects.exists() and one.image.image not in engine.images
 
 
 def test_a_user_has_so_many_and_the_oldest_goes(cluster: Cluster, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST", 1)
+    monkeypatch.setattr(snapshots, "MOST", 1)
     jobs = []
     for name in ("first", "second"):
         jobs.append(cluster.submit(name=name))
         cluster.settle()
         cluster.finish(jobs[-1], 1)
         cluster.settle()
-    assert [len(kept_of(job)) for job in jobs] == [0, 1]
+    assert [len(snapshots_of(job)) for job in jobs] == [0, 1]
 
 
 def test_the_api_lists_what_is_kept_and_opens_it(

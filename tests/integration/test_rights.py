@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs import services
 from jobs.admission import NoProfile, NoRdma
-from jobs.containers import inputs as launching
 from jobs.containers import launch
+from jobs.containers.inputs import launch_of
 from jobs.models import Job
-from portal.models import User
+from jobs.submitting.dry_run import check_config
 from tests.cluster import Cluster
 from tests.submitting import config, config_text
 
@@ -27,7 +28,7 @@ def vc(user: User, **more: Any) -> None:
 
 def request_of(cluster: Cluster, job: Job) -> Any:
     cluster.tick()
-    return launch.request(launching.launch(cluster.task(job).pk, epoch=""))
+    return launch.request(launch_of(cluster.task(job).pk, epoch=""))
 
 
 def test_infiniband_is_refused_where_nobody_gave_it_and_the_place_is_told(alice: User, admin: User) -> None:
@@ -35,10 +36,10 @@ def test_infiniband_is_refused_where_nobody_gave_it_and_the_place_is_told(alice:
     for user in (alice, admin):
         with pytest.raises(NoRdma, match="hpc may not have"):
             services.submit(user, config_text(**RDMA))
-    (problem,) = services.check(config(jobEnvs={"paiAzRDMA": True}), alice).problems
+    (problem,) = check_config(config(jobEnvs={"paiAzRDMA": True}), alice).problems
     assert problem.path == "/jobEnvs/paiAzRDMA" and "virtual cluster default" in problem.message
     for other in (False, "true", 1):
-        assert not services.check(config(jobEnvs={"paiAzRDMA": other}), alice).problems
+        assert not check_config(config(jobEnvs={"paiAzRDMA": other}), alice).problems
 
 
 def test_infiniband_goes_to_the_jobs_that_ask_for_it_where_it_was_given(cluster: Cluster) -> None:
@@ -64,10 +65,10 @@ def test_the_profile_of_v1_is_refused_where_nobody_gave_it_and_the_place_is_told
     for user in (alice, admin):
         with pytest.raises(NoProfile, match="rights to mount file systems, which jobs of virtual cluster hpc may not"):
             services.submit(user, config_text(**asks))
-    (problem,) = services.check(config(extras={"profile": "pai"}), alice).problems
+    (problem,) = check_config(config(extras={"profile": "pai"}), alice).problems
     assert problem.path == "/extras/profile" and "virtual cluster default" in problem.message
-    assert not services.check(config(extras={"profile": "default"}), alice).problems
-    (problem,) = services.check(config(extras={"profile": "root"}), alice).problems
+    assert not check_config(config(extras={"profile": "default"}), alice).problems
+    (problem,) = check_config(config(extras={"profile": "root"}), alice).problems
     assert problem.message == 'profile is "root"; it must be default or pai.'
     VirtualCluster.objects.filter(name="hpc").update(profile="pai")
     assert services.submit(alice, config_text(**asks)).vc == "hpc"

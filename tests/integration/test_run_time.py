@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from jobs.models import Job
-from jobs.scheduling.load import Loader
+from jobs.scheduling.load import WorldLoader
 from tests.cluster import Cluster
 
 
@@ -53,7 +53,7 @@ def test_a_clock_that_is_set_ends_nothing_and_lengthens_nothing(cluster: Cluster
 
 def test_another_scheduler_knows_how_long_it_has_run(cluster: Cluster, limited: Job) -> None:
     cluster.ahead(60)
-    cluster.scheduler._loader = Loader()
+    cluster.scheduler._loader = WorldLoader()
     cluster.settle()
     assert cluster.job(limited).state == "RUNNING"
     cluster.ahead(41)

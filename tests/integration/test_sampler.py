@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import threading
 from collections.abc import Iterator
@@ -16,18 +17,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from clusters.engines.fake.meter import Load
-from clusters.engines.fake.runtime import FakeRuntime
+from base.models import Heartbeat
+from base.wakes.lease import Fenced, Lease
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.models import Node
 from jobs.config.spec import JobSpec
 from jobs.containers import discard
-from jobs.metrics import engine, places, read, ring, sweep
+from jobs.metrics import engine, janitor, places, rates, read, ring
 from jobs.metrics.sampler import Sampler
 from jobs.models import Job, Task
-from portal.models import Heartbeat
-from portal.wakes.lease import Fenced, Lease
 from tests.builders import make_job, make_node
+from tests.fakes.meter import Load
+from tests.fakes.runtime import FakeRuntime
 from tests.helpers import until
 from tests.hosts import Hosts
 
@@ -75,6 +76,21 @@ def figures(job: Job) -> dict[str, read.Figure]:
     return dict(read.figures(attempt, attempt.tasks.all(), JobSpec.from_json(job.spec))[0].figures)
 
 
+def test_what_nobody_measures_is_not_called_nothing(hosts: Hosts, sampler: Sampler) -> None:
+    """A cluster of Kubernetes tells nothing of what runs there."""
+    _, runtime = running(hosts, tasks=2)
+    tick(sampler, AT)
+    for task in Task.objects.all():
+        runtime.vanish(task.container_name)
+    tick(sampler, AT + 10)
+    (known,) = (one.latest[1]["n1"] for one in sampler._engines.values())
+    values = dict(zip(rates.OF_A_NODE, known, strict=True))
+    assert values["tasks"] == 2 and math.isnan(values["cpu"]) and math.isnan(values["memory"])
+    Task.objects.update(state="SUCCEEDED")
+    sampler.tick(AT + 20)
+    assert sampler._idle_nodes["n1"][:3] == [0.0, 0.0, 0.0], "a node without tasks uses nothing"
+
+
 def test_it_writes_what_a_task_uses(hosts: Hosts, sampler: Sampler) -> None:
     job, runtime = running(hosts, network="bridge")
     name = Task.objects.get().container_name
@@ -112,7 +128,7 @@ def test_an_engine_that_hangs_delays_no_other(hosts: Hosts, sampler: Sampler, mo
     monkeypatch.setattr(runtime, "usage", lambda *_: over.wait(60) and {})
     for at in (AT, AT + 10):
         sampler.tick(at)
-        until(lambda at=at: (found := ring.summary(places.of_node("quick"))) and found[1].at == at)  # type: ignore[misc]
+        until(lambda at=at: (found := ring.summary(places.of_node("quick"))) and found.at == at)  # type: ignore[misc]
     over.set()
     assert figures(slow) == {} and "memory" in figures(quick)
 
@@ -130,13 +146,12 @@ def test_a_node_adds_up_its_tasks_and_the_cluster_its_nodes(hosts: Hosts, sample
     make_node("n3", endpoint="unix:///fake/n3")
     tick(sampler, AT)
     tick(sampler, AT + 10)
-    _, node = ring.summary(places.of_node("n1")) or pytest.fail("no file")
-    columns, cluster = ring.summary(places.of_cluster()) or pytest.fail("no file")
-    at = columns.index("memory")
-    assert (node.columns[0].last, node.columns[at].last) == (2, 2 * (64 << 20))
-    assert (cluster.at, cluster.columns[0].last, cluster.columns[at].last) == (AT, 4, 4 * (64 << 20))
-    _, idle = ring.summary(places.of_node("n3")) or pytest.fail("no file")
-    assert idle.columns[0].last == 0
+    node = ring.summary(places.of_node("n1")) or pytest.fail("no file")
+    cluster = ring.summary(places.of_cluster()) or pytest.fail("no file")
+    assert (node.columns["tasks"].last, node.columns["memory"].last) == (2, 2 * (64 << 20))
+    assert (cluster.at, cluster.columns["tasks"].last, cluster.columns["memory"].last) == (AT, 4, 4 * (64 << 20))
+    idle = ring.summary(places.of_node("n3")) or pytest.fail("no file")
+    assert idle.columns["tasks"].last == 0
 
 
 def test_gpus_are_asked_in_the_container_where_no_exporter_is(hosts: Hosts, sampler: Sampler) -> None:
@@ -154,10 +169,10 @@ def test_gpus_are_those_of_the_exporter_where_it_is_set(hosts: Hosts, sampler: S
     runtime.programs["nvidia-smi"] = SMI
     tick(sampler, AT)
     assert (figures(job)["gpu0Util"].peak, runtime.calls["output"]) == (3, 0)
-    _, gpu = ring.summary(places.of_gpu("n1", "1")) or pytest.fail("no file")
-    assert gpu.columns[0].last == 80
-    columns, node = ring.summary(places.of_node("n1")) or pytest.fail("no file")
-    found = {name: one.last for name, one in zip(columns, node.columns, strict=True)}
+    gpu = ring.summary(places.of_gpu("n1", "1")) or pytest.fail("no file")
+    assert gpu.columns["util"].last == 80
+    node = ring.summary(places.of_node("n1")) or pytest.fail("no file")
+    found = {name: column.last for name, column in node.columns.items()}
     assert (found["gpus"], found["gpusBusy"], found["gpusIdle"]) == (2, pytest.approx(0.83), 1)
 
 
@@ -217,7 +232,7 @@ def test_the_files_go_with_the_job(hosts: Hosts, sampler: Sampler) -> None:
     assert not folder.exists()
 
 
-def test_the_sweep_removes_what_belongs_to_nothing_what_is_old_and_what_has_no_room(
+def test_the_janitor_removes_what_belongs_to_nothing_what_is_old_and_what_has_no_room(
     hosts: Hosts, sampler: Sampler, settings: Any
 ) -> None:
     job, _ = running(hosts)
@@ -226,13 +241,13 @@ def test_the_sweep_removes_what_belongs_to_nothing_what_is_old_and_what_has_no_r
     ring.write(places.of_task("application_0_0", "w", 0), ("cpu",), AT, [1])
     ring.write(places.of_node("gone"), ("cpu",), AT, [1])
     now = kept.stat().st_mtime
-    sweep.sweep(now + 60)
+    janitor.clean_up(now + 60)
     assert places.of_attempt("application_0_0").exists(), "what is young belongs to something"
-    sweep.sweep(now + 7200)
+    janitor.clean_up(now + 7200)
     assert kept.exists() and places.of_node("n1").exists()
     assert not places.of_attempt("application_0_0").exists() and not places.of_node("gone").exists()
     settings.METRICS_MB = 0
-    sweep.sweep(now + 7200)
+    janitor.clean_up(now + 7200)
     assert not kept.exists()
 
 

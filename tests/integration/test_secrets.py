@@ -13,14 +13,14 @@ from django.apps import apps
 from django.test import Client
 from rest_framework.test import APIClient
 
+from base.core.errors import InvalidConfig
+from base.files.store import open_store
+from base.models import User
 from jobs import services
 from jobs.config.spec import JobSpec
 from jobs.containers import bootstrap, launch
-from jobs.containers import inputs as launching
+from jobs.containers.inputs import launch_of
 from jobs.models import Task
-from portal.core.errors import InvalidConfig
-from portal.files.store import open_store
-from portal.models import User
 from tests.cluster import Cluster
 from tests.submitting import config
 
@@ -40,7 +40,8 @@ def config_with(secrets: Any, **more: Any) -> str:
 
 def test_the_config_that_is_kept_has_all_but_the_values(alice: User) -> None:
     job = services.submit(alice, TEXT)
-    assert job.config == TEXT.replace('"pass\\"word \\\\ $HOME"', '"(secret)"').replace('"second value"', '"(secret)"')
+    kept = TEXT.replace('"pass\\"word \\\\ $HOME"', '"(secret)"').replace('"second value"', '"(secret)"')
+    assert job.config == kept.replace("/* and */", "         ")
     assert JobSpec.from_json(job.spec).extras == {
         "submitFrom": "x",
         "secrets": {"TOKEN": "(secret)", "OTHER": "(secret)"},
@@ -76,7 +77,7 @@ def test_the_container_gets_them_by_the_way_of_secrets_and_not_as_variables(clus
     cluster.add_node()
     job = cluster.submit(TEXT)
     cluster.settle()
-    request = launch.request(launching.launch(Task.objects.get(job=job).pk, epoch="1"))
+    request = launch.request(launch_of(Task.objects.get(job=job).pk, epoch="1"))
     carrying = [file for file in request.files if b"second value" in file.content]
     assert [(file.secret, file.mode, file.handed) for file in carrying] == [(True, 0o600, False)]
     assert "second value" not in str((request.env, request.argv, request.labels))
@@ -120,3 +121,75 @@ def test_secrets_inside_of_a_text_are_refused_and_not_kept(alice: User, wrap: Ca
     with pytest.raises(InvalidConfig) as refused:
         services.submit(alice, text)
     assert "second value" not in str(refused.value.problems) + refused.value.message
+
+
+PUBLIC = [  # extras that would be stored as they are
+    {"secrets": json.dumps({"TOKEN": "second value"})},
+    {"Secrets": {"TOKEN": "second value"}},
+    {"secret": {"TOKEN": "second value"}},
+    {"SECRETS": "second value"},
+    {"sercets": {"TOKEN": "second value"}},
+]
+DOORS = ["jobs", "user/alice/jobs", "jobs/validate", "sweeps", "sweeps/validate"]
+
+
+@pytest.mark.parametrize("extras", PUBLIC)
+@pytest.mark.parametrize("as_text", [False, True])
+def test_no_door_takes_secrets_that_would_be_shown(
+    alice: User, api: Callable[[User], APIClient], browse: Callable[[User], Client], extras: Any, as_text: bool
+) -> None:
+    client, page = api(alice), browse(alice)
+    sweep = {"sweep": {"grid": {"n": [1, 2]}}}
+    for door in DOORS:
+        more = sweep if "sweeps" in door else {}
+        sent = config("other", extras={**extras, **more}, outputDir="$$n$$" if more else "")
+        body: Any = json.dumps({**sent, "extras": json.dumps(sent["extras"])} if as_text and not more else sent)
+        answer = client.post(f"/api/v1/{door}", body, content_type="text/plain")
+        assert b"second value" not in answer.content
+        assert answer.status_code == 400 or answer.json()["valid"] is False, (door, answer.content)
+    text = json.dumps(config("other", extras=json.dumps(extras) if as_text else extras))
+    for method, door in (("put", "jobs/other"), ("put", "user/alice/jobs/other")):
+        assert getattr(client, method)(f"/api/v1/{door}", text, content_type="text/plain").status_code == 400
+    assert page.post("/submit", {"config": text}).status_code == 400
+    assert 'data-refuses="Fix line 1' in page.post("/submit/check", {"config": text}).content.decode()
+    page.post("/submit/drafts", {"config": text})  # is kept, sealed
+    template = {"config": text, "template_name": "x"}
+    assert page.post("/submit/templates", template, headers={"Accept": "application/json"}).status_code == 400
+    rows = [str(row) for model in apps.get_models() for row in model._default_manager.values()]
+    assert not any("second value" in row for row in rows)
+
+
+def test_a_misspelt_name_has_a_button_that_mends_it(alice: User) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        services.submit(alice, json.dumps(config("other", extras={"Secrets": {"TOKEN": "second value"}})))
+    (problem,) = refused.value.problems
+    assert problem.path == "/extras/Secrets" and problem.message.startswith("Secrets would be a note")
+    assert problem.mend and (problem.mend.kind, problem.mend.value) == ("rename", "secrets")
+
+
+@pytest.mark.parametrize("name", ["submitFrom", "sectors", "street", "notes", "secured", "section"])
+def test_other_names_stay_free_storage(alice: User, name: str) -> None:
+    job = services.submit(alice, json.dumps(config("other", extras={name: {"any": "note"}})))
+    assert json.loads(job.config)["extras"] == {name: {"any": "note"}}
+
+
+NEAR = ["secrets ", " secrets", "sec\u200brets", "secrets:", "secrets.", "\u017fecrets", "\u0455ecrets", "secretz"]
+
+
+@pytest.mark.parametrize("name", [*NEAR, "ecrets", "jobSecrets", "my_secrets", "secretEnvs", "secrets2", "se-crets"])
+def test_a_name_that_only_looks_like_it_is_refused(alice: User, name: str) -> None:
+    with pytest.raises(InvalidConfig, match="is not allowed"):
+        services.submit(alice, json.dumps(config("other", extras={name: {"TOKEN": "second value"}})))
+
+
+def test_a_value_that_was_commented_out_is_not_kept(alice: User) -> None:
+    inside = """{ // "OLD": "second value",
+      "TOKEN": "new", /* second value */
+      // second value
+    }"""
+    text = json.dumps(config("other", extras={"secrets": 0})).replace('"secrets": 0', f'"secrets": {inside}')
+    job = services.submit(alice, text)
+    assert "second value" not in job.config and job.config.count("(secret)") == 1
+    assert job.config.count("\n") == text.count("\n")
+    empty = services.submit(alice, text.replace('"TOKEN": "new",', "").replace("other", "empty"))
+    assert "second value" not in empty.config

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -10,13 +11,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from base.core.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
+from base.models import AuditEvent, User
+from base.wakes import wake
 from clusters.models import Node, VcGrant, VirtualCluster
+from clusters.nodes import queries as node_queries
 from jobs import admission, queries, services
 from jobs.models import Attempt, Event, Job, Task
 from jobs.queries import JobFilter
-from portal.core.errors import ConflictJob, Forbidden, InvalidConfig, NoJob, NoVirtualCluster, TooLarge
-from portal.models import AuditEvent, User
-from portal.wakes import wake
+from jobs.submitting.dry_run import check_config
 from tests.builders import make_job, make_node
 from tests.submitting import config, config_text, submitted
 
@@ -35,25 +38,26 @@ def test_a_fixed_port_must_be_one_that_some_node_gives_out(alice: User) -> None:
         role = {"name": "w", "command": "x", "portList": [{"label": "x", "beginAt": first}]}
         return config_text(taskRoles=[role])
 
-    assert services.check(sent(22)).is_valid, "without a node, who knows"
+    assert check_config(sent(22)).is_valid, "without a node, who knows"
     make_node("n1")
     make_node("n2", fixed_ports=[[80, 80]])
-    assert services.check(sent(80)).is_valid
-    assert services.check(sent(39_999)).is_valid
+    assert check_config(sent(80)).is_valid
+    assert check_config(sent(39_999)).is_valid
     with pytest.raises(InvalidConfig):
         services.submit(alice, sent(22))
-    [problem] = services.check(sent(22)).problems
+    [problem] = check_config(sent(22)).problems
     assert (problem.path, problem.line > 0) == ("/taskRoles/0/portList/0/beginAt", True)
 
 
 def test_older_configs_may_name_any_unprivileged_port_where_v0_is_set(settings: Any) -> None:
     make_node("n1")
     role = {"name": "w", "command": "x", "portList": [{"label": "x", "beginAt": 8080}]}
-    assert not services.check(config_text(taskRoles=[role])).is_valid
+    assert not check_config(config_text(taskRoles=[role])).is_valid
     settings.FIXED_PORTS = ((1024, 65535),)
-    assert services.check(config_text(taskRoles=[role])).is_valid
+    node_queries.forget()  # as a process that begins with this setting
+    assert check_config(config_text(taskRoles=[role])).is_valid
     role["portList"][0]["beginAt"] = 1000  # type: ignore[index]
-    assert not services.check(config_text(taskRoles=[role])).is_valid
+    assert not check_config(config_text(taskRoles=[role])).is_valid
 
 
 def test_it_writes_a_job_its_attempt_its_tasks_and_an_event_at_once(alice: User, wakes: list[str]) -> None:
@@ -63,7 +67,7 @@ def test_it_writes_a_job_its_attempt_its_tasks_and_an_event_at_once(alice: User,
     assert job.config == text
     assert (job.state, job.execution, job.vc, job.total_tasks, job.total_roles) == ("WAITING", "START", "default", 3, 1)
     attempt = job.attempts.get()
-    assert (attempt.number, attempt.app_id.split("_")[0]) == (1, "application")
+    assert attempt.number == 1 and re.fullmatch(r"application_\d{13}_\d{4,}", attempt.app_id)
     assert [(t.role, t.index, t.state) for t in queries.list_tasks(attempt)] == [("w", n, "WAITING") for n in range(3)]
     event = job.events.get()
     assert (event.kind, event.actor) == ("job.submitted", "alice")
@@ -222,17 +226,17 @@ def test_it_hides_a_deleted_job_at_once_and_leaves_its_rows_to_the_scheduler(ali
     assert not queries.list_jobs().exists()
     job.refresh_from_db()
     assert (job.execution, job.deleted_at is not None) == ("STOP", True)
-    assert AuditEvent.objects.get().object == "alice/hello"
+    assert AuditEvent.objects.get(action="job deleted").object == "alice/hello"
 
 
 def test_it_checks_a_config_without_writing_anything(alice: User) -> None:
-    result = services.check(config_text(tasks=2), alice)
+    result = check_config(config_text(tasks=2), alice)
     assert result.is_valid and result.spec is not None
     assert [blocker.kind for blocker in result.blockers] == ["nodes"]  # there is none yet
     Node.objects.create(name="n1", endpoint="unix:///x", address="10.0.0.1", cpus=8, memory_mb=8000)
-    fits = services.check(config_text(tasks=2), alice)
+    fits = check_config(config_text(tasks=2), alice)
     assert (fits.never, fits.blockers) == (None, ())
-    busy = services.check(config_text(tasks=3, gpus=1), alice)
+    busy = check_config(config_text(tasks=3, gpus=1), alice)
     assert busy.never is not None
     assert not Job.objects.exists()
 
@@ -244,16 +248,16 @@ def test_it_marks_a_job_that_no_node_could_ever_run(alice: User) -> None:
 
 
 def test_it_finds_every_problem_when_it_checks(alice: User) -> None:
-    result = services.check('{"jobName": "a b",\n "taskRoles": []}', alice)
+    result = check_config('{"jobName": "a b",\n "taskRoles": []}', alice)
     assert {problem.path for problem in result.problems} >= {"/jobName", "/image", "/taskRoles"}
-    assert services.check("{,", alice).problems[0].line == 1
+    assert check_config("{,", alice).problems[0].line == 1
 
 
 def test_it_says_where_a_taken_name_and_a_missing_virtual_cluster_stand(alice: User) -> None:
     submitted(alice)
-    taken = services.check('{\n"jobName": "hello",' + config_text()[1:].replace('"jobName": "hello", ', ""), alice)
+    taken = check_config('{\n"jobName": "hello",' + config_text()[1:].replace('"jobName": "hello", ', ""), alice)
     assert [(p.line, p.path, p.message) for p in taken.problems] == [(2, "/jobName", "Job name hello already exists")]
-    missing = services.check(config_text("b", virtualCluster="vision"), alice)
+    missing = check_config(config_text("b", virtualCluster="vision"), alice)
     assert [p.path for p in missing.problems] == ["/virtualCluster"]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -68,6 +69,22 @@ def test_a_dockerd_that_ends_at_once_is_not_said_to_go_on_running(clone: Path) -
     assert "Docker could not be started" in said and "failed to start daemon: no room" in said
     assert "goes on running" not in said
     assert seconds < 25
+
+
+@pytest.mark.parametrize(("required", "told"), [("docker", True), ("docker,kubernetes", False)])
+def test_what_will_be_skipped_is_said_before_anything_is_installed(clone: Path, required: str, told: bool) -> None:
+    with subprocess.Popen(
+        [clone / "scripts" / "setup", "test"],
+        env={**os.environ, "PATH": f"{clone}/bin:{os.environ['PATH']}", "LONGSHORE_REQUIRE": required},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as setting_up:
+        assert setting_up.stdout is not None
+        first = setting_up.stdout.readline()
+        os.killpg(setting_up.pid, signal.SIGKILL)
+    assert ("tests with Kubernetes will be skipped" in first) is told
 
 
 def test_the_gate_requires_every_part_but_the_cluster_that_takes_minutes_to_compile(tmp_path: Path) -> None:

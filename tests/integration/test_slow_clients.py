@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 import uvicorn
 
+from base.core.errors import Crowded, TooLarge, TooSlow
+from base.serving import bodies, connection
+from base.serving.bridge import PIECE, REFUSAL, Bridge
+from base.serving.connection import Connection
 from portal import asgi
-from portal.core.errors import Crowded, TooLarge, TooSlow
-from portal.web.serving import bodies, connection
-from portal.web.serving.bridge import PIECE, REFUSAL, Bridge
-from portal.web.serving.connection import Connection
 from tests.helpers import patience, until
 
 GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"
@@ -27,13 +27,31 @@ GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"
 def wsgi(environ: dict[str, Any], start: Any) -> Any:
     """Answers with the size of the body; on /much with 400 pieces, each noted in ``taken``."""
     error = environ.get(REFUSAL)
-    start(f"{error.status} No" if error else "200 OK", [("Content-Type", "text/plain")])
+    length = [("Content-Length", str(LARGE))] if environ["PATH_INFO"] == "/large" else []
+    start(f"{error.status} No" if error else "200 OK", [("Content-Type", "text/plain"), *length])
     if environ["PATH_INFO"] == "/much":
         return (taken.append(at) or b"x" * PIECE for at in range(400))
+    if environ["PATH_INFO"] == "/large":
+        taken.append(0)
+        return [bytes(range(256)) * (LARGE // 256)]
     return [f"{len(environ['wsgi.input'].read())} of {environ['CONTENT_LENGTH']}".encode()]
 
 
 taken: list[int] = []
+LARGE = 12 << 20  # bytes, made at once
+
+
+@pytest.mark.parametrize("name", ["größe", "数据"])
+def test_a_name_in_an_address_may_come_as_it_is_written(server: tuple[str, int], name: str) -> None:
+    """npm's webhdfs sends names in UTF-8 and unquoted. What follows the first line is left as it is."""
+    head = f"POST /{name} HTTP/1.1\r\nHost: portal\r\nContent-Length: {len(name.encode())}\r\n\r\n".encode()
+    last = f"GET /{name} HTTP/1.1\r\nHost: portal\r\nConnection: close\r\n\r\n".encode()
+    with send(server, head) as one:
+        one.sendall(name.encode())
+        assert one.recv(1).startswith(b"H")
+        one.sendall(last)
+        answers = read(one)
+    assert answers.count(b"200 OK") == 2 and f"{len(name.encode())} of {len(name.encode())}".encode() in answers
 
 
 @pytest.fixture
@@ -64,6 +82,16 @@ def send(address: tuple[str, int], data: bytes, source: str = "127.0.0.1") -> so
     return one
 
 
+def unread(address: tuple[str, int], data: bytes) -> socket.socket:
+    """Has asked, and takes nothing."""
+    one = socket.socket()
+    one.settimeout(20)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    one.connect(address)
+    one.sendall(data)
+    return one
+
+
 def read(one: socket.socket) -> bytes:
     """All until the server closes it."""
     found = b""
@@ -78,7 +106,8 @@ def read(one: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("half", [b"", b"GET / HT", GET[:-2], b"\r\n", GET + b"GET / HTTP/1.1\r\nX"])
 def test_a_head_that_does_not_come_is_not_waited_for(server: tuple[str, int], half: bytes) -> None:
-    read(send(server, half))  # returns: the connection is closed
+    answers = read(send(server, half))  # returns: the connection is closed
+    assert answers.count(b"200 OK") == half.count(b"\r\n\r\n"), "only what was asked for whole is answered"
 
 
 def test_a_head_that_trickles_in_gains_no_time(server: tuple[str, int]) -> None:
@@ -114,11 +143,28 @@ def test_a_body_in_chunks_arrives_whole(server: tuple[str, int]) -> None:
     assert b"6 of 6" in read(send(server, head + b"3\r\nabc\r\n3\r\ndef\r\n0\r\n\r\n"))
 
 
+def test_large_answers_that_nobody_takes_are_few_and_what_is_taken_is_whole(
+    server: tuple[str, int], settings: Any
+) -> None:
+    settings.PATIENCE = 60  # nobody is cut off
+    get = GET.replace(b"/ ", b"/large ", 1).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
+    slow = []
+    for number in (1, 2):  # what waits after the first one is not yet too much
+        slow.append(unread(server, get))
+        until(lambda at=number: len(taken) == at, what="it is made")  # type: ignore[misc]
+    slow += [unread(server, get) for _ in range(4)]
+    _, _, whole = read(send(server, get, "127.0.0.2")).partition(b"\r\n\r\n")
+    assert whole == bytes(range(256)) * (LARGE // 256)
+    assert len(taken) == 3  # those two, and that of another address
+    _, _, whole = read(slow[0]).partition(b"\r\n\r\n")
+    assert whole == bytes(range(256)) * (LARGE // 256)
+    until(lambda: len(taken) > 3, what="another is made when one is taken")
+    for one in slow:
+        one.close()
+
+
 def test_an_answer_that_nobody_takes_is_not_made_and_not_waited_for(server: tuple[str, int]) -> None:
-    one = socket.socket()
-    one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    one.connect(server)
-    one.sendall(GET.replace(b"/ ", b"/much ", 1))
+    one = unread(server, GET.replace(b"/ ", b"/much ", 1))
     until(lambda: taken, what="the answer has begun")
     others = read(send(server, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")))
     assert b"0 of 0" in others

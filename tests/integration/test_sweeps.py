@@ -11,14 +11,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from base.core.errors import ConflictJob, InvalidConfig, NotFound
+from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs import services
 from jobs.models import Dependency, Event, Job, JobSecrets, Sweep
-from jobs.pages.listing import ListQuery, page_of, rows_by_id
 from jobs.queries import JobFilter, count_by_state
 from jobs.submitting import sweeps
-from portal.core.errors import ConflictJob, InvalidConfig, NotFound
-from portal.models import User
+from portal.lists.listing import ListQuery, page_of, rows_by_id
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster
 from tests.http import ApiClient, Browser
@@ -71,6 +71,15 @@ def test_its_transaction_is_short(alice: User) -> None:
     assert len(seen.captured_queries) - begin < 6 * 9
 
 
+def test_its_transaction_writes_so_many_tasks_at_most(alice: User) -> None:
+    """Nobody else writes meanwhile on SQLite."""
+    most = sweeps.MOST_TASKS // 6
+    with pytest.raises(InvalidConfig, match="Its 6 jobs have 20,004 tasks together; the most is 20,000") as invalid:
+        sweeps.submit(alice, text(role={"taskNumber": most + 1}))
+    assert [each.path for each in invalid.value.problems] == ["/extras/sweep"] and not Sweep.objects.exists()
+    assert sum(spec.total_tasks for spec in sweeps.plan(text(role={"taskNumber": most}), "alice").specs) == most * 6
+
+
 def test_problems_are_at_their_places_in_the_text_of_the_sweep(alice: User) -> None:
     typed = text(role={"cpuNumber": "$$seed$$", "memoryMB": 50}, sweep={"grid": {"lr": [1], "seed": ["many", 2]}})
     with pytest.raises(InvalidConfig) as invalid:
@@ -102,7 +111,7 @@ def test_a_list_folds_a_sweep_to_one_line_with_counts_and_the_same_number_of_que
         with CaptureQueriesContext(
             connection,
         ) as seen:
-            page_of(ListQuery.read({}), alice)
+            page_of(ListQuery({}), alice)
         return len(seen)
 
     sweeps.submit(alice, text("first"))
@@ -110,12 +119,12 @@ def test_a_list_folds_a_sweep_to_one_line_with_counts_and_the_same_number_of_que
     sweeps.submit(alice, text())
     assert queries() == one
     Job.objects.filter(name="train-02").update(state="FAILED")
-    rows, _, older = page_of(ListQuery.read({}), alice)
+    rows, _, older = page_of(ListQuery({}), alice)
     assert [(row.sweep.name if row.sweep else row.name) for row in rows] == ["train", "first", "alone"] and not older
     assert rows[0].sweep is not None and rows[0].sweep.counts == {"WAITING": 5, "FAILED": 1}
-    failed, _, _ = page_of(ListQuery.read({"state": "failed"}), alice)
+    failed, _, _ = page_of(ListQuery({"state": "failed"}), alice)
     assert [row.name for row in failed] == ["train-02"] and failed[0].sweep is not None
-    members, _, _ = page_of(ListQuery.read({"sweep": "alice/train"}), alice)
+    members, _, _ = page_of(ListQuery({"sweep": "alice/train"}), alice)
     assert len(members) == 6 and not members[0].sweep
     assert count_by_state(JobFilter(folded=True))["WAITING"] == 12
     [live] = rows_by_id([rows[0].id], JobFilter(folded=True), alice)

@@ -16,12 +16,12 @@ from datetime import timedelta
 import pytest
 from django.db import OperationalError
 
+from base.models import LeaseRow
+from base.wakes.lease import PATIENCE, Fenced, Lease
 from jobs.models import Job
 from jobs.planning.lifecycle import JOB_ENDS
 from jobs.scheduling import stamps
 from jobs.scheduling.loop import Scheduler
-from portal.models import LeaseRow
-from portal.wakes.lease import PATIENCE, Fenced, Lease
 from tests.cluster import Cluster
 from tests.integration.test_simulation import History
 

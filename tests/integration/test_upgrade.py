@@ -20,14 +20,13 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 from pytest_django.fixtures import Settings
 
+from base.models import ApiToken, User
 from clusters.models import Node, VcGrant
 from jobs.models import Holding, Job, Task
 from jobs.services import submit
 from portal.backup import load
-from portal.backup.snapshot import _Sqlite, rows
-from portal.backup.tables import from_neutral, tables_at
+from portal.backup.tables import from_neutral, rows, tables_at
 from portal.management.commands import up
-from portal.models import ApiToken, User
 from tests.helpers import until
 from tests.releases import FIRST, LAST, ROOT, database
 
@@ -96,7 +95,7 @@ def test_the_release_before_writes_and_reads_its_own_columns_here(tmp_path: Path
         tables = tables_at(MigrationLoader(connection), done)
         load._empty(reversed(tables))
         for table in tables:
-            written = list(rows(_Sqlite(last), table))
+            written = list(rows(last.cursor, table))
             load._insert(table, map(from_neutral(table), written))
             columns = ", ".join(f'"{name}"' for name, _ in table.columns)
             with connection.cursor() as cursor:

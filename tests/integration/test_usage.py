@@ -10,35 +10,36 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from base.core.errors import Forbidden
+from base.core.values import milliseconds
+from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs.history import usage
-from jobs.history.usage import OTHERS, Filter, Line
-from jobs.history.window import Window, moment
+from jobs.history.usage import OTHERS, Filter, UsageSum
+from jobs.history.window import TimeWindow
 from jobs.models import Holding
-from portal.core.errors import Forbidden
-from portal.models import User
 from tests.history import DAY, HOUR, held
 
 pytestmark = pytest.mark.django_db
 UTC = ZoneInfo("UTC")
 BERLIN = ZoneInfo("Europe/Berlin")
-T0 = moment(datetime(2026, 10, 20, tzinfo=UTC))
+T0 = milliseconds(datetime(2026, 10, 20, tzinfo=UTC))
 NOW = T0 + 40 * DAY
 
 
 def over(begin: int, end: int, zone: ZoneInfo = UTC, **more: str) -> Filter:
-    return Filter(Window(begin, end, NOW, zone), **more)
+    return Filter(TimeWindow(begin, end, NOW, zone), **more)
 
 
-def lines(which: Filter, by: str, viewer: User) -> list[Line]:
+def lines(which: Filter, by: str, viewer: User) -> list[UsageSum]:
     return usage.report(which, by, viewer)[0]
 
 
-def total(which: Filter, viewer: User) -> Line:
+def total(which: Filter, viewer: User) -> UsageSum:
     return usage.report(which, "vc", viewer)[1]
 
 
-def by_key(which: Filter, by: str, viewer: User) -> dict[str, Line]:
+def by_key(which: Filter, by: str, viewer: User) -> dict[str, UsageSum]:
     return {line.key: line for line in lines(which, by, viewer)}
 
 

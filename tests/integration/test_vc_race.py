@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from base.core.errors import NoVirtualCluster, RemoveRunningVc
+from base.models import User
 from clusters.models import VirtualCluster
 from clusters.vcs import services as vc_services
 from jobs import services
 from jobs.models import Job
-from portal.core.errors import NoVirtualCluster, RemoveRunningVc
-from portal.models import User
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 40

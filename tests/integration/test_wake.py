@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from portal.wakes import broker as broker_module
-from portal.wakes import wake
-from portal.wakes.broker import WakingBroker
+from base.wakes import broker as broker_module
+from base.wakes import wake
+from base.wakes.broker import WakingBroker
 from tests.helpers import patience, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -86,7 +86,7 @@ def test_it_reaches_another_process_and_forgets_one_that_died(tmp_path: Path) ->
         "import os, django; os.environ['DJANGO_SETTINGS_MODULE'] = 'tests.settings'\n"
         "import tests.settings; from django.conf import settings; django.setup()\n"
         "import sys, pathlib; settings.HOME = pathlib.Path(sys.argv[1])\n"
-        "from portal.wakes.wake import Listener; one = Listener('pages'); print('listening', flush=True)\n"
+        "from base.wakes.wake import Listener; one = Listener('pages'); print('listening', flush=True)\n"
         "print(one.wait(20), flush=True)\n"
     )
     from django.conf import settings

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from jobs.views import welcome
+from portal.shared.live import welcome
 
 
 @pytest.mark.parametrize("pause", [0.0, 3600.0])

@@ -9,28 +9,28 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from base.accounts.viewer import Guest
+from base.core.errors import Forbidden, Unauthorized
+from base.models import User
 from clusters.models import Node, VirtualCluster
 from jobs import order, services
-from jobs.forecast import what_if as asking
-from jobs.forecast.what_if import WhatIf, what_if
 from jobs.models import Event, Job, Prediction
-from jobs.planning.what_if.asked import read_all
-from portal.accounts.viewer import Guest
-from portal.core.errors import Forbidden, Unauthorized
-from portal.models import User
+from jobs.what_if import answer as asking
+from jobs.what_if.answer import WhatIfResult, what_if
+from jobs.what_if.asked import read_all
 from tests.cluster import Cluster, config
 from tests.integration.test_forecasts import BUDGET, a_past
 
 pytestmark = pytest.mark.django_db
 
 
-def asked(admin: User, *texts: str) -> WhatIf:
+def asked(admin: User, *texts: str) -> WhatIfResult:
     return what_if(admin, read_all(texts), budget=BUDGET)
 
 
-def starting(found: WhatIf) -> set[str]:
-    waiting = {job.id: job.name for job in found.after.picture.waiting}
-    return {waiting[id] for id in found.after.now.starts}
+def starting(found: WhatIfResult) -> set[str]:
+    waiting = {job.id: job.name for job in found.after.situation.waiting}
+    return {waiting[id] for id in found.after.starts}
 
 
 def running() -> set[str]:
@@ -48,7 +48,7 @@ def test_a_drained_node_evicts_and_starts_whom_it_said(cluster: Cluster, admin: 
     cluster.add_node("n2", gpus=2)
     cluster.submit(name="four", roles=gpus(4))
     found = asked(admin, "node:n1:drain")
-    assert [one.job.name for one in found.evicted] == ["two"]
+    assert [one.job.name for one in found.after.evicted] == ["two"]
     assert starting(found) == {"two"}
     Node.objects.filter(name="n1").update(status="draining")
     cluster.settle()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clusters.engines.kubernetes import execs, spec
-from clusters.engines.kubernetes.connect import Cluster
+from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.runtime import KubernetesRuntime
 from clusters.engines.runtime import RuntimeFault
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
@@ -36,7 +36,7 @@ class KubernetesLab(ShellLab):
         self.bed = bed
         self.keys = keys_of(bed, folder)
         self.runtime = KubernetesRuntime(ENDPOINT, self.keys, patience=patience)
-        self.cluster = Cluster(ENDPOINT, self.keys)
+        self.cluster = ClusterApi(ENDPOINT, self.keys)
         self.address = bed.kubectl(
             "get", "node", self.host, "-o", "jsonpath={.status.addresses[?(@.type=='InternalIP')].address}"
         )

@@ -1,4 +1,4 @@
-"""docs/kubernetes.md: every command works as it is written, and the portal then follows the cluster."""
+"""docs/run/kubernetes.md: every command works as it is written, and the portal then follows the cluster."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.acceptance.test_documents import COMMANDS, blocks
 from tests.bed.kubernetes_bed import KubernetesBed, cache
 from tests.helpers import until
 
-PAGE = ROOT / "docs" / "kubernetes.md"
+PAGE = ROOT / "docs" / "run" / "kubernetes.md"
 
 
 @pytest.fixture

@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 import yaml
-from kubernetes.config import incluster_config
 
+from base.core.errors import BadRequest
+from base.models import User
 from clusters.engines import schemes
-from clusters.engines.kubernetes import spec
+from clusters.engines.kubernetes import access, spec
 from clusters.engines.runtime import LABEL_TASK
 from clusters.models import Cluster, Node
 from clusters.nodes.kubernetes import services
-from portal.core.errors import BadRequest
-from portal.models import User
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
 from tests.contract_inventory import InventoryContract
 
@@ -103,8 +102,7 @@ def test_without_a_kubeconfig_it_is_the_cluster_of_longshore_s_own_pod(
     ca = base64.b64decode(known["clusters"][0]["cluster"]["certificate-authority-data"])
     for name, content in {"token": known["users"][0]["user"]["token"].encode(), "ca.crt": ca}.items():
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
+    monkeypatch.setattr(access, "OWN_ACCOUNT", tmp_path)
     services.register_cluster(admin, BODY)
     assert list(Node.objects.order_by("name").values_list("name", "tls_dir")) == [("lab/n1", ""), ("lab/n2", "")]
     services.remove_cluster(admin, "lab")

@@ -1,4 +1,4 @@
-"""Longshore in the cluster that it uses: its manifests as docs/kubernetes.md has them, and a job, on real nodes.
+"""Longshore in the cluster that it uses: its manifests as docs/run/kubernetes.md has them, and a job, on real nodes.
 
 Some minutes: it runs where LONGSHORE_REQUIRE names ``kubernetes-pods``. The image is made of this machine's own files.
 """
@@ -25,7 +25,7 @@ from tests.bed.s3_bed import KEY, SECRET, S3Bed
 from tests.helpers import need, until
 
 IMAGE = "longshore/longshore:1"
-SOURCES = ("manage.py", "portal", "clusters", "jobs", "templates", "static", "docs/examples")
+SOURCES = ("manage.py", "portal", "jobs", "clusters", "base", "client", "templates", "static", "docs")
 OWNER = 10001
 CHANGES = (
     *("WORKDIR /opt/longshore", "ENV HOME=/var/lib/longshore", "ENV LONGSHORE_HOME=/var/lib/longshore"),
@@ -55,6 +55,7 @@ def image(cluster: KubernetesBed, tmp_path_factory: pytest.TempPathFactory) -> N
     for name in listed:
         (opt / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, opt / name)
+    shutil.copy2(ROOT / "Dockerfiles/healthcheck.py", opt)
     subprocess.run([shutil.which("python3") or "python3", "-m", "compileall", "-q", opt], check=False)
     host_image.write(folder / "root.tar", ROOT / "requirements/run.txt")
     with tarfile.open(folder / "root.tar", "a") as tar:

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from clusters.engines.kubernetes import runtime
-from clusters.engines.kubernetes.connect import Cluster
-from clusters.engines.kubernetes.events import Watch
+from clusters.engines.kubernetes.connect import ClusterApi
+from clusters.engines.kubernetes.events import PodWatch
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
 from tests.contract_attach import AttachContract
@@ -32,6 +32,10 @@ def stranger(cluster: KubernetesBed) -> str:
 
 
 class TestRuntime(RuntimeContract):
+    def test_it_tells_of_images_that_come_and_go_apart_from_containers(self, lab: Lab) -> None:
+        """A cluster does not: its inventory has them."""
+        assert lab.runtime.wait_event(0.3, lambda: None, pytest.fail) is True
+
     def test_it_makes_an_image_of_a_container_that_has_ended(self, lab: Lab) -> None:
         """A cluster does not: what it says is true."""
         asked = request(lab)
@@ -77,7 +81,7 @@ def test_a_task_that_has_removed_its_shell_is_stopped_all_the_same(
 def test_a_watch_that_is_too_old_says_so_and_begins_anew(lab: KubernetesLab, cluster: KubernetesBed) -> None:
     """410: an API server that was restarted has forgotten what came before."""
     woken: list[int] = []
-    watch = Watch(lab.cluster)
+    watch = PodWatch(lab.cluster)
     watch.listed("1")
     cluster.api_down()
     cluster.api_up()
@@ -90,7 +94,7 @@ def test_a_list_whose_next_page_is_too_old_is_read_again(lab: KubernetesLab, clu
 
     def ask(*asked: Any) -> Any:
         nonlocal pages
-        answer, pages = Cluster.ask(lab.cluster, asked[0], asked[1], {**asked[2], "limit": 1}), pages + 1
+        answer, pages = ClusterApi.ask(lab.cluster, asked[0], asked[1], {**asked[2], "limit": 1}), pages + 1
         if pages == 1:
             assert answer["metadata"]["continue"]
             cluster.forget_history()

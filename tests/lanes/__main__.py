@@ -14,6 +14,7 @@ import signal
 import subprocess
 import sys
 
+from tests.helpers import all_missing
 from tests.lanes.lane import ROOT
 from tests.lanes.plan import lanes, whole_run
 from tests.lanes.run import interrupt, run
@@ -22,6 +23,8 @@ from tests.lanes.run import interrupt, run
 def main(arguments: list[str]) -> int:
     known = {lane.name: lane for lane in lanes()}
     if all(name in known for name in arguments):
+        for part, reason in all_missing().items():
+            print(f"tests with {part} are skipped: {reason}", flush=True)
         return run([known[name] for name in arguments] or whole_run(known))
     lint = subprocess.run(["scripts/lint"], cwd=ROOT).returncode
     signal.signal(signal.SIGTERM, interrupt)

@@ -11,6 +11,7 @@ from tests.lanes.lane import PYTEST, ROOT, Lane
 ENGINES = 4  # lanes that share the acceptance tests
 # How long a file of the acceptance tests takes beside the others, where it is not some twenty.
 LONG = {
+    "test_benchmarks.py": 150,
     "test_broken_off.py": 75,
     "test_chaos.py": 180,
     "test_clients.py": 40,
@@ -35,8 +36,8 @@ TOGETHER = (
     ("test_extras_docker.py", "test_main_job.py", "test_samples.py", "test_secrets_docker.py", "test_seeds.py"),
 )
 # What runs on one database only. Sweeps over every route: bodies and queries on the one that is stricter, who may see
-# what on the other. Random histories: two schedulers on the one that has several writers, one scheduler on the other.
-# And what hardly asks a database.
+# what on the other. The sweep over every exit. Random histories: two schedulers on the one that has several writers,
+# one scheduler on the other. And what hardly asks a database.
 ON_POSTGRES = ("tests/api/test_fuzz.py", "tests/integration/test_two_schedulers.py")
 ON_SQLITE = (
     "tests/api/test_every_route.py",
@@ -49,14 +50,17 @@ ON_SQLITE = (
     "tests/api/test_schemathesis.py",
     "tests/api/test_transport.py",
     "tests/api/test_webhdfs.py",
+    "tests/integration/test_costs.py",
     "tests/integration/test_delivery.py",
     "tests/integration/test_fake_meter.py",
     "tests/integration/test_fake_runtime.py",
     "tests/integration/test_house.py",
+    "tests/integration/test_kubernetes_stop.py",
     "tests/integration/test_log_archive.py",
     "tests/integration/test_setup.py",
     "tests/integration/test_simulation.py",
     "tests/integration/test_slow_clients.py",
+    "tests/integration/test_truth.py",
     "tests/integration/test_watch.py",
 )
 
@@ -69,11 +73,12 @@ def lanes() -> list[Lane]:
     return [
         *engines[:2],
         Lane("pages", ["tests/pages"], program=(*_apart(), *PYTEST)),
-        Lane("sqlite", ["tests/unit", *database, *([] if no_postgres else without(*ON_POSTGRES))], polite=True),
+        Lane("sqlite", [*database, *([] if no_postgres else without(*ON_POSTGRES))], polite=True),
         *engines[2:],
         Lane(
             "postgres", [*database, *without(*ON_SQLITE)], {"DATABASE_URL": "postgres"}, polite=True, lacks=no_postgres
         ),
+        Lane("unit", ["tests/unit"], polite=True),
         Lane("kubernetes", ["tests/kubernetes"], lacks=kubernetes_bed.missing()),
         Lane("lint", [], program=("scripts/lint",), polite=True),
     ]

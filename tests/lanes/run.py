@@ -37,7 +37,7 @@ def run(chosen: list[Lane], at_once: int = AT_ONCE) -> int:
         _break_off(chosen)
         interrupted = True
     finally:
-        left = sweep()
+        left = clean_up()
     code = tell(chosen, unsteady, left, time.monotonic() - began, interrupted)
     if interrupted:
         print("!!! interrupted; every lane has taken down what it had put up !!!")
@@ -177,7 +177,7 @@ def _excused(lane: Lane, unsteady: Unsteady) -> bool:
 # --- nothing is left -------------------------------------------------------------------------------------------------
 
 
-def sweep() -> list[str]:
+def clean_up() -> list[str]:
     """Ends what this run has left behind, and says what that was."""
     wait(lambda: not _ours(), 60)
     left = _ours()

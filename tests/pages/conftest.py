@@ -17,9 +17,9 @@ from django.db import connection, connections
 from django.utils import timezone
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
+from base.models import Heartbeat, User
+from base.wakes import processes
 from jobs.history import lengths
-from portal.models import Heartbeat, User
-from portal.wakes import beats
 from tests import http
 from tests.conftest import PASSWORD
 from tests.helpers import chromium, until
@@ -35,6 +35,7 @@ _CHROMIUM = [
 PATIENCE = 120_000  # milliseconds; a page that other processes leave no room is not broken
 _RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 _COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
+_MORE = {"label-content-name-mismatch": {"enabled": True}}  # what is said aloud begins with what is seen
 
 
 @pytest.fixture(scope="session")
@@ -49,8 +50,11 @@ def browser() -> Iterator[Browser]:
 @pytest.fixture
 def site(transactional_db: None) -> Iterator[str]:
     """The address of the portal, served by uvicorn in a thread as in production: pages, API and streams."""
+    from base.serving.connection import Connection
     from portal.asgi import application
-    from portal.web.serving.connection import Connection
+    from portal.shared.look import static_files
+
+    static_files.join()
 
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
@@ -66,7 +70,7 @@ def site(transactional_db: None) -> Iterator[str]:
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     until(lambda: server.started, what="the server to start")
-    for name in beats.NAMES:
+    for name in processes.NAMES:
         Heartbeat.objects.create(name=name, at=timezone.now() + timedelta(hours=1))
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
@@ -108,7 +112,7 @@ class Tab:
         """No sideways scroll, nothing in the console (a breach of the CSP shows there), nothing axe objects to."""
         wide, width = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= width, f"{what} scrolls sideways: {wide} of {width}"
-        options = {"runOnly": _COLOURS if only_colours else _RULES, "resultTypes": ["violations"]}
+        options = {"runOnly": _COLOURS if only_colours else _RULES, "resultTypes": ["violations"], "rules": _MORE}
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(Axe().axe_script)
         found = self.page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
@@ -195,11 +199,11 @@ def count_queries(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], obj
     """Counts without what is asked now and then, whatever a page shows: nothing of that gets old during the test."""
     from django.test.utils import CaptureQueriesContext
 
-    monkeypatch.setattr(beats, "FRESH", math.inf)
-    monkeypatch.setattr(lengths, "EVERY", math.inf)
+    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(lengths.learnt, "seconds", math.inf)
 
     def counted(act: Callable[[], object]) -> int:
-        beats.up()
+        processes.up()
         lengths.learnt()
         with CaptureQueriesContext(connection) as captured:
             act()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from portal.models import AuditEvent, User
+from base.models import AuditEvent, User
 from tests.conftest import PASSWORD
 
 pytestmark = pytest.mark.django_db
@@ -20,6 +20,7 @@ Browse = Callable[[User | None], Client]
         ("/jobs?state=FAILED", "/jobs?state=FAILED"),
         ("https://elsewhere.example/", "/"),
         ("//elsewhere", "/"),
+        ("foo", "/"),
         ("", "/"),
     ],
 )
@@ -28,6 +29,8 @@ def test_it_signs_in_and_goes_on_only_to_own_pages(client: Client, alice: User, 
     assert (answer.status_code, answer.headers["Location"]) == (302, goes_to)
     assert client.get("/account").status_code == 200
     assert AuditEvent.objects.get().action == "login"
+    assert client.get("/login", {"next": target}).headers["Location"] == goes_to
+    assert client.post("/theme", {"theme": "dark", "next": target}).headers["Location"] == goes_to
 
 
 def test_it_does_not_say_whether_name_or_password_is_wrong(client: Client, alice: User) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from clusters.engines.fake.runtime import FakeRuntime
+from base.models import User
 from clusters.engines.inventory import Fitness
 from clusters.models import Cluster, Node
-from portal.models import User
+from tests.fakes.runtime import FakeRuntime
 from tests.hosts import Hosts
 from tests.integration.test_kubernetes_nodes import KUBECONFIG
 

@@ -14,15 +14,14 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from playwright.sync_api import expect
 
-from clusters.engines import own_ssh
-from clusters.engines import schemes as engines
-from clusters.engines.fake.runtime import Behaviour
+from base.models import User
+from clusters.engines import own_ssh, schemes
 from clusters.engines.own_ssh import HostKey
 from clusters.models import Allocation, Node
-from clusters.nodes.adding import checks
-from portal.models import User
+from portal.nodes.adding import checks
 from tests import http
 from tests.builders import make_node
+from tests.fakes.runtime import Behaviour
 from tests.hosts import Hosts
 from tests.keys import make_keys
 from tests.pages.conftest import Tab
@@ -43,7 +42,7 @@ def known(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """``known(True)``: what the SSH server's host key is to us."""
 
     def shown(known: bool | None) -> None:
-        monkeypatch.setattr(engines, "host_key", lambda endpoint: HostKey("h", "ssh-ed25519 AAAA", "SHA256:ab", known))
+        monkeypatch.setattr(schemes, "host_key", lambda endpoint: HostKey("h", "ssh-ed25519 AAAA", "SHA256:ab", known))
 
     return shown
 
@@ -125,7 +124,7 @@ def test_it_says_that_somebody_else_schedules_there(
 
 
 def test_it_wants_keys_for_another_host(browse: Browse, admin: User, hosts: Hosts, monkeypatch: Any) -> None:
-    monkeypatch.setattr(checks, "_reached", lambda form: checks.Step("Reached", "passed", ""))
+    monkeypatch.setattr(checks, "_reached", lambda form: checks.CheckStep("Reached", "passed", ""))
     found = steps(browse(admin).post("/add-node", fields(tcp_host="gpu-09", action="test")))
     assert found["Docker"] == ("failed", "ca.pem, cert.pem and key.pem are needed.")
 

@@ -13,11 +13,12 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs import secrets, services
-from jobs.models import Dependency, Event, Job
-from jobs.scheduling.queue import turns_of
-from portal.models import User
+from jobs.models import Attempt, Dependency, Event, Job
+from jobs.reading import read
+from jobs.waiting.queue import turns_of
 from tests import http
 from tests.builders import make_config, make_job, make_node
 from tests.pages.conftest import Tab
@@ -78,7 +79,7 @@ def test_it_shows_the_difference_and_changes_nothing(browse: Browse, alice: User
     ]
     assert "Submit large-2, then stop large" in page.content.decode()
     assert "of-great-value" not in page.content.decode()
-    assert [place.node for place in page.context["found"].places] == ["gpu-01"]
+    assert [place.node for place in page.context["found"].placements] == ["gpu-01"]
     assert Job.objects.filter(username="alice").count() == 1
 
 
@@ -90,7 +91,7 @@ def test_it_submits_the_new_one_and_then_stops_the_old_one(browse: Browse, alice
     assert (new.total_gpus, new.priority, new.queue_time) == (2, -7, old.created_at), "it has the old one's place"
     assert new.config == TEXT.replace('"large"', '"large-2"').replace("4,", "2,").replace("of-great-value", "(secret)")
     assert secrets.of(new.pk) == {"KEY": "of-great-value"}
-    assert turns_of([new.pk])[new.pk].places, "it starts now"
+    assert turns_of([new.pk])[new.pk].placements, "it starts now"
     said = dict(Event.objects.filter(job__in=[old, new]).values_list("kind", "reason"))
     assert said["job.stop_asked"] == "alice submitted large-2 in its place."
     assert said["job.submitted"] == "Submitted by alice in place of large."
@@ -169,3 +170,48 @@ def test_it_works_without_a_script(tab: Callable[..., Tab], alice: User, large: 
     page.get_by_role("button", name="Submit large-2, then stop large").click()
     expect(page.locator("h1")).to_have_text("large-2")
     expect(page.locator("main")).to_contain_text("large-2 was submitted, and large was stopped.")
+
+
+MORE = {"memoryMB": {"second": 2048}}
+
+
+@pytest.fixture
+def failed(alice: User) -> Job:
+    roles = [{"name": name, "command": "train", "memoryMB": 1000} for name in ("first", "second")]
+    job = make_job("alice", "large", state="FAILED")
+    text = json.dumps({"jobName": "large", "image": "longshore/sample", "taskRoles": roles}, indent=2)
+    Job.objects.filter(pk=job.pk).update(config=text, spec=read(text)[1].to_json())
+    found = {"rule": "memory", "cause": "memory", "name": "Out of memory", "whose": "request", "certainty": "certain"}
+    action = {"label": "Retry with 2 GB", "change": MORE}
+    Attempt.objects.filter(job=job).update(diagnosis={**found, "says": "It ran out of memory.", "actions": [action]})
+    return job
+
+
+def test_a_fix_is_submitted_at_once_by_its_owner_alone(browse: Browse, alice: User, bob: User, failed: Job) -> None:
+    assert 'action="/jobs/alice/large/again"' in browse(alice).get("/jobs/alice/large").content.decode()
+    assert 'action="/jobs/alice/large/again"' not in browse(bob).get("/jobs/alice/large").content.decode()
+    assert browse(bob).post("/jobs/alice/large/again", sent(MORE)).status_code == 302
+    assert not Job.objects.filter(name="large-2").exists()
+    answer = browse(alice).post("/jobs/alice/large/again", sent(MORE))
+    assert answer["Location"] == "/jobs/alice/large-2"
+    first, second = Job.objects.get(name="large-2").spec["taskRoles"]
+    assert (first["memoryMB"], second["memoryMB"]) == (1000, 2048)
+    assert browse(alice).post("/jobs/alice/large-2/again", sent(MORE))["Location"] == "/jobs/alice/large-2"
+    assert Job.objects.filter(username="alice").count() == 2, "a job that waits is not sent twice"
+    assert browse(alice).post("/jobs/alice/large/again", {"change": "no"}).status_code == 400
+
+
+@pytest.mark.browser
+def test_the_form_opens_on_the_role_that_a_fix_changes_and_marks_it(
+    tab: Callable[..., Tab], bob: User, failed: Job
+) -> None:
+    shown = tab(bob)
+    page = shown.open("/jobs/alice/large")
+    page.get_by_role("link", name="Retry with 2 GB").click()
+    expect(page.get_by_label("Role name")).to_have_value("second")
+    expect(page.get_by_label("Memory MB")).to_have_value("2048")
+    expect(page.get_by_text("was 1000")).to_be_visible()
+    shown.check_here("a form with a change")
+    page.get_by_role("button", name="first").click()
+    expect(page.get_by_label("Memory MB")).to_have_value("1000")
+    expect(page.get_by_text("was 1000")).to_have_count(0)

@@ -10,12 +10,12 @@ from django.conf import settings as django_settings
 from django.test import Client
 from django.utils import timezone
 
+from base.models import User
 from clusters.engines.runtime import ContainerStatus, Phase
 from jobs.config.spec import JobSpec
 from jobs.containers import publish
 from jobs.models import Job
 from jobs.planning import exits
-from portal.models import User
 from tests.builders import add_event, fail_again, make_attempt, make_job, make_node
 from tests.pages.conftest import Tab
 
@@ -178,7 +178,7 @@ def test_a_mark_that_keeps_a_job_waiting_shows_no_time_that_only_programs_read(b
     make_node(marks={"start": mark})
     make_job("alice", "train")
     answer = browse(alice).get("/jobs/alice/train")
-    assert answer.context["shown"].cause.hindrances
+    assert answer.context["shown"].cause.title
     assert until[:19] not in answer.content.decode()
 
 
@@ -227,7 +227,8 @@ def test_ports_are_links_and_what_is_copied_has_the_port(browse: Browse, alice: 
     job.tasks.update(ports={"http": [30000], "ssh": [30001], "many": list(range(31000, 31009))}, address="fd00::1")
     shown = page(browse(alice))
     assert 'href="http://[fd00::1]:30000" target="_blank" rel="noopener noreferrer">30000</a>' in shown
-    assert 'data-copy="[fd00::1]:30001" aria-label="Copy address of worker-0, ssh"' in shown
+    copied = "http [fd00::1]:30000\nmany [fd00::1]:31000-31008\nssh [fd00::1]:30001"
+    assert f'data-copy="{copied}" aria-label="Copy address of worker-0"' in shown and "11 ports" in shown
     assert 'href="http://[fd00::1]:31000"' in shown and ">31000–31008</a>" in shown
     assert "http://[fd00::1]:30001" not in shown
 

@@ -12,11 +12,11 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from playwright.sync_api import expect
 
-from portal.files.page import queries, tars
-from portal.files.page.who import Who
-from portal.files.store import open_store, rules
-from portal.files.store.base import PathNotFound, StoreUnavailable
-from portal.models import AuditEvent, User
+from base.files.store import open_store, rules
+from base.files.store.base import PathNotFound, StoreUnavailable
+from base.files.who import Who
+from base.models import AuditEvent, User
+from portal.files import queries, tars
 from tests.http import Client
 from tests.pages.conftest import Tab
 
@@ -43,7 +43,7 @@ def content(path: str) -> bytes:
 
 
 def names(client: Client, url: str) -> list[str]:
-    return [row.entry.name for row in client.get(url).context["list"].rows]
+    return [row.entry.name for row in client.get(url).context["list"]["rows"]]
 
 
 @pytest.mark.django_db
@@ -73,8 +73,8 @@ class TestLooking:
         client = browse(alice)
         assert names(client, f"{HOME}?sort=-size") == ["f7", "f6", "f5"]
         middle = client.get(f"{HOME}?page=2").context["list"]
-        assert [row.entry.name for row in middle.rows] == ["f3", "f4", "f5"]
-        assert (middle.newer, middle.older) == (HOME, f"{HOME}?page=3")
+        assert [row.entry.name for row in middle["rows"]] == ["f3", "f4", "f5"]
+        assert (middle["newer"], middle["older"]) == (HOME, f"{HOME}?page=3")
         assert names(client, f"{HOME}?page=999999") == ["f6", "f7"]
         assert names(client, f"{HOME}/f7?sort=-size&page=3") == ["f7", "f6", "f5"]
         assert names(client, f"{HOME}?sort=nonsense&page=-1") == ["f0", "f1", "f2"]
@@ -85,8 +85,8 @@ class TestLooking:
         for number in range(10_000):
             (folder / f"f{number}").touch()
         answer = browse(alice).get(f"{HOME}/many")
-        assert "10,001 entries" in answer.context["list"].says
-        assert len(answer.context["list"].rows) == queries.ROWS and len(answer.content) < 400_000
+        assert "10,001 entries" in answer.context["list"]["says"]
+        assert len(answer.context["list"]["rows"]) == queries.ROWS and len(answer.content) < 400_000
 
     def test_another_user_s_files_do_not_exist_for_him(
         self, browse: Browse, alice: User, bob: User, admin: User
@@ -186,7 +186,7 @@ class TestLooking:
         def broken(*_: Any) -> None:
             raise StoreUnavailable("A DataNode cannot be reached.")
 
-        monkeypatch.setattr("portal.files.page.preview.preview", broken)
+        monkeypatch.setattr("portal.files.preview.preview", broken)
         page = browse(alice).get(f"{HOME}/a.txt")
         assert page.status_code == 200 and "A DataNode cannot be reached." in page.content.decode()
 
@@ -300,6 +300,7 @@ class TestChanging:
             put(f"/user/alice/many/{number}")
         assert "Type 21 to confirm" in client.get(f"{HOME}/many?do=delete").content.decode()
         assert client.post(f"{HOME}/many?do=delete", {"count": "21", "typed": "2"}).status_code == 400
+        assert client.post(f"{HOME}/gone?do=delete", {"count": "²"}).status_code == 302
         assert client.post(f"{HOME}/many?do=delete", {"count": "21", "typed": "21"}).status_code == 302
         assert client.get(f"{HOME}/many").status_code == 404
 
@@ -336,13 +337,13 @@ class TestTar:
     def test_few_are_made_at_once_and_one_that_is_left_makes_room(self, browse: Browse, alice: User) -> None:
         put("/user/alice/out/a")
         client = browse(alice)
-        begun = [tars.FolderTar(Who(alice, open_store()), "/user/alice/out") for _ in range(tars.AT_ONCE)]
+        begun = [tars.FolderTar(Who.of(alice, open_store()), "/user/alice/out") for _ in range(tars.AT_ONCE)]
         next(iter(begun[0]))
         assert client.get(f"{HOME}/out?do=tar").status_code == 503
         assert client.head(f"{HOME}/out?do=tar").status_code == 200
         for one in begun:
             one.close()
-        tars.FolderTar(Who(alice, open_store()), "/user/alice/out").close()
+        tars.FolderTar(Who.of(alice, open_store()), "/user/alice/out").close()
 
 
 @pytest.mark.browser

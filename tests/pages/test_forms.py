@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from django.test import Client
 
+from base.models import User
 from clusters.models import Node
-from clusters.nodes.adding.form import PEM_FILES
-from portal.models import User
+from portal.nodes.adding.forms import PEM_FILES
 from tests.builders import make_job
 
 Browse = Callable[[User | None], Client]

@@ -8,8 +8,8 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
+from base.models import User
 from jobs.models import Job, Task
-from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 

@@ -9,8 +9,8 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from django.test import Client
 
+from base.models import AuditEvent, User, UserKey
 from jobs.containers import sshkeys
-from portal.models import AuditEvent, User, UserKey
 from tests.builders import make_job
 
 pytestmark = pytest.mark.django_db

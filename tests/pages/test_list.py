@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.models import User
 from clusters.models import VirtualCluster
+from jobs.metrics import places, rates, ring
+from jobs.models import Attempt
 from jobs.planning import exits
-from portal.models import User
 from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab
 
@@ -131,6 +137,48 @@ def test_it_jumps_to_nodes_virtual_clusters_and_files_too(browse: Browse, alice:
     assert client.get("/jump", {"q": "gpu-01"}).headers["Location"] == "/jobs/bob/gpu-01"
 
 
+def test_the_jump_box_suggests_own_jobs_nodes_pages_and_guides(
+    browse: Browse, alice: User, count_queries: Count
+) -> None:
+    make_node("train-01")
+    for number in range(6):
+        make_job("alice", f"train-{number}", state="RUNNING" if number else "FAILED")
+    make_job("bob", "train-of-bob")
+    make_job("alice", "other")
+
+    def found(text: str, user: User | None = alice) -> dict[str, list[str]]:
+        groups = browse(user).get("/jump/near", {"q": text}).context["groups"]
+        return {name: [one[0] for one in some] for name, some in groups}
+
+    assert found("train-") == {"My jobs": ["train-0", "train-1", "train-2", "train-3"], "Nodes": ["train-01"]}
+    assert found("train-", None) == {"Nodes": ["train-01"]}
+    assert set(found("")) == {"My jobs"} and len(found("")["My jobs"]) == 4
+    assert "How a job is told to end" in found("told to")["Guides"] and "Audit" not in found("a")["Pages"]
+    assert "%" not in found("%").get("My jobs", [])
+    few = count_queries(lambda: found("train-"))
+    names = [f"more-{number}" for number in range(40)]
+    for name in names:
+        make_job("alice", name)
+    assert count_queries(lambda: found("more-")) == few
+
+
+@pytest.mark.browser
+def test_the_jump_box_opens_under_the_fingers_and_closes_behind_them(tab: Callable[..., Tab], alice: User) -> None:
+    make_job("alice", "train-1")
+    shown = tab(alice)
+    page = shown.open("/jobs")
+    # One request after the other: htmx tells the console of one that a newer one has replaced.
+    for act in (lambda: page.focus(".ls-top .ls-jump input"), lambda: page.fill(".ls-jump input[name=q]", "tra")):
+        with page.expect_response("**/jump/near?**"):
+            act()
+        expect(page.locator(".ls-top .ls-near a").first).to_have_text("train-1 Waiting")
+    shown.check_here("the jump box")
+    page.focus(".ls-top .ls-jump input")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("h1")).to_have_text("train-1")
+
+
 def test_it_filters_by_time_and_sorts_page_by_page(browse: Browse, count_queries: Count) -> None:
     for hours in (1, 3, 30, 200):
         make_job("alice", f"h{hours}", state="SUCCEEDED", age=3600 * hours)
@@ -206,6 +254,7 @@ def test_it_is_used_by_keys_alone(tab: Callable[..., Tab], alice: User) -> None:
     page.keyboard.press("g")
     page.keyboard.press("j")
     expect(page.locator("h1")).to_have_text("Jobs")
+    page.wait_for_load_state("domcontentloaded")  # the scripts have run then
     page.keyboard.press("j")
     page.keyboard.press("j")
     page.keyboard.press("x")
@@ -213,6 +262,7 @@ def test_it_is_used_by_keys_alone(tab: Callable[..., Tab], alice: User) -> None:
     page.keyboard.press("k")
     page.keyboard.press("Enter")
     expect(page.locator("h1")).to_have_text("newer")
+    page.wait_for_load_state("domcontentloaded")
     page.keyboard.press("4")
     expect(page.locator("#job-tab h2")).to_have_text("Events")
     page.keyboard.press("?")
@@ -243,6 +293,24 @@ def test_a_narrow_screen_has_the_jump_box_and_the_current_tab(tab: Callable[...,
     expect(page.locator("h1")).to_have_text("gpu-01")
     shown.open("/users")
     expect(page.locator(".ls-nav [aria-current]")).to_be_in_viewport(ratio=0.9)
+
+
+def test_a_running_job_says_what_it_uses(browse: Browse, alice: User, settings: Any, tmp_path: Path) -> None:
+    settings.METRICS_DIR = tmp_path
+    node, now = make_node(gpus=2), int(time.time()) // 10 * 10
+    for name, gpus, cpu, util in (("busy", 2, 3.0, 91.0), ("idle", 1, 0.1, 0.0), ("cores", 0, 1.92, 0.0)):
+        job = make_job("alice", name, state="RUNNING", gpus=gpus, node=node)
+        attempt, ids = Attempt.objects.get(job=job), [str(at) for at in range(gpus)]
+        path = places.of_task(attempt.app_id, "worker", 0)
+        for at in (*range(now - 7800, now, 200), now):
+            values = [cpu, *[math.nan] * 7, *[value for _ in ids for value in (util, 5.0, math.nan)]]
+            ring.write(path, rates.columns_of(ids), at, values, rates.IDLE)
+    make_job("alice", "unmeasured", state="RUNNING", gpus=1, node=node)
+    page = browse(alice).get("/jobs")
+    says = {row.name: row.happening for row in page.context["rows"]}
+    assert says.pop("idle").startswith("GPUs idle for 2 h 10 min")
+    assert says == {"busy": "GPUs 91 % busy", "cores": "1.9 cores busy", "unmeasured": ""}
+    assert page.content.decode().count("ls-warn") >= 1 and "Submitted" in page.content.decode()
 
 
 def test_a_job_that_never_ran_offers_no_log(browse: Browse, alice: User) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import APIResponse, Page, Route, expect
 
+from base.models import User
 from clusters.models import Node
 from jobs.models import Job
-from portal.models import User
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import box_of, until
 from tests.logs import cluster_with_logs, write
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -71,8 +71,7 @@ def test_on_a_phone_a_line_begins_beside_its_number_and_has_the_width(
     page = tab(alice).open(URL)
     page.set_viewport_size({"width": 390, "height": 800})
     expect(page.locator("#L2000 time")).to_be_hidden()
-    box = page.locator("#L2000 code").bounding_box()
-    assert box is not None and box["width"] > 250
+    assert box_of(page.locator("#L2000 code"))["width"] > 250
 
 
 def test_a_silent_node_is_said_and_the_next_attempt_is_led_to(
@@ -94,6 +93,44 @@ def test_a_silent_node_is_said_and_the_next_attempt_is_led_to(
     expect(note).to_have_text("The job goes on with attempt 2. Open its log")
     note.locator("a").click()
     page.wait_for_url("**/logs?task=worker-0&attempt=2")
+
+
+def test_that_a_node_is_silent_is_said_before_what_its_connection_broke_of(
+    tab: Callable[..., Any], alice: User, cluster: Cluster
+) -> None:
+    cluster.add_node()
+    job = cluster.submit(name="hello")
+    cluster.settle()
+    write(cluster, job, "it began\n")
+    cluster.engines["n1"].damage_log(cluster.task(job).container_name)
+    page = tab(alice).open(URL)
+    note = page.locator("#log-note")
+    expect(note).to_contain_text("cannot read the log")
+    Node.objects.update(health=Node.Health.UNREACHABLE)
+    expect(note).to_have_text("Node n1 does not answer. What is written there comes when it does.")
+    Node.objects.update(health=Node.Health.READY)
+    expect(note).to_contain_text("cannot read the log")
+
+
+def test_who_clicks_into_the_jump_box_keeps_the_log(tab: Callable[..., Any], alice: User, job: Job) -> None:
+    page = tab(alice).open(URL)
+    expect(page.locator("#L2000")).to_be_visible()
+    with page.expect_response("**/jump/near**"):
+        page.locator("input[hx-get*='/jump/near']").focus()
+    expect(page.locator(".ls-near .ls-nearlist")).to_be_attached()
+    expect(page.locator("#log-state")).to_have_text("Live")
+    expect(page.locator("#L2000")).to_be_visible()
+
+
+def test_why_there_is_no_log_goes_with_the_first_line(tab: Callable[..., Any], alice: User, cluster: Cluster) -> None:
+    job = cluster.submit(name="hello")
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-note")).to_contain_text("waits for its turn")
+    cluster.add_node()
+    cluster.settle()
+    write(cluster, job, "it began\n")
+    expect(page.locator("#log-lines")).to_contain_text("it began")
+    expect(page.locator("#log-note")).to_be_hidden()
 
 
 @pytest.mark.parametrize("dark", [False, True])
@@ -132,11 +169,11 @@ def test_colours_come_with_the_page_and_live_and_are_searched_across(
     page.fill("#log-search [name=q]", r"s 0\.25 t")
     page.keyboard.press("Enter")
     expect(page.locator("#log-found")).to_contain_text("1 of 2 in 2,002 lines")
-    assert page.locator("#L2001 mark").all_inner_texts() == ["s ", "0.", "25", " ", "t"]
+    expect(page.locator("#L2001 mark")).to_have_text(["s ", "0.", "25", " ", "t"], use_inner_text=True)
     page.fill("#log-search [name=q]", "")
     page.keyboard.press("Enter")
     expect(page.locator("#log-lines mark")).to_have_count(0)
-    assert page.locator("#L2001 code span").count() == 3
+    expect(page.locator("#L2001 code span")).to_have_count(3)
 
 
 def test_lines_are_in_the_fixed_font_and_not_underlined_under_the_pointer(
@@ -308,7 +345,9 @@ def test_a_wrong_expression_is_refused_under_the_box_and_the_old_search_stays(
     expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")
     page.fill("#log-search [name=q]", "(12")
     page.keyboard.press("Enter")
-    expect(page.locator("#log-problem")).to_contain_text("This is no regular expression: missing")
+    expect(page.locator("#log-problem")).to_have_text(
+        "This is no regular expression: missing ): (12. Put \\ before a sign that means itself."
+    )
     expect(page.locator("#log-found")).to_have_text("1 of 1 in 2,000 lines")
 
 
@@ -332,6 +371,34 @@ def test_an_answer_that_is_older_than_what_was_streamed_meanwhile_takes_no_line_
     write(cluster, job, "fresher\n")
     expect(page.locator("#L2002 code")).to_have_text("fresher")
     assert shown(page)[-1] == 2002
+
+
+def test_an_answer_that_was_asked_for_before_a_search_takes_no_mark_away(
+    tab: Callable[..., Any], alice: User, job: Job
+) -> None:
+    page = tab(alice).open(URL)
+    expect(page.locator("#log-follow")).to_have_text("Following")
+    held: list[tuple[Route, APIResponse]] = []
+
+    def hold_the_first(route: Route) -> None:
+        if held:
+            route.continue_()
+        else:
+            held.append((route, route.fetch()))
+
+    page.route("**/logs/rows**", hold_the_first)
+    page.locator("#log-box").hover()
+    page.mouse.wheel(0, -20_000)
+    until(lambda: page.wait_for_timeout(20) or held)
+    page.keyboard.press("/")
+    page.keyboard.type("line 1012 of")
+    page.keyboard.press("Enter")
+    expect(page.locator("#L1012 mark.cur")).to_be_in_viewport()
+    route, answer = held[0]
+    with page.expect_request_finished(lambda request: request == route.request):
+        route.fulfill(response=answer)
+    page.evaluate("() => new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn)))")
+    expect(page.locator("#L1012 mark.cur")).to_be_in_viewport()
 
 
 def test_a_line_that_is_half_written_grows_on_after_a_search(

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from base.models import User
 from jobs.models import Job
-from portal.models import User
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import box_of, until
 from tests.logs import write
 from tests.pages.test_log import URL, cluster, job
 
@@ -118,8 +118,7 @@ def test_every_line_is_reached_where_lines_are_higher_than_one(
     write(cluster, job, "".join(f"line {n} " + "long " * 24 + "\n" for n in range(220)))
     page = tab(alice, width=390).open(f"{URL}?task=worker-0&from=1")
     expect(page.locator("#L1")).to_be_in_viewport()
-    text = page.locator("#L1 code").bounding_box()
-    assert text is not None and text["width"] > 250  # the lines have all the room there is
+    assert box_of(page.locator("#L1 code"))["width"] > 250  # the lines have all the room there is
     page.locator("#log-box").hover()
     seen: set[str] = set()
     visible = """box => { const {top, bottom} = box.getBoundingClientRect();

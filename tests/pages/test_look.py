@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
+from base.accounts import tokens
+from base.models import AuditEvent, User
 from clusters.engines.runtime import ContainerStatus, Phase
 from clusters.models import VirtualCluster
 from jobs.checking import run
 from jobs.models import Attempt
 from jobs.planning import exits
-from portal.accounts import tokens
-from portal.models import AuditEvent, User
 from tests.builders import fail_again, make_job, make_node
 from tests.pages.conftest import Tab
 from tests.pages.test_diagnosis import FOUND

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import expect
 
+from base.models import User
 from jobs.metrics import places, rates, ring
 from jobs.models import Attempt, Job
-from portal.models import User
 from tests.builders import make_job, make_node
+from tests.helpers import box_of
 from tests.pages.conftest import Tab
 
 pytestmark = pytest.mark.browser
@@ -70,8 +71,7 @@ def test_a_part_drawn_with_the_mouse_is_shown_by_all_plots(tab: Callable[..., Ta
     page = tab(alice).open("/jobs/alice/train/metrics")
     over = page.locator(".u-over").first
     over.wait_for()
-    box = over.bounding_box()
-    assert box is not None
+    box = box_of(over)
     with page.expect_response(lambda answer: "from=" in answer.url) as zoomed:
         page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20)
         page.mouse.down()

@@ -12,12 +12,12 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from base.core.values import milliseconds
+from base.models import User
+from base.wakes import wake
 from clusters.models import Allocation, Node
-from jobs.history.holdings import milliseconds
 from jobs.models import Event, Job
-from jobs.pages.nodes import drain
-from portal.models import User
-from portal.wakes import wake
+from portal.nodes import drain
 from tests import http
 from tests.builders import make_job, make_node
 from tests.history import HOUR
@@ -99,7 +99,7 @@ def test_the_page_takes_few_queries_however_much_runs(browse: Browse, alice: Use
     few = count_queries(lambda: client.get("/nodes/gpu-01"))
     for number in range(5):
         make_job("bob", f"more-{number}", state="RUNNING", gpus=1, node=node)
-    assert count_queries(lambda: client.get("/nodes/gpu-01")) == few <= 12
+    assert count_queries(lambda: client.get("/nodes/gpu-01")) == few <= 14
 
 
 def test_a_drain_says_where_each_job_would_go(browse: Browse, admin: User) -> None:
@@ -111,6 +111,22 @@ def test_a_drain_says_where_each_job_would_go(browse: Browse, admin: User) -> No
     assert (large.full_name, large.goes) == ("bob/large", ())
     assert large.why
     assert Node.objects.get(name="gpu-01").status == "active", "looking changes nothing"
+
+
+def test_the_mildest_way_is_chosen_and_there_is_a_way_back(browse: Browse, admin: User) -> None:
+    node = make_node("gpu-01", gpus=4)
+    job = make_job("alice", "large", state="RUNNING", gpus=2, node=node)
+    client = browse(admin)
+    page = " ".join(text(client, "/nodes/gpu-01/drain").split())
+    assert 'value="cordoned" checked' in page and 'value="draining" checked' not in page
+    assert "touches 1 job, which would wait for room." in page
+    client.post("/nodes/gpu-01/drain", {"to": "cordoned"})
+    page = text(client, "/nodes/gpu-01/drain")
+    assert "Offer it again" in page and "Take it out of service" not in page
+    client.post("/nodes/gpu-01/drain", {"to": "active"})
+    Allocation.objects.all().delete()
+    job.tasks.update(state="STOPPED")
+    assert 'value="draining" checked' in " ".join(text(client, "/nodes/gpu-01/drain").split()), "nothing is lost"
 
 
 def test_what_a_gang_holds_elsewhere_counts_as_given_back(browse: Browse, admin: User) -> None:
@@ -172,6 +188,7 @@ def test_the_drain_is_shown_as_it_goes(tab: Callable[..., Tab], admin: User) -> 
     node = make_node("gpu-01", gpus=1)
     job = make_job("alice", "train", state="RUNNING", gpus=1, node=node)
     page = tab(admin).open("/nodes/gpu-01/drain")
+    page.get_by_label("Stop them now").check()
     page.click("text=Take it out of service")
     expect(page.locator("#drain")).to_contain_text("1 task still here.")
     job.tasks.update(state="STOPPED")

@@ -8,9 +8,9 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.models import User
 from jobs.config.extras import After
 from jobs.models import Dependency, Job
-from portal.models import User
 from tests.builders import make_job
 from tests.pages.conftest import Tab
 

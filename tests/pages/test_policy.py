@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from portal.models import User
+from base.models import User
 from tests.builders import make_job, make_node
 from tests.history import HOUR, held
 from tests.pages.conftest import Tab

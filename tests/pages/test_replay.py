@@ -10,13 +10,14 @@ import pytest
 from django.http import HttpRequest
 from django.test import Client, RequestFactory
 
+from base.core.errors import Forbidden, NotFound
+from base.models import User
 from clusters.models import VirtualCluster
 from jobs.models import Replay
-from jobs.pages import live
-from jobs.policy.replay_page import asked_of
 from jobs.replay import run
-from portal.core.errors import Forbidden, NotFound
-from portal.models import User
+from portal.page_urls import LIVE
+from portal.policy.replay_page import asked_of
+from portal.shared.live import page as live
 from tests.builders import make_node
 from tests.history import HOUR, held
 from tests.pages.conftest import Tab
@@ -96,7 +97,7 @@ def test_what_is_refused_is_said_on_the_page(browse: Browse, admin: User, fields
 
 
 def test_fewer_gpus_are_guaranteed_by_a_minus() -> None:
-    assert asked_of({"vc": "a", "gpus": "-2"})["changes"] == ["vc:a:guarantee:-2"]
+    assert asked_of({"vc": "a", "gpus": "-2"}).changes == ("vc:a:guarantee:-2",)
 
 
 def test_it_is_for_admins(browse: Browse, alice: User) -> None:
@@ -105,14 +106,14 @@ def test_it_is_for_admins(browse: Browse, alice: User) -> None:
     assert client.post("/replay", {}).status_code == 403
     assert browse(None).get("/replay")["Location"].startswith("/login")
     with pytest.raises(Forbidden):
-        live.open_page(stream(alice, "1"))
+        live.open_page(stream(alice, "1"), LIVE)
 
 
 def test_one_that_is_not_there(browse: Browse, admin: User) -> None:
     assert browse(admin).get("/replay/7").status_code == 404
     for id in ("7", "x", "9" * 30):
         with pytest.raises(NotFound):
-            live.open_page(stream(admin, id))
+            live.open_page(stream(admin, id), LIVE)
 
 
 def test_admins_find_it_beside_the_timeline(browse: Browse, admin: User, alice: User) -> None:

@@ -16,14 +16,15 @@ from django.contrib.sessions.models import Session
 from django.test import RequestFactory
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
+from base.core.errors import LongshoreError
+from base.models import User
+from base.serving import seats
+from clusters.engines import schemes
 from jobs.logs.follow import hub
 from jobs.models import Sweep
-from jobs.pages import live
-from jobs.views import welcome
-from portal.core.errors import LongshoreError
-from portal.models import User
-from portal.web.serving.seats import Seat
+from portal.page_urls import LIVE
+from portal.shared.live import page as live
+from portal.shared.live import welcome
 from tests.cluster import Clock, Cluster
 from tests.helpers import until
 from tests.pages.conftest import session_of
@@ -50,7 +51,7 @@ def job(alice: User) -> Iterator[Cluster]:
     hello.sweep = Sweep.objects.create(username="alice", name="lr", config="", parameters=[], created_at=timezone.now())
     hello.save()
     yield cluster
-    engines.use(None)
+    schemes.use(None)
 
 
 def cluster_job(cluster: Cluster) -> Any:
@@ -74,6 +75,7 @@ def test_a_stream_ends_when_its_reader_is_switched_off_or_becomes_somebody_else(
 
 OF_ITS_OWN = {
     "job": "&user=alice&name=hello&tab=events",
+    "terminal": "&user=alice&name=hello&tab=terminal",
     "sweep": "&user=alice&name=lr",
     "node": "&name=n1",
     "drain": "&name=n1",
@@ -110,7 +112,7 @@ def test_every_page_that_is_open_ends_within_five_seconds_when_its_reader(
     monkeypatch.undo()  # as often as it looks outside of tests
     assert welcome.EVERY + welcome._KNOWN < 4, "a second is left for the rest"
     session, began, ended = session_of(admin), list[str](), dict[str, float]()
-    kinds = sorted(set(live._KINDS) - {"replay"})
+    kinds = sorted(set(LIVE) - {"replay"})
     readers = [threading.Thread(target=watch, args=(site, kind, session, began, ended), daemon=True) for kind in kinds]
     for each in readers:
         each.start()
@@ -136,14 +138,14 @@ def withdraw(admin: User, session: str, how: str) -> None:
 
 def test_an_open_page_asks_its_own_rule_again(admin: User, bob: User, job: Cluster) -> None:
     """Whoever the reader is by then: of those for admins nobody else."""
-    for kind in set(live._KINDS) - {"replay"}:
+    for kind in set(LIVE) - {"replay"}:
         query = dict(parse_qsl(f"page={kind}{OF_ITS_OWN.get(kind, '')}"))
         request: Any = RequestFactory().get("/stream/page", query)
         request.user = admin
-        page = live.open_page(request)
+        page = live.open_page(request, LIVE)
         request.user = bob
         try:
-            live.open_page(request)
+            live.open_page(request, LIVE)
         except LongshoreError as error:
             with pytest.raises(type(error)):
                 page.require(bob)
@@ -161,7 +163,7 @@ def test_guests_have_few_places_and_who_has_signed_in_comes_in(site: str, alice:
             assert refused.status_code == 503 and "Sign in" in refused.text
         mine = open_streams.enter_context(httpx.stream("GET", url, cookies={"longshore": session_of(alice)}))
         assert mine.status_code == 200
-    until(lambda: Seat.taken == 0, what="the guests' places are free again")
+    until(lambda: seats.taken == 0, what="the guests' places are free again")
 
 
 def test_a_stream_takes_no_body(site: str) -> None:

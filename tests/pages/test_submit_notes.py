@@ -11,11 +11,11 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.files.store import open_store
+from base.files.store.base import StoreUnavailable
+from base.models import User
 from clusters.models import Node
 from jobs.submitting import folders
-from portal.files.store import open_store
-from portal.files.store.base import StoreUnavailable
-from portal.models import User
 from tests.builders import make_config, make_job, make_node
 from tests.pages.conftest import Tab
 from tests.pages.test_submit import sent, typed

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
+from base.files.store import open_store
+from base.models import User
 from jobs.models import Job
-from portal.files.store import open_store
-from portal.models import User
 from tests.builders import make_node
 from tests.pages.conftest import Tab
 from tests.pages.test_submit import sent

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -18,17 +19,17 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin
 
-from clusters.engines import schemes as engines
+from base.accounts import tokens
+from base.accounts.callers import Caller
+from base.models import AuditEvent, Terminal, User
+from clusters.engines import schemes
 from clusters.engines.attach import MARK, PIECE
-from clusters.engines.fake.runtime import FakeRuntime
-from clusters.engines.fake.terminal import FakeTerminal
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Event, Job, Task
 from jobs.terminal import place, records, shell, shells
-from portal.accounts import tokens
-from portal.accounts.callers import Caller
-from portal.models import AuditEvent, Terminal, User
 from tests.cluster import Clock, Cluster
+from tests.fakes.runtime import FakeRuntime
+from tests.fakes.terminal import FakeTerminal
 from tests.helpers import on_a_loop, until
 from tests.pages.conftest import Tab, session_of
 
@@ -44,7 +45,7 @@ def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     cluster.submit(name="train")
     cluster.settle()
     yield cluster
-    engines.use(None)
+    schemes.use(None)
 
 
 @pytest.fixture
@@ -295,16 +296,41 @@ def test_one_whose_process_died_is_ended_by_another(cluster: Cluster, engine: Fa
         caller = Caller(alice, "session:x")
         found = place.find(alice, "alice", "train", "worker", 0)
         row = await sync_to_async(records.reserve)(caller, found, "dead")
-        made = await engine.attach(found.container, ("sh",), env={MARK: row.token}, columns=80, rows=24)
+        made = await engine.attach(found.container_name, ("sh",), env={MARK: row.token}, columns=80, rows=24)
         await sync_to_async(records.opened)(row, found, made.pid, None)
         await sync_to_async(Terminal.objects.update)(seen_at=timezone.now() - 2 * records.LOST)
-        await shells.Shells().sweep()
-        while await made.read():
-            pass
+        await shells.Shells().clean_up()
+        async with asyncio.timeout(10):
+            while await made.read():
+                pass
         return made
 
     on_a_loop(lost())
     assert not Terminal.objects.exists()
+
+
+def test_one_whose_engine_did_not_answer_at_its_end_is_ended_when_it_does(
+    opens: Opens, cluster: Cluster, engine: FakeRuntime, alice: User
+) -> None:
+    person = Person(opens(session_of(alice)))
+    engine.cut()
+    assert person.is_closed() == (4004, "The engine does not answer.")
+    row = until(Terminal.objects.filter(owner="").first, 10, what="the shell to be left")
+    assert not records.open_terminals("alice") and records.find(row.token, Caller(alice, ""), row.task) is None
+    assert AuditEvent.objects.filter(action="terminal closed").count() == 1
+    engine.heal()
+    until(lambda: not Terminal.objects.exists(), 20, what="it to be ended")
+    assert engine.calls["hang_up"] and AuditEvent.objects.filter(action="terminal closed").count() == 1
+
+
+def test_one_that_can_never_be_ended_is_forgotten(cluster: Cluster, engine: FakeRuntime, alice: User) -> None:
+    found = place.find(alice, "alice", "train", "worker", 0)
+    row = records.reserve(Caller(alice, "session:x"), found, "mine")
+    records.opened(row, found, 7, None)
+    records.closed(row, "You closed it.", has_ended=False)
+    assert [one.pk for one in records.left()] == [row.pk]
+    Terminal.objects.update(seen_at=timezone.now() - 2 * records.GIVEN_UP)
+    assert records.left() == []
 
 
 def test_a_get_of_the_address_says_why_it_would_be_refused(
@@ -323,6 +349,16 @@ def test_a_terminal_of_an_attempt_that_has_ended_leads_to_the_next(cluster: Clus
     cluster.settle()
     said = browse(alice).get("/terminal/alice/again/worker/0?attempt=1").json()["message"]
     assert said.endswith("nobody can enter it. The job goes on with attempt 2: load the page again to enter that.")
+
+
+@pytest.mark.parametrize("attempt", ["2", "999999999999999", "99999999999999999999", "first"])
+def test_an_attempt_that_there_is_not_is_refused(
+    opens: Opens, cluster: Cluster, browse: Any, alice: User, attempt: str
+) -> None:
+    assert browse(alice).get(f"{ADDRESS}?attempt={attempt}").status_code == 404
+    with pytest.raises(InvalidStatus) as caught:
+        opens(session_of(alice), attempt=attempt)
+    assert caught.value.response.status_code == 404
 
 
 @pytest.mark.browser

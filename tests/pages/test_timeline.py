@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from base.core.bulk import insert_values
+from base.models import User
 from jobs.models import Event, Holding, Job
-from portal.core.bulk import insert_values
-from portal.models import User
 from tests import http
 from tests.builders import make_job, make_node
 from tests.history import DAY, HOUR, held

@@ -10,8 +10,8 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
+from base.models import User
 from jobs.models import Event
-from portal.models import User
 from tests.builders import make_job
 from tests.pages.conftest import Tab
 
@@ -48,7 +48,7 @@ def test_the_cookie_names_the_zone(
 def test_the_first_page_of_a_browser_is_in_its_zone_and_so_is_what_comes_live(
     tab: Callable[..., Tab], alice: User
 ) -> None:
-    from portal.wakes import wake
+    from base.wakes import wake
 
     event_at(AT)
     page = tab(alice, timezone_id="Asia/Tokyo").open("/jobs/alice/train/events")

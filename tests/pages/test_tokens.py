@@ -11,8 +11,8 @@ from django.test import Client
 from django.utils import timezone
 from playwright.sync_api import expect
 
-from portal.accounts import tokens
-from portal.models import ApiToken, AuditEvent, User
+from base.accounts import tokens
+from base.models import ApiToken, AuditEvent, User
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.models import User
+from base.models import User
 from tests import http
 from tests.history import DAY, HOUR, held
 from tests.pages.conftest import Tab

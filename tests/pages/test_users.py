@@ -9,9 +9,10 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.accounts import tokens
+from base.core.signals import LiveJobs
+from base.models import User
 from clusters.models import VcGrant, VirtualCluster
-from portal.accounts import tokens
-from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 
@@ -27,7 +28,7 @@ def nlp(db: None) -> VirtualCluster:
 
 
 def names(client: Client, url: str = "/users") -> list[str]:
-    return [row.username for row in client.get(url).context["rows"]]
+    return [row.user.username for row in client.get(url).context["rows"]]
 
 
 def text(client: Client, url: str) -> str:
@@ -61,8 +62,8 @@ def test_it_lists_who_there_is_and_what_they_run(browse: Browse, admin: User, al
     page = browse(admin).get("/users")
     assert page.context["facts"] == {"people": 2, "admins": 1, "now": 1}
     first, second = page.context["rows"]
-    assert (first.username, first.is_admin) == ("admin", True)
-    assert (second.vcs, second.gpus, second.running, second.waiting) == (("default", "nlp"), 4, 1, 1)
+    assert (first.user.username, first.user.is_admin) == ("admin", True)
+    assert (second.vcs, second.jobs) == (["default", "nlp"], LiveJobs(waiting=1, running=1, gpus=4))
     assert second.seen_at is None
     tokens.user_of(tokens.issue(alice, 60))
     assert browse(admin).get("/users").context["rows"][1].seen_at is not None
@@ -85,11 +86,11 @@ def test_it_pages_by_name_both_ways(browse: Browse, admin: User) -> None:
     first = client.get("/users")
     second = client.get(first.context["older"])
     third = client.get(second.context["older"])
-    shown = [row.username for page in (first, second, third) for row in page.context["rows"]]
+    shown = [row.user.username for page in (first, second, third) for row in page.context["rows"]]
     assert shown == ["admin", *(f"u{number:03}" for number in range(120))]
     assert (third.context["first"], third.context["last"], third.context["total"]) == (101, 121, 121)
     assert not third.context["older"]
-    assert names(client, third.context["newer"]) == [row.username for row in second.context["rows"]]
+    assert names(client, third.context["newer"]) == [row.user.username for row in second.context["rows"]]
 
 
 def test_its_queries_do_not_grow(

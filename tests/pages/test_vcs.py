@@ -8,8 +8,8 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.models import AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
-from portal.models import AuditEvent, User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from django.test import Client
 
-from portal.models import User
+from base.models import User
 from tests.builders import make_job, make_node
 
 STATES = ("WAITING", "RUNNING", "SUCCEEDED", "FAILED", "STOPPED")

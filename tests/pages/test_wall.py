@@ -10,11 +10,11 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.models import User
+from base.wakes import wake
 from clusters.models import Allocation, Node, VirtualCluster
 from jobs.models import Job
-from jobs.pages.nodes import wall
-from portal.models import User
-from portal.wakes import wake
+from portal.nodes import wall
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 

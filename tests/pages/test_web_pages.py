@@ -8,8 +8,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from base.models import User
 from jobs.models import Job, Task
-from portal.models import User
 from tests.builders import make_job, make_node
 from tests.hosts import Hosts
 from tests.http import Client
@@ -83,3 +83,15 @@ def test_an_ended_job_offers_to_show_its_curves(browse: Browse, alice: User, bob
     assert answer["Location"] == "/jobs/alice/done-tensorboard/web"
     assert Job.objects.get(name="done-tensorboard").spec["image"] == "mine:1"
     assert browse(None).post("/jobs/alice/done/web/serve").status_code in (302, 403)
+
+
+@pytest.mark.django_db
+def test_curves_are_offered_only_where_they_are_served(browse: Browse, alice: User, bob: User) -> None:
+    make_job("alice", "done", state="FAILED")
+    make_job("alice", "live", state="RUNNING")
+    make_job("alice", "odd", state="FAILED", config={"outputDir": "/Output/alice/../bob"})
+    assert "Serve TensorBoard" in browse(bob).get("/jobs/alice/odd/web").content.decode()  # of a folder that he names
+    for user, name, status in ((alice, "live", 409), (bob, "done", 403)):
+        assert "Serve TensorBoard" not in browse(user).get(f"/jobs/alice/{name}/web").content.decode()
+        assert browse(user).post(f"/jobs/alice/{name}/web/serve").status_code == status
+    assert Job.objects.count() == 3

@@ -9,8 +9,8 @@ import pytest
 from django.test import Client
 from playwright.sync_api import expect
 
+from base.models import User
 from jobs.models import Job
-from portal.models import User
 from tests.builders import make_job, make_node
 from tests.pages.conftest import Tab
 

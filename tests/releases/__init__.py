@@ -29,8 +29,8 @@ from django.utils import timezone
 call_command("migrate", interactive=False, verbosity=0)
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Task
-from portal.accounts import tokens
-from portal.models import User
+from base.accounts import tokens
+from base.models import User
 from tests.builders import make_job, make_node
 admin = User.objects.create_superuser("admin", "correct horse")
 alice = User.objects.create_user("alice", "correct horse")

@@ -8,9 +8,9 @@ from datetime import UTC, datetime, timedelta
 
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
-from jobs.planning.forecast.lengths import Lengths
-from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Scene, Waiting
-from jobs.planning.turns import Turn, Verdict, turns
+from jobs.planning.queue.lengths import Lengths
+from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Runner, Scene, Waiting, evicted
+from jobs.planning.turns import Move, Turn, turns
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 
@@ -35,13 +35,6 @@ class Played(Waiting):
     @property
     def most_seconds(self) -> int | None:
         return self.most
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A task of a running job."""
-
-    id: int
 
 
 def shape(
@@ -72,8 +65,8 @@ class Play:
             now=self.now,
             quotas=self.quotas,
             use=self.use(),
-            running=lambda: [(job, [Part(at) for at in self._parts(job)]) for job, _ in self.running.values()],
-            holds={str(at): hold for job, _ in self.running.values() for at, hold in self._held(job).items()},
+            running=lambda: [Runner(job, self._held(job)) for job, _ in self.running.values()],
+            holds=lambda: [hold for job, _ in self.running.values() for hold in self._held(job)],
             policy=self.policy,
             lengths=lambda: self.lengths,
         )
@@ -87,8 +80,8 @@ class Play:
         self.running = {id: one for id, one in self.running.items() if not self._is_over(one[0])}
         made = self.turns()
         for turn in made:
-            if turn.verdict is Verdict.GO:
-                self.start(turn.job, turn.places, is_guest=turn.is_guest)
+            if turn.move is Move.GO:
+                self.start(turn.job, turn.placements, is_guest=turn.is_guest)
             for victim in turn.victims:
                 self.evict(victim.job)
         return made
@@ -99,15 +92,14 @@ class Play:
         self.running[job.id] = replace(job, started_at=self.now, ends_by=ends, is_guest=is_guest), list(places)
         self.started.setdefault(job.id, self.now)
 
-    def evict(self, job: Played) -> None:
+    def evict(self, job: Played, *, counts: bool = True) -> None:
         job, _ = self.running.pop(job.id)
-        told = {"guest_evictions": job.guest_evictions + job.is_guest, "evictions": job.evictions + (not job.is_guest)}
-        self.waiting.append(replace(job, started_at=None, ends_by=None, is_guest=False, **told))
+        self.waiting.append(evicted(job, self.now, counts=counts))
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}
         for job, _ in self.running.values():
-            for hold in self._held(job).values():
+            for hold in self._held(job):
                 holds.setdefault(hold.node, []).append(hold)
         return [
             replace(
@@ -130,21 +122,16 @@ class Play:
     def amount(self, job: Played) -> dict[str, float]:
         types = {one.name: dict(one.gpus) for one in self.nodes}
         found: dict[str, float] = {}
-        for hold in self._held(job).values():
+        for hold in self._held(job):
             kinds = of_gpus(types[hold.node][id] for id in hold.gpu_ids)
             add(found, {"cpu": hold.cpus, "memory": hold.memory_mb, **kinds})
         return found
 
-    def _held(self, job: Played) -> dict[int, Hold]:
-        places = self.running[job.id][1]
-        pairs = zip(self._parts(job), job.shape, places, strict=True)
-        return {
-            at: Hold(job.vc, place.node, demand.cpus, demand.memory_mb, place.gpu_ids, _ports(place))
-            for at, demand, place in pairs
-        }
-
-    def _parts(self, job: Played) -> range:
-        return range(1000 * job.id, 1000 * job.id + len(job.shape))
+    def _held(self, job: Played) -> tuple[Hold, ...]:
+        return tuple(
+            Hold(job.vc, place.node, demand.cpus, demand.memory_mb, place.gpu_ids, _ports(place))
+            for demand, place in zip(job.shape, self.running[job.id][1], strict=True)
+        )
 
     def _is_over(self, job: Played) -> bool:
         return job.started_at is not None and self.now >= job.started_at + timedelta(seconds=job.seconds)

@@ -1,96 +1,36 @@
-"""The drawing is kept: who may import whom, which files are pure, how long a file may be."""
+"""The drawing is kept: who may import whom, which files are pure and which speak HTTP, how long a file may be."""
 
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
-APPS = ("portal", "clusters", "jobs")
+from tests import house
+from tests.house import APPS, CLIENT, FLOORS, ROOT, floor, imports
+
 LONGEST = 400  # lines; a table of cases or a script may be somewhat longer
 LONGEST_TABLE = 500
 
-# The rooms from the ground up. A room is a folder, or a file that lies flat in an app; a file may import its own room
-# and those above it in this list, which stand below it in the house.
-FLOORS = """
-    portal.core
-    portal.models
-    portal.database
-    portal.settings
-    portal.lean_settings
-    portal.hosts
-    portal.wakes
-    portal.web
-    portal.accounts
-    portal.files
-    portal.overview
-    clusters.models
-    clusters.engines
-    clusters.placement
-    clusters.nodes
-    clusters.vcs
-    clusters.users
-    clusters.first_start
-    clusters.urls clusters.api_urls clusters.api_v2_urls clusters.apps
-    jobs.models
-    jobs.config
-    jobs.planning
-    jobs.secrets
-    jobs.queries
-    jobs.logs
-    jobs.metrics
-    jobs.diagnosis
-    jobs.containers
-    jobs.access
-    jobs.terminal
-    jobs.history
-    jobs.attempts
-    jobs.dependencies
-    jobs.admission
-    jobs.scheduling
-    jobs.order
-    jobs.forecast
-    jobs.replay
-    jobs.services
-    jobs.rewind
-    jobs.submitting
-    jobs.checking
-    jobs.versions
-    jobs.answers
-    jobs.pages
-    jobs.api
-    jobs.views
-    jobs.reports
-    jobs.policy
-    jobs.plots
-    jobs.web_apps
-    jobs.sweeps
-    jobs.apps jobs.management
-    portal.backup
-    portal.checks portal.context portal.first_start portal.health portal.supervisor
-    portal.backup
-    portal.urls
-    portal.asgi portal.apps portal.management
-"""
-ALONE = "portal.pai_fs"  # the client: it imports nothing of ours, and nobody imports it
+# What lies flat in portal is the roof: it knows all rooms, and no room knows it.
+ROOF = {"settings"}  # but for these
+HTTP = ("django.http", "django.shortcuts", "django.template", "django.urls", "django.views", "rest_framework")
 FLAT = 12  # files in one folder; more ask for a room of their own
 CROWDED = {
-    "clusters/engines/docker": 15,
+    "base/core": 13,
+    "clusters/engines/docker": 16,
     "clusters/engines/kubernetes": 15,
-    "clusters/users": 13,
-    "jobs/api": 18,
-    "jobs/containers": 14,
-    "jobs/pages": 13,
-    "jobs/planning": 13,
-    "jobs/views": 14,
+    "jobs/containers": 13,
+    "jobs/planning": 14,
+    "portal/job": 14,
 }
 
 # Values in, values out: what these need of the world is given to them. Whole rooms, and files; what says in its head
@@ -101,8 +41,7 @@ PURE = (
     "jobs/planning/",
     "jobs/checking/plan.py",
     "clusters/engines/attach.py",
-    "clusters/engines/docker/meter/stats.py",
-    "clusters/engines/docker/seen.py",
+    "clusters/engines/docker/stats.py",
     "clusters/engines/docker/status.py",
     "clusters/engines/image_names.py",
     "clusters/engines/kubernetes/kubeconfig.py",
@@ -117,20 +56,22 @@ PURE = (
     "clusters/engines/measuring.py",
     "clusters/engines/faults.py",
     "clusters/engines/runtime.py",
+    "clusters/appointments/rules.py",
     "clusters/vcs/rules.py",
+    "portal/audit/words.py",
+    "portal/docs/markdown.py",
     "jobs/containers/bootstrap.py",
-    "jobs/rewind/config.py",
-    "jobs/terminal/program.py",
     "jobs/terminal/replay.py",
     "jobs/containers/environment.py",
     "jobs/containers/launch.py",
-    "jobs/containers/registries.py",
-    "jobs/api/exit_report.py",
+    "portal/shared/jobs/exit_report.py",
     "jobs/diagnosis/evidence.py",
     "jobs/diagnosis/judge.py",
     "jobs/diagnosis/remedies.py",
     "jobs/diagnosis/rules.py",
     "jobs/diagnosis/template.py",
+    "jobs/forecast/errors.py",
+    "jobs/forecast/play.py",
     "jobs/history/window.py",
     "jobs/logs/colours.py",
     "jobs/logs/lines.py",
@@ -138,24 +79,30 @@ PURE = (
     "jobs/metrics/gpus.py",
     "jobs/metrics/layout.py",
     "jobs/metrics/rates.py",
-    "jobs/metrics/spark.py",
     "jobs/logs/times.py",
     "jobs/logs/together/order.py",
-    "jobs/pages/config.py",
-    "jobs/plots/draw.py",
-    "jobs/plots/kinds.py",
-    "jobs/reports/lanes.py",
-    "jobs/reports/plot.py",
-    "jobs/web_apps/addresses.py",
-    "jobs/web_apps/serving/headers.py",
-    "portal/core/errors.py",
-    "portal/core/store_url.py",
-    "portal/core/words.py",
-    "portal/files/store/base.py",
-    "portal/files/store/rules.py",
-    "portal/files/store/s3/keys.py",
-    "portal/files/webhdfs/messages.py",
-    "portal/files/webhdfs/shapes.py",
+    "jobs/replay/day.py",
+    "jobs/replay/outcome.py",
+    "jobs/replay/policies.py",
+    "jobs/waiting/changes.py",
+    "jobs/waiting/words.py",
+    "jobs/what_if/asked.py",
+    "jobs/what_if/changed.py",
+    "jobs/what_if/compare.py",
+    "portal/job/config.py",
+    "portal/metrics/draw.py",
+    "portal/metrics/kinds.py",
+    "portal/reports/drawing.py",
+    "jobs/web_pages/addresses.py",
+    "portal/web_pages/serving/headers.py",
+    "base/core/values.py",
+    "base/core/errors.py",
+    "base/core/store_url.py",
+    "base/core/words.py",
+    "base/files/store/base.py",
+    "base/files/store/rules.py",
+    "portal/webhdfs/messages.py",
+    "portal/webhdfs/shapes.py",
 )
 IMPURE = {
     *("django", "rest_framework", "docker", "hdfs", "paramiko", "requests", "httpx", "urllib", "http", "socket", "ssl"),
@@ -167,99 +114,75 @@ CLOCKS = re.compile(r"\b(?:datetime|date)\.(?:now|utcnow|today)\(")
 # A library that only the named files may import.
 EDGES = {
     "docker": re.compile(r"clusters/engines/docker/(attach/)?\w+\.py"),
-    "kubernetes": re.compile(r"clusters/engines/kubernetes/\w+\.py"),
     "paramiko": re.compile(r"clusters/engines/docker/\w+\.py"),
-    "aiohttp": re.compile(r"jobs/web_apps/serving/\w+\.py|clusters/engines/kubernetes/execs\.py"),
-    "hdfs": re.compile(r"portal/files/store/hdfs/client\.py"),
-    "boto3": re.compile(r"portal/files/store/s3/client\.py"),
-    "botocore": re.compile(r"portal/files/store/s3/client\.py"),
+    "aiohttp": re.compile(r"portal/web_pages/serving/\w+\.py|clusters/engines/kubernetes/execs\.py"),
+    "hdfs": re.compile(r"base/files/store/hdfs/client\.py"),
+    "boto3": re.compile(r"base/files/store/s3/client\.py"),
+    "botocore": re.compile(r"base/files/store/s3/client\.py"),
 }
 
 
+HOUSE = house.House()
+
+
 def product() -> Iterator[Path]:
-    for app in APPS:
-        yield from sorted(path for path in (ROOT / app).rglob("*.py") if "migrations" not in path.parts)
-
-
-@cache
-def imports(path: Path) -> tuple[str, ...]:
-    """Dotted names of everything the file imports, also inside functions; not what only type checkers read."""
-    tree = ast.parse(path.read_text())
-    skipped = {
-        id(inner)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test)
-        for inner in ast.walk(node)
-    }
-    found = []
-    for node in ast.walk(tree):
-        if id(node) in skipped:
-            continue
-        if isinstance(node, ast.Import):
-            found += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} has a relative import"
-            found += [f"{node.module}.{alias.name}" for alias in node.names]
-    return tuple(found)
+    yield from HOUSE.modules.values()
 
 
 def named(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
 
-def room(name: str) -> str:
-    """Of a module: the folder of the app it is in, else the module itself."""
-    return ".".join(name.split(".")[:2])
-
-
-def floors() -> dict[str, int]:
-    return {name: floor for floor, line in enumerate(FLOORS.split("\n")) for name in line.split()}
-
-
-@cache
-def modules() -> dict[str, Path]:
-    dotted = {path.relative_to(ROOT).with_suffix("").as_posix().replace("/", "."): path for path in product()}
-    return {name.removesuffix(".__init__"): path for name, path in dotted.items()}
-
-
-@cache
-def ours_imported(name: str) -> tuple[str, ...]:
-    """The modules of ours that the module ``name`` imports, by import or by a text that names one in ``include()``."""
-    known = modules()
-    path = known[name]
-    found = [next((each for each in (one, one.rpartition(".")[0]) if each in known), "") for one in imports(path)]
-    called = re.findall(r"include\(\(?\"([\w.]+)\"", path.read_text())
-    return tuple(sorted({each for each in (*found, *called) if each and each != name}))
-
-
-def test_every_room_stands_on_the_rooms_below_it() -> None:
-    floor = floors()
-    inside = {name: room(name) for name in modules() if "." in name and room(name) != ALONE}
-    assert sorted({each for each in inside.values() if each not in floor}) == [], "rooms without a floor"
-    assert sorted(set(floor) - set(inside.values())) == [], "floors without a room"
+def test_every_floor_stands_on_those_below_it() -> None:
+    height = {name: -number for number, name in enumerate(FLOORS)}
     wrong = [
         f"{name} imports {other}"
-        for name, here in inside.items()
-        for other in ours_imported(name)
-        if "." in other and room(other) != here and floor.get(room(other), 99) >= floor[here]
+        for name, other in HOUSE.arrows()
+        if floor(name) != CLIENT != floor(other) and height[floor(other)] > height[floor(name)]
     ]
     assert wrong == []
 
 
 def test_the_client_and_the_portal_know_nothing_of_each_other() -> None:
+    outward = [(name, other) for name, other in HOUSE.arrows() if (floor(name) == CLIENT) != (floor(other) == CLIENT)]
+    assert outward == []
+
+
+def test_no_room_knows_the_roof() -> None:
+    roof = {name for name in HOUSE.modules if name.count(".") == 1 and floor(name) == "portal"} & {
+        f"portal.{path.stem}" for path in (ROOT / "portal").glob("*.py") if path.stem not in ROOF
+    }
+    wrong = [f"{name} imports {other}" for name, other in HOUSE.arrows() if other in roof and is_in_a_room(name)]
+    assert wrong == []
+
+
+def is_in_a_room(name: str) -> bool:
+    return name.count(".") > 1 and not name.startswith("portal.management.")
+
+
+def test_no_rooms_import_each_other_in_a_circle() -> None:
+    TopologicalSorter(HOUSE.rooms).prepare()  # raises CycleError, which names them
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    TopologicalSorter(HOUSE.imported).prepare()
+
+
+def test_only_the_upper_floor_speaks_http() -> None:
     wrong = [
-        f"{name} imports {other}"
-        for name in modules()
-        for other in ours_imported(name)
-        if (room(name) == ALONE) != (room(other) == ALONE) and "." in other
+        f"{name} imports {each}"
+        for name, path in HOUSE.modules.items()
+        if floor(name) in FLOORS[1:]
+        for each in imports(path)
+        if each.startswith(HTTP)
     ]
     assert wrong == []
 
 
-def test_no_modules_import_each_other_in_a_circle() -> None:
-    TopologicalSorter(
-        {name: ours_imported(name) for name in modules()}
-    ).prepare()  # raises CycleError, which names them
+def test_the_queue_knows_nothing_of_who_plans_with_it() -> None:
+    paths = [path for path in product() if named(path).startswith("jobs/planning/queue/")]
+    used = {each for path in paths for each in imports(path) if each.startswith("jobs.planning.")}
+    assert [each for each in sorted(used) if not each.startswith("jobs.planning.queue.")] == []
 
 
 def test_a_folder_can_be_read_at_a_glance() -> None:
@@ -275,14 +198,15 @@ def pure() -> list[str]:
 @pytest.mark.parametrize("name", pure())
 def test_a_pure_file_imports_nothing_of_the_world(name: str) -> None:
     path = ROOT / name
-    assert [found for found in imports(path) if found.split(".")[0] in IMPURE and "urllib.parse" not in found] == []
+    used = imports(path, types=False)
+    assert [each for each in used if each.split(".")[0] in IMPURE and "urllib.parse" not in each] == []
     assert CLOCKS.search(path.read_text()) is None
 
 
 @pytest.mark.parametrize("name", pure())
 def test_a_pure_file_imports_only_pure_files_of_ours(name: str) -> None:
-    used = ours_imported(name.removesuffix(".py").replace("/", "."))
-    assert [each for each in used if named(modules()[each]) not in pure()] == []
+    used = HOUSE.imported[name.removesuffix(".py").replace("/", ".")]
+    assert [each for each in used if named(HOUSE.modules[each]) not in pure()] == []
 
 
 def test_what_calls_itself_pure_is_checked() -> None:
@@ -299,6 +223,23 @@ def test_a_library_is_imported_only_at_its_edge(library: str) -> None:
         if any(name.split(".")[0] == library for name in imports(path)) and not EDGES[library].fullmatch(named(path))
     ]
     assert wrong == []
+
+
+def test_engines_are_spoken_to_without_the_portal_s_settings_and_database() -> None:
+    """Benchmarks and tests use them by themselves."""
+    used = "import clusters.engines.docker.runtime, clusters.engines.docker.meter, clusters.engines.kubernetes.runtime"
+    bare = {name: value for name, value in os.environ.items() if not name.startswith("DJANGO_")}
+    subprocess.run([sys.executable, "-c", used], cwd=ROOT, env=bare, check=True)
+
+
+def test_a_class_name_occurs_once() -> None:
+    """So a name says what it is wherever it stands, in the API's document too."""
+    found: dict[str, list[str]] = {}
+    for path in product():
+        names = [each.name for each in ast.parse(path.read_text()).body if isinstance(each, ast.ClassDef)]
+        for name in names:
+            found.setdefault(name, []).append(named(path))
+    assert {name: places for name, places in found.items() if len(places) > 1 and name != "Command"} == {}
 
 
 def test_no_file_is_longer_than_one_can_read_at_once() -> None:

@@ -1,32 +1,42 @@
-"""What measurements name in the portal is there: they run too seldom to notice that it moved."""
+"""What a run of ``make bench`` says at its end. (tests/acceptance/test_benchmarks.py runs every part.)"""
 
 from __future__ import annotations
 
-import functools
-import re
-from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
+import sys
+from collections.abc import Callable
 
 import pytest
 
+from base.wakes.lease import PATIENCE
+from benchmarks import __main__ as program
 from benchmarks.faults import stage
-from benchmarks.trace.probes import PROBES
-from portal.wakes.lease import PATIENCE
+from benchmarks.report import Report
 
 
-@pytest.mark.parametrize(("module", "path"), [probe[:2] for probe in PROBES])
-def test_every_step_that_is_traced_exists(module: str, path: str) -> None:
-    assert callable(functools.reduce(getattr, path.split("."), import_module(module)))
+def late(report: Report) -> None:
+    report.add("  answers", "9 s", "1 s yesterday", "< 1 s", False)
+    report.add("memory", "3 MB", "", "< 5 MB", True)
 
 
-def test_every_module_that_is_started_by_its_name_exists() -> None:
-    root = Path(__file__).parents[2] / "benchmarks"
-    named = {
-        name for path in root.rglob("*.py") for name in re.findall(r"\"-m\", \"(benchmarks[\w.]+)", path.read_text())
-    }
-    assert named
-    assert [name for name in sorted(named) if find_spec(name) is None] == []
+def broken(report: Report) -> None:
+    pytest.fail("nothing answers")  # as tests.helpers.until does
+
+
+@pytest.mark.parametrize(("parts", "code"), [((late,), 0), ((broken, late), 1)])
+def test_only_what_breaks_is_a_failure_and_the_rest_still_runs(
+    parts: tuple[Callable[[Report], None], ...],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(program, "ALONE", {part.__name__: part for part in parts})
+    monkeypatch.setattr(program, "PARTS", tuple(program.ALONE))
+    monkeypatch.setattr(sys, "argv", ["bench", *program.ALONE])
+    assert program.main() == code
+    said = capsys.readouterr().out
+    assert "1 of 2 targets were missed:\n  late: answers 9 s, target < 1 s\n" in said
+    assert ("These parts broke, as is told above: broken\n" in said) is bool(code)
+    assert "late 0; 0 in all" in said
 
 
 def test_the_table_of_faults_names_the_lease_that_there_is() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.files.store.breaker import Breaker
+from base.files.store.remote import Breaker
 
 
 class Clock:

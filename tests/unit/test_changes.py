@@ -9,13 +9,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from clusters.engines.runtime import Look
 from clusters.placement.fit import NodeView
 from jobs.config.spec import JobSpec
 from jobs.planning.planner import plan
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import turns
-from jobs.planning.what_if.changes import Change, smallest_changes
-from jobs.planning.world import JobView, Observation
+from jobs.planning.world import JobView
+from jobs.waiting.changes import Change, smallest_changes
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 from tests.unit.test_turns import LATER, queues, stopping, waiting
 
@@ -60,13 +61,13 @@ def test_fewer_tasks_are_those_of_the_role_with_the_most() -> None:
     asked = JobSpec.from_json({"jobName": "j", "image": "i", "taskRoles": roles})
     [found] = changes([job(1, "WAITING", spec=asked)], [node(used_gpus=frozenset("0"))])
     assert found.change == {"taskNumber": {"w": 1}}
-    assert len(found.places) == 3
+    assert len(found.placements) == 3
 
 
 def test_a_change_is_a_sentence_and_says_where_the_job_would_start() -> None:
     [fewer, back] = changes([waiting(1, 4)], [BUSY, AWAY])
     assert fewer.sentence == "Ask for 2 GPUs a task instead of 4." and fewer.is_of_config
-    assert [(place.node, place.gpu_ids) for place in fewer.places] == [("n1", ("2", "3"))]
+    assert [(place.node, place.gpu_ids) for place in fewer.placements] == [("n1", ("2", "3"))]
     assert back.sentence == "Node n2, which is cordoned, takes tasks again." and not back.is_of_config
 
 
@@ -80,10 +81,10 @@ def test_applied_each_of_them_makes_the_planner_start_the_job(
     for turn in list(turns(jobs, Scene(nodes, NOW, quotas))):
         for change in smallest_changes(turn, ["a", "b", "c"]):
             there = _nodes_with(change, nodes)
-            seen = {one.name: Observation(one.name, RECENTLY, True, {}) for one in there}
+            seen = {one.name: Look(one.name, RECENTLY, True, {}) for one in there}
             changed = [_with(change, one) if one is turn.job else one for one in jobs]
-            made = plan(world(waiting=changed, nodes=there, observations=seen, quotas=quotas))
-            assert turn.job.id in {one.job.id for one in made.jobs if one.places}, change
+            made = plan(world(waiting=changed, nodes=there, looks=seen, quotas=quotas))
+            assert turn.job.id in {one.job.id for one in made.jobs if one.placements}, change
 
 
 def _with(change: Change, job: JobView) -> JobView:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from clusters.placement.fit import NodeView
-from jobs.checking.plan import ON_PURPOSE, Row, Seen, Served, judge, looking, peers_of, serving, why_not
+from jobs.checking.plan import ON_PURPOSE, NodeCheck, SecondJob, Served, judge, looking, peers_of, serving, why_not
 from jobs.config.spec import read_value
 
 SERVED = [Served(f"n{number}", f"10.0.0.{number}", 30000 + number) for number in (1, 2, 3)]
@@ -23,11 +23,11 @@ def log(me: str, *failed: str, gpus: int = 0, ssh: str = "") -> str:
     return "\n".join([*lines, *([ssh] if ssh else []), f"gpus {gpus}", f"seen by {me}\n"])
 
 
-def seen(text: str | None, *, attempts: int = 2, code: int | None = ON_PURPOSE, gpus: int = 0) -> Seen:
-    return Seen(text, attempts, code, gpus)
+def seen(text: str | None, *, attempts: int = 2, code: int | None = ON_PURPOSE, gpus: int = 0) -> SecondJob:
+    return SecondJob(text, attempts, code, gpus)
 
 
-def rows(found: dict[str, Seen]) -> dict[str, Row]:
+def rows(found: dict[str, SecondJob]) -> dict[str, NodeCheck]:
     return {one.node: judge(one.node, "", peers_of(one.node, SERVED), found, SERVED) for one in SERVED}
 
 
@@ -98,7 +98,7 @@ def test_sshd_counts_only_where_the_image_has_one() -> None:
         (seen(log("n1"), code=0), "retry"),
     ],
 )
-def test_logs_and_retries_that_are_missing_are_told(one: Seen, part: str) -> None:
+def test_logs_and_retries_that_are_missing_are_told(one: SecondJob, part: str) -> None:
     assert part in rows({"n1": one, "n2": seen(log("n2")), "n3": seen(log("n3"))})["n1"].failed
 
 

@@ -1,4 +1,4 @@
-"""docs/compatibility.md names tests that exist, and leaves out no route."""
+"""docs/use/compatibility.md names tests that exist, and leaves out no route."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drf_spectacular.generators import SchemaGenerator
 from tests.unit.test_spec_v1_messages import TABLE
 
 TESTS = Path(__file__).parents[1]
-PAGE = (TESTS.parent / "docs" / "compatibility.md").read_text()
+PAGE = (TESTS.parent / "docs" / "use" / "compatibility.md").read_text()
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py)::(\w+)`", PAGE)))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from jobs.config.editing.schema import HELP, schema
+from jobs.config.editing.schema import HELP, config_schema
 
 
 def fields(part: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -16,12 +16,14 @@ def fields(part: dict[str, Any], place: str = "") -> Iterator[tuple[str, dict[st
 
 
 def test_every_field_has_a_sentence_of_help_and_no_sentence_is_left_over() -> None:
-    found = dict(fields(schema()))
+    found = dict(fields(config_schema()))
     without = [name for name, each in found.items() if "description" not in each and not name.startswith("jobEnvs.")]
     assert without == [] and sorted(set(HELP) - set(found)) == []
 
 
 def test_it_has_no_references_and_the_words_of_v1() -> None:
-    role = schema()["properties"]["taskRoles"]["items"]
+    role = config_schema()["properties"]["taskRoles"]["items"]
     assert role["properties"]["memoryMB"]["minimum"] == 100 and role["required"] == ["name", "command"]
-    assert "$ref" not in repr(schema()) and schema()["properties"]["extras"]["properties"]["profile"]["enum"]
+    assert (
+        "$ref" not in repr(config_schema()) and config_schema()["properties"]["extras"]["properties"]["profile"]["enum"]
+    )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from jobs.planning.forecast.corrections import ENOUGH, MOST, Corrections, Moments, Seen
+from jobs.forecast.errors import ENOUGH, MOST, Corrections, Moments, PastForecast
 
 MINUTE = 60_000
 HOUR = 60 * MINUTE
@@ -17,10 +17,10 @@ NOW = 10**12
 FORESEEN = (1, 2, 3)  # hours
 
 
-def seen(hours: float | None, vc: str = "a", foreseen: Sequence[float] = FORESEEN, ago: float = 100) -> Seen:
+def seen(hours: float | None, vc: str = "a", foreseen: Sequence[float] = FORESEEN, ago: float = 100) -> PastForecast:
     """A forecast that came true after so many hours; None: not yet."""
     made = NOW - round(ago * HOUR)
-    return Seen(vc, made, moments(made, foreseen), None if hours is None else made + round(hours * HOUR))
+    return PastForecast(vc, made, moments(made, foreseen), None if hours is None else made + round(hours * HOUR))
 
 
 def moments(made: int, foreseen: Sequence[float] = FORESEEN) -> Moments:

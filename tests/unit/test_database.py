@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.database import configure
+from base.database import configure
 
 THREADS = 60  # of the web process, each with a connection of its own
 

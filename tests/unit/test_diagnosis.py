@@ -10,10 +10,13 @@ from typing import Any
 
 import pytest
 
+from clusters.engines.runtime import FaultReason
 from jobs.diagnosis import book
-from jobs.diagnosis.evidence import Diagnosis, Evidence, LogLine, TaskEvidence, from_json
+from jobs.diagnosis.evidence import Diagnosis, Evidence, EvidenceLine, TaskEvidence, from_json
 from jobs.diagnosis.judge import judge
 from jobs.diagnosis.rules import Rule, joined, read
+from jobs.planning import exits
+from jobs.planning.exits import StartFault
 from tests.diagnosis import PARTS, cases
 
 RULES = joined(book.own())
@@ -24,7 +27,7 @@ KEY = "Traceback (most recent call last):\nKeyError: 'lr'"
 
 
 def task(label: str, text: str = "", *, after: int = 1, **values: Any) -> TaskEvidence:
-    lines = tuple(LogLine("stderr", at, line) for at, line in enumerate(text.split("\n"), 1)) if text else ()
+    lines = tuple(EvidenceLine("stderr", at, line) for at, line in enumerate(text.split("\n"), 1)) if text else ()
     given = {"code": 1, "exit": 255, "node": "n1", "memory_mb": 4096, "shm_mb": 64, **values}
     ended = BEGAN + timedelta(seconds=after)
     return TaskEvidence(label, label.partition("-")[0], lines=lines, ended=ended, **given)
@@ -55,6 +58,14 @@ def test_the_rules_of_the_release_can_be_read() -> None:
 def test_a_fact_of_the_engine_counts_more_than_a_line() -> None:
     one = found(task("w-0", "ValueError: x", code=137, exit=196, oom=True, signal="SIGKILL"))
     assert (one.cause, one.certainty) == ("memory", "certain")
+
+
+@pytest.mark.parametrize("reason", [*(one for one in FaultReason if one is not FaultReason.WITHDRAWN), *StartFault])
+def test_every_refused_start_has_a_cause_with_a_name(reason: str) -> None:
+    """A start that was withdrawn has not failed."""
+    ended = exits.from_fault(reason, "The engine refused.", permanent=False)
+    diagnosis = found(task("worker-0", code=None, exit=ended.code, fault=reason))
+    assert diagnosis.rule and diagnosis.name
 
 
 def test_an_error_after_which_the_program_went_on_is_not_the_cause() -> None:
@@ -200,7 +211,7 @@ def test_the_other_rules_of_a_file_with_a_wrong_one_are_in_force() -> None:
 
 
 def test_the_example_of_the_documents_can_be_read() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "run" / "diagnosis-rules.md").read_text()
     example = read(page.partition("```yaml\n")[2].partition("```")[0])
     assert (example.problems, [rule.id for rule in example.rules], example.remove) == (
         (),
@@ -210,5 +221,5 @@ def test_the_example_of_the_documents_can_be_read() -> None:
 
 
 def test_the_documents_name_every_key_of_a_rule() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "diagnosis.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "run" / "diagnosis-rules.md").read_text()
     assert [key for key in Rule.model_fields if f"`{key}`" not in page] == []

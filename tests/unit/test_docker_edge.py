@@ -27,15 +27,16 @@ from clusters.engines.docker import connect as ways
 from clusters.engines.docker import runtime
 from clusters.engines.docker.connect import open_client, wanted_version
 from clusters.engines.docker.errors import Step, fault_of, fault_of_text
+from clusters.engines.docker.images import Layers
 from clusters.engines.docker.logs import Frames, unix_stamp
-from clusters.engines.docker.pull import Layers
-from clusters.engines.docker.request import AZURE, MARK, archive, archived_files, create_arguments, secret_lines
-from clusters.engines.docker.runtime import DockerRuntime, connect
-from clusters.engines.docker.seen import DOUBTED, MOST, Seen, due
-from clusters.engines.docker.status import disk_in, disk_of, inspected, moment
+from clusters.engines.docker.request import AZURE, archive, archived_files, create_arguments, secret_lines
+from clusters.engines.docker.runtime import DockerRuntime
+from clusters.engines.docker.status import DOUBTED, MOST, LastSeen, disk_in, disk_of, due, inspected
 from clusters.engines.logs.chunks import CHUNK
+from clusters.engines.logs.stamps import moment
 from clusters.engines.runtime import (
     LABEL_HOLD,
+    LOG_MARK,
     LOOK_CLOSER,
     ContainerRequest,
     ContainerStatus,
@@ -68,6 +69,7 @@ SAID: list[tuple[Step, str, R, bool]] = [
     ("start", "Bind for 0.0.0.0:8080 failed: port is already allocated", R.PORT_TAKEN, False),
     ("start", 'could not select device driver "" with capabilities: [[gpu]]', R.GPU_MISSING, False),
     ("start", "nvidia-container-cli: device error: 7: unknown device: unknown", R.GPU_MISSING, False),
+    ("start", "nvidia-container-cli: requirement error: unsatisfied condition: cuda>=12.4", R.GPU_DRIVER, False),
     ("start", 'exec: "/no/such": stat /no/such: no such file or directory: unknown', R.COMMAND_MISSING, True),
     ("create", "Minimum memory limit allowed is 6MB", R.REFUSED, True),
     ("start", 'exec: "docker-init": executable file not found in $PATH', R.NODE_BROKEN, False),
@@ -272,8 +274,8 @@ def test_a_node_without_fuse_is_asked_for_it_once() -> None:
         assert node.tries == tries
 
 
-def seen(number: int, at: float, phase: Phase = Phase.RUNNING) -> Seen:
-    return Seen(ContainerStatus(f"{number}", f"n{number}", phase, {}), at)
+def seen(number: int, at: float, phase: Phase = Phase.RUNNING) -> LastSeen:
+    return LastSeen(ContainerStatus(f"{number}", f"n{number}", phase, {}), at)
 
 
 def test_running_containers_are_inspected_anew_a_few_in_each_list() -> None:
@@ -358,7 +360,7 @@ def test_a_log_that_the_engine_cannot_read_on_has_no_end() -> None:
 def test_a_log_without_its_mark_has_lost_its_head(marked: bool, cut: int) -> None:
     asked: list[str] = []
     reader = Frames(lambda at: bool(asked.append(at) or True))  # type: ignore[func-returns-value]
-    data = (frame(f"{MARK}\n".encode()) if marked else b"") + frame(b"a\n") + frame(b"b\n")
+    data = (frame(f"{LOG_MARK}\n".encode()) if marked else b"") + frame(b"a\n") + frame(b"b\n")
     chunks = [chunk for start in range(0, len(data), cut) for chunk in reader.feed(data[start : start + cut])]
     chunks += reader.flush()
     assert b"".join(chunk.data for chunk in chunks) == b"a\nb\n"
@@ -390,7 +392,7 @@ def test_it_refuses_an_endpoint_that_cannot_be_one(endpoint: str) -> None:
 
 def test_it_says_that_the_keys_are_not_there(tmp_path: Path) -> None:
     with pytest.raises(RuntimeFault, match="TLS keys") as raised:
-        connect("tcp://192.0.2.1:2376", tmp_path).info()
+        DockerRuntime("tcp://192.0.2.1:2376", tmp_path).info()
     assert raised.value.permanent
 
 
@@ -415,7 +417,7 @@ def test_it_says_what_else_answers(said: dict[str, str], words: str) -> None:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(RuntimeFault, match=words):
-            connect(f"tcp://127.0.0.1:{server.server_port}").info()
+            DockerRuntime(f"tcp://127.0.0.1:{server.server_port}").info()
         thread.join(10)
 
 
@@ -425,7 +427,7 @@ def test_an_answer_without_end_does_not_fill_the_memory(monkeypatch: pytest.Monk
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(RuntimeFault, match="more than 1 MB"):
-            connect(f"tcp://127.0.0.1:{server.server_port}").info()
+            DockerRuntime(f"tcp://127.0.0.1:{server.server_port}").info()
         thread.join(10)
 
 
@@ -438,7 +440,7 @@ IDEAL = {"ID": "x", "Name": "n1", "ServerVersion": "20.10", "NCPU": 8, "MemTotal
 )
 def test_an_engine_that_makes_no_sense_is_none(said: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     answer = {**IDEAL, **said} if said else [[]]
-    engine = connect("tcp://127.0.0.1:1")
+    engine = DockerRuntime("tcp://127.0.0.1:1")
     asked = SimpleNamespace(info=lambda: answer)
     monkeypatch.setattr(engine, "_quick", lambda: nullcontext(asked))
     monkeypatch.setattr(runtime, "ask", lambda *_: SimpleNamespace(json=lambda: []))

@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
+import shutil
+import socket
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +21,9 @@ FOLDER = ROOT / "Dockerfiles"
 FILES = sorted(FOLDER.glob("Dockerfile.*"))
 OURS = FOLDER / "Dockerfile.longshore"
 KNOWN = {"ARG", "CMD", "COPY", "ENV", "EXPOSE", "FROM", "HEALTHCHECK", "RUN", "STOPSIGNAL", "USER", "VOLUME", "WORKDIR"}
+PLAIN = {
+    name: value for name, value in os.environ.items() if not name.startswith(("LONGSHORE_", "COMPOSE_", "POSTGRES"))
+}
 USED = re.compile(r"\$\{?([A-Z][A-Z0-9_]*)")
 
 
@@ -137,6 +145,30 @@ def test_compose_gives_it_settings_that_exist() -> None:
         assert re.search(r"\d", service["image"])
 
 
+def test_compose_has_nothing_that_the_older_one_refuses() -> None:
+    """Debian 12 has docker-compose 1.29.2, which takes no ``name:`` and no long form of ``env_file:``."""
+    assert set(compose()) == {"services", "volumes"}
+    assert compose()["services"]["portal"]["env_file"] == ".env"
+    assert {volume["name"] for volume in compose()["volumes"].values()} == {
+        f"longshore_{name}" for name in compose()["volumes"]
+    }
+
+
+@pytest.mark.parametrize("command", [["docker-compose"], ["docker", "compose"]], ids=["1.29", "2"])
+def test_compose_takes_it_and_hands_over_every_setting(command: list[str], tmp_path: Path) -> None:
+    is_there = shutil.which(command[0]) is not None
+    if not is_there or subprocess.run([*command, "version"], capture_output=True, check=False).returncode:
+        pytest.skip(f"{' '.join(command)} is not installed")
+    shutil.copy(FOLDER / "compose.yaml", tmp_path)
+    given = {"POSTGRES_PASSWORD": "x", "LONGSHORE_PUBLIC_URL": "http://10.1.2.3:9186", "LONGSHORE_REWIND": "0"}
+    (tmp_path / ".env").write_text("".join(f"{name}={value}\n" for name, value in given.items()))
+    done = subprocess.run([*command, "config"], cwd=tmp_path, capture_output=True, text=True, check=False, env=PLAIN)
+    assert done.returncode == 0, done.stderr
+    portal = yaml.safe_load(done.stdout)["services"]["portal"]["environment"]
+    assert (portal["LONGSHORE_REWIND"], portal["LONGSHORE_BIND"]) == ("0", "0.0.0.0:9186")
+    assert portal["DATABASE_URL"] == "postgres://longshore:x@127.0.0.1:15432/longshore"
+
+
 def test_compose_holds_no_password() -> None:
     """Only references to variables that are asked for, or may be empty."""
     for service in compose()["services"].values():
@@ -159,6 +191,19 @@ def test_it_is_asked_where_it_listens(bind: str, asked: str) -> None:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     assert module.address(bind) == asked
+
+
+def test_a_process_without_its_database_is_alive() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = str(server.getsockname()[1])
+        asking = subprocess.Popen([sys.executable, FOLDER / "healthcheck.py", "--alive", port], env=PLAIN)
+        taken, _ = server.accept()
+        with taken:
+            taken.recv(1024)
+            taken.sendall(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n")
+            assert asking.wait(60) == 0
+    done = subprocess.run([sys.executable, FOLDER / "healthcheck.py", "--alive", port], env=PLAIN, capture_output=True)
+    assert (done.returncode, b"refused" in done.stderr) == (1, True)
 
 
 def compose() -> dict[str, Any]:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
+from base.core import env
+from base.core.store_url import Bucket
+from base.database import configure
 from portal import checks
-from portal.core import env
-from portal.core.store_url import Bucket
-from portal.database import configure
 from portal.management.commands.up import plain_http
 
 

@@ -45,16 +45,16 @@ def spec(**changes: Any) -> JobSpec:
     return read_config(json.dumps(CONFIG | changes))
 
 
-def env(job: JobSpec | None = None, me: TaskPlace = PLACES[0], **more: Any) -> dict[str, str]:
+def env(job: JobSpec | None = None, me: TaskPlace = PLACES[0]) -> dict[str, str]:
+    job = job or spec()
     return environment.build(
-        job or spec(),
+        job,
         username="mira",
         app_id=APP,
         container_id="container_e03_1552000000000_0042_01_000004",
         fs_uri="hdfs://10.20.0.1:9000",
-        tasks=PLACES,
         me=me,
-        **more,
+        topology=environment.topology_of(job, PLACES),
     )
 
 
@@ -148,18 +148,13 @@ def test_a_task_sees_every_name_of_every_release_and_nothing_else() -> None:
 
 
 def test_every_task_sees_the_same_topology() -> None:
-    shared = environment.topology(spec(), PLACES)
+    shared = environment.topology_of(spec(), PLACES)
     for me in PLACES:
-        assert shared.items() <= env(me=me, shared=shared).items()
-        assert env(me=me, shared=shared) == env(me=me)
+        assert shared.items() <= env(me=me).items()
 
 
 def test_the_old_completion_count_is_handed_on() -> None:
     assert env(spec(killAllOnCompletedTaskNumber=2))["PAI_KILL_ALL_ON_COMPLETED_TASK_NUM"] == "2"
-
-
-def test_the_work_dir_is_named_when_it_is_known() -> None:
-    assert env(work_dir="/root")["PAI_WORK_DIR"] == "/root"
 
 
 def test_a_role_without_an_http_port_still_gets_its_variables() -> None:
@@ -169,13 +164,14 @@ def test_a_role_without_an_http_port_still_gets_its_variables() -> None:
 def test_a_role_may_be_called_like_a_number() -> None:
     roles = [{"name": "1", "command": "c"}, {"name": "0", "command": "c"}]
     job = spec(taskRoles=roles)
-    shared = environment.topology(job, [TaskPlace("1", 0, "a", {"http": [1]}), TaskPlace("0", 0, "b", {"http": [2]})])
+    places = [TaskPlace("1", 0, "a", {"http": [1]}), TaskPlace("0", 0, "b", {"http": [2]})]
+    shared = environment.topology_of(job, places)
     assert (shared["PAI_TASK_ROLE_0_HOST_LIST"], shared["PAI_TASK_ROLE_1_HOST_LIST"]) == ("b:2", "a:1")
 
 
 def test_names_with_dots_are_set_although_shells_cannot_read_them() -> None:
     job = spec(taskRoles=[{"name": "my.role", "command": "c"}])
-    assert environment.topology(job, [TaskPlace("my.role", 0, "a")])["PAI_HOST_IP_my.role_0"] == "a"
+    assert environment.topology_of(job, [TaskPlace("my.role", 0, "a")])["PAI_HOST_IP_my.role_0"] == "a"
 
 
 @pytest.mark.parametrize(
@@ -197,7 +193,7 @@ def test_the_jobs_own_variables_arrive_exactly(value: object, text: str) -> None
 
 
 def test_the_jobs_own_variables_win() -> None:
-    seen = env(spec(jobEnvs={"PAI_USERNAME": "x", "PAI_WORK_DIR": "/y"}), work_dir="/z")
+    seen = env(spec(jobEnvs={"PAI_USERNAME": "x", "PAI_WORK_DIR": "/y"}))
     assert (seen["PAI_USERNAME"], seen["PAI_WORK_DIR"]) == ("x", "/y")
 
 
@@ -212,10 +208,8 @@ def test_a_thousand_tasks_are_described_fast() -> None:
     job = spec(taskRoles=[{"name": "w", "taskNumber": 1000, "command": "c"}])
     places = [TaskPlace("w", i, f"10.0.{i // 250}.{i % 250}", {"http": [30000], "ssh": [30001]}) for i in range(1000)]
     start = time.process_time()
-    shared = environment.topology(job, places)
+    shared = environment.topology_of(job, places)
     for me in places[:100]:
-        environment.build(
-            job, username="u", app_id=APP, container_id="c", fs_uri="f", tasks=places, me=me, shared=shared
-        )
+        environment.build(job, username="u", app_id=APP, container_id="c", fs_uri="f", me=me, topology=shared)
     assert time.process_time() - start < 1  # 0.03 s when nothing else runs
     assert len(shared["PAI_TASK_ROLE_w_HOST_LIST"].split(",")) == 1000

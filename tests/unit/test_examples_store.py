@@ -5,14 +5,24 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
+import signal
+import struct
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+from tensorboard_data_server import server_binary
+
+from tests.helpers import until
 
 PROGRAM = Path(__file__).resolve().parents[2] / "docs/examples/code/store.py"
 BIG = bytes(range(256)) * 40_000  # ten megabytes: more than a connection holds by itself
@@ -26,10 +36,16 @@ class Gateway(ThreadingHTTPServer):
         self.files: dict[str, bytes] = {}
         self.faults: list[str] = []
         self.asked: list[str] = []
+        self.connections = 0
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Gateway
+    protocol_version = "HTTP/1.1"  # connections are kept
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.connections += 1
 
     def do_GET(self) -> None:
         path, query = unquote(urlsplit(self.path).path), parse_qs(urlsplit(self.path).query)
@@ -70,6 +86,8 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_header("Content-Length", str(len(BIG)))
                 self.end_headers()
                 self.wfile.write(BIG[:1000])
+            case "closes":
+                pass
         self.close_connection = True
         return True
 
@@ -100,14 +118,16 @@ def gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway
 
 
 @pytest.fixture
-def store(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     spec = importlib.util.spec_from_file_location("store", PROGRAM)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "PAUSE", 0.02)
-    monkeypatch.setattr(module.time, "sleep", lambda _: None)
-    return module
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
+    yield module
+    for connection in module._kept:
+        connection.close()
 
 
 def test_a_folder_comes_and_goes_with_all_that_is_in_it(gateway: Gateway, store: ModuleType) -> None:
@@ -174,8 +194,136 @@ def test_what_is_kept_comes_first_and_goes_back_when_it_changes(
     monkeypatch.setattr(store, "_pause", look)
     monkeypatch.setattr(store, "_ending", list)
     put = []
-    monkeypatch.setattr(store, "put", lambda local, remote: put.append((Path(local).read_text(), remote)))
+    monkeypatch.setattr(store, "_put_file", lambda local, remote: put.append((local.read_text(), remote)))
     store.keep("books", "/books")
     assert sorted(put)[-1] == ("new", "/books/new")
     assert ("changed", "/books/old") in put
     assert "/books/same" not in [remote for _, remote in put]
+
+
+def test_what_only_grew_is_added_to_and_what_changed_is_replaced(
+    gateway: Gateway, store: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """TensorBoard's data server reads on in the file that it has open: a new file of that name it never sees."""
+    gateway.files = {"/logs/events": b"one ", "/logs/model": b"old"}
+    looks = iter([b"one two ", b"one two three ", b"other and longer than before"])
+    seen = []
+
+    def look(_: object) -> bool:
+        seen.append((Path("logs/events").read_bytes(), Path("logs/events").stat().st_ino))
+        gateway.files["/logs/events"] = next(looks, b"")
+        return len(seen) > 3
+
+    monkeypatch.setattr(store, "_pause", look)
+    monkeypatch.setattr(store, "_ending", list)
+    store.follow("/logs", "logs")
+    assert [text for text, _ in seen] == [b"one ", b"one two ", b"one two three ", b"other and longer than before"]
+    inodes = [inode for _, inode in seen]
+    assert inodes[0] == inodes[1] == inodes[2] != inodes[3]
+    assert sorted(path.name for path in Path("logs").iterdir()) == ["events", "model"]
+
+
+def test_tensorboard_s_own_data_server_shows_each_point_while_the_training_runs(
+    gateway: Gateway, store: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gateway.files = {"/logs/run/events.out.tfevents.1": point(1)}
+    steps = 1
+
+    def look(_: object) -> bool:
+        nonlocal steps
+        until(lambda: bytes(range(1, steps + 1)) in curve(), 30, 0.2, what=f"the points of {steps} steps")
+        steps += 1
+        gateway.files["/logs/run/events.out.tfevents.1"] += point(steps)
+        return steps > 4
+
+    monkeypatch.setattr(store, "_pause", look)
+    monkeypatch.setattr(store, "_ending", list)
+    with data_server("logs") as curve:
+        store.follow("/logs", "logs")
+
+
+@contextmanager
+def data_server(folder: str) -> Iterator[Callable[[], bytes]]:
+    """What TensorBoard loads its curves with, a program of its own. Gives what asks it for the curve ``loss``: in its
+    answer the numbers of the steps stand side by side, one byte each up to 127."""
+    program = server_binary()
+    if program is None or not shutil.which("curl"):
+        pytest.skip("there is no tensorboard-data-server for this platform, or no curl to ask it with")
+    command = [program, "--logdir", folder, "--port", "0", "--port-file", "port", "--reload", "1", "--die-after-stdin"]
+    Path(folder).mkdir()
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as server:
+        try:
+            port = until(lambda: Path("port").exists() and Path("port").read_text().strip(), 30)
+            method = "tensorboard.data.TensorBoardDataProvider/ReadScalars"
+            grpc = ["-H", "Content-Type: application/grpc", "-H", "TE: trailers", "--data-binary", "@-"]
+            ask = ["curl", "-sS", "--http2-prior-knowledge", *grpc, f"http://127.0.0.1:{port}/{method}"]
+            asked = _field(1, b"any") + _field(2, _field(1, b"scalars")) + _field(4, b"\x08\x7f")
+            body = b"\0" + struct.pack(">I", len(asked)) + asked
+            yield lambda: subprocess.run(ask, input=body, capture_output=True, check=True).stdout
+        finally:
+            server.kill()
+
+
+def point(step: int) -> bytes:
+    """A point of the curve ``loss`` as a record of an event file."""
+    value = _field(1, _field(1, b"loss") + b"\x15" + struct.pack("<f", 1 / step))
+    event = b"\x09" + struct.pack("<d", 1e9 + step) + b"\x10" + bytes([step]) + _field(5, value)
+    length = struct.pack("<Q", len(event))
+    return length + _checksum(length) + event + _checksum(event)
+
+
+def _field(number: int, content: bytes) -> bytes:
+    return bytes([number << 3 | 2, len(content)]) + content
+
+
+def _checksum(data: bytes) -> bytes:
+    """CRC-32C, masked as TensorFlow's files have it."""
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc ^= byte
+        for _ in range(8):
+            crc = crc >> 1 ^ (0x82F63B78 if crc & 1 else 0)
+    crc ^= 0xFFFFFFFF
+    return struct.pack("<I", ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF)
+
+
+def test_many_files_share_few_connections(gateway: Gateway, store: ModuleType) -> None:
+    gateway.files = {f"/many/{number}": b"%d" % number for number in range(60)}
+    store.get("/many", "many")
+    store.put("many", "/again")
+    assert {path: body for path, body in gateway.files.items() if path.startswith("/again/")} == {
+        f"/again/{number}": b"%d" % number for number in range(60)
+    }
+    assert 1 <= gateway.connections <= store.AT_ONCE + 1
+
+
+def test_a_connection_that_the_portal_closed_meanwhile_is_made_anew(gateway: Gateway, store: ModuleType) -> None:
+    gateway.files = {"/big": BIG}
+    store.get("/big", "big")
+    gateway.faults = ["closes"]
+    store.get("/big", "big")
+    store.put("big", "/copy")
+    assert gateway.files["/copy"] == BIG
+
+
+def test_the_training_that_resumes_saves_when_it_is_told_to_end_and_goes_on_at_that_step(gateway: Gateway) -> None:
+    program = PROGRAM.with_name("resume.py")
+
+    def run(steps: int) -> subprocess.Popen[str]:
+        command = [sys.executable, str(program), f"--steps={steps}", "--pause=0.01", "--every=0.05", "--output=/out"]
+        return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+
+    with run(10**6) as one:
+        assert one.stdout is not None
+        assert one.stdout.readline() == "begins at step 0\n"
+        assert one.stdout.readline().startswith("saved step ")
+        one.send_signal(signal.SIGTERM)
+        last = one.stdout.read().splitlines()
+    saved = json.loads(gateway.files["/out/state.json"])["step"]
+    assert one.returncode == 128 + signal.SIGTERM
+    assert not last or last[-1] == f"saved step {saved}"
+    with run(saved + 3) as two:
+        assert two.stdout is not None
+        told = two.stdout.read().splitlines()
+    assert (two.returncode, told[0]) == (0, f"resumed after step {saved}")
+    assert json.loads(gateway.files["/out/state.json"])["step"] == saved + 3

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from jobs.config.extras import NOTHING, After, asked
+from base.core.errors import InvalidConfig
+from jobs.config.extras import NOTHING, After, extras_of
 from jobs.config.spec import JobSpec, read_config
-from portal.core.errors import InvalidConfig
 from tests.unit.test_spec import GOOD, messages_of, problems_of, read
 
 
@@ -98,4 +98,4 @@ def test_the_message_of_the_api_is_worded_as_in_v1(extras: dict[str, Any], says:
 
 def test_a_wrong_value_that_an_older_release_stored_asks_nothing() -> None:
     stored = JobSpec.from_json({**GOOD, "extras": {"priority": "high", "preemptible": True, "dependsOn": [{}]}})
-    assert stored.asked == asked({"preemptible": True})
+    assert stored.asked == extras_of({"preemptible": True})

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from contextlib import AsyncExitStack
 
-from portal.web.serving.fair import Fair
+from base.serving.bridge import Fair
 
 
 class Slow:

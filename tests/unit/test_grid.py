@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clusters.placement.fit import Mark, NodeView, PortDemand
+from clusters.placement.free import FreeNodes
 from clusters.placement.grid import grid
-from clusters.placement.room import Room
 from tests.unit.test_placement import HDD, SSD, gang, node
 
 CASES = {
@@ -66,5 +66,5 @@ tasks = st.builds(
 def test_a_row_lacks_nothing_exactly_where_one_task_would_be_placed(one: NodeView, task: list) -> None:  # type: ignore[type-arg]
     (row,) = grid([replace(one, why_not="" if one.offered else "cordoned")], task)
     barred = bool(one.marks) and task[0].gpus > 0
-    placed = Room([one]).place(task) is not None and not barred
+    placed = FreeNodes([one]).place(task) is not None and not barred
     assert (not row.missing) == placed

@@ -10,9 +10,9 @@ from threading import Thread
 
 import pytest
 
-from portal.files.store.base import StoreFull, StoreUnavailable
-from portal.files.store.hdfs.store import HdfsStore
-from portal.files.webhdfs.shapes import remote_exception
+from base.files.store.base import StoreFull, StoreUnavailable
+from base.files.store.hdfs.store import HdfsStore
+from portal.webhdfs.shapes import remote_exception
 
 _STANDBY = {"RemoteException": {"exception": "StandbyException", "message": "Operation READ is not supported"}}
 _FOLDER = {

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from portal.hosts.host_cache import HostCache
+from base.hosts.host_cache import HostCache
 
 
 def test_another_process_knows_it_until_its_time_is_over(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
+from base.core.errors import BadRequest
 from jobs.submitting.ignored import MOST, left_out, paths_of
-from portal.core.errors import BadRequest
 
 PATHS = ["train.py", "data/a.npy", "data/keep.txt", "build/x", "src/build/x", "u/cache/b", "a.PYC", "b.pyc"]
 
@@ -46,3 +46,10 @@ def test_no_pattern_takes_long() -> None:
 def test_a_question_that_is_none_is_refused(text: str) -> None:
     with pytest.raises(BadRequest):
         paths_of(text)
+
+
+def test_patterns_that_are_too_much_together_are_refused_with_a_sentence() -> None:
+    """Each of them can be read alone; RE2 has no memory for all of them as one."""
+    line = "/".join(f"{chr(97 + at % 26)}*{at}?[a-z]*" for at in range(40))[:490]
+    with pytest.raises(BadRequest, match="too many patterns"):
+        left_out("\n".join(f"{at}{line}" for at in range(900)), ["a/b"])

@@ -211,7 +211,10 @@ def test_hostile_text_of_full_size_takes_no_time(unit: str) -> None:
 def test_a_comment_in_a_text_of_one_line_says_what_curl_did() -> None:
     with pytest.raises(jsonc.NotJson) as told:
         jsonc.parse('{"jobName": "a", // the name  "image": "i"}')
-    assert told.value.v1.startswith("Unexpected end of JSON input") and "--data-binary" in told.value.v1
+    assert (
+        told.value.v1.startswith("Unexpected end of JSON input. All of it is one line")
+        and "--data-binary" in told.value.v1
+    )
     for other in ('{"a": 1,\n // b\n', '{"a": "http://b"', '{"a": /* b */ 1'):
         with pytest.raises(jsonc.NotJson) as told:
             jsonc.parse(other)

@@ -9,8 +9,8 @@ from itertools import count
 import pytest
 from django.db import OperationalError
 
-from portal.core import threads
-from portal.core.threads import Kept
+from base.core import threads
+from base.core.threads import KeptThread
 from tests.helpers import until
 
 
@@ -36,7 +36,7 @@ def test_a_step_that_raises_is_repeated(error: type[BaseException]) -> None:
         calm.set()
         thread.stop()
 
-    thread = Kept("it", step, longest=60)
+    thread = KeptThread("it", step, longest=60)
     thread.keep()
     assert calm.wait(30)
 
@@ -48,7 +48,7 @@ def test_one_that_keeps_failing_is_late() -> None:
         begin.wait(60)
         raise RuntimeError("again")
 
-    thread = Kept("it", step, longest=60)
+    thread = KeptThread("it", step, longest=60)
     thread.keep()
     assert not thread.is_late()
     begin.set()
@@ -66,7 +66,7 @@ def test_a_stuck_one_is_replaced_and_ends_when_it_comes_back(stuck: threading.Ev
         else:
             thread._stopped.wait(0.01)
 
-    thread = Kept("it", step, longest=0.05)
+    thread = KeptThread("it", step, longest=0.05)
     thread.keep()
     until(lambda: thread.age() > 0.05, 30)
     assert thread.is_late()
@@ -80,7 +80,7 @@ def test_a_stuck_one_is_replaced_and_ends_when_it_comes_back(stuck: threading.Ev
 
 def test_threads_that_stay_stuck_do_not_pile_up(stuck: threading.Event) -> None:
     before = threading.active_count()
-    thread = Kept("it", lambda: bool(stuck.wait(60)) and None, longest=0.0)
+    thread = KeptThread("it", lambda: bool(stuck.wait(60)) and None, longest=0.0)
     for _ in range(20):
         thread.keep()
     assert threading.active_count() - before <= 5
@@ -89,7 +89,7 @@ def test_threads_that_stay_stuck_do_not_pile_up(stuck: threading.Event) -> None:
 
 def test_keep_leaves_a_working_one_alone(stuck: threading.Event) -> None:
     started: list[int] = []
-    thread = Kept("it", lambda: started.append(1) or (bool(stuck.wait(60)) and None), longest=60)  # type: ignore[func-returns-value]
+    thread = KeptThread("it", lambda: started.append(1) or (bool(stuck.wait(60)) and None), longest=60)  # type: ignore[func-returns-value]
     for _ in range(5):
         thread.keep()
     until(lambda: started, 30)

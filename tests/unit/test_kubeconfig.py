@@ -29,16 +29,19 @@ def text(cluster: dict[str, Any] = CLUSTER, user: dict[str, Any] = USER, **more:
 
 
 def test_only_the_current_context_is_read() -> None:
-    read = kubeconfig.read(text())
-    assert [one["cluster"] for one in read["clusters"]] == [CLUSTER]
-    assert [one["user"] for one in read["users"]] == [USER]
-    assert len(read["contexts"]) == 1
+    assert kubeconfig.entries(text()) == (CLUSTER, USER)
+
+
+def test_nothing_else_is_kept() -> None:
+    kept = kubeconfig.kept(text())
+    assert len(yaml.safe_load(kept)["contexts"]) == 1
+    assert kubeconfig.entries(kept) == (CLUSTER, USER)
 
 
 def test_a_value_that_is_empty_is_none() -> None:
     """A cluster with a certificate that everybody trusts has none of a CA of its own."""
-    read = kubeconfig.read(text(cluster={**CLUSTER, "certificate-authority-data": None}))
-    assert [one["cluster"] for one in read["clusters"]] == [{"server": CLUSTER["server"]}]
+    cluster, _ = kubeconfig.entries(text(cluster={**CLUSTER, "certificate-authority-data": None}))
+    assert cluster == {"server": CLUSTER["server"]}
 
 
 @pytest.mark.parametrize(
@@ -72,4 +75,4 @@ def test_a_value_that_is_empty_is_none() -> None:
 )
 def test_what_would_run_programs_or_read_files_here_is_refused(sent: str, wrong: str) -> None:
     with pytest.raises(ValueError, match=wrong):
-        kubeconfig.read(sent)
+        kubeconfig.entries(sent)

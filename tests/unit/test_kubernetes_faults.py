@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import urllib3
-from kubernetes.config.config_exception import ConfigException
 
-from clusters.engines.kubernetes.connect import parts_of
+from clusters.engines.inventory import parts_of
 from clusters.engines.kubernetes.errors import refused, unreachable
 from clusters.engines.runtime import FaultReason
 
@@ -33,7 +32,7 @@ def test_an_error_of_the_api(status: int, text: str, reason: FaultReason, perman
 @pytest.mark.parametrize(
     ("error", "said", "permanent"),
     [
-        (ConfigException("Service host/port is not set."), "does not run inside it", True),
+        (FileNotFoundError("KUBERNETES_SERVICE_HOST"), "does not run inside it", True),
         (FileNotFoundError("kubeconfig"), "not on this machine", True),
         (urllib3.exceptions.ReadTimeoutError(None, "", "Read timed out."), "in time", False),  # type: ignore[arg-type]
         (ConnectionRefusedError("Connection refused"), "nothing listens", False),

@@ -34,9 +34,19 @@ def pod(cpu: str, *, node: str = "n1", phase: str = "Running", **meta: Any) -> d
 
 @pytest.mark.parametrize(
     ("text", "number"),
-    [("2", "2"), ("100m", "0.1"), ("1Gi", str(2**30)), ("5k", "5000"), ("1e3", "1000"), ("0.5", "0.5"), ("x", "0")],
+    [
+        ("2", "2"),
+        ("100m", "0.1"),
+        ("1Gi", str(2**30)),
+        ("5k", "5000"),
+        ("1e3", "1000"),
+        ("0.5", "0.5"),
+        ("x", "0"),
+        ("", "0"),
+        (None, "0"),
+    ],
 )
-def test_quantities_are_read(text: str, number: str) -> None:
+def test_quantities_are_read(text: str | None, number: str) -> None:
     assert quantity(text) == Decimal(number)
 
 

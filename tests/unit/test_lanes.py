@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from jobs.reports.lanes import LANE, MOST_THIN, OVERVIEW, THIN, Held, draw, use
+from portal.reports.drawing import LANE, MOST_THIN, OVERVIEW, THIN, HeldSpan, draw, use
 
 
-def held(id: int, begin: float, end: float, *gpus: str, **more: str) -> Held:
-    return Held(id, "a/job", "a/job, w-0", more.get("css", "busy"), gpus, begin, end)
+def held(id: int, begin: float, end: float, *gpus: str, **more: str) -> HeldSpan:
+    return HeldSpan(id, "a/job", "a/job, w-0", more.get("css", "busy"), gpus, begin, end)
 
 
 def test_a_job_is_a_bar_over_the_gpus_that_it_held() -> None:

@@ -25,6 +25,12 @@ def spec(name: str = "mnist-a1") -> JobSpec:
     return read_config(json.dumps({"jobName": name, "image": "i:1", "virtualCluster": "vision", "taskRoles": roles}))
 
 
+PLACES = [
+    TaskPlace("ps", 0, "10.0.0.1", {"http": [1], "ssh": [2]}),
+    TaskPlace("ps", 1, "10.0.0.1", {"http": [3], "ssh": [4]}),
+    TaskPlace("worker", 0, "10.0.0.2", {"http": [5], "ssh": [6]}),
+    TaskPlace("worker", 1, "10.0.0.3", {"tb": [9, 8], "http": [7], "ssh": [6]}),
+]
 LAUNCH = Launch(
     spec=spec(),
     username="mira",
@@ -32,19 +38,16 @@ LAUNCH = Launch(
     attempt_number=3,
     app_id="application_1552000000000_0042",
     task_id=77,
-    role="worker",
-    index=1,
+    me=PLACES[3],
     node_name="gpu-01",
-    places=[
-        TaskPlace("ps", 0, "10.0.0.1", {"http": [1], "ssh": [2]}),
-        TaskPlace("ps", 1, "10.0.0.1", {"http": [3], "ssh": [4]}),
-        TaskPlace("worker", 0, "10.0.0.2", {"http": [5], "ssh": [6]}),
-        TaskPlace("worker", 1, "10.0.0.3", {"tb": [9, 8], "http": [7], "ssh": [6]}),
-    ],
     fs_uri="hdfs://nn:9000",
     gpu_ids=("0", "2"),
     epoch="e1",
 )
+
+
+def name_of(one: Launch) -> str:
+    return launch.name_of(one.app_id, one.username, one.spec.job_name, one.attempt_number, one.me.role, one.me.index)
 
 
 def test_a_request_asks_for_what_the_role_says() -> None:
@@ -91,20 +94,18 @@ def test_a_task_without_gpus_sees_none() -> None:
     assert "NVIDIA_VISIBLE_DEVICES" not in launch.request(LAUNCH).env
 
 
-def test_the_topology_may_be_made_once_for_all_tasks() -> None:
-    shared = environment.topology(LAUNCH.spec, LAUNCH.places)
-    assert launch.request(replace(LAUNCH, shared=shared)) == launch.request(LAUNCH)
+def test_a_request_has_the_topology_that_all_tasks_share() -> None:
+    topology = environment.topology_of(LAUNCH.spec, PLACES)
+    assert topology.items() <= launch.request(replace(LAUNCH, topology=topology)).env.items()
 
 
-def test_a_task_without_a_place_cannot_be_asked_for() -> None:
+def test_a_task_of_no_role_cannot_be_asked_for() -> None:
     with pytest.raises(KeyError):
-        launch.request(replace(LAUNCH, index=2))
-    with pytest.raises(KeyError):
-        launch.request(replace(LAUNCH, role="chief"))
+        launch.request(replace(LAUNCH, me=TaskPlace("chief", 0, "10.0.0.3")))
 
 
 def test_a_name_can_be_read() -> None:
-    name = launch.container_name(LAUNCH)
+    name = name_of(LAUNCH)
     assert name.startswith("longshore-mira-mnist-a1-3-worker-1-") and name == launch.request(LAUNCH).name
 
 
@@ -114,24 +115,23 @@ def test_a_name_can_be_read() -> None:
         (LAUNCH, replace(LAUNCH, app_id="application_1552000000001_0042")),  # the same row ids, after a restore
         (LAUNCH, replace(LAUNCH, attempt_number=4)),
         (replace(LAUNCH, username="a-b", spec=spec("c")), replace(LAUNCH, username="a", spec=spec("b-c"))),
-        (replace(LAUNCH, role="w~1"), replace(LAUNCH, role="w_1")),
+        (replace(LAUNCH, me=TaskPlace("w~1", 0, "a")), replace(LAUNCH, me=TaskPlace("w_1", 0, "a"))),
         (replace(LAUNCH, spec=spec("x" * 200)), replace(LAUNCH, spec=spec("x" * 201))),
     ],
 )
 def test_two_tasks_never_share_a_name(one: Launch, other: Launch) -> None:
-    assert launch.container_name(one) != launch.container_name(other)
+    assert name_of(one) != name_of(other)
 
 
 @given(st.text(min_size=1), st.text(min_size=1), st.integers(0, 50_000))
 def test_every_name_is_one_docker_takes(username: str, role: str, index: int) -> None:
-    name = launch.container_name(replace(LAUNCH, username=username, role=role, index=index))
-    assert NAME.fullmatch(name) and len(name) <= 120
-    assert name == launch.container_name(replace(LAUNCH, username=username, role=role, index=index))
+    one = replace(LAUNCH, username=username, me=TaskPlace(role, index, "10.0.0.3"))
+    assert NAME.fullmatch(name_of(one)) and len(name_of(one)) <= 120
+    assert name_of(one) == name_of(replace(one))
 
 
 def test_ids_look_like_those_of_v1() -> None:
-    assert launch.app_id(1552000000000, 42) == "application_1552000000000_0042"
-    ids = [launch.container_id(LAUNCH.app_id, LAUNCH.spec, p.role, p.index)[-6:] for p in LAUNCH.places]
+    ids = [launch.container_id(LAUNCH.app_id, LAUNCH.spec, p.role, p.index)[-6:] for p in PLACES]
     assert ids == ["000002", "000003", "000004", "000005"]
 
 

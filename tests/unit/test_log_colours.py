@@ -52,6 +52,18 @@ def test_every_colour_can_be_read(colour: colours.Colour) -> None:
     assert colours._contrast(colours._ink_on(rgb), rgb) >= 4.5
 
 
+def stylesheet() -> str:
+    """The text of static/css/ansi.css, by the rules of jobs/logs/colours.py."""
+    lines = ["/* Made by jobs/logs/colours.py: the colours of terminals. */"]
+    for number in range(256):
+        rgb = colours._rgb(number)
+        ink = colours._hex(colours._ink_on(rgb))
+        lines.append(f".ls-log .f{number}{{color:{colours._in_both(rgb)}}}")
+        lines.append(f".ls-log .b{number}{{background:{colours._hex(rgb)};color:{ink}}}")
+        lines.append(f".ls-log .x{number}{{color:{colours._hex(rgb)}}}")
+    return "\n".join(lines) + "\n"
+
+
 def test_the_stylesheet_is_the_one_that_is_made() -> None:
     kept = Path(__file__).parents[2] / "static/css/ansi.css"
-    assert kept.read_text() == colours.stylesheet(), "write jobs.logs.colours.stylesheet() to static/css/ansi.css"
+    assert kept.read_text() == stylesheet(), "write stylesheet() of this file to static/css/ansi.css"

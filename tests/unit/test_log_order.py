@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clusters.engines.logs.stamps import stamp
 from clusters.engines.runtime import LogChunk
 from jobs.logs.times import EVERY, TimeIndex, Times, begun, no_times
-from jobs.logs.together.order import Order
+from jobs.logs.together.order import LineOrder
 
 _names = itertools.count()
 LOGS = st.lists(st.lists(st.integers(1, 12), max_size=30), min_size=1, max_size=4)
@@ -37,7 +37,7 @@ def wanted(logs: list[list[int]]) -> list[tuple[int, int]]:
 @settings(max_examples=150, deadline=None)
 @given(LOGS, st.integers(0, 100), st.integers(0, 40))
 def test_any_part_of_the_order_is_that_of_all_lines_sorted(logs: list[list[int]], rank: int, count: int) -> None:
-    order = Order([times_of(stamps) for stamps in logs])
+    order = LineOrder([times_of(stamps) for stamps in logs])
     whole = wanted(logs)
     assert order.lines(rank, count) == whole[rank : rank + count]
     assert [order.rank(log, line) for log, line in whole] == list(range(len(whole)))
@@ -48,7 +48,7 @@ def test_any_part_of_the_order_is_that_of_all_lines_sorted(logs: list[list[int]]
 @given(st.lists(st.lists(st.integers(0, 50), max_size=3 * EVERY // 100), min_size=1, max_size=3))
 def test_logs_of_many_blocks_are_ordered_as_those_of_one(parts: list[list[int]]) -> None:
     logs = [[stamp + 60 * round for round in range(100) for stamp in part] for part in parts]
-    order, whole = Order([times_of(stamps) for stamps in logs]), wanted(logs)
+    order, whole = LineOrder([times_of(stamps) for stamps in logs]), wanted(logs)
     for rank in range(0, len(whole), 997):
         assert order.lines(rank, 3) == whole[rank : rank + 3]
         assert order.rank(*whole[rank]) == rank
@@ -56,7 +56,7 @@ def test_logs_of_many_blocks_are_ordered_as_those_of_one(parts: list[list[int]])
 
 def test_a_clock_that_is_set_back_moves_no_line_and_keeps_its_stamps() -> None:
     first = times_of([100, 200, 50, 60, 300])
-    order = Order([first, times_of([150, 250])])
+    order = LineOrder([first, times_of([150, 250])])
     assert [line for log, line in order.lines(0, 9) if log == 0] == [0, 1, 2, 3, 4]
     assert list(first.of(1, 3)) == [200, 50, 60] and first.keys(1, 3) == [200, 200, 200]
 
@@ -73,7 +73,7 @@ def test_a_log_that_grew_is_not_taken_for_what_it_was() -> None:
 
 
 def test_lines_without_a_time_stay_together_where_they_are_put() -> None:
-    order = Order([no_times(3, 100), times_of([50, 150])])
+    order = LineOrder([no_times(3, 100), times_of([50, 150])])
     assert order.lines(0, 9) == [(1, 0), (0, 0), (0, 1), (0, 2), (1, 1)]
 
 
@@ -88,7 +88,7 @@ def test_a_rank_in_millions_of_lines_reads_a_few_blocks_only() -> None:
         tops = [0, *(range(EVERY * step - step, 10_000_000 * step, EVERY * step))]
         return Times(10_000_000, tops, block, f"log {next(_names)}")
 
-    order = Order([numbers(1000), numbers(1007), numbers(999)])
+    order = LineOrder([numbers(1000), numbers(1007), numbers(999)])
     assert sum(order.before(14_999_999)) == 14_999_999
     assert len(read) <= 12 and sum(read) <= EVERY * 12
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.core.errors import BadRequest
 from jobs.logs.lines import BLOCK, LineIndex, LogView, view_of
 from jobs.logs.together import expression as expressions
 from jobs.logs.together.expression import Expression
-from jobs.logs.together.search import matching_lines, whole_lines
-from portal.core.errors import BadRequest
+from jobs.logs.together.search import matching_lines, pieces, whole_lines
 
 
 def view(data: bytes) -> LogView:
@@ -93,6 +93,14 @@ def test_what_is_no_expression_is_refused_in_a_sentence(text: str, says: str) ->
 def test_marks_are_places_as_a_browser_counts_them() -> None:
     assert Expression("b").spans("a😀b é b") == [(3, 4), (7, 8)]
     assert Expression("z*").spans("abc") == [] and len(Expression("a").spans("a" * 500)) == 100
+
+
+def test_no_piece_has_many_more_lines_than_another_however_short_they_are() -> None:
+    """Others search between two pieces, so none of them may take long."""
+    log = view(b"x\n" * 400_000 + b"y" * (1 << 20))
+    found = list(pieces(log, 0, log.size))
+    assert (found[0][0], found[-1][1]) == (0, log.size)
+    assert max(sum(1 for _ in matching_lines(log, Expression("."), *piece)) for piece in found) <= 100_000
 
 
 def test_what_is_remembered_of_expressions_fits_into_memory() -> None:

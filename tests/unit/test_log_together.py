@@ -12,15 +12,15 @@ from jobs.logs.lines import LineIndex, view_of
 from jobs.logs.times import no_times
 from jobs.logs.together.download import as_text
 from jobs.logs.together.expression import Expression
-from jobs.logs.together.order import Order
+from jobs.logs.together.order import LineOrder
 from jobs.logs.together.search import PIECE, grep, pieces
-from jobs.logs.together.sources import Opened, Source, Together
+from jobs.logs.together.sources import MergedLogs, Opened, Source
 
 NANO = 1_000_000_000
 
 
-def together(*logs: bytes) -> Together:
-    return Together([_opened(place, data) for place, data in enumerate(logs)])
+def together(*logs: bytes) -> MergedLogs:
+    return MergedLogs([_opened(place, data) for place, data in enumerate(logs)])
 
 
 def _opened(place: int, data: bytes) -> Opened:
@@ -31,7 +31,7 @@ def _opened(place: int, data: bytes) -> Opened:
     return Opened(Source(place, task, "stdout"), view, no_times(view.line_count(), NANO + place), True)
 
 
-def texts(of: Together) -> list[bytes]:
+def texts(of: MergedLogs) -> list[bytes]:
     """What is saved, by line, without the stamps."""
     data = b"".join(as_text(of, 0, of.total))
     assert data.endswith(b"\n")
@@ -59,12 +59,12 @@ def test_a_line_that_never_ends_is_saved_in_pieces() -> None:
 def test_a_search_ranks_no_more_lines_than_it_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     ranked = 0
 
-    def rank(self: Order, log: int, line: int, rank: Any = Order.rank) -> int:
+    def rank(self: LineOrder, log: int, line: int, rank: Any = LineOrder.rank) -> int:
         nonlocal ranked
         ranked += 1
         return int(rank(self, log, line))
 
-    monkeypatch.setattr(Order, "rank", rank)
+    monkeypatch.setattr(LineOrder, "rank", rank)
     of = together(b"loss\n" * 1000, b"loss\nno\n" * 1000)
     rows, after = grep(of, Expression("loss"), 0, of.total, 10, lambda: False)
     assert [row.line.number for row in rows] == list(range(1, 11)) and after == 10

@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from clusters.engines import schemes as engines
+from clusters.engines import schemes
 from clusters.engines import turns as turning
 from clusters.engines import watch as watching
-from clusters.engines.fake.runtime import FakeRuntime
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.engines.turns import Turns
-from clusters.engines.watch import Watch, Watched
+from clusters.engines.watch import Watched, Watchers
+from tests.fakes.runtime import FakeRuntime
 from tests.helpers import until
 
 
@@ -57,22 +57,11 @@ def test_what_raises_stops_nothing(turns: Turns) -> None:
     assert done.wait(20)
 
 
-def test_hands_serve_one_after_the_other_and_end_without_work(turns: Turns, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "IDLE", 0.2)
-    before, hands = threading.active_count(), set()
-    for _ in range(20):
-        done = threading.Event()
-        at_once(turns, lambda done=done: (hands.add(threading.get_ident()), done.set())[1])  # type: ignore[misc]
-        assert done.wait(20)
-    assert len(hands) < 10
-    until(lambda: threading.active_count() <= before, 20, what="idle hands have ended")
-
-
 def test_an_engine_has_one_thread_and_is_seldom_asked_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(watching, "LIST_EVERY", 30.0)
     runtimes = {f"fake://n{at}": FakeRuntime(hostname=f"n{at}") for at in range(20)}
-    engines.use(lambda endpoint, _: runtimes[endpoint])
-    watch = Watch(lambda: None)
+    schemes.use(lambda endpoint, _: runtimes[endpoint])
+    watch = Watchers(lambda: None)
     try:
         watch.keep_up({f"n{at}": Watched(f"fake://n{at}") for at in range(20)})
         until(lambda: len(watch.looks()) == 20, 30, what="all were looked at")
@@ -82,7 +71,7 @@ def test_an_engine_has_one_thread_and_is_seldom_asked_while_nothing_happens(monk
         assert {endpoint: runtime.calls["list"] for endpoint, runtime in runtimes.items()} == before
     finally:
         watch.stop()
-        engines.use(None)
+        schemes.use(None)
 
 
 def test_docker_is_looked_at_several_times_after_an_event_and_a_cluster_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,8 +81,8 @@ def test_docker_is_looked_at_several_times_after_an_event_and_a_cluster_once(mon
     for runtime in (docker, cluster):
         runtime.ensure(ContainerRequest("one", "image", ("sh",), labels={LABEL_TASK: "1"}))
         runtime.wait_event(0, lambda: None)
-    engines.use(lambda endpoint, _: runtimes[endpoint])
-    watch = Watch(lambda: None)
+    schemes.use(lambda endpoint, _: runtimes[endpoint])
+    watch = Watchers(lambda: None)
     try:
         watch.keep_up({endpoint: Watched(endpoint) for endpoint in runtimes})
         until(lambda: all(one.calls["wait_event"] == 2 for one in runtimes.values()), 30, what="both are watched")
@@ -105,7 +94,7 @@ def test_docker_is_looked_at_several_times_after_an_event_and_a_cluster_once(mon
         assert cluster.calls["list"] == 2
     finally:
         watch.stop()
-        engines.use(None)
+        schemes.use(None)
 
 
 def test_an_engine_that_hangs_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,8 +111,8 @@ def test_an_engine_that_hangs_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(watching, "LONGEST_LOOK", 0.1)
     runtime = Hanging(hostname="n1")
-    engines.use(lambda endpoint, _: runtime)
-    watch = Watch(lambda: None)
+    schemes.use(lambda endpoint, _: runtime)
+    watch = Watchers(lambda: None)
     try:
         watch.keep_up({"n1": Watched("fake://n1")})
         until(lambda: not runtime.first, 30, what="the first look hangs")
@@ -133,4 +122,4 @@ def test_an_engine_that_hangs_is_looked_at_anew(monkeypatch: pytest.MonkeyPatch)
     finally:
         free.set()
         watch.stop()
-        engines.use(None)
+        schemes.use(None)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.docker.meter.stats import usage_of
-from clusters.engines.measuring import Usage
+from clusters.engines.docker.stats import usage_of
+from clusters.engines.measuring import ContainerUsage
 from jobs.metrics import gpus, rates
 from jobs.metrics.gpus import GpuUse
 
@@ -36,7 +36,7 @@ V2 = {
 }
 
 
-def usage(answer: dict[str, Any]) -> Usage:
+def usage(answer: dict[str, Any]) -> ContainerUsage:
     found = usage_of(answer)
     assert found is not None
     return found
@@ -64,8 +64,8 @@ def test_a_container_that_does_not_run_has_no_usage(answer: dict[str, Any]) -> N
     assert usage_of(answer) is None
 
 
-BEFORE = Usage(100.0, 10.0, 1000, 2, 0, (100, 200), (0, 0))
-NOW = Usage(110.0, 25.0, 3000, 4, 10, (1100, 200), (50, 0))
+BEFORE = ContainerUsage(100.0, 10.0, 1000, 2, 0, (100, 200), (0, 0))
+NOW = ContainerUsage(110.0, 25.0, 3000, 4, 10, (1100, 200), (50, 0))
 
 
 def test_rates_are_those_since_the_last_sample() -> None:
@@ -75,14 +75,14 @@ def test_rates_are_those_since_the_last_sample() -> None:
 
 
 def test_a_counter_that_goes_back_and_a_first_sample_have_no_rate() -> None:
-    for before in (None, Usage(100.0, 99.0, 1, 1, 0, (9999, 9999), None)):
+    for before in (None, ContainerUsage(100.0, 99.0, 1, 1, 0, (9999, 9999), None)):
         values = rates.task_values(NOW, before, (), {})
         assert math.isnan(values[0]) and math.isnan(values[4]) and math.isnan(values[6])
         assert values[1] == 3000
 
 
 def test_a_new_container_has_a_rate_at_once_and_an_old_one_not() -> None:
-    assert rates.at_start(NOW, 105.0) == Usage(105.0, 0.0, 0, network=(0, 0), disk=(0, 0))
+    assert rates.at_start(NOW, 105.0) == ContainerUsage(105.0, 0.0, 0, network=(0, 0), disk=(0, 0))
     assert rates.at_start(NOW, 10.0) is None and rates.at_start(NOW, None) is None
 
 
@@ -97,7 +97,7 @@ def test_the_columns_of_gpus_follow_those_of_the_task() -> None:
 def test_a_node_adds_up_what_is_known() -> None:
     tasks = [[1.0, 10.0, *[math.nan] * 6], [2.0, 20.0, *[math.nan] * 6]]
     uses = {"0": GpuUse(util=80, memory=5), "1": GpuUse(util=2), "2": GpuUse(util=0)}
-    found = dict(zip(rates.OF_A_NODE, rates.node_values(tasks, uses, ["0", "1"]), strict=True))
+    found = dict(zip(rates.OF_A_NODE, rates.node_values(len(tasks), tasks, uses, ["0", "1"]), strict=True))
     assert (found["tasks"], found["cpu"], found["memory"]) == (2, 3, 30)
     assert (found["gpus"], found["gpusBusy"], found["gpusIdle"]) == (3, pytest.approx(0.82), 1)
     assert math.isnan(found["networkIn"])

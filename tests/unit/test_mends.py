@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from base.core.errors import InvalidConfig, Mend, Problem
 from jobs.config import jsonc
 from jobs.config.spec import read_config
-from portal.core.errors import InvalidConfig, Mend, Problem
 
 GOOD = {"jobName": "a", "image": "x", "taskRoles": [{"name": "worker", "command": "true"}]}
 
@@ -63,6 +63,7 @@ CASES: list[tuple[dict[str, Any], str]] = [
     ({"jobName": 7}, 'Set to "7"'),
     ({"image": " x "}, "Remove the space"),
     ({"image": "x y"}, ""),
+    ({"taskRoles": [{**ROLE, "memoryMB": "9" * 400 + "g"}]}, ""),
     ({"retryCount": -9}, "Set to -2"),
     ({"extras": {"priority": 1000}}, "Set to 100"),
     ({"extras": {"preemptible": "yes"}}, "Set to true"),

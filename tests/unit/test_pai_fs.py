@@ -11,13 +11,13 @@ from typing import Any, cast
 
 import pytest
 
-from portal.pai_fs import config, copying
-from portal.pai_fs.config import Config
-from portal.pai_fs.copying import copy
-from portal.pai_fs.errors import CheckFailed, GaveUp, NotFound, PaiFsError, Unreachable
-from portal.pai_fs.main import run
-from portal.pai_fs.places import Far, File, Near, part_of, place
-from portal.pai_fs.remote import Entry, Remote
+from client.pai_fs import config, copying
+from client.pai_fs.config import Config
+from client.pai_fs.copying import copy
+from client.pai_fs.errors import CheckFailed, GaveUp, NoSuchPath, PaiFsError, Unreachable
+from client.pai_fs.main import run
+from client.pai_fs.places import LocalFile, Near, RemotePlace, part_of, place
+from client.pai_fs.remote import Remote, RemoteEntry
 
 
 @pytest.fixture(autouse=True)
@@ -104,7 +104,7 @@ def test_it_gives_up_after_some_tries(tmp_path: Path) -> None:
 
 def test_a_file_that_changes_meanwhile_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"x" * 100)
-    monkeypatch.setattr(Near, "_file", lambda self, name: File(name, 101, "m"))
+    monkeypatch.setattr(Near, "_file", lambda self, name: LocalFile(name, 101, "m"))
     with pytest.raises(CheckFailed):
         take(str(tmp_path / "file"), Near(str(tmp_path / "copy")))
 
@@ -195,21 +195,21 @@ class Asked:
     def __init__(self, there: dict[str, bool]) -> None:
         self.there, self.calls = there, list[str]()
 
-    def find(self, path: str) -> Entry | None:
+    def find(self, path: str) -> RemoteEntry | None:
         self.calls.append("find")
-        return Entry(path, self.there[path], 0, 0, "", "", 0, 0) if path in self.there else None
+        return RemoteEntry(path, self.there[path], 0, 0, "", "", 0, 0) if path in self.there else None
 
-    def list(self, path: str) -> list[Entry]:
+    def list(self, path: str) -> list[RemoteEntry]:
         self.calls.append("list")
         if path not in self.there:
-            raise NotFound(path)
+            raise NoSuchPath(path)
         names = [name for name in self.there if name.rpartition("/")[0] == path]
-        return [Entry(name, self.there[name], 0, 0, "", "", 0, 0) for name in names]
+        return [RemoteEntry(name, self.there[name], 0, 0, "", "", 0, 0) for name in names]
 
     def mkdirs(self, path: str) -> None:
         self.calls.append("mkdirs")
 
-    def create_at_once(self, path: str, chunks: Iterator[bytes], *, overwrite: bool) -> None:
+    def create_at_once(self, path: str, chunks: Iterator[bytes]) -> None:
         list(chunks)
         self.calls.append("create")
 
@@ -219,10 +219,10 @@ def test_each_small_file_takes_one_request(tmp_path: Path) -> None:
     for number in range(20):
         (tmp_path / "code" / f"{number}.py").write_text("x")
     portal = Asked({"/users/mira": True})
-    far: Any = Far("/users/mira", cast(Remote, portal))
+    far: Any = RemotePlace("/users/mira", cast(Remote, portal))
     copy(Near(str(tmp_path / "code")), far, contents=False, recursive=True, force=False, progress=Silent())
     assert portal.calls.count("create") == 20 and len(portal.calls) <= 25, portal.calls
-    taken: Any = Far("/users/mira", cast(Remote, Asked({"/users/mira": True, "/users/mira/code": True,
+    taken: Any = RemotePlace("/users/mira", cast(Remote, Asked({"/users/mira": True, "/users/mira/code": True,
                                                           "/users/mira/code/7.py": False})))  # fmt: skip
     with pytest.raises(PaiFsError, match=r"7\.py exists already"):
         copy(Near(str(tmp_path / "code")), taken, contents=False, recursive=True, force=False, progress=Silent())
@@ -265,8 +265,8 @@ def test_an_unknown_option_is_wrong_usage() -> None:
 def test_settings_are_kept_for_their_user_alone(tmp_path: Path) -> None:
     made = config.configure(["host=portal", "port=1234", "user=mira", "token=t"])
     assert config.load() == made == Config("portal", 1234, "mira", "t")
-    assert stat.S_IMODE(config.path().stat().st_mode) == 0o600
-    assert json.loads(config.path().read_text())["token"] == "t"
+    assert stat.S_IMODE(config.config_file().stat().st_mode) == 0o600
+    assert json.loads(config.config_file().read_text())["token"] == "t"
 
 
 def test_a_config_of_the_older_program_is_not_unpickled(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

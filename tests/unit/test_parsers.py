@@ -1,4 +1,4 @@
-"""portal.web.api.parsers.parse_form: nested forms as Node's qs reads them."""
+"""portal.shared.api.parsers.parse_form: nested forms as Node's qs reads them."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from portal.core.errors import BadRequest
-from portal.web.api.parsers import parse_form
+from base.core.errors import BadRequest
+from portal.shared.api.parsers import parse_form
 
 
 @pytest.mark.parametrize(

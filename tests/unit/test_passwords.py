@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
-from portal.accounts.passwords import PasswordHasher
+from base.accounts.passwords import PasswordHasher
 
 
 def test_a_hash_of_django_s_own_strength_is_read_and_made_anew() -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from clusters.engines.image_names import canonical, registry_of
 from clusters.placement.blockers import blockers, never_fits
 from clusters.placement.fit import Demand, Labels, Mark, NodeView, Placement, PortDemand, bars, idle, in_force
-from clusters.placement.room import Room
+from clusters.placement.free import FreeNodes
 
 PORTS = (PortDemand("http", 0, 1), PortDemand("ssh", 0, 1))
 RACK = frozenset({("topology", "rack-1")})
@@ -80,7 +80,7 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_places(case: str) -> None:
     nodes, demands, expected = CASES[case]
-    assert where(Room(nodes).place(demands)) == expected
+    assert where(FreeNodes(nodes).place(demands)) == expected
 
 
 HAS = {"images": frozenset({"lab/a:1"})}
@@ -141,8 +141,8 @@ PREFERENCES: dict[str, tuple[list[NodeView], list[Demand], str, list[str] | None
 @pytest.mark.parametrize("case", PREFERENCES)
 def test_it_prefers(case: str) -> None:
     nodes, demands, avoid, expected = PREFERENCES[case]
-    assert where(Room(nodes).place(demands, avoid=frozenset(avoid.split()))) == expected
-    assert where(Room(nodes[::-1]).place(demands, avoid=frozenset(avoid.split()))) == expected
+    assert where(FreeNodes(nodes).place(demands, avoid=frozenset(avoid.split()))) == expected
+    assert where(FreeNodes(nodes[::-1]).place(demands, avoid=frozenset(avoid.split()))) == expected
 
 
 @pytest.mark.parametrize(("vc", "expected"), [("c", "n2"), ("a", "n1"), ("", "n1")])
@@ -150,8 +150,8 @@ def test_a_dedicated_node_is_the_first_choice_of_its_virtual_cluster_and_serves_
     vc: str, expected: str
 ) -> None:
     nodes = [node("n1", cpus=4), node("n2", dedicated_to="c")]
-    assert where(Room(nodes).place(gang(), vc=vc)) == [expected]
-    assert Room(nodes[1:]).place(gang(), vc="a") is None
+    assert where(FreeNodes(nodes).place(gang(), vc=vc)) == [expected]
+    assert FreeNodes(nodes[1:]).place(gang(), vc="a") is None
 
 
 def test_marks_lapse() -> None:
@@ -182,7 +182,7 @@ def test_an_image_is_named_as_engines_list_it(image: str, listed: str, registry:
 
 
 def test_ports_come_from_the_node_s_range_and_are_never_shared() -> None:
-    places = Room([node()]).place(gang(3))
+    places = FreeNodes([node()]).place(gang(3))
     assert places is not None
     ports = [port for place in places for numbers in place.ports.values() for port in numbers]
     assert len(set(ports)) == 6
@@ -190,15 +190,15 @@ def test_ports_come_from_the_node_s_range_and_are_never_shared() -> None:
 
 
 def test_two_jobs_in_a_row_do_not_get_the_same_ports() -> None:
-    first, second = (Room([node()]).place(gang(), salt=salt) for salt in (1, 2))
+    first, second = (FreeNodes([node()]).place(gang(), salt=salt) for salt in (1, 2))
     assert first and second
     assert first[0].ports["http"] != second[0].ports["http"]
 
 
 def test_fixed_ports_keep_tasks_apart() -> None:
     fixed = (PortDemand("tb", 6006, 2),)
-    assert where(Room([node("n1")]).place(gang(2, ports=fixed))) is None
-    places = Room([node("n1"), node("n2")]).place(gang(2, ports=fixed))
+    assert where(FreeNodes([node("n1")]).place(gang(2, ports=fixed))) is None
+    places = FreeNodes([node("n1"), node("n2")]).place(gang(2, ports=fixed))
     assert places is not None
     assert sorted(place.node for place in places) == ["n1", "n2"]
     assert all(place.ports == {"tb": [6006, 6007]} for place in places)
@@ -210,7 +210,7 @@ def test_fixed_ports_keep_tasks_apart() -> None:
 )
 def test_fixed_ports_are_those_that_the_node_gives_out(begin: int, number: int, given: bool) -> None:
     fixed = gang(ports=(PortDemand("x", begin, number),))
-    assert (where(Room([node()]).place(fixed)) is not None) == given
+    assert (where(FreeNodes([node()]).place(fixed)) is not None) == given
     assert bool(blockers([node()], fixed)) != given
     assert (never_fits([node()], fixed) is None) == given
 
@@ -224,7 +224,7 @@ def test_a_fixed_port_that_no_node_gives_out_is_told_apart_from_a_taken_one() ->
 
 def test_a_node_without_enough_free_ports_is_passed_over() -> None:
     used = frozenset(range(30000, 30099))
-    assert where(Room([node("n1", used_ports=used), node("n2")]).place(gang())) == ["n2"]
+    assert where(FreeNodes([node("n1", used_ports=used), node("n2")]).place(gang())) == ["n2"]
 
 
 # --- why not ---------------------------------------------------------------------------------------------------------
@@ -237,6 +237,13 @@ def kinds(nodes: Sequence[NodeView], demands: Sequence[Demand]) -> list[str]:
 def test_every_blocker_is_told_not_only_the_first() -> None:
     busy = node("n1", cpus=8, gpus="A", used_cpus=8, used_memory_mb=16000, used_gpus=frozenset({"0"}))
     assert kinds([busy], gang(gpus=1)) == ["gpus", "cpu", "memory"]
+
+
+def test_a_gang_is_told_what_it_needs_and_what_there_is() -> None:
+    (one,) = blockers([node(cpus=1)], gang(2))
+    assert one.sentence.endswith("They need 2 CPU cores in the right pieces; 1 CPU core is free, on 1 node.")
+    (three,) = blockers([node("n1", gpus="AA"), node("n2", gpus="A")], gang(2, gpus=2))
+    assert three.sentence.endswith("4 GPUs in the right pieces; 3 GPUs are free, on 2 nodes.")
 
 
 def test_a_blocker_names_the_numbers_and_the_nearest_nodes() -> None:
@@ -402,9 +409,9 @@ def assert_allowed(nodes: Sequence[NodeView], placed: Sequence[tuple[Demand, Pla
 def test_nothing_is_ever_given_twice_and_no_gang_is_half_placed(
     nodes: list[NodeView], gangs: list[list[Demand]], avoid: frozenset[str]
 ) -> None:
-    room, placed = Room(nodes), []
+    free, placed = FreeNodes(nodes), []
     for salt, demands in enumerate(gangs):
-        places = room.place(demands, salt, avoid)
+        places = free.place(demands, salt, avoid)
         if places is not None:
             assert [(place.role, place.index) for place in places] == [(d.role, d.index) for d in demands]
             placed += list(zip(demands, places, strict=True))
@@ -413,9 +420,9 @@ def test_nothing_is_ever_given_twice_and_no_gang_is_half_placed(
 
 @given(SOME_NODES, SOME_GANG)
 def test_a_refused_gang_leaves_the_room_as_it_was(nodes: list[NodeView], demands: list[Demand]) -> None:
-    room, fresh = Room(nodes), Room(nodes)
-    if room.place(demands * 3) is None:
-        assert where(room.place(demands)) == where(fresh.place(demands))
+    free, fresh = FreeNodes(nodes), FreeNodes(nodes)
+    if free.place(demands * 3) is None:
+        assert where(free.place(demands)) == where(fresh.place(demands))
 
 
 @given(SOME_NODES, st.lists(SOME_GANG, max_size=4), st.integers(0, 2))
@@ -426,17 +433,17 @@ def test_a_copy_with_other_use_is_like_a_new_room_and_leaves_the_first_as_it_was
         replace(one, used_cpus=one.cpus // 2, used_gpus=frozenset(id for id, _ in one.gpus[:1])) if at < busy else one
         for at, one in enumerate(nodes)
     ]
-    room, made, fresh = Room(nodes), Room(nodes), Room(others)
+    free, made, fresh = FreeNodes(nodes), FreeNodes(nodes), FreeNodes(others)
     copy = made.copy(others)
     assert [copy.place(gang, 3) for gang in gangs] == [fresh.place(gang, 3) for gang in gangs]
     for gang in gangs:
         made.copy().place(gang)
-    assert [room.place(gang, 3) for gang in gangs] == [made.place(gang, 3) for gang in gangs]
+    assert [free.place(gang, 3) for gang in gangs] == [made.place(gang, 3) for gang in gangs]
 
 
 @given(SOME_NODES, SOME_GANG)
 def test_the_same_input_gives_the_same_answer(nodes: list[NodeView], demands: list[Demand]) -> None:
-    assert Room(nodes).place(demands, 3) == Room(nodes).place(demands, 3)
+    assert FreeNodes(nodes).place(demands, 3) == FreeNodes(nodes).place(demands, 3)
 
 
 @settings(max_examples=60)
@@ -444,13 +451,14 @@ def test_the_same_input_gives_the_same_answer(nodes: list[NodeView], demands: li
 def test_it_finds_a_place_whenever_there_is_one(nodes: list[NodeView], demands: list[Demand]) -> None:
     def fits(choice: Sequence[NodeView]) -> bool:
         return all(
-            Room([one]).place([demand for demand, at in zip(demands, choice, strict=True) if at is one]) is not None
+            FreeNodes([one]).place([demand for demand, at in zip(demands, choice, strict=True) if at is one])
+            is not None
             for one in nodes
             if any(at is one for at in choice)
         )
 
     possible = any(fits(choice) for choice in itertools.product(nodes, repeat=len(demands)))
-    assert (Room(nodes).place(demands) is not None) == possible
+    assert (FreeNodes(nodes).place(demands) is not None) == possible
 
 
 @given(SOME_NODES, SOME_GANG, SOME_NAMES)
@@ -458,18 +466,18 @@ def test_what_is_preferred_never_decides_whether_it_fits(
     nodes: list[NodeView], demands: list[Demand], avoid: frozenset[str]
 ) -> None:
     plain = [replace(one, images=frozenset() if not one.marks else one.images) for one in nodes]
-    assert (Room(nodes).place(demands, avoid=avoid) is None) == (Room(plain).place(demands) is None)
+    assert (FreeNodes(nodes).place(demands, avoid=avoid) is None) == (FreeNodes(plain).place(demands) is None)
 
 
 @given(SOME_NODES, SOME_GANG)
 def test_reasons_are_given_exactly_when_it_does_not_fit(nodes: list[NodeView], demands: list[Demand]) -> None:
-    assert bool(blockers(nodes, demands)) == (Room(nodes).place(demands) is None)
+    assert bool(blockers(nodes, demands)) == (FreeNodes(nodes).place(demands) is None)
 
 
 @given(SOME_NODES.filter(bool), SOME_GANG)
 def test_never_is_only_said_of_what_idle_nodes_cannot_hold(nodes: list[NodeView], demands: list[Demand]) -> None:
     if never_fits(nodes, demands) is not None:
-        assert Room([idle(one) for one in nodes]).place(demands) is None
+        assert FreeNodes([idle(one) for one in nodes]).place(demands) is None
 
 
 def test_one_of_a_thing_is_said_so() -> None:

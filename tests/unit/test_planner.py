@@ -10,14 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clusters.engines.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Phase
+from clusters.engines.runtime import LABEL_GPUS, LABEL_TASK, ContainerStatus, Look, Phase
 from clusters.placement.fit import NodeView
 from clusters.placement.shares import Quota
 from jobs.config.demands import demands
 from jobs.config.spec import JobSpec
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, TASK_LIVE, JobState, TaskState, move_job, move_task
 from jobs.planning.planner import MOST_SETTLED, plan
-from jobs.planning.world import JobView, Kind, Observation, Owner, TaskView, World
+from jobs.planning.world import JobView, OrderKind, Owner, TaskView, World
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
 PORT_TAKEN = {"reason": "port_taken", "sentence": "Port 80 is taken.", "permanent": False}
@@ -38,8 +38,9 @@ def spec(tasks: int = 1, **role: Any) -> JobSpec:
 
 def job(id: int = 1, state: str = "RUNNING", tasks: int = 1, **values: Any) -> JobView:
     asked = values.pop("spec", None) or spec(tasks)
-    return JobView(**{"id": id, "name": f"u/j{id}", "vc": "default", "state": JobState(state), "spec": asked,
-                      "demands": demands(asked), "attempt_number": 1, "changed_at": BEFORE, **values})  # fmt: skip
+    return JobView(**{"id": id, "username": "u", "name": f"j{id}", "vc": "default", "state": JobState(state),
+                      "spec": asked, "demands": demands(asked), "attempt_number": 1, "changed_at": BEFORE,
+                      **values})  # fmt: skip
 
 
 def task(id: int = 1, state: str = "RUNNING", job_id: int = 1, index: int = 0, **values: Any) -> TaskView:
@@ -55,13 +56,13 @@ def container(name: str, phase: str = "running", **values: Any) -> ContainerStat
     )
 
 
-def seen(*containers: ContainerStatus, **values: Any) -> dict[str, Observation]:
+def seen(*containers: ContainerStatus, **values: Any) -> dict[str, Look]:
     found = {status.name: status for status in containers}
-    return {"n1": Observation(**{"node": "n1", "at": RECENTLY, "reachable": True, "containers": found, **values})}
+    return {"n1": Look(**{"node": "n1", "at": RECENTLY, "reachable": True, "containers": found, **values})}
 
 
 def world(**values: Any) -> World:
-    return World(**{"now": NOW, "nodes": [node()], "observations": seen(), "live": [], "waiting": [],
+    return World(**{"now": NOW, "nodes": [node()], "looks": seen(), "live": [], "waiting": [],
                     "leftovers": [], "purgeable": [], **values})  # fmt: skip
 
 
@@ -75,10 +76,10 @@ def world(**values: Any) -> World:
         (task(), seen(), "FAILED", -7110),
         (task(changed_at=JUST_NOW), seen(), None, None),
         (task(fact_at=JUST_NOW), seen(), None, None),
-        (task(), seen(container("c1"), reachable=False, unreachable_since=BEFORE), "FAILED", -7111),
-        (task(), seen(container("c1"), reachable=False, unreachable_since=RECENTLY), None, None),
-        (task(), seen(container("c1"), reachable=False, unreachable_since=MINUTES_AGO, away=True), None, None),
-        (task(), seen(container("c1"), reachable=False, unreachable_since=BEFORE, away=True), "FAILED", -7111),
+        (task(), seen(container("c1"), reachable=False, since=BEFORE), "FAILED", -7111),
+        (task(), seen(container("c1"), reachable=False, since=RECENTLY), None, None),
+        (task(), seen(container("c1"), reachable=False, since=MINUTES_AGO, away=True), None, None),
+        (task(), seen(container("c1"), reachable=False, since=BEFORE, away=True), "FAILED", -7111),
         (task(), {}, None, None),
         (task(node="gone"), seen(), "FAILED", -7111),
         (task(state="STOPPING"), seen(), "STOPPED", -7400),
@@ -95,9 +96,9 @@ def world(**values: Any) -> World:
     ],
 )
 def test_a_task_beside_its_node(
-    the_task: TaskView, observed: dict[str, Observation], after: str | None, code: int | None
+    the_task: TaskView, observed: dict[str, Look], after: str | None, code: int | None
 ) -> None:
-    made = plan(world(live=[(job(), [the_task])], observations=observed))
+    made = plan(world(live=[(job(), [the_task])], looks=observed))
     changes = [change for one in made.jobs for change in one.changes]
     assert [change.after for change in changes] == ([after] if after else [])
     if after in TASK_ENDS:
@@ -108,33 +109,33 @@ def test_a_task_beside_its_node(
 @pytest.mark.parametrize(
     ("the_task", "observed", "ordered"),
     [
-        (task(state="STARTING"), seen(), Kind.START),
+        (task(state="STARTING"), seen(), OrderKind.START),
         (task(state="STARTING", ordered_at=RECENTLY), seen(), None),
         (task(state="STARTING", claimed_until=NOW + timedelta(seconds=9)), seen(), None),
-        (task(state="STARTING"), seen(container("c1", "created")), Kind.START),
-        (task(state="STOPPING", ordered_at=None), seen(container("c1")), Kind.STOP),
+        (task(state="STARTING"), seen(container("c1", "created")), OrderKind.START),
+        (task(state="STOPPING", ordered_at=None), seen(container("c1")), OrderKind.STOP),
         (task(state="STOPPING", ordered_at=RECENTLY), seen(container("c1")), None),
     ],
 )
-def test_what_is_ordered(the_task: TaskView, observed: dict[str, Observation], ordered: Kind | None) -> None:
-    made = plan(world(live=[(job(), [the_task])], observations=observed))
+def test_what_is_ordered(the_task: TaskView, observed: dict[str, Look], ordered: OrderKind | None) -> None:
+    made = plan(world(live=[(job(), [the_task])], looks=observed))
     assert [order.kind for one in made.jobs for order in one.orders] == ([ordered] if ordered else [])
 
 
 def test_a_kept_container_is_noted_once_and_ends_when_somebody_releases_it() -> None:
     looks = seen(container("c1", held=True, held_code=3))
-    [noted] = plan(world(live=[(job(), [task()])], observations=looks)).jobs
-    assert [(kept.task.id, kept.code) for kept in noted.kept] == [(1, 3)]
-    assert plan(world(live=[(job(), [task(held_at=BEFORE)])], observations=looks)).is_empty
+    [noted] = plan(world(live=[(job(), [task()])], looks=looks)).jobs
+    assert [(kept.task.id, kept.exit.raw_code) for kept in noted.held] == [(1, 3)]
+    assert plan(world(live=[(job(), [task(held_at=BEFORE)])], looks=looks)).is_empty
     released = task(held_at=BEFORE, released_at=RECENTLY, ordered_at=None)
-    [ends] = plan(world(live=[(job(), [released])], observations=looks)).jobs
-    assert [order.kind for order in ends.orders] == [Kind.RELEASE]
+    [ends] = plan(world(live=[(job(), [released])], looks=looks)).jobs
+    assert [order.kind for order in ends.orders] == [OrderKind.RELEASE]
 
 
 def test_an_attempt_out_of_time_is_over_and_what_runs_of_it_is_stopped() -> None:
     late = job(tasks=2, ends_by=NOW, spec=spec(2).model_copy(update={"extras": {"maxRunSeconds": 60}}))
     two = [task(1), task(2, "STARTING", index=1)]
-    [made] = plan(world(live=[(late, two)], observations=seen(container("c1")))).jobs
+    [made] = plan(world(live=[(late, two)], looks=seen(container("c1")))).jobs
     assert made.decision is not None
     assert (made.decision.exit.code, made.decision.exit.permanent) == (-7501, True)
     assert [change.after for change in made.changes] == ["STOPPING", "STOPPING"]
@@ -143,14 +144,12 @@ def test_an_attempt_out_of_time_is_over_and_what_runs_of_it_is_stopped() -> None
 
 def test_time_alone_ends_an_attempt_and_the_plan_says_when() -> None:
     in_time = job(ends_by=NOW + timedelta(seconds=7))
-    made = plan(world(live=[(in_time, [task()])], observations=seen(container("c1"))))
+    made = plan(world(live=[(in_time, [task()])], looks=seen(container("c1"))))
     assert (made.is_empty, made.again_at) == (True, NOW + timedelta(seconds=7))
 
 
 def test_a_job_that_ends_in_its_last_moment_has_the_end_that_it_had() -> None:
-    [made] = plan(
-        world(live=[(job(ends_by=NOW), [task()])], observations=seen(container("c1", "exited", exit_code=0)))
-    ).jobs
+    [made] = plan(world(live=[(job(ends_by=NOW), [task()])], looks=seen(container("c1", "exited", exit_code=0)))).jobs
     assert made.after == "SUCCEEDED"
 
 
@@ -188,67 +187,67 @@ def test_orders_that_wait_for_a_hand_do_not_fill_a_pass() -> None:
     assert made.jobs[-1].job.id == 9999
 
 
-def test_a_container_without_an_owner_keeps_its_gpus_out_of_the_offer() -> None:
-    stray = container("c9", labels={LABEL_GPUS: "0,1,2"})
+@pytest.mark.parametrize("phase", ["running", "created"])
+def test_a_container_without_an_owner_keeps_its_gpus_out_of_the_offer(phase: str) -> None:
+    """Also one that never ran: a pod that is being deleted has them until its node says that it is gone."""
+    stray = container("c9", phase, labels={LABEL_GPUS: "0,1,2"})
     wants_two = job(state="WAITING", spec=spec(gpuNumber=2))
-    made = plan(world(observations=seen(stray), waiting=[wants_two], owners={"c9": Owner(9, BEFORE)}))
+    made = plan(world(looks=seen(stray), waiting=[wants_two], owners={"c9": Owner(9, BEFORE)}))
     assert made.jobs == []
     assert made.quarantine["n1"][0] == {"0", "1", "2"}
-    assert [(order.kind, order.container) for order in made.orders] == [(Kind.REMOVE, "c9")]
+    assert [(order.kind, order.container) for order in made.orders] == [(OrderKind.REMOVE, "c9")]
 
 
 def test_a_container_that_an_older_picture_still_shows_is_not_removed_twice() -> None:
-    made = plan(world(observations=seen(container("c9")), owners={"c9": Owner(9, JUST_NOW)}))
+    made = plan(world(looks=seen(container("c9")), owners={"c9": Owner(9, JUST_NOW)}))
     assert made.orders == []
 
 
 def test_a_container_that_ends_while_its_start_is_claimed_is_collected_once_the_claim_is_closed() -> None:
     ended, later = seen(container("c1", "exited", exit_code=0)), NOW + timedelta(seconds=9)
-    first = plan(world(live=[(job(), [task(1, "STARTING", claimed_until=later)])], observations=ended))
+    first = plan(world(live=[(job(), [task(1, "STARTING", claimed_until=later)])], looks=ended))
     assert [(change.after, one.orders) for one in first.jobs for change in one.changes] == [(TaskState.SUCCEEDED, [])]
     closed = task(1, "SUCCEEDED", ordered_at=None, changed_at=RECENTLY, fact_at=JUST_NOW)
-    made = plan(world(leftovers=[closed], observations=ended, owners={"c1": Owner(1, JUST_NOW)}))
-    assert [order.kind for order in made.orders] == [Kind.COLLECT]
+    made = plan(world(leftovers=[closed], looks=ended, owners={"c1": Owner(1, JUST_NOW)}))
+    assert [order.kind for order in made.orders] == [OrderKind.COLLECT]
 
 
 @pytest.mark.parametrize(
     ("more", "ordered"),
     [
-        ({"answers_since": JUST_NOW}, [Kind.COLLECT]),
+        ({"answers_since": JUST_NOW}, [OrderKind.COLLECT]),
         ({"answers_since": BEFORE}, []),
         ({}, []),
     ],
 )
 def test_an_order_from_before_the_engine_was_away_is_given_again_as_soon_as_it_answers(
-    more: dict[str, Any], ordered: list[Kind]
+    more: dict[str, Any], ordered: list[OrderKind]
 ) -> None:
     ended = task(1, "FAILED", ordered_at=RECENTLY, fact_at=RECENTLY)
     observed = seen(container("c1", "exited", exit_code=1), at=JUST_NOW, **more)
     owners = {"c1": Owner(1, RECENTLY)}
-    assert [
-        order.kind for order in plan(world(leftovers=[ended], observations=observed, owners=owners)).orders
-    ] == ordered
+    assert [order.kind for order in plan(world(leftovers=[ended], looks=observed, owners=owners)).orders] == ordered
     claimed = replace(ended, claimed_until=NOW + timedelta(seconds=9))
-    assert plan(world(leftovers=[claimed], observations=observed, owners=owners)).orders == []
+    assert plan(world(leftovers=[claimed], looks=observed, owners=owners)).orders == []
 
 
 @pytest.mark.parametrize(
     ("silent", "gone", "after", "ordered"),
     [
-        ({"silent": True}, {"n1"}, ["FAILED"], [(Kind.REMOVE, "c2")]),
+        ({"silent": True}, {"n1"}, ["FAILED"], [(OrderKind.REMOVE, "c2")]),
         ({"away": True}, {"n1"}, ["FAILED"], []),
         ({}, {"n1"}, ["FAILED"], []),
         ({"silent": True}, set(), [], []),
-        ({"reachable": True}, {"n1"}, [], [(Kind.COLLECT, "c2")]),
+        ({"reachable": True}, {"n1"}, [], [(OrderKind.COLLECT, "c2")]),
     ],
 )
 def test_an_admin_s_word_that_a_silent_node_is_gone_ends_what_was_there(
-    silent: dict[str, bool], gone: set[str], after: list[str], ordered: list[tuple[Kind, str]]
+    silent: dict[str, bool], gone: set[str], after: list[str], ordered: list[tuple[OrderKind, str]]
 ) -> None:
     """Once nothing is left to collect, what a cluster still lists is removed. A node that answers is not gone."""
-    looks = seen(container("c1"), container("c2"), **{"reachable": False, "unreachable_since": RECENTLY, **silent})
+    looks = seen(container("c1"), container("c2"), **{"reachable": False, "since": RECENTLY, **silent})
     left, owners = task(2, "FAILED"), {"c1": Owner(1, BEFORE), "c2": Owner(2, BEFORE)}
-    world_ = world(live=[(job(), [task()])], leftovers=[left], observations=looks, owners=owners, gone=frozenset(gone))
+    world_ = world(live=[(job(), [task()])], leftovers=[left], looks=looks, owners=owners, gone=frozenset(gone))
     made = plan(world_)
     assert [change.after for one in made.jobs for change in one.changes] == after
     later = plan(replace(world_, leftovers=[])) if made.collected == [2] else made
@@ -257,26 +256,26 @@ def test_an_admin_s_word_that_a_silent_node_is_gone_ends_what_was_there(
 
 def test_what_an_older_picture_does_not_show_is_not_collected_yet() -> None:
     fresh = task(1, "STOPPED", ordered_at=None, changed_at=JUST_NOW)
-    assert plan(world(leftovers=[fresh], observations=seen())).orders == []
+    assert plan(world(leftovers=[fresh], looks=seen())).orders == []
 
 
 def test_a_stopped_vc_starts_nothing_and_the_others_go_on() -> None:
     waiting = [job(1, "WAITING", vc="a"), job(2, "WAITING", vc="b")]
     made = plan(world(waiting=waiting, quotas={"a": Quota(stopped=True)}))
-    assert [one.job.id for one in made.jobs if one.places] == [2]
+    assert [one.job.id for one in made.jobs if one.placements] == [2]
 
 
 def test_a_delay_and_a_parked_job_do_not_hold_the_queue() -> None:
     later = NOW + timedelta(seconds=7)
     waiting = [job(1, "WAITING", not_before=later), job(2, "WAITING", parked_until=later), job(3, "WAITING")]
     made = plan(world(waiting=waiting))
-    assert [one.job.id for one in made.jobs if one.places] == [3]
+    assert [one.job.id for one in made.jobs if one.placements] == [3]
     assert made.again_at == later
 
 
 def test_a_job_that_makes_planning_raise_is_parked() -> None:
     broken = task(state="STARTING", fault={"no reason": 1})
-    made = plan(world(live=[(job(1), [broken]), (job(2), [task(2, job_id=2)])], observations=seen(container("c2"))))
+    made = plan(world(live=[(job(1), [broken]), (job(2), [task(2, job_id=2)])], looks=seen(container("c2"))))
     assert [(one.job.id, bool(one.parked)) for one in made.jobs] == [(1, True)]
 
 
@@ -315,7 +314,7 @@ def worlds(draw: st.DrawFn) -> World:
     away = draw(st.booleans())
     return world(
         nodes=[node("n1", used_gpus=frozenset({"3"})), node("n2", offered=not away)],
-        observations={**seen(*containers), "n2": Observation("n2", RECENTLY, not away, {}, BEFORE if away else None)},
+        looks={**seen(*containers), "n2": Look("n2", RECENTLY, not away, {}, BEFORE if away else None)},
         live=live,
         waiting=waiting,
     )
@@ -333,11 +332,11 @@ def test_any_plan_is_legal_and_whole(given_world: World) -> None:
         if one.after:
             move_job(one.job.state, one.after)
             assert one.after in JOB_ENDS
-        if one.places:
+        if one.placements:
             move_job(one.job.state, JobState.RUNNING)
-            assert len(one.places) == one.job.spec.total_tasks, "a gang was half placed"
+            assert len(one.placements) == one.job.spec.total_tasks, "a gang was half placed"
             assert not one.job.stopping
-            for place in one.places:
+            for place in one.placements:
                 taken.setdefault(place.node, []).extend(place.gpu_ids)
         if one.after or one.retry:
             assert_nothing_lives(

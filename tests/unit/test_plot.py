@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.reports.plot import HEIGHT, axis, columns, nice_top
+from portal.reports.drawing import HEIGHT, axis, columns, nice_top
 
 
 @pytest.mark.parametrize(("most", "top"), [(0, 1), (0.03, 0.04), (1, 1), (7, 8), (81, 100), (750, 800), (801, 1000)])

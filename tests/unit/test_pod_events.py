@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.errors import refused
 from clusters.engines.kubernetes.events import states
 from clusters.engines.runtime import RuntimeFault
@@ -29,6 +30,7 @@ class Api:
     """Answers each watch with the next of these windows, and each question with the next of the pods."""
 
     name = "lab"
+    find = ClusterApi.find
 
     def __init__(self, windows: Sequence[Any], pods: Sequence[Any] = ()) -> None:
         self.windows, self.pods = list(windows), list(pods)

@@ -6,12 +6,11 @@ import io
 
 import pytest
 
-from clusters.engines.kubernetes.logs import Lines, PodLog, since_second
-from clusters.engines.kubernetes.scripts import MARK
-from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
+from clusters.engines.kubernetes.logs import Lines, pod_log, since_second
+from clusters.engines.runtime import LOG_MARK, FaultReason, LogChunk, RuntimeFault
 
 A, B, C = (f"2026-11-20T10:00:0{nth}.{nth}00000000Z" for nth in (1, 2, 3))
-BEGIN = f"{A} {MARK}\n".encode()
+BEGIN = f"{A} {LOG_MARK}\n".encode()
 
 
 def read(data: bytes, size: int = 1 << 20, since: str = "") -> list[LogChunk]:
@@ -78,10 +77,10 @@ def test_what_a_kubelet_says_of_a_container_that_it_has_removed_is_no_line_of_it
     """It answers so with 200, in seconds in which the pod is still there."""
     said = Answer(b"unable to retrieve container logs for docker://6e23306228182f5faa665a28eeacc9209d07190979")
     with pytest.raises(RuntimeFault) as raised:
-        list(PodLog(said, Lines(since), "lab", follow=False))  # type: ignore[arg-type]
+        list(pod_log(said, Lines(since), "lab", follow=False))  # type: ignore[arg-type]
     assert raised.value.reason is FaultReason.GONE
     ours = BEGIN + f"{A} unable to retrieve container logs for x\n".encode()
-    assert text(list(PodLog(Answer(ours), Lines(), "lab", follow=False))).startswith(b"unable")  # type: ignore[arg-type]
+    assert text(list(pod_log(Answer(ours), Lines(), "lab", follow=False))).startswith(b"unable")  # type: ignore[arg-type]
 
 
 def test_it_goes_on_at_a_stamp() -> None:

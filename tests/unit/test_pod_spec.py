@@ -12,7 +12,15 @@ from typing import Any
 import pytest
 
 from clusters.engines.kubernetes import scripts, spec
-from clusters.engines.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerRequest, FaultReason, File, RuntimeFault
+from clusters.engines.runtime import (
+    LABEL_INSTANCE,
+    LABEL_TASK,
+    LOG_MARK,
+    ContainerRequest,
+    FaultReason,
+    File,
+    RuntimeFault,
+)
 
 
 def made(**more: Any) -> dict[str, Any]:
@@ -26,6 +34,12 @@ def main(**more: Any) -> dict[str, Any]:
 def asked(**more: Any) -> ContainerRequest:
     given = {"name": "longshore-a-b-1-w-0-12345678", "image": "ubuntu:22.04", "argv": ("sh", "-c", "echo $HOME")}
     return ContainerRequest(**{**given, "labels": {LABEL_TASK: "7", LABEL_INSTANCE: "i1"}, **more})
+
+
+def test_it_may_write_so_much_and_asks_for_no_disk() -> None:
+    assert "ephemeral-storage" not in json.dumps(made())
+    sizes = main(disk_mb=500)["resources"]
+    assert (sizes["limits"]["ephemeral-storage"], sizes["requests"]["ephemeral-storage"]) == ("500Mi", "0")
 
 
 def test_it_is_a_plain_pod_that_nobody_else_restarts_or_moves() -> None:
@@ -150,6 +164,6 @@ def test_the_first_process_keeps_the_streams_apart_and_ends_as_its_command(
     reader = subprocess.Popen([*shell.split(), "-c", stderr], stdout=subprocess.PIPE)
     done = subprocess.run([*shell.split(), "-c", main, "start", "sh", file.path], capture_output=True, timeout=30)
     said, _ = reader.communicate(timeout=30)
-    mark = f"{scripts.MARK}\n".encode()
+    mark = f"{LOG_MARK}\n".encode()
     assert (done.returncode, done.stdout, said) == (code, mark + b"out\n", mark + b"err\n")
     assert Path(file.path).stat().st_mode & 0o777 == 0o750

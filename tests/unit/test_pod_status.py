@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from clusters.engines.kubernetes.status import is_gone, quantity, read, trouble, waits_for
+from clusters.engines.kubernetes.status import is_gone, read, trouble, waits_for
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase
 from jobs.planning import exits
 
@@ -171,14 +171,6 @@ def test_a_node_without_room_is_given_time() -> None:
 def test_the_user_reads_what_it_waits_for() -> None:
     assert waits_for(pod(conditions=[{**UNPLACED, "message": "no room"}])) == "waits for its place: no room"
     assert "pulling" in waits_for(pod({"waiting": {"reason": "ContainerCreating"}}))
-
-
-@pytest.mark.parametrize(
-    ("text", "number"),
-    [("4", 4), ("1500m", 1), ("2Ki", 2048), ("1k", 1000), ("3Gi", 3 << 30), ("", 0), (None, 0), ("x", 0)],
-)
-def test_quantities(text: str | None, number: int) -> None:
-    assert quantity(text) == number
 
 
 @pytest.mark.parametrize(

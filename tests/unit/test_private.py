@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from portal.core import private
-from portal.database import configure
+from base.core import private
+from base.database import configure
 
 HOME = "LONGSHORE_HOME"
 

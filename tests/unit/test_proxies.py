@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from portal.web.serving.proxies import believing
+from base.serving.connection import believing
 
 
 def seen(client: str, settings: Any, **headers: str) -> tuple[Any, str]:

@@ -7,11 +7,12 @@ from datetime import timedelta
 
 import pytest
 
-from clusters.placement.room import Room
-from clusters.placement.shares import Right, quotas, wholes
-from jobs.planning.forecast.lengths import Lengths, Like
-from jobs.planning.queue.reservations import nearest
-from jobs.planning.turns import Verdict
+from clusters.placement.free import FreeNodes
+from clusters.placement.shares import Hold, Quota, Right, quotas, wholes
+from jobs.planning.queue.lengths import Lengths, LikeJobs
+from jobs.planning.queue.lines import VcQueue
+from jobs.planning.queue.reservations import _Spot, nearest
+from jobs.planning.turns import Move, Turn, _Round, turns
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
 HALVES = {"a": Right(50), "b": Right(50)}
@@ -35,7 +36,7 @@ def play(*gpus: str, rights: dict[str, Right] = HALVES, running: tuple[Played, .
 
 def starts(made: Play, *waiting: Played) -> list[int]:
     made.waiting = list(waiting)
-    return [turn.job.id for turn in made.turns() if turn.verdict is Verdict.GO]
+    return [turn.job.id for turn in made.turns() if turn.move is Move.GO]
 
 
 def victims(made: Play, *waiting: Played) -> list[int]:
@@ -172,15 +173,38 @@ def test_no_room_is_kept_of_a_type_of_gpus_that_the_ceiling_forbids() -> None:
     assert (turn.reservation, turn.ceiling) == (None, ["gpu:A"])
 
 
-@pytest.mark.parametrize(("evictions", "victims"), [(0, [2]), (2, [2]), (3, [])])
-def test_who_has_borrowed_and_was_evicted_three_times_runs_to_its_end(evictions: int, victims: list[int]) -> None:
+def test_nobody_becomes_immune_by_evictions() -> None:
     made = play("AAAA", running=(job(1, "b", 2), job(2, "b", 2)))
     young, places = made.running[2]
-    made.running[2] = replace(young, evictions=evictions), places
-    made.waiting = [job(9, gpus=2)]
+    made.running[2] = replace(young, evictions=40), places
+    assert victims(made, job(9, gpus=2)) == [2]
+
+
+@pytest.mark.parametrize(("seconds", "gpus", "expected"), [(599, 3, [10]), (600, 3, [9]), (0, 2, [9])])
+def test_who_was_evicted_rests_before_it_borrows_again(seconds: int, gpus: int, expected: list[int]) -> None:
+    made = play("AAAA")
+    made.now += timedelta(seconds=seconds)
+    assert starts(made, job(9, gpus=gpus, evictions=1, queued_at=NOW), job(10, gpus=4)) == expected, (
+        "others do not wait"
+    )
+
+
+def test_a_job_that_rests_says_until_when() -> None:
+    made = play("AAAA")
+    made.waiting = [job(9, gpus=3, evictions=2, queued_at=NOW)]
     [turn] = made.turns()
-    assert [one.job.id for one in turn.victims] == victims
-    assert turn.reservation is not None, "the owner is next on what comes free"
+    [why] = turn.blockers
+    assert (why.kind, why.until) == ("delay", "2026-11-20T12:20:00+00:00")
+
+
+def test_among_borrowers_those_go_that_lose_the_least_work() -> None:
+    large, small = job(1, "b", 2, seconds=10_000), job(2, "b", 2, seconds=10_000)
+    made = play("AAAA", rights={"a": Right(50)}, running=(large, small))
+    made.now += timedelta(seconds=60)
+    assert victims(made, job(9, gpus=2)) == [2], "it is younger"
+    old, places = made.running[1]
+    made.running[1] = replace(old, saved_at=made.now), places
+    assert victims(made, job(9, gpus=2)) == [1], "it has just saved"
 
 
 def test_a_plan_that_evicts_already_waits_for_it() -> None:
@@ -207,7 +231,7 @@ def test_who_may_be_a_guest(case: str) -> None:
     guest, expected = GUESTS[case]
     made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=3, most=60, seconds=60),))
     made.waiting = [job(2, gpus=4), guest]
-    assert [(turn.verdict, turn.is_guest) for turn in made.turns()][1][1] is expected
+    assert [(turn.move, turn.is_guest) for turn in made.turns()][1][1] is expected
 
 
 LIKELY = {  # seconds that jobs of the like ran, of the one that runs (for 20 s by now) and of the guest
@@ -222,7 +246,7 @@ def test_who_likely_leaves_in_time_may_be_a_guest(case: str) -> None:
     runs, guest, expected = LIKELY[case]
     made = play("AAAA", rights={"a": Right(100)}, running=(job(1, gpus=3),))
     made.running = {id: (replace(one, username="x", name="long"), places) for id, (one, places) in made.running.items()}
-    long, short = Like("x", "long", 3, "a"), Like("y", "short", 1, "a")
+    long, short = LikeJobs("x", "long", 3, "a"), LikeJobs("y", "short", 1, "a")
     made.lengths = Lengths([(long, runs)] * 50 + [(short, guest)] * 50)
     made.now += timedelta(seconds=20)
     made.waiting = [job(2, gpus=4), replace(job(9), username="y", name="short")]
@@ -266,7 +290,7 @@ def test_a_job_that_cannot_start_does_not_hide_the_right_of_those_behind_it() ->
     made = play("AAAA", rights={"b": Right(25), "c": Right(75)}, running=(job(1, "b", 4),))
     made.waiting = [job(2, "c", 8), job(3, "c", 2)]
     assert [[one.job.id for one in turn.victims] for turn in made.step()] == [[], [1]]
-    assert [turn.job.id for turn in made.step() if turn.verdict is Verdict.GO] == [3]
+    assert [turn.job.id for turn in made.step() if turn.move is Move.GO] == [3]
     assert not any(turn.victims for turn in made.step())
 
 
@@ -292,7 +316,7 @@ def test_only_so_many_get_a_reservation_and_the_others_start_what_fits_beside_th
     found = made.turns()
     kept = [name for turn in found if turn.reservation is not None for name in turn.reservation.names]
     assert len(kept) == 2
-    went = {turn.job.id: turn.places[0].node for turn in found if turn.verdict is Verdict.GO}
+    went = {turn.job.id: turn.placements[0].node for turn in found if turn.move is Move.GO}
     assert went.keys() == {20, 21, 22, 23, 24} and not set(went.values()) & set(kept)
 
 
@@ -311,7 +335,7 @@ def test_behind_a_job_without_a_reservation_others_wait_once_it_has_waited_longe
     made.waiting += [job(20, "c", gpus=2), job(21, "c", gpus=2)]
     found = {turn.job.id: turn for turn in made.turns()}
     assert found[12].reservation is None
-    assert (found[20].verdict is Verdict.GO) == (since == "0012")
+    assert (found[20].move is Move.GO) == (since == "0012")
     blocker = next(each for each in found[21].blockers if each.kind == "queue")
     assert blocker.sentence == (
         f"2 jobs are ahead of it in VC c; no room can be kept for u/j12 yet, since room is kept for others, and "
@@ -333,7 +357,7 @@ NEAREST = {
 def test_where_the_least_is_still_to_wait_for(case: str) -> None:
     used, demands, expected = NEAREST[case]
     nodes = [node(f"n{at}", used_gpus=frozenset(str(gpu) for gpu in range(taken))) for at, taken in enumerate(used)]
-    found = nearest(demands, "a", Room(nodes), nodes, [], {}, NOW)
+    found = nearest(demands, "a", FreeNodes(nodes), nodes, [], {}, NOW)
     assert (found and found[0]) == expected
 
 
@@ -350,6 +374,43 @@ def test_a_job_that_leaves_the_type_open_takes_the_one_of_which_its_virtual_clus
     two = job(1, gpus=2, shape=shape(kind="B", gpus=2))
     made = play("BBB", "AAAA", rights=HALVES, running=(two,))
     made.waiting = [job(2, "b", 4), job(3, "a", 1)]
-    assert [(turn.job.id, [place.node for place in turn.places]) for turn in made.turns() if turn.places] == [
+    assert [(turn.job.id, [place.node for place in turn.placements]) for turn in made.turns() if turn.placements] == [
         (3, ["n1"])
     ]
+
+
+def test_of_many_nodes_only_those_are_looked_at_closely_that_may_be_the_nearest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ranks: list[str] = []
+    rank = _Spot.rank
+    monkeypatch.setattr(_Spot, "rank", lambda spot, demand: ranks.append(spot.node.name) or rank(spot, demand))
+    full = [node(f"n{at:03}", used_gpus=frozenset("0123")) for at in range(200)]
+    ends = {
+        each.name: [(NOW + timedelta(minutes=500 - at), Hold("a", each.name, 1, 100, ("0", "1", "2", "3"), ()))]
+        for at, each in enumerate(full)
+    }
+    found = nearest(shape(2, 4), "a", FreeNodes(full), full, [], ends, NOW)
+    assert found == (("n199", "n198"), NOW + timedelta(minutes=302))
+    assert len(ranks) < 10
+
+
+def test_limits_are_asked_once_for_many_jobs_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+    limited = _Round._limited
+
+    def noted(self: _Round[Played], line: VcQueue[Played], one: Played) -> Turn[Played] | None:
+        if line.is_limited(one) is None:
+            asked.append(one.id)
+        return limited(self, line, one)
+
+    monkeypatch.setattr(_Round, "_limited", noted)
+    made = play("AAAA", running=(job(1, gpus=2), job(2, "b", gpus=2)))
+    made.quotas = {**made.quotas, "a": replace(made.quotas["a"], user_gpus=2), "b": Quota({"gpu": 2}, {"gpu": 4})}
+    one = shape(gpus=1)
+    made.waiting = [
+        *(job(at, shape=one) for at in range(10, 200)),
+        *(job(at, "b", shape=one) for at in range(200, 400)),
+    ]
+    assert [turn.job.id for turn in turns(made.waiting, made.scene(), only_tried=True) if turn.move is Move.GO] == []
+    assert len(asked) < 10

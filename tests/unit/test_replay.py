@@ -11,15 +11,13 @@ from hypothesis import strategies as st
 
 from clusters.placement.fit import Demand
 from clusters.placement.shares import Quota, Right, quotas, wholes
-from jobs.planning.replay.cluster import Cluster, Run, Start
-from jobs.planning.replay.day import Day, Played, Span
-from jobs.planning.replay.easy import Easy
-from jobs.planning.replay.outcome import Setting, sum_up
-from jobs.planning.replay.policies import Backfill, Fifo, Longshore, Policy
+from jobs.replay.day import Chosen, Day, Played, ReplayCluster, ReplayPolicy, Run, RunStart, Stay
+from jobs.replay.outcome import Setting, sum_up
+from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
 from tests.unit.queue_model import NOW, node, shape
 
 HOUR = 3600.0
-POLICIES: dict[str, type[Policy]] = {
+POLICIES: dict[str, type[ReplayPolicy]] = {
     "fifo": Fifo,
     "backfill": Backfill,
     "easy": Easy,
@@ -30,20 +28,20 @@ SHAPES = {(tasks, gpus): shape(tasks, gpus) for tasks in (1, 2, 3) for gpus in (
 
 def run(id: int, gpus: int = 1, at: float = 0.0, seconds: float = HOUR, tasks: int = 1, **values: Any) -> Run:
     fields = {"vc": "a", "username": "u", "name": f"j{id}", "since": f"{at:015.3f}", **values}
-    return Run(id=id, shape=SHAPES[tasks, gpus], submitted=at, seconds=seconds, **fields)
+    return Run(id=id, demands=SHAPES[tasks, gpus], submitted=at, seconds=seconds, **fields)
 
 
-def cluster(*gpus: int, rights: dict[str, Right] | None = None) -> Cluster:
+def cluster(*gpus: int, rights: dict[str, Right] | None = None) -> ReplayCluster:
     nodes = [node(f"n{at}", gpus="A" * each) for at, each in enumerate(gpus or (4,))]
-    return Cluster.of(nodes, quotas(rights or {"a": Right(has_rest=True)}, *wholes(nodes)), NOW)
+    return ReplayCluster.of(nodes, quotas(rights or {"a": Right(has_rest=True)}, *wholes(nodes)), NOW)
 
 
-def day(policy: str, runs: Sequence[Run], there: Cluster | None = None, until: float = 24 * HOUR) -> Played:
+def day(policy: str, runs: Sequence[Run], there: ReplayCluster | None = None, until: float = 24 * HOUR) -> Played:
     return Day(runs, there or cluster(), POLICIES[policy](), step=10.0, look=60.0).play(until)
 
 
 def starts(played: Played) -> dict[int, float]:
-    return {span.id: round(span.began / HOUR, 2) for span in played.spans}
+    return {span.id: round(span.began / HOUR, 2) for span in played.stays}
 
 
 # A job of 2 GPUs runs for an hour on 4, behind it wait one of 4 and two small ones, short and long.
@@ -74,8 +72,8 @@ def test_with_foresight_a_long_job_gets_no_room_that_a_short_one_has_just_got() 
 
 
 def test_a_guest_that_says_when_it_ends_passes_under_longshore() -> None:
-    limited = run(3, 1, at=2, seconds=600, limit=900)
-    runs = [run(1, 2, limit=int(HOUR)), run(2, 4, at=1), limited]
+    limited = run(3, 1, at=2, seconds=600, most_seconds=900)
+    runs = [run(1, 2, most_seconds=int(HOUR)), run(2, 4, at=1), limited]
     assert starts(day("longshore", runs)) == pytest.approx({1: 0, 2: 1, 3: 0}, abs=0.01)
 
 
@@ -83,31 +81,52 @@ def test_what_is_lent_comes_back_and_the_evicted_job_begins_anew() -> None:
     rights = {"a": Right(capacity=50), "b": Right(has_rest=True)}
     runs = [run(1, 4, vc="b", seconds=HOUR), run(2, 2, vc="a", at=600, seconds=HOUR)]
     played = day("longshore", runs, cluster(4, rights=rights))
-    first, owner, again = sorted(played.spans, key=lambda span: (span.began, span.id))
+    first, owner, again = sorted(played.stays, key=lambda span: (span.began, span.id))
     assert (first.is_evicted, first.id, owner.id, again.id) == (True, 1, 2, 1)
     assert (first.ended - first.began, again.ended - again.began) == (pytest.approx(630, abs=20), HOUR)
 
 
+def test_a_job_remembers_its_evictions_while_it_waits_and_runs_again() -> None:
+    """Rules about evictions count them as the rows of Job do: as a borrower, and as a guest."""
+
+    class EvictsTwice(Fifo):
+        """Lets it run as a guest the second time."""
+
+        seen: tuple[Run, ...] = ()  # the job as it runs
+
+        def decide(self, cluster: ReplayCluster) -> Chosen:
+            running = [placed.runner.job for placed in cluster.running.values()]
+            self.seen += tuple(running)
+            starts = [start._replace(is_guest=start.run.evictions == 1) for start in super().decide(cluster)[0]]
+            is_first = not any(job.guest_evictions for job in running)
+            return starts if is_first else (), [job.id for job in running if is_first]
+
+    policy = EvictsTwice()
+    Day([run(1, 4), run(2, 4, at=1)], cluster(), policy, step=10.0, look=60.0).play(HOUR / 4)
+    told = [(job.is_guest, job.evictions, job.guest_evictions) for job in policy.seen if not job.stopping]
+    assert list(dict.fromkeys(told)) == [(False, 0, 0), (True, 1, 0), (True, 1, 1)]
+
+
 def test_what_ran_when_the_day_began_holds_its_room() -> None:
     there = cluster()
-    placed = there.start(Start(run(1, 4, at=-100), _places(there, 4)), ends=HOUR)
+    placed = there.start(RunStart(run(1, 4, at=-100), _places(there, 4)), ends=HOUR)
     assert placed is not None
     played = day("fifo", [run(2, 4)], there)
     assert starts(played)[2] == pytest.approx(1, abs=0.01)
 
 
-def _places(there: Cluster, gpus: int) -> Any:
-    from clusters.placement.room import Room
+def _places(there: ReplayCluster, gpus: int) -> Any:
+    from clusters.placement.free import FreeNodes
 
-    return Room(there.nodes).place(SHAPES[1, gpus])
+    return FreeNodes(there.nodes).place(SHAPES[1, gpus])
 
 
 def test_a_place_that_is_taken_is_refused_whole() -> None:
     there = cluster()
     places = _places(there, 4)
-    assert there.start(Start(run(1, 4), places), HOUR) is not None
+    assert there.start(RunStart(run(1, 4), places), HOUR) is not None
     before = there.nodes
-    assert there.start(Start(run(2, 4), places), HOUR) is None
+    assert there.start(RunStart(run(2, 4), places), HOUR) is None
     assert there.nodes == before and list(there.running) == [1]
 
 
@@ -127,7 +146,7 @@ def days(draw: st.DrawFn) -> tuple[list[Run], list[int]]:
             seconds=draw(st.integers(1, 5000)),
             tasks=draw(st.integers(1, 3)),
             vc=draw(st.sampled_from(["a", "b"])),
-            preemptible=draw(st.booleans()),
+            is_preemptible=draw(st.booleans()),
         )
         for id in range(1, draw(st.integers(1, 12)))
     ]
@@ -143,19 +162,19 @@ def test_no_room_is_given_twice_and_every_job_that_could_run_does(
     runs, gpus = given_day
     rights = {"a": Right(capacity=50), "b": Right(has_rest=True)}
     there = cluster(*gpus, rights=rights)
-    possible = [one for one in runs if _fits(there, one.shape)]
+    possible = [one for one in runs if _fits(there, one.demands)]
     played = day(policy, possible, there, until=200 * HOUR)
     assert played.refused == 0
     assert not played.waits
     whole = {one.id: one.seconds for one in possible}
-    assert {span.id: span.ended - span.began for span in played.spans if not span.is_evicted} == pytest.approx(whole)
+    assert {span.id: span.ended - span.began for span in played.stays if not span.is_evicted} == pytest.approx(whole)
     assert all(not one.used_gpus and not one.used_cpus for one in there.nodes) or there.running
 
 
-def _fits(there: Cluster, asked: tuple[Demand, ...]) -> bool:
-    from clusters.placement.room import Room
+def _fits(there: ReplayCluster, asked: tuple[Demand, ...]) -> bool:
+    from clusters.placement.free import FreeNodes
 
-    return Room(there.nodes).place(asked) is not None
+    return FreeNodes(there.nodes).place(asked) is not None
 
 
 # --- summing up ------------------------------------------------------------------------------------------------------
@@ -166,7 +185,7 @@ SETTING = Setting(4 * HOUR, 4, "gpu", HALVES)
 
 def test_use_waits_and_fairness() -> None:
     runs = [run(1, 4), run(2, 2, at=HOUR, vc="b"), run(3, 1, at=0, vc="b")]
-    spans = [Span(1, 0, HOUR), Span(2, HOUR, 2 * HOUR), Span(3, 2 * HOUR, 3 * HOUR)]
+    spans = [Stay(1, 0, HOUR), Stay(2, HOUR, 2 * HOUR), Stay(3, 2 * HOUR, 3 * HOUR)]
     found = sum_up(runs, spans, SETTING)
     assert found.utilisation == pytest.approx((4 + 2 + 1) / 16)
     assert {name: (one.number, one.mean, one.p95) for name, one in found.waits.items()} == {
@@ -183,22 +202,22 @@ def test_what_has_not_started_waited_until_the_end() -> None:
 
 
 def test_what_ran_already_did_not_wait() -> None:
-    found = sum_up([run(1, 1, at=-HOUR)], [Span(1, -600, HOUR)], SETTING, until=4 * HOUR)
+    found = sum_up([run(1, 1, at=-HOUR)], [Stay(1, -600, HOUR)], SETTING, until=4 * HOUR)
     assert (found.waits, found.utilisation) == ({}, pytest.approx(1 / 16))
 
 
 def test_an_eviction_is_lost_work_and_the_wait_goes_on() -> None:
-    spans = [Span(1, 0, HOUR, is_evicted=True), Span(1, 2 * HOUR, 3 * HOUR)]
+    spans = [Stay(1, 0, HOUR, is_evicted=True), Stay(1, 2 * HOUR, 3 * HOUR)]
     found = sum_up([run(1, 2)], spans, SETTING, until=4 * HOUR)
     assert (found.evictions, found.lost, found.waits["2-8 GPUs"].mean) == (1, 2.0, 2 * HOUR)
 
 
 def test_one_who_gets_all_and_one_who_gets_nothing_is_not_fair() -> None:
     runs = [run(1, 4, seconds=4 * HOUR), run(2, 4, vc="b", seconds=4 * HOUR)]
-    assert sum_up(runs, [Span(1, 0, 4 * HOUR)], SETTING, until=4 * HOUR).fairness == 0.5
+    assert sum_up(runs, [Stay(1, 0, 4 * HOUR)], SETTING, until=4 * HOUR).fairness == 0.5
 
 
 def test_without_gpus_cores_count() -> None:
     setting = Setting(HOUR, 8, "cpu", {"a": Quota({"cpu": 8.0})})
-    found = sum_up([run(1, 0)], [Span(1, 0, HOUR)], setting)
+    found = sum_up([run(1, 0)], [Stay(1, 0, HOUR)], setting)
     assert (found.utilisation, found.waits["no GPU"].number) == (1 / 8, 1)

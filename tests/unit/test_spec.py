@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.core.errors import InvalidConfig, Problem, TooLarge
 from jobs.config.spec import INT_MAX, JobSpec, PortSpec, RoleSpec, read_config, read_value, substitute_paths
-from portal.core.errors import InvalidConfig, Problem, TooLarge
 
 SEEDS = Path(__file__).parent / "seeds"
 ROLE: dict[str, Any] = {"name": "w", "command": "c"}
@@ -321,7 +321,7 @@ def test_it_says_what_is_wrong_with_a_role(fields: dict[str, Any], message: str)
 
 def test_the_tasks_of_all_roles_together_are_bounded() -> None:
     roles = [{**ROLE, "name": f"r{i}", "taskNumber": 50_000} for i in range(11)]
-    assert messages_of(taskRoles=roles) == ["The job asks for 550000 tasks; the most is 500000."]
+    assert messages_of(taskRoles=roles) == ["The job asks for 550000 tasks; the most is 100000."]
 
 
 def test_a_decoded_body_has_paths_but_no_lines() -> None:

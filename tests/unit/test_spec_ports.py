@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from base.core.errors import InvalidConfig, Problem
 from jobs.config.spec import read_config
-from portal.core.errors import InvalidConfig, Problem
 
 PORTS_TEXT = """{
   "jobName": "j", "image": "i",

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from base.core.errors import InvalidConfig, TooLarge
 from jobs.config.spec import read_config, read_value
-from portal.core.errors import InvalidConfig, TooLarge
 
 ROLE = {"name": "w", "command": "c"}
 GOOD: dict[str, Any] = {"jobName": "j", "image": "i", "taskRoles": [ROLE]}

@@ -12,19 +12,22 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from clusters.engines.runtime import Look
 from clusters.placement.shares import Hold, Quota, add
 from jobs.planning import planner
-from jobs.planning.forecast.lengths import Lengths, Like
 from jobs.planning.planner import plan
+from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import NOTHING_LEARNT, Policy
 from jobs.planning.queue.still import STEP, step
-from jobs.planning.world import JobView, Observation, TaskView, World
+from jobs.planning.world import JobView, TaskView, World
 from tests.unit.test_planner import NOW, RECENTLY, container, job, node, spec, task, world
 
 WORLDS = int(os.environ.get("LONGSHORE_WORLDS", "150"))
 SOON = [timedelta(seconds=seconds) for seconds in (1, 4, 9, 60)]
 START = step(NOW)
-LENGTHS = Lengths((Like("u", "j", gpus, vc), seconds) for gpus in (1, 2) for vc in "ab" for seconds in (3, 20, 90, 400))
+LENGTHS = Lengths(
+    (LikeJobs("u", "j", gpus, vc), seconds) for gpus in (1, 2) for vc in "ab" for seconds in (3, 20, 90, 400)
+)
 EXTRAS: list[dict[str, object]] = [{}, {}, {"preemptible": True}, {"maxRunSeconds": 2}, {"maxRunSeconds": 30}]
 QUOTAS = {vc: Quota({"gpu": 4, "cpu": 8, "memory": 8000}) for vc in "ab"}
 
@@ -42,7 +45,7 @@ def full_worlds(draw: st.DrawFn) -> World:
     """Two nodes on which most GPUs are taken, and jobs that wait for them."""
     live: list[tuple[JobView, list[TaskView]]] = []
     holds: dict[str, Hold] = {}
-    seen: dict[str, Observation] = {}
+    seen: dict[str, Look] = {}
     for name in ("n1", "n2"):
         containers = {}
         for gpu in range(draw(st.integers(2, 4))):
@@ -56,10 +59,10 @@ def full_worlds(draw: st.DrawFn) -> World:
             live.append((view, [task(id, job_id=id, node=name)]))
             holds[str(id)] = Hold(view.vc, name, 1, 1000, (str(gpu),), ())
             containers[f"c{id}"] = container(f"c{id}")
-        seen[name] = Observation(name, RECENTLY, True, containers)
+        seen[name] = Look(name, RECENTLY, True, containers)
     made = world(
         now=START + draw(st.sampled_from([timedelta(0), timedelta(seconds=2)])),
-        observations=seen,
+        looks=seen,
         live=live,
         waiting=[pending(100 + at, draw) for at in range(draw(st.integers(0, 4)))],
         quotas=draw(st.sampled_from([{}, QUOTAS])),
@@ -94,15 +97,15 @@ CHANGES: dict[str, Callable[[World], World]] = {
     "a node is larger": lambda one: replace(
         one, nodes=[one.nodes[0], replace(one.nodes[1], gpus=(*one.nodes[1].gpus, ("4", ""), ("5", "")))]
     ),
-    "a node is not seen": lambda one: replace(one, observations={"n1": one.observations["n1"]}),
+    "a node is not seen": lambda one: replace(one, looks={"n1": one.looks["n1"]}),
     "a container of nobody is there": lambda one: replace(
         one,
-        observations={
-            **one.observations,
+        looks={
+            **one.looks,
             "n1": replace(
-                one.observations["n1"],
+                one.looks["n1"],
                 containers={
-                    **one.observations["n1"].containers,
+                    **one.looks["n1"].containers,
                     "c7": container("c7", labels={"longshore.gpus": "3"}),
                 },
             ),
@@ -121,7 +124,7 @@ CHANGES: dict[str, Callable[[World], World]] = {
     "a job will never fit": lambda one: replace(one, waiting=[replace(each, never="no") for each in one.waiting]),
     "rights have changed": lambda one: replace(one, quotas={"a": QUOTAS["a"], "b": Quota({"gpu": 8, "cpu": 16})}),
     "a virtual cluster is stopped": lambda one: replace(one, quotas={"a": Quota(stopped=True), "b": QUOTAS["b"]}),
-    "something was learnt": lambda one: replace(one, lengths=Lengths([(Like("u", "j", 0, "a"), 7.0)])),
+    "something was learnt": lambda one: replace(one, lengths=Lengths([(LikeJobs("u", "j", 0, "a"), 7.0)])),
     "there is a new policy": lambda one: replace(one, policy=Policy(reservations=1)),
 }
 
@@ -162,7 +165,7 @@ def test_the_turns_of_a_full_cluster_are_worked_out_once_a_step(monkeypatch: pyt
 
 def test_what_was_not_seen_or_stopped_starts_once_it_is() -> None:
     one = world(waiting=[job(1, "WAITING")])
-    for before in (replace(one, observations={}), replace(one, quotas={"default": Quota(stopped=True)})):
+    for before in (replace(one, looks={}), replace(one, quotas={"default": Quota(stopped=True)})):
         still = plan(before).still
         assert still is not None
         assert [made.job.id for made in plan(one, still).jobs] == [1]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from portal.core.errors import LongshoreError
-from portal.core.store_url import namenodes
-from portal.files.store.base import BadPath, Store, StoreUnavailable
-from portal.files.store.local import MARKER, LocalStore
+from base.core.errors import LongshoreError
+from base.core.store_url import namenodes
+from base.files.store.base import BadPath, Store, StoreUnavailable
+from base.files.store.local import MARKER, LocalStore
 from tests.contract_store import StoreContract, content
 
 
@@ -21,7 +21,7 @@ def store(tmp_path: Path) -> Store:
 
 
 class TestLocalStore(StoreContract):
-    pass
+    GANGS = 300  # a folder is made within microseconds
 
 
 def test_what_killed_writers_left_goes_and_what_is_being_written_stays(store: Store, tmp_path: Path) -> None:
@@ -30,10 +30,10 @@ def test_what_killed_writers_left_goes_and_what_is_being_written_stays(store: St
         writing.add(b"half")
     killed._file.close()  # type: ignore[attr-defined]  # the kernel does, when a process dies
     parts = list((tmp_path / "store" / ".longshore-part").iterdir())
-    assert len(parts) == 3 and store.sweep() == 0
+    assert len(parts) == 3 and store.clean_up() == 0
     for part in parts:
         os.utime(part, (0, 0))
-    assert store.sweep() == 1
+    assert store.clean_up() == 1
     late.add(b" and half")
     assert late.keep() == 13
     fresh.drop()
@@ -65,6 +65,20 @@ def test_it_refuses_a_link_that_leads_outside(id_of_folder: str, tmp_path: Path)
         store.write("/link/key", [b"x"])
     with pytest.raises(BadPath):
         store.list("/link")
+
+
+def test_its_folder_may_be_a_link_that_is_led_elsewhere_while_it_is_open(tmp_path: Path) -> None:
+    """As somebody does who moves it to a larger disk."""
+    link = tmp_path / "store"
+    for disk in ("small", "large"):
+        (tmp_path / disk).mkdir()
+    link.symlink_to("small")
+    store = LocalStore(link)
+    store.write("/a/one.txt", [b"1"])
+    link.unlink()
+    link.symlink_to("large")
+    store.write("/b/two.txt", [b"2"])
+    assert (tmp_path / "large" / "b" / "two.txt").read_bytes() == b"2"
 
 
 def test_a_folder_that_cannot_be_made_is_a_store_that_cannot_be_reached(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from portal.web import stylesheet
+from portal.shared.look.static_files import SECTIONS
 
 ROOT = Path(__file__).resolve().parents[2]
 # Names that no file has: what a program asked for in its log (jobs.logs.colours), those of CodeMirror and uPlot, and
@@ -16,12 +16,12 @@ COMPOSED = re.compile(r"a-\w+|cm-\w+|u-\w+|[sl][1-4]")
 
 
 def test_it_has_every_section() -> None:
-    assert sorted(stylesheet.SECTIONS) == sorted(path.stem for path in (ROOT / "static/css/longshore").glob("*.css"))
+    assert sorted(SECTIONS) == sorted(path.stem for path in (ROOT / "static/css/longshore").glob("*.css"))
 
 
 def test_every_rule_is_used() -> None:
     used = set(words())
-    selectors = [one.strip() for rule in rules(stylesheet.joined()) for one in rule.split(",")]
+    selectors = [one.strip() for rule in rules("\n".join(map(section, SECTIONS))) for one in rule.split(",")]
     named = {one: re.findall(r"[.#]([a-zA-Z][\w-]*)", one) for one in selectors}
     assert len(named) > 300
     assert [
@@ -30,16 +30,20 @@ def test_every_rule_is_used() -> None:
 
 
 def test_every_section_is_one_that_a_browser_can_read() -> None:
-    for section in stylesheet.SECTIONS:
-        text = (ROOT / f"static/css/longshore/{section}.css").read_text()
-        assert text.count("{") == text.count("}"), section
+    for name in SECTIONS:
+        text = section(name)
+        assert text.count("{") == text.count("}"), name
+
+
+def section(name: str) -> str:
+    return (ROOT / f"static/css/longshore/{name}.css").read_text()
 
 
 def words() -> Iterator[str]:
     """Every word of templates, scripts, and the texts in code."""
     for path in [*(ROOT / "templates").rglob("*.html"), *(ROOT / "static/js").rglob("*.js")]:
         yield from re.findall(r"[\w-]+", path.read_text())
-    for app in ("portal", "clusters", "jobs"):
+    for app in ("portal", "jobs", "clusters", "base"):
         for path in (ROOT / app).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.Constant) and isinstance(node.value, str):

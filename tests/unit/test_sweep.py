@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from base.core.errors import InvalidConfig
 from jobs.config import jsonc
 from jobs.config.spec import read_config
 from jobs.config.sweep import parameters
 from jobs.config.sweep.expand import Variant, expand
-from portal.core.errors import InvalidConfig
 
 TEXT = """{
   // rates and seeds
@@ -146,3 +146,26 @@ def test_a_small_text_does_not_make_configs_without_measure(places: int, says: s
     text = config({"grid": {"a": ["x" * 1000], "seed": "1..200"}}, "$$a$$" * places + "$$seed$$")
     with pytest.raises(parameters.BadSweep, match=says):
         expanded(text)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "says"),
+    [
+        ({"grid": {"a": [1] * 48_000}}, '"a" has more than 200 values'),
+        ({"grid": {f"p{at}": [1, 2] for at in range(5_500)}}, "has 5,500 parameters; the most is 100"),
+        ({"list": [{f"p{at}": 1 for at in range(5_500)}]}, "has 5,500 parameters; the most is 100"),
+        ({"grid": {f"p{at}": list(range(200)) for at in range(90)}}, "makes far too many jobs; the most is 200"),
+    ],
+)
+def test_what_is_far_too_large_is_counted_before_it_is_compared(sweep: Any, says: str) -> None:
+    document = jsonc.parse(config(sweep))
+    with pytest.raises(parameters.BadSweep) as refused:
+        parameters.read(document)
+    assert says in str(refused.value).replace("a has", '"a" has')
+    assert len(refused.value.problems) == 1
+
+
+def test_a_sweep_of_very_many_roles_is_refused_before_its_configs_are_read() -> None:
+    roles = [{"name": f"w{at}", "command": "$$a$$"} for at in range(300)]
+    with pytest.raises(parameters.BadSweep, match="more than 20,000 roles together"):
+        expanded(config({"grid": {"a": "1..200"}}, taskRoles=roles))

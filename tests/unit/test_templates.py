@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from portal.web.templates import squeezed
+from portal.shared.look.templates import squeezed
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-SCRIPT = Path(__file__).parents[2] / "jobs" / "web_apps" / "tensorboard.sh"
+SCRIPT = Path(__file__).parents[2] / "jobs/web_pages/tensorboard.sh"
 FILES = {
     "/out/events.out.tfevents.1": b"first",
     "/out/deep er/events.out.tfevents.2": b"second",

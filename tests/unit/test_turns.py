@@ -9,13 +9,14 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clusters.engines.runtime import Look
 from clusters.placement.fit import NodeView
-from clusters.placement.room import Room
+from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Quota
 from jobs.planning.planner import plan
 from jobs.planning.queue.scene import Scene
-from jobs.planning.turns import Turn, Verdict, turns
-from jobs.planning.world import JobView, Observation
+from jobs.planning.turns import Move, Turn, turns
+from jobs.planning.world import JobView
 from tests.unit.test_planner import NOW, RECENTLY, job, node, spec, world
 
 LATER = NOW + timedelta(seconds=7)
@@ -43,27 +44,27 @@ def kinds(turn: Turn[JobView]) -> list[str]:
 def test_a_job_that_does_not_fit_holds_the_queue_of_its_virtual_cluster_alone() -> None:
     busy = node(used_gpus=frozenset("01"))
     other, large, behind = turns_of([waiting(1, vc="b"), waiting(2, 4), waiting(3)], [busy])
-    assert (large.verdict, behind.verdict, other.verdict) == ("reserve", "pass", "go")
+    assert (large.move, behind.move, other.move) == ("reserve", "skip", "go")
     assert (kinds(large), kinds(behind), kinds(other)) == (["gpus"], ["reserved", "queue"], [])
-    assert behind.held_by is large.job and behind.place == 2
+    assert behind.behind is large.job and behind.position == 2
 
 
 def test_a_job_whose_node_is_away_lets_the_others_pass() -> None:
     away = node("n2", gpus=tuple((str(at), "B") for at in range(8)), offered=False, why_not="cordoned")
     eight, one = turns_of([waiting(1, 8), waiting(2)], [node(), away])
-    assert (eight.verdict, one.verdict) == ("pass", "go")
+    assert (eight.move, one.move) == ("skip", "go")
     assert kinds(eight) == ["gpus", "nodes"]
 
 
 def test_a_job_that_is_about_to_end_takes_no_turn() -> None:
     gone = [waiting(1, stopping=True), waiting(2, deleted=True), waiting(3, never="No node has so much.")]
     [turn] = turns_of([*gone, waiting(4)])
-    assert (turn.job.id, turn.place, turn.verdict) == (4, 1, "go")
+    assert (turn.job.id, turn.position, turn.move) == (4, 1, "go")
 
 
 def test_it_is_first_in_first_out_whatever_the_order_of_the_rows() -> None:
     four, three = turns_of([waiting(4, 3), waiting(3, 3)][::-1])
-    assert [(turn.job.id, turn.verdict) for turn in (four, three)] == [(3, "go"), (4, "reserve")]
+    assert [(turn.job.id, turn.move) for turn in (four, three)] == [(3, "go"), (4, "reserve")]
 
 
 def test_every_reason_is_told_and_not_only_the_first() -> None:
@@ -77,7 +78,7 @@ def test_every_reason_is_told_and_not_only_the_first() -> None:
 def test_a_job_that_cannot_be_planned_is_told_to_be_parked_and_the_others_go_on() -> None:
     bad, good = turns_of([job(1, "WAITING", demands=None), waiting(2)])
     assert isinstance(bad.error, TypeError) and kinds(bad) == ["parked"]
-    assert good.verdict is Verdict.GO
+    assert good.move is Move.GO
 
 
 SHAPES = st.sampled_from([(1, 0), (1, 1), (1, 4), (2, 3), (3, 2), (1, 8), (9, 1)])
@@ -104,10 +105,12 @@ def queues(draw: st.DrawFn) -> tuple[list[JobView], list[NodeView], frozenset[st
 @given(queues())
 def test_the_planner_does_what_the_turns_say(queue: tuple[list[JobView], list[NodeView], frozenset[str]]) -> None:
     jobs, nodes, stopped = queue
-    seen = {one.name: Observation(one.name, RECENTLY, one.offered, {}) for one in nodes}
-    made = plan(world(waiting=jobs, nodes=nodes, observations=seen, quotas=stopping(stopped)))
-    placed = {one.job.id: one.places for one in made.jobs if one.places}
-    assert placed == {turn.job.id: turn.places for turn in turns_of(jobs, nodes, list(stopped)) if turn.verdict == "go"}
+    seen = {one.name: Look(one.name, RECENTLY, one.offered, {}) for one in nodes}
+    made = plan(world(waiting=jobs, nodes=nodes, looks=seen, quotas=stopping(stopped)))
+    placed = {one.job.id: one.placements for one in made.jobs if one.placements}
+    assert placed == {
+        turn.job.id: turn.placements for turn in turns_of(jobs, nodes, list(stopped)) if turn.move == "go"
+    }
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.too_slow], deadline=None)
@@ -120,15 +123,15 @@ def test_every_job_that_waits_has_reasons_and_all_are_true(
     free = any(one.offered for one in nodes)
     for turn in given_turns:
         found = kinds(turn)
-        assert bool(found) == (turn.verdict != "go")
+        assert bool(found) == (turn.move != "go")
         if "parked" in found:
             assert found == ["parked"] and turn.job.parked_until == LATER
             continue
-        held = [one.job.id for one in given_turns if one.verdict == "reserve" and one.job.vc == turn.job.vc]
-        assert ("queue" in found) == (turn.verdict != "go" and bool(held) and turn.job.id > min(held))
+        held = [one.job.id for one in given_turns if one.move == "reserve" and one.job.vc == turn.job.vc]
+        assert ("queue" in found) == (turn.move != "go" and bool(held) and turn.job.id > min(held))
         assert ("vc_stopped" in found) == (turn.job.vc in stopped)
         assert ("delay" in found) == (turn.job.not_before == LATER)
         if "reserved" in found:
-            assert [kept for kept in turn.queue.kept if kept.job is not turn.job]
+            assert [kept for kept in turn.queue.reservations if kept.job is not turn.job]
         elif set(found) - {"queue", "vc_stopped", "delay"}:
-            assert not free or Room(turn.queue.left()).place(turn.job.demands) is None
+            assert not free or FreeNodes(turn.queue.left()).place(turn.job.demands) is None

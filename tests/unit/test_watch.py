@@ -8,7 +8,7 @@ from threading import Event
 
 import pytest
 
-from portal.files.store.watch import SILENT, Liveness
+from base.files.store.state import SILENT, Liveness
 from tests.helpers import until
 
 

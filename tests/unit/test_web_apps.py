@@ -15,13 +15,14 @@ import pytest
 
 from jobs.config import web_pages
 from jobs.config.spec import PortSpec, RoleSpec
-from jobs.web_apps import shown as looks
-from jobs.web_apps.addresses import Place, Setup, place_for, place_of
-from jobs.web_apps.serving import answers
-from jobs.web_apps.serving.door import SOCKETS, Door
-from jobs.web_apps.serving.headers import (
+from jobs.web_pages import shown as looks
+from jobs.web_pages.addresses import PagePlace, Setup, place_for, place_of
+from jobs.web_pages.visits import Target, Visit
+from portal.shared.requests import cookies_of
+from portal.web_pages.serving import answers
+from portal.web_pages.serving.door import SOCKETS, Door
+from portal.web_pages.serving.headers import (
     Headers,
-    Reserved,
     cookie_for,
     is_foreign,
     location_for,
@@ -29,24 +30,22 @@ from jobs.web_apps.serving.headers import (
     to_container,
     to_visitor,
 )
-from jobs.web_apps.serving.hop import Hop
-from jobs.web_apps.serving.proxy import Proxy
-from jobs.web_apps.visits import Target, Visit
-from portal.web.cookies import cookies_of
+from portal.web_pages.serving.hop import Hop
+from portal.web_pages.serving.proxy import Proxy
 
 KEY = "tensorboard-worker-0-9f2c41aa0b3d"
-ALONE = Place(KEY, f"http://{KEY}.localhost:9187", "")
-TOGETHER = Place(KEY, "http://gpu-master:9187", f"/~/{KEY}")
-RESERVED = Reserved(frozenset({"longshore", "csrftoken", "zone"}))
+ALONE = PagePlace(KEY, f"http://{KEY}.localhost:9187", "")
+TOGETHER = PagePlace(KEY, "http://gpu-master:9187", f"/~/{KEY}")
+RESERVED = frozenset({"longshore", "csrftoken", "zone"})
 SETUP = Setup(9187, public_url="http://127.0.0.1:9186")
 
 
-def sent(*headers: tuple[str, str], place: Place = ALONE) -> dict[bytes, bytes]:
+def sent(*headers: tuple[str, str], place: PagePlace = ALONE) -> dict[bytes, bytes]:
     raw = [(name.encode(), value.encode()) for name, value in headers]
     return dict(to_container(raw, place, RESERVED, lambda token: token == "ours"))
 
 
-def shown(*headers: tuple[str, str], place: Place = ALONE, keeps: bool = False) -> Headers:
+def shown(*headers: tuple[str, str], place: PagePlace = ALONE, keeps: bool = False) -> Headers:
     raw = [(name.encode(), value.encode()) for name, value in headers]
     return to_visitor(raw, place, RESERVED, keeps=keeps)
 
@@ -215,8 +214,8 @@ def test_an_address_leads_back_to_the_page() -> None:
     for setup, place in (
         (SETUP, ALONE),
         (Setup(9187), TOGETHER),
-        (Setup(1, domain="https://apps.lab"), Place(KEY, f"https://{KEY}.apps.lab", "")),
-        (Setup(1, url="https://gpu:99"), Place(KEY, "https://gpu:99", f"/~/{KEY}")),
+        (Setup(1, domain="https://apps.lab"), PagePlace(KEY, f"https://{KEY}.apps.lab", "")),
+        (Setup(1, url="https://gpu:99"), PagePlace(KEY, "https://gpu:99", f"/~/{KEY}")),
     ):
         host = place.origin.partition("://")[2]
         assert place_of(setup, host, f"{place.prefix}/a", "http") == place
@@ -345,34 +344,37 @@ def _target(task: int) -> Target:
     return Target(task, "tcp://gpu-1:2376", "", "gpu-1", 80, False)
 
 
+async def _check(cookies: Collection[str]) -> Mapping[str, Visit]:
+    target = Target(7, "unix:///n1", "", "127.0.0.1", 80, is_tls=False)
+    return {cookie: Visit(1, KEY, cookie, "alice", "job", "title", target) for cookie in cookies}
+
+
+async def _knock(door: Door, hop: Any, who: str, kind: str = "websocket") -> list[dict[str, Any]]:
+    """What the proxy sends to a visitor."""
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    host = ALONE.origin.partition("//")[2].encode()
+    head = [(b"host", host), (b"cookie", f"{answers.cookie_name(ALONE)}={who}".encode())]
+    scheme = {"websocket": "ws"}.get(kind, kind)
+    scope = {"type": kind, "scheme": scheme, "method": "GET", "path": "/a", "query_string": b"", "headers": head}
+    proxy = Proxy(SETUP, RESERVED, door, hop, None, lambda token: False)  # type: ignore[arg-type]
+    await proxy(scope, asyncio.Event().wait, send)
+    return sent
+
+
 def test_a_visitor_has_so_many_sockets_and_another_has_their_own() -> None:
-    async def check(cookies: Collection[str]) -> Mapping[str, Visit]:
-        target = Target(7, "unix:///n1", "", "127.0.0.1", 80, is_tls=False)
-        return {cookie: Visit(1, KEY, cookie, "alice", "job", "title", target) for cookie in cookies}
-
-    async def knock(proxy: Proxy, who: str) -> int:
-        """The status of the answer; 0 where a connection to the container was tried."""
-        sent: list[dict[str, Any]] = []
-
-        async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
-
-        host = ALONE.origin.partition("//")[2].encode()
-        head = [(b"host", host), (b"cookie", f"{answers.cookie_name(ALONE)}={who}".encode())]
-        scope = {"type": "websocket", "scheme": "ws", "path": "/ws", "query_string": b"", "headers": head}
-        await proxy(scope, None, send)
-        return int(sent[0]["status"])
-
     async def play() -> None:
-        door, hop = Door(check), NobodyThere()
-        proxy = Proxy(SETUP, RESERVED, door, hop, None, lambda token: False)  # type: ignore[arg-type]
+        door, hop = Door(_check), NobodyThere()
         with ExitStack() as stack:
             for _ in range(SOCKETS):
                 assert door.has_room("bob")
                 stack.enter_context(door.opened("bob", 7, "bob"))
-            assert await knock(proxy, "bob") == 429
-            assert await knock(proxy, "carol") == 503
-        assert await knock(proxy, "bob") == 503
+            assert (await _knock(door, hop, "bob"))[0]["status"] == 429
+            assert (await _knock(door, hop, "carol"))[0]["status"] == 503
+        assert (await _knock(door, hop, "bob"))[0]["status"] == 503
 
     asyncio.run(play())
 
@@ -380,3 +382,22 @@ def test_a_visitor_has_so_many_sockets_and_another_has_their_own() -> None:
 class NobodyThere:
     async def join(self, *_: Any) -> Any:
         raise OSError("nobody")
+
+
+@pytest.mark.parametrize("line", ["000 Nothing", "999 Much", "600 More", "101 Switching Protocols"])
+def test_a_status_that_is_no_answer_is_said(monkeypatch: pytest.MonkeyPatch, line: str) -> None:
+    ours, theirs = socket.socketpair()
+    theirs.sendall(f"HTTP/1.1 {line}\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n".encode())
+    monkeypatch.setattr(Target, "dial", lambda _: ours)
+
+    async def play() -> list[dict[str, Any]]:
+        hop = Hop()
+        try:
+            return await asyncio.wait_for(_knock(Door(_check), hop, "bob", "http"), 10)
+        finally:
+            await hop.close()
+
+    begins, text = asyncio.run(play())
+    theirs.close()
+    assert begins["status"] == 502
+    assert f"status {int(line[:3])}," in text["body"].decode()

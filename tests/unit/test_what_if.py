@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from base.core.errors import BadRequest
 from clusters.placement.fit import NodeView
 from clusters.placement.shares import Right, quotas, wholes
-from jobs.planning.forecast.play import Spread
-from jobs.planning.what_if.asked import read, read_all
-from jobs.planning.what_if.changed import Picture, after
-from jobs.planning.what_if.compare import Case, Effect, Now, decide, felt, moved
-from portal.core.errors import BadRequest
+from jobs.forecast.play import Spread
+from jobs.what_if.asked import read, read_all
+from jobs.what_if.changed import Situation, after
+from jobs.what_if.compare import Consequences, Effect, consequences, felt, moved
 from tests.unit.queue_model import NOW, Play, Played, node, shape
 
 HALF = Right(capacity=50)
@@ -28,10 +28,10 @@ def played(id: int, gpus: int = 1, vc: str = "default", **values: Any) -> Played
     return Played(id=id, vc=vc, username="u", name=f"j{id}", since=f"{id:04}", shape=shape(gpus=gpus), **values)
 
 
-def picture(play: Play, rights: dict[str, Right] | None = None) -> Picture[Played]:
+def picture(play: Play, rights: dict[str, Right] | None = None) -> Situation[Played]:
     rights = RIGHTS if rights is None else rights
     play.quotas = quotas(rights, *wholes(play.nodes))
-    return Picture(list(play.waiting), play.scene(), rights)
+    return Situation(list(play.waiting), play.scene(), rights)
 
 
 def busy(*waiting: Played, nodes: Sequence[NodeView] = (node("n1"), node("n2"))) -> Play:
@@ -141,15 +141,15 @@ CASES: dict[str, tuple[list[Played], list[str], set[int], set[int]]] = {
 @pytest.mark.parametrize("case", CASES)
 def test_it_says_who_starts_and_who_is_evicted(case: str) -> None:
     waiting, changes, starts, evicted = CASES[case]
-    now = decide(after(picture(busy(*waiting), {"default": Right(has_rest=True)}), read_all(changes)))
+    now = consequences(after(picture(busy(*waiting), {"default": Right(has_rest=True)}), read_all(changes)), {})
     assert (set(now.starts), {one.job.id for one in now.evicted}) == (starts, evicted)
 
 
 def test_a_larger_guarantee_evicts_a_borrower_and_says_for_whom() -> None:
     rights = {"a": Right(capacity=10), "default": Right(has_rest=True)}
     there = picture(busy(played(1, vc="a")), rights)
-    assert decide(there).evicted == []
-    then = decide(after(there, [read("vc:a:guarantee:+4")]))
+    assert consequences(there, {}).evicted == []
+    then = consequences(after(there, [read("vc:a:guarantee:+4")]), {})
     assert [(one.job.id, one.because) for one in then.evicted] == [(101, "u/j1 has a right to its room")]
     wide = after(there, [read("vc:a:guarantee:+4")])
     assert wide.scene.quotas["a"].guarantee["gpu"] == 4
@@ -158,14 +158,14 @@ def test_a_larger_guarantee_evicts_a_borrower_and_says_for_whom() -> None:
 
 def test_a_priority_changes_who_is_next() -> None:
     there = picture(Play([node("n1")], waiting=[played(1, 4), played(2, 4)]))
-    assert set(decide(there).starts) == {1}
-    assert set(decide(after(there, [read("job:u~j2:priority:5")])).starts) == {2}
+    assert set(consequences(there, {}).starts) == {1}
+    assert set(consequences(after(there, [read("job:u~j2:priority:5")]), {}).starts) == {2}
 
 
 def test_a_cordoned_node_that_is_away_does_not_come_back_by_being_cordoned() -> None:
     play = Play([node("n1", offered=False, why_not="unreachable since 14:21")], waiting=[played(1)])
-    assert not decide(after(picture(play), [read("node:n1:cordon")])).starts
-    assert decide(after(picture(play), [read("node:n1:return")])).starts
+    assert not consequences(after(picture(play), [read("node:n1:cordon")]), {}).starts
+    assert consequences(after(picture(play), [read("node:n1:return")]), {}).starts
 
 
 def test_the_picture_before_stays_as_it_is() -> None:
@@ -178,14 +178,14 @@ def test_the_picture_before_stays_as_it_is() -> None:
 # --- job by job ------------------------------------------------------------------------------------------------------
 
 
-def case(starts: Sequence[int] = (), **minutes: float | None) -> Case[Played]:
+def case(starts: Sequence[int] = (), **minutes: float | None) -> Consequences[Played]:
     """Spreads of the jobs j1, j2 ...: p50 in so many minutes."""
     spreads = {
         int(name[1:]): None if each is None else Spread(*[NOW + timedelta(minutes=each)] * 3)
         for name, each in minutes.items()
     }
-    there = Picture([played(id) for id in (1, 2)], Play([node("n1")]).scene(), RIGHTS)
-    return Case(there, Now(dict.fromkeys(starts, ()), [], {}), spreads)
+    there = Situation([played(id) for id in (1, 2)], Play([node("n1")]).scene(), RIGHTS)
+    return Consequences(there, dict.fromkeys(starts, ()), [], {}, spreads)
 
 
 @pytest.mark.parametrize(
@@ -203,14 +203,16 @@ def case(starts: Sequence[int] = (), **minutes: float | None) -> Case[Played]:
         (case(), case(j1=30), None),
     ],
 )
-def test_a_job_feels_a_change_or_not(before: Case[Played], then: Case[Played], effect: Effect | None) -> None:
+def test_a_job_feels_a_change_or_not(
+    before: Consequences[Played], then: Consequences[Played], effect: Effect | None
+) -> None:
     assert [one.effect for one in felt(before, then)] == ([effect] if effect else [])
 
 
 def test_a_reservation_moves_to_a_new_node() -> None:
     there = picture(busy(played(1, 4)))
     then = after(there, [read("node:n1:drain")])
-    cases = [Case(one, decide(one), {}) for one in (there, then)]
+    cases = [consequences(one, {}) for one in (there, then)]
     [(job, now, later)] = moved(*cases)
     assert (job.id, list(now), list(later)) == (1, ["n1"], ["n2"])
 
@@ -239,10 +241,10 @@ CHANGES = st.sampled_from(
 @given(plays())
 def test_without_a_change_it_says_the_present_turns(play: Play) -> None:
     there = picture(play)
-    now = decide(after(there, []))
-    turns = [turn for turn in play.turns() if turn.verdict == "go"]
-    assert now.starts == {turn.job.id: turn.places for turn in turns}
-    cases = [Case(one, decide(one), {}) for one in (there, after(there, []))]
+    now = consequences(after(there, []), {})
+    turns = [turn for turn in play.turns() if turn.move == "go"]
+    assert now.starts == {turn.job.id: turn.placements for turn in turns}
+    cases = [consequences(one, {}) for one in (there, after(there, []))]
     assert felt(*cases) == [] and moved(*cases) == []
 
 
@@ -254,11 +256,11 @@ def test_made_for_real_a_change_starts_exactly_those_it_announced(play: Play, te
         then = after(there, read_all(texts))
     except BadRequest:
         return
-    now = decide(then)
+    now = consequences(then, {})
     _make(play, texts)
     play.quotas = quotas(then.rights, *wholes(play.nodes))
     made = play.step()
-    assert {turn.job.id for turn in made if turn.verdict == "go"} == set(now.starts)
+    assert {turn.job.id for turn in made if turn.move == "go"} == set(now.starts)
     by_turns = {victim.job.id for turn in made for victim in turn.victims}
     assert by_turns == {one.job.id for one in now.evicted} - {one.job.id for one in then.evicted}
 
@@ -274,7 +276,7 @@ def _make(play: Play, texts: Sequence[str]) -> None:
                 if any(place.node == name for place in places):
                     guest = replace(job, is_guest=False)
                     play.running[job.id] = guest, places
-                    play.evict(guest)
+                    play.evict(guest, counts=False)
         if does == "remove":
             play.nodes = [one for one in play.nodes if one.name != name]
         elif does == "add":

@@ -7,27 +7,28 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from jobs.history.window import Window, at, moment, read
-from portal.core.errors import BadRequest
+from base.core.errors import BadRequest
+from base.core.values import local_time, milliseconds
+from jobs.history.window import TimeWindow, read_window
 
 NOW = datetime(2026, 11, 20, 14, 32, tzinfo=UTC)
 HOUR = 3_600_000
 BERLIN = ZoneInfo("Europe/Berlin")
 
 
-def asked(begin: str, end: str, now: datetime = NOW) -> Window:
-    return read(begin, end, now, span=timedelta(days=30), longest=timedelta(days=400))
+def asked(begin: str, end: str, now: datetime = NOW) -> TimeWindow:
+    return read_window(begin, end, now, span=timedelta(days=30), longest=timedelta(days=400))
 
 
 def test_without_times_it_is_the_last_span() -> None:
     window = asked("", "")
-    assert (window.begin, window.end) == (moment(NOW - timedelta(days=30)), moment(NOW))
+    assert (window.begin, window.end) == (milliseconds(NOW - timedelta(days=30)), milliseconds(NOW))
 
 
 def test_a_day_as_the_end_means_its_end() -> None:
     window = asked("2026-11-19", "2026-11-20")
     assert window.end - window.begin == 48 * HOUR
-    assert window.until == moment(NOW), "nothing was used in the future"
+    assert window.until == milliseconds(NOW), "nothing was used in the future"
 
 
 @pytest.mark.parametrize("text", ["1763560800000", "2025-11-19T14:00:00Z", "2025-11-19T15:00:00+01:00"])
@@ -36,7 +37,7 @@ def test_a_time_may_be_written_in_several_ways(text: str) -> None:
 
 
 def test_a_span_is_before_now() -> None:
-    assert asked("24h", "1h").begin == moment(NOW - timedelta(hours=24))
+    assert asked("24h", "1h").begin == milliseconds(NOW - timedelta(hours=24))
 
 
 @pytest.mark.parametrize(
@@ -69,4 +70,4 @@ def test_days_begin_at_midnight_of_the_zone() -> None:
 def test_the_offset_changes_when_the_clocks_are_set() -> None:
     window = asked("2026-10-24", "2026-10-26", datetime(2026, 11, 1, tzinfo=BERLIN))
     assert [ahead / HOUR for _, ahead in window.offsets()] == [2, 1]
-    assert at(window.offsets()[1][0], UTC) == datetime(2026, 10, 25, 1, tzinfo=UTC)
+    assert local_time(window.offsets()[1][0], UTC) == datetime(2026, 10, 25, 1, tzinfo=UTC)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from jobs.pages.config import coloured
+from base.core import words
 from jobs.planning.lifecycle import JobState, TaskState
-from portal.core import words
+from portal.job.config import coloured
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,19 @@ from portal.core import words
 )
 def test_it_says_a_duration_in_two_units(seconds: float | None, said: str) -> None:
     assert words.duration(seconds) == said
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("0", 0), ("007", 7), ("9" * 18, 10**18 - 1), ("9" * 19, None), (None, None)]
+    + [(text, None) for text in ("", "-1", "+1", "1.0", "1_0", " 1", "٣", "²", "x")],
+)
+def test_it_reads_a_whole_number(text: str | None, number: int | None) -> None:
+    assert words.whole(text) == number
+
+
+def test_it_reads_no_number_of_more_digits_than_are_wanted() -> None:
+    assert (words.whole("999", 3), words.whole("1000", 3)) == (999, None)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -34,3 +35,24 @@ def test_what_is_too_long_for_a_config_is_not_read() -> None:
 @pytest.mark.parametrize("value", ['!!int ""', '!!float ""', "!!bool x", "!!timestamp x", "!!int 0b", "2001-99-99"])
 def test_a_value_that_is_not_of_its_tag_is_no_config(value: str) -> None:
     assert yaml_text.to_json(f"jobName: {value}") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("!!binary aGVsbG8=", "no !!binary"),
+        ("!!set {x, y}", "no !!set"),
+        ("!foo 5", "line 1: could not determine a constructor for the tag '!foo'"),
+        ("&a 1\nb: *a", "an alias"),
+        ("9" * 5000, "too many digits"),
+        ("[", "line 1: "),
+        ("\x01", "special characters are not allowed"),
+    ],
+)
+def test_what_cannot_be_read_is_said_in_a_sentence(value: str, says: str) -> None:
+    with pytest.raises(yaml_text.NotYaml, match=re.escape(says)):
+        yaml_text.converted(f"jobName: {value}")
+
+
+def test_a_date_stays_a_text() -> None:
+    assert yaml_text.converted("jobName: 2024-05-06") == '{\n  "jobName": "2024-05-06"\n}'

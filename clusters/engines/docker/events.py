@@ -1,23 +1,30 @@
-"""Waits for events of the engine: hints that something about our containers has changed. The list is the truth."""
+"""Waits for events of the engine: hints that something about our containers, or its images, has changed. The list is
+the truth.
+
+One stream has both, so nothing is asked of an engine twice. Images have no labels of ours, so that the label of
+containers is looked at here and not by the engine's filter.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Callable
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
 import requests
 from docker import APIClient
 from urllib3.exceptions import ReadTimeoutError
 
-from clusters.engines.docker.connect import CONNECT, QUICK, checked, url
+from clusters.engines.docker.connect import ask
 from clusters.engines.docker.errors import FOREIGN, translated
+from clusters.engines.docker.ways import QUICK
 from clusters.engines.runtime import LABEL_TASK
 
-FILTERS = json.dumps(
-    {"type": ["container"], "label": [LABEL_TASK], "event": ["start", "die", "destroy", "health_status"]}
-)
+_OF_CONTAINERS = ["start", "die", "destroy", "health_status", "pause", "unpause"]
+_OF_IMAGES = ["pull", "import", "load", "tag", "untag", "delete"]  # a build ends with a tag
+FILTERS = json.dumps({"type": ["container", "image"], "event": [*_OF_CONTAINERS, *_OF_IMAGES]})
+Call = Callable[[], None]
 
 
 class EventWindows:
@@ -27,26 +34,21 @@ class EventWindows:
     def __init__(self) -> None:
         self._from = ""  # seconds.nanoseconds by the engine's clock
 
-    def listed(self, response: requests.Response) -> None:
-        """Remember when a list was taken: its Date header is the engine's clock, to the second."""
-        if not self._from and "Date" in response.headers:
-            self._from = f"{int(parsedate_to_datetime(response.headers['Date']).timestamp())}.000000000"
+    def listed(self, at: datetime | None) -> None:
+        """Remember when a list was taken, by the engine's clock."""
+        if not self._from and at is not None:
+            self._from = f"{int(at.timestamp())}.000000000"
 
-    def watch(self, api: APIClient, endpoint: str, timeout: float, wake: Callable[[], None]) -> bool:
+    def watch(self, api: APIClient, endpoint: str, timeout: float, wake: Call, images: Call) -> bool:
         deadline = time.monotonic() + timeout
         with translated(endpoint):
-            response = checked(
-                api.get(
-                    url(api, "/events"),
-                    params={"filters": FILTERS, **({"since": self._from} if self._from else {})},
-                    stream=True,
-                    timeout=(CONNECT, QUICK),  # of the answer's head; then each read gets what is left
-                )
-            )
+            since = {"since": self._from} if self._from else {}
+            # The timeout is that of the answer's head; then each read gets what is left.
+            response = ask(api, "/events", {"filters": FILTERS, **since}, stream=True, timeout=QUICK)
         with response:
-            return self._read(response, deadline, wake)
+            return self._read(response, deadline, wake, images)
 
-    def _read(self, response: requests.Response, deadline: float, wake: Callable[[], None]) -> bool:
+    def _read(self, response: requests.Response, deadline: float, wake: Call, images: Call) -> bool:
         connection, stream, rest = response.raw.connection.sock, response.raw.stream(), b""
         while (left := deadline - time.monotonic()) > 0:
             try:
@@ -60,8 +62,12 @@ class EventWindows:
                 return False
             *lines, rest = (rest + data).split(b"\n")
             for line in filter(None, lines):
-                self._from = _just_after(int(json.loads(line)["timeNano"]))
-                wake()
+                event = json.loads(line)
+                self._from = _just_after(int(event["timeNano"]))
+                if event.get("Type") == "image":
+                    images()
+                elif LABEL_TASK in event["Actor"].get("Attributes", {}):
+                    wake()
         return True
 
 

@@ -1,4 +1,5 @@
-"""Asks an SSH server for its host key, before anybody logs in there."""
+"""Asks an SSH server for its host key, before anybody logs in there. It needs the keys of the portal, and so its
+database, which nothing else of this room does."""
 
 from __future__ import annotations
 
@@ -11,13 +12,13 @@ from urllib.parse import urlsplit
 import paramiko
 
 from clusters.engines import own_ssh
-from clusters.engines.docker.connect import CONNECT
 from clusters.engines.docker.errors import translated
+from clusters.engines.docker.ways import CONNECT
 from clusters.engines.own_ssh import HostKey
 
 
 def host_key(endpoint: str) -> HostKey:
-    """The host key of the server at ``ssh://user@host:port``. Raises RuntimeFault when it does not answer."""
+    """Return the host key of the server at ``ssh://user@host:port``. Raises RuntimeFault when it does not answer."""
     address = urlsplit(endpoint)
     host, port = str(address.hostname), address.port or 22
     with translated(endpoint), socket.create_connection((host, port), CONNECT) as connection:

@@ -3,7 +3,7 @@ written.
 
 The engine sends one frame for each line, or for each 16 KiB of a longer line. A frame has a header of 8 bytes and
 begins with its stamp. No more than one chunk of a log is in memory. The mark with which a container begins its log
-(MARK of the module request) is taken off; a log without it has lost its beginning.
+(LOG_MARK) is taken off; a log without it has lost its beginning.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from __future__ import annotations
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from operator import add
 
 import requests
 
 from clusters.engines.docker.errors import FOREIGN, fault_of
-from clusters.engines.docker.request import MARK
 from clusters.engines.faults import short
 from clusters.engines.logs.chunks import CHUNK, Chunks
 from clusters.engines.logs.stamps import SECOND, Seconds, nanoseconds
 from clusters.engines.logs.stream import LogStream, more_waiting
-from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
+from clusters.engines.runtime import LOG_MARK, FaultReason, LogChunk, RuntimeFault
 
 HEADER = 8
 SYSTEM_ERROR = 3  # the number of the stream on which the engine reports that it cannot read the log
@@ -43,8 +43,7 @@ class Frames:
     """Takes the engine's bytes in pieces of any size. ``is_beheaded`` is asked with the first stamp when a log is read
     from its beginning and has no mark there.
 
-    Many short lines that have arrived together are taken apart at once (``_many``), several times faster than one by
-    one."""
+    Many short lines that have arrived together are taken apart at once (``_many``), which is faster than one by one."""
 
     def __init__(self, is_beheaded: Callable[[str], bool] | None = None) -> None:
         self._rest = b""  # the beginning of a frame
@@ -86,7 +85,7 @@ class Frames:
         if len(data) < max(HEADER, stop) or self._is_beheaded is None:
             return data
         at, _, text = data[HEADER:stop].partition(b" ")
-        marked, is_beheaded, self._is_beheaded = text == f"{MARK}\n".encode(), self._is_beheaded, None
+        marked, is_beheaded, self._is_beheaded = text == f"{LOG_MARK}\n".encode(), self._is_beheaded, None
         self._chunks.beheaded = not marked and data[0] != SYSTEM_ERROR and is_beheaded(at.decode("ascii", "replace"))
         return data[stop:] if marked else data
 
@@ -118,45 +117,34 @@ class Frames:
             return self._chunks.last
 
 
-class DockerLog(LogStream):
-    """A log that is being read. ``done`` gives the client back. ``is_beheaded`` is that of Frames."""
+def docker_log(
+    response: requests.Response,
+    endpoint: str,
+    follow: bool,
+    done: Callable[[], object],
+    is_beheaded: Callable[[str], bool] | None = None,
+) -> LogStream:
+    """The log that is the answer. ``done`` gives the client back. ``is_beheaded`` is that of Frames."""
+    frames, connection = Frames(is_beheaded), response.raw.connection.sock
 
-    def __init__(
-        self,
-        response: requests.Response,
-        endpoint: str,
-        follow: bool,
-        done: Callable[[], object],
-        is_beheaded: Callable[[str], bool] | None = None,
-    ) -> None:
-        self._frames = Frames(is_beheaded)
-        self._response = response
-        self._endpoint = endpoint
-        self._done = done
-        self._socket = response.raw.connection.sock
-        super().__init__(follow=follow, foreign=FOREIGN)
-
-    def _read(self) -> Iterator[LogChunk]:
-        frames = self._frames
-        has_more = more_waiting(self._socket)
-        for data in self._response.raw.stream(CHUNK):
+    def read() -> Iterator[LogChunk]:
+        has_more = more_waiting(connection)
+        for data in response.raw.stream(CHUNK):
             yield from frames.feed(data)
-            if self._follow and not has_more():
+            if follow and not has_more():
                 yield from frames.flush()
         yield from frames.flush()
         if frames.in_a_frame:
             raise EOFError("the log ended in the middle of a line")
 
-    def _hang_up(self) -> None:
-        try:
-            self._socket.shutdown(socket.SHUT_RDWR)
-        except OSError:
-            pass
-        self._response.close()
-        self._done()
+    def hang_up() -> None:
+        if response.raw.connection is not None:  # one whose answer was read to its end may be somebody else's by now
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        response.close()
+        done()
 
-    def _fault(self, error: Exception) -> RuntimeFault:
-        return fault_of(error, self._endpoint)
+    return LogStream(read(), hang_up, lambda error: fault_of(error, endpoint), follow=follow, foreign=FOREIGN)
 
 
 def _unreadable(said: bytes) -> RuntimeFault:

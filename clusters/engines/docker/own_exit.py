@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import io
 import tarfile
-from contextlib import closing
-from datetime import datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import datetime
 
-import requests
 from docker import APIClient
+from docker.errors import NotFound
 
-from clusters.engines.docker.connect import CONNECT, checked, url
+from clusters.engines.docker.connect import ask
 from clusters.engines.runtime import EXIT_FILE, OUR_CODES, ContainerStatus, read_script
 
 _HEAD = 4096  # bytes of a tar: its headers and a number
@@ -32,24 +30,19 @@ def with_own_exit(api: APIClient, status: ContainerStatus, unbroken_since: datet
     return status
 
 
-def just_after(response: requests.Response) -> datetime | None:
-    """The engine's clock when it answered, rounded up to the second."""
-    date = response.headers.get("Date")
-    return parsedate_to_datetime(date) + timedelta(seconds=1) if date else None
-
-
 def _written(api: APIClient, id: str) -> str | None:
     """What is in the file, as far as a number needs; None without one. Whatever a command put there is not read."""
-    path, params = url(api, f"/containers/{id}/archive"), {"path": EXIT_FILE}
-    with closing(api.get(path, params=params, timeout=(CONNECT, api.timeout), stream=True)) as answer:
-        if answer.status_code == 404:
-            return None
-        head = b""
-        for piece in checked(answer).iter_content(_HEAD):
-            head += piece
-            if len(head) >= _HEAD:
-                break
-        with tarfile.open(fileobj=io.BytesIO(head)) as tar:
-            member = tar.next()
-            file = tar.extractfile(member) if member and member.isfile() else None
-            return file.read(8).decode("ascii", "replace").strip() if file else ""
+    path = f"/containers/{id}/archive"
+    try:
+        with ask(api, path, {"path": EXIT_FILE}, stream=True) as answer:
+            head = b""
+            for piece in answer.iter_content(_HEAD):
+                head += piece
+                if len(head) >= _HEAD:
+                    break
+    except NotFound:
+        return None
+    with tarfile.open(fileobj=io.BytesIO(head)) as tar:
+        member = tar.next()
+        file = tar.extractfile(member) if member and member.isfile() else None
+        return file.read(8).decode("ascii", "replace").strip() if file else ""

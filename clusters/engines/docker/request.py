@@ -1,19 +1,26 @@
-"""Writes a ContainerRequest in Docker's words."""
+"""Writes a ContainerRequest in Docker's words, and sends what no engine may keep: its secrets."""
 
 from __future__ import annotations
 
 import io
+import re
 import shlex
 import tarfile
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from docker import APIClient
 from docker.types import DeviceRequest, LogConfig, Mount, Ulimit
 
-from clusters.engines.runtime import LABEL_HOLD, ContainerRequest, File
+from clusters.engines.docker.connect import SLOW, ask
+from clusters.engines.docker.errors import translated
+from clusters.engines.runtime import LABEL_HOLD, LOG_MARK, ContainerRequest, File, Progress
 
+EVERY = 1.0  # seconds between two reports of progress
 CPU_PERIOD = 100_000  # microseconds
 # A quota, not NanoCpus: the engine refuses NanoCpus above its own count of cores, a quota it does not.
 # Large files: while one is followed and rotated, Docker 20.10 may give all of it once more (seen once in many runs).
@@ -29,18 +36,10 @@ ALL_SENT = "."
 # As of a container that was lost with its host (status.LOST_WITH_HOST): a start whose secrets did not arrive whole is
 # tried again like that one.
 NOT_ARRIVED = 255
-# What the first process writes to both streams before anything else. The engine throws the oldest file of a long log
-# away without a word: a log that does not begin with this has lost its beginning.
-MARK = "-- Longshore: here the log begins --"
 LABEL_MARK = "longshore.log"
+_UNPRINTABLE = re.compile(rb"[^ -\[\]-~]")  # and the backslash
+UPGRADE = {"Connection": "Upgrade", "Upgrade": "tcp"}
 HOLD_CHECK = 5  # seconds between two looks for the hold file
-# What root is left with: enough for package managers, servers, sshd. Docker's own default has NET_RAW beside it, which
-# on the host's network reads what others send, and MKNOD, SETFCAP and SETPCAP, which nothing in a job needs.
-CAPABILITIES = (
-    *("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"),
-    *("NET_BIND_SERVICE", "AUDIT_WRITE"),
-)
-MOUNTING = ("SYS_ADMIN", "DAC_READ_SEARCH")
 
 
 def create_arguments(api: APIClient, request: ContainerRequest, *, fuse: bool) -> dict[str, Any]:
@@ -87,11 +86,11 @@ def handed_files(request: ContainerRequest) -> list[tuple[str, str]]:
     a process of its own, which takes as long as starting the container."""
     files = [file for file in request.files if file.handed]
     try:
-        found = [(file.path, file.content.decode()) for file in files]
+        texts = [(file.path, file.content.decode()) for file in files]
     except UnicodeDecodeError:
         return []
     fit = all(len(file.content) <= MOST_HANDED and b"\0" not in file.content for file in files)
-    return found if fit else []
+    return texts if fit else []
 
 
 def archived_files(request: ContainerRequest) -> list[File]:
@@ -101,13 +100,33 @@ def archived_files(request: ContainerRequest) -> list[File]:
 
 
 def secrets_of(request: ContainerRequest) -> list[File]:
-    """The files that are sent to the container when it starts: see the module secrets."""
+    """The files that are sent to the container when it starts."""
     return [file for file in request.files if file.secret]
 
 
 def secret_lines(secrets: Iterable[File]) -> bytes:
     """One line for each secret, which printf unfolds, and one that says that there are no more."""
     return b"".join(_folded(file.content) + b"\n" for file in secrets) + f"{ALL_SENT}\n".encode()
+
+
+@contextmanager
+def secrets_sent(api: APIClient, endpoint: str, request: ContainerRequest) -> Iterator[None]:
+    """The start in the block gets its secrets over the container's standard input. No engine stores what passes there,
+    so neither ``docker inspect``, nor an environment, nor the node's disk has them afterwards.
+
+    The shell that stands before the container's own command reads them, and leaves the command an empty standard input.
+    They are sent right before the start, and the engine holds them back until then, so no container waits for them.
+    When a created container is adopted they are sent again: its shell reads them once."""
+    if not (secrets := secrets_of(request)):
+        yield
+        return
+    with translated(endpoint, "start"):
+        path, streams = f"/containers/{request.name}/attach", {"stdin": 1, "stream": 1}
+        response = ask(api, path, streams, method="post", headers=UPGRADE, stream=True, timeout=SLOW)
+    with response:
+        with translated(endpoint, "start"):
+            _socket(api, response).sendall(secret_lines(secrets))
+        yield
 
 
 def archive(files: Iterable[File]) -> IO[bytes]:
@@ -125,13 +144,30 @@ def archive(files: Iterable[File]) -> IO[bytes]:
     return spool
 
 
+class Sent(io.FileIO):
+    """A tar of this machine's disk on its way into a container, never in memory as a whole. ``on_progress`` is called
+    as the engine takes it; what it raises ends the transfer."""
+
+    def __init__(self, path: Path, on_progress: Callable[[Progress], None]) -> None:
+        super().__init__(path)
+        self._on_progress = on_progress
+        self._size, self._reported_at = path.stat().st_size, time.monotonic()
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if time.monotonic() - self._reported_at >= EVERY:
+            self._reported_at, done = time.monotonic(), self.tell()
+            text = f"copying files into the container: {done / 1e6:.0f} of {self._size / 1e6:.0f} MB"
+            self._on_progress(Progress(done, self._size, text))
+        return super().read(size)
+
+
 def _writing(handed: Sequence[tuple[str, str]], secrets: Sequence[str]) -> list[str]:
     """What comes before the container's own arguments: a shell that marks the beginning of the log, writes the files,
     forgets them and becomes the command."""
     if not (handed or secrets):
         return []
     names = [f"{HANDED}{at}" for at in range(len(handed))]
-    lines = [f"echo '{MARK}'", f"echo '{MARK}' >&2"]
+    lines = [f"echo '{LOG_MARK}'", f"echo '{LOG_MARK}' >&2"]
     lines += [f'printf %s "${name}" >{shlex.quote(path)}' for name, (path, _) in zip(names, handed, strict=True)]
     lines += [f"unset {' '.join(names)}"] if names else []
     lines += [_reading(secrets)] if secrets else []
@@ -148,7 +184,7 @@ def _reading(paths: Iterable[str]) -> str:
 
 def _folded(content: bytes) -> bytes:
     """Any bytes as one line of printable ASCII, as printf's %b reads it."""
-    return "".join(chr(byte) if 32 <= byte < 127 and byte != 92 else f"\\0{byte:03o}" for byte in content).encode()
+    return _UNPRINTABLE.sub(lambda found: b"\\0%03o" % ord(found[0]), content)
 
 
 def _held_check(path: str) -> dict[str, Any]:
@@ -169,17 +205,21 @@ def _gpus(request: ContainerRequest) -> list[DeviceRequest] | None:
 
 
 def _security(request: ContainerRequest, fuse: bool) -> dict[str, Any]:
-    """v1 contract, 5.4: users of the profile ``pai`` mount file systems from their command, and debuggers work where
-    somebody is to look around. Only there is seccomp off: a job cannot weaken the default profile so far."""
-    debug, mounting = bool(request.hold_file), request.security == "pai"
-    given = [*CAPABILITIES, *(["SYS_PTRACE"] if debug else []), *(["IPC_LOCK"] if request.rdma else [])]
+    """Only where somebody is to look around is seccomp off: a job cannot weaken the default profile so far."""
+    mounting = request.security == "pai"
     devices = [*([FUSE] if mounting and fuse else []), *([INFINIBAND] if request.rdma else [])]
-    less = ["apparmor=unconfined", *(["seccomp=unconfined"] if debug else [])]
+    less = ["apparmor=unconfined", *(["seccomp=unconfined"] if request.hold_file else [])]
     return {
         "cap_drop": ["ALL"],
-        "cap_add": [*given, *(MOUNTING if mounting else [])],
+        "cap_add": request.capabilities,
         "security_opt": less if mounting else ["no-new-privileges"],
         "devices": [f"{device}:{device}:rwm" for device in devices] or None,
         "ulimits": [Ulimit(name="memlock", soft=-1, hard=-1)] if request.rdma else None,
         "mounts": [Mount(path, path, "bind", read_only=True) for path in AZURE] if request.rdma else None,
     }
+
+
+def _socket(api: APIClient, response: Any) -> Any:
+    """The socket of a connection that the engine has turned into a stream of bytes."""
+    stream = api._get_raw_response_socket(response)  # knows where each transport has it
+    return getattr(stream, "_sock", stream)

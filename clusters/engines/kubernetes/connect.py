@@ -1,28 +1,27 @@
 """Speaks with the API of a Kubernetes cluster, in plain JSON: ``ask`` for one answer, ``stream`` for logs and watches.
 
 Nothing waits without end, and nothing is tried again here: who asks knows whether asking twice does harm. Objects stay
-dictionaries, as the library takes about a millisecond to make its own objects of one pod.
+the dictionaries that they are in JSON.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import re
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
+from urllib.parse import urlencode
 
 import urllib3
-from kubernetes.client.api_client import ApiClient
-from kubernetes.client.configuration import Configuration
-from kubernetes.config.incluster_config import load_incluster_config
-from kubernetes.config.kube_config import load_kube_config_from_dict
+from requests.utils import get_environ_proxies, select_proxy
 
-from clusters.engines.kubernetes import kubeconfig
-from clusters.engines.kubernetes.errors import EXPIRED, FOREIGN, Refused, refused, unreachable
+from clusters.engines.inventory import parts_of
+from clusters.engines.kubernetes import access, kubeconfig
+from clusters.engines.kubernetes.access import Access
+from clusters.engines.kubernetes.errors import CONFLICT, EXPIRED, NOT_FOUND, Tolerated, refused, translated
 from clusters.engines.runtime import FaultReason, RuntimeFault
 
 CONNECT, READ = 3.0, 30.0  # seconds
@@ -32,45 +31,35 @@ MOST_OF_AN_ANSWER = 256 << 20  # bytes
 Json = dict[str, Any]
 Query = Mapping[str, str | int]
 
-_ENDPOINT = re.compile(r"kubernetes://([a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?)/([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)")
 
-
-def parts_of(endpoint: str) -> tuple[str, str]:
-    """The cluster's name and the namespace of ``kubernetes://cluster/namespace``. Raises ValueError."""
-    found = _ENDPOINT.fullmatch(endpoint)
-    if found is None:
-        raise ValueError("must name a cluster and a namespace, such as kubernetes://lab/longshore")
-    return found[1], found[3]
-
-
-class Cluster:
+class ClusterApi:
     """The API of one cluster, from one namespace. ``folder`` holds the file ``kubeconfig``; without a folder the
     service account of the pod that Longshore runs in is used. Nothing is sent yet. Threads may share it."""
 
     def __init__(self, endpoint: str, folder: Path | None = None, *, timeout: float = READ) -> None:
         self.endpoint = endpoint
-        self.name, self.namespace = parts_of(endpoint)
+        try:
+            self.name, self.namespace = parts_of(endpoint)
+        except ValueError as error:
+            says = f"{endpoint} {error}."
+            raise RuntimeFault(says, reason=FaultReason.UNREACHABLE, permanent=True) from None
         self.folder = folder
         self.timeout = timeout
         self._lock = threading.Lock()
         self._process = 0
-        self._api: Any = None
+        self._open: tuple[Access, urllib3.PoolManager] | None = None
 
     def here(self, kind: str, name: str = "", part: str = "") -> str:
         """The path of objects of a kind in the namespace (``pods``), of one of them, and of a part of it (``log``)."""
         return "/".join(filter(None, (f"/api/v1/namespaces/{self.namespace}", kind, name, part)))
 
     def ask(self, method: str, path: str, query: Query | None = None, body: Json | None = None) -> Json:
-        """The answer's JSON. Raises Refused, a RuntimeFault, for an error that the API answers, and RuntimeFault
+        """Return the answer's JSON. Raises Refused, a RuntimeFault, for an error that the API answers, and RuntimeFault
         (UNREACHABLE) when it does not answer."""
-        try:
-            answer = self._send(method, path, query, body, self.timeout)
+        with translated(self.name):
+            answer = self.opened(path, query or {}, self.timeout, method=method, body=body)
             data = answer.read(MOST_OF_AN_ANSWER)
             answer.release_conn()
-        except FOREIGN as error:
-            raise unreachable(error, self.name) from error
-        if not 200 <= answer.status <= 299:
-            raise refused(answer.status, _message(data), self.name)
         try:
             said = json.loads(data)
         except (ValueError, RecursionError):
@@ -83,13 +72,23 @@ class Cluster:
             )
         return said
 
+    def find(self, path: str) -> Json | None:
+        """One object; None where there is none. Raises what ``ask`` does."""
+        with Tolerated(NOT_FOUND):
+            return self.ask("GET", path)
+        return None
+
+    def drop(self, path: str, body: Json | None = None) -> Json | None:
+        """Delete one object: what the API answers, None where it is gone, or where ``body`` asks for another one than
+        is there now. Raises what ``ask`` does."""
+        with Tolerated(NOT_FOUND, CONFLICT):
+            return self.ask("DELETE", path, body=body)
+        return None
+
     def listed(self, path: str, query: Query | None = None) -> tuple[list[Json], str]:
         """All objects of a list, read in pages, and the list's resourceVersion. Raises what ``ask`` does."""
-        try:
+        with Tolerated(EXPIRED):  # reading took longer than the API keeps its pages
             return self._pages(path, query or {})
-        except Refused as fault:
-            if fault.status != EXPIRED:  # else reading took longer than the API keeps its pages
-                raise
         return self._pages(path, query or {})
 
     def _pages(self, path: str, query: Query) -> tuple[list[Json], str]:
@@ -103,67 +102,63 @@ class Cluster:
                 return items, str(meta.get("resourceVersion") or "")
             ask["continue"] = str(meta["continue"])
 
-    @contextmanager
-    def stream(self, path: str, query: Query, silence: float) -> Iterator[urllib3.HTTPResponse]:
+    def stream(self, path: str, query: Query, silence: float) -> closing[urllib3.HTTPResponse]:
         """An answer that is read while it is written. A read raises when nothing came for ``silence`` seconds. Only the
-        beginning is translated: what a read raises is one of FOREIGN."""
-        answer = self.opened(path, query, silence)
-        try:
-            yield answer
-        finally:
-            answer.close()  # not given back: there may be more to come
+        beginning is translated: what a read raises is one of FOREIGN. It is closed, and its connection not given back:
+        there may be more to come."""
+        return closing(self.opened(path, query, silence))
 
-    def opened(self, path: str, query: Query, silence: float) -> urllib3.HTTPResponse:
-        """The answer of ``stream``, which the caller closes."""
-        try:
-            answer = self._send("GET", path, query, None, silence)
+    def opened(
+        self, path: str, query: Query, silence: float, *, method: str = "GET", body: Json | None = None
+    ) -> urllib3.HTTPResponse:
+        """An answer that is not read yet, which the caller closes. Raises what ``ask`` does."""
+        with translated(self.name):
+            way, pool = self._opened()
+            headers = {"Accept": "application/json", **way.headers()}
+            if body is not None:
+                headers["Content-Type"] = "application/json"
+            answer = pool.request(
+                method,
+                f"{way.server}{path}?{urlencode(query)}",
+                body=None if body is None else json.dumps(body),
+                headers=headers,
+                timeout=urllib3.Timeout(connect=CONNECT, read=silence),
+                retries=False,
+                preload_content=False,
+            )
             if 200 <= answer.status <= 299:
-                return answer
+                return cast(urllib3.HTTPResponse, answer)
             data = answer.read(MOST_OF_AN_ANSWER)
             answer.release_conn()
-        except FOREIGN as error:
-            raise unreachable(error, self.name) from error
         raise refused(answer.status, _message(data), self.name)
 
-    def configuration(self) -> Any:
-        """A new Configuration of the library with the credentials. It is not shared, since the library's own ``stream``
-        changes the client that it gets. Raises RuntimeFault."""
-        made = Configuration()
-        made.retries = False
-        made.connection_pool_maxsize = POOL
+    def access(self) -> Access:
+        """As whom and where it is asked. Raises RuntimeFault."""
+        with translated(self.name):
+            return self._opened()[0]
+
+    def _opened(self) -> tuple[Access, urllib3.PoolManager]:
+        with self._lock:
+            if self._open is None or self._process != os.getpid():
+                way = self._read()
+                self._open, self._process = (way, _pool(way)), os.getpid()
+            return self._open
+
+    def _read(self) -> Access:
+        if self.folder is None:
+            return access.of_own_pod()
         try:
-            if self.folder is None:
-                load_incluster_config(made)
-            else:
-                read = kubeconfig.read((self.folder / kubeconfig.NAME).read_text())
-                load_kube_config_from_dict(read, client_configuration=made, persist_config=False)
+            return access.of_kubeconfig((self.folder / kubeconfig.NAME).read_text())
         except ValueError as error:
             sentence = f"The kubeconfig of the cluster {self.name} {error}."
             raise RuntimeFault(sentence, reason=FaultReason.UNREACHABLE, permanent=True) from None
-        except FOREIGN as error:
-            raise unreachable(error, self.name) from error
-        return made
 
-    def _send(
-        self, method: str, path: str, query: Query | None, body: Json | None, silence: float
-    ) -> urllib3.HTTPResponse:
-        api = self._client()
-        headers = {"Accept": "application/json", **({"Content-Type": "application/json"} if body is not None else {})}
-        request = api.param_serialize(
-            method,
-            path,
-            query_params=list((query or {}).items()),
-            header_params=headers,
-            body=body,
-            auth_settings=["BearerToken"],
-        )
-        return cast(urllib3.HTTPResponse, api.call_api(*request, _request_timeout=(CONNECT, silence)).response)
 
-    def _client(self) -> Any:
-        with self._lock:
-            if self._api is None or self._process != os.getpid():
-                self._api, self._process = ApiClient(self.configuration()), os.getpid()
-            return self._api
+def _pool(way: Access) -> urllib3.PoolManager:
+    """Connections that are used again, by the proxy that the environment names for this server."""
+    proxy = select_proxy(way.server, get_environ_proxies(way.server))
+    of_each: dict[str, Any] = {"maxsize": POOL, "ssl_context": way.tls, "server_hostname": way.server_name}
+    return urllib3.ProxyManager(proxy, **of_each) if proxy else urllib3.PoolManager(**of_each)
 
 
 def _message(data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""Follows pods by watches of the cluster's API, window after window without a gap: ``Watch`` all those of Longshore,
+"""Follows pods by watches of the cluster's API, window after window without a gap: ``PodWatch`` all those of Longshore,
 ``states`` a single one.
 
 The events of all only wake. Where the API has forgotten what came after the last one, that is a wake too, and the watch
@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from typing import Any
 
 import urllib3
 
-from clusters.engines.kubernetes.connect import Cluster, Json
-from clusters.engines.kubernetes.errors import EXPIRED, FOREIGN, NOT_FOUND, Refused, refused, unreachable
+from clusters.engines.kubernetes.connect import ClusterApi, Json
+from clusters.engines.kubernetes.errors import EXPIRED, Refused, Tolerated, refused, translated
 from clusters.engines.kubernetes.status import read
 from clusters.engines.runtime import LABEL_TASK, Phase
 
@@ -25,10 +25,10 @@ SILENCE = 15.0  # seconds beyond its window after which a watch counts as broken
 News = tuple[str, bool, str]
 
 
-class Watch:
+class PodWatch:
     """The watch of one cluster. One thread follows it; any may call ``listed``."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ClusterApi) -> None:
         self._cluster = cluster
         self._version = ""  # the resourceVersion that the next watch begins after
         self._known: dict[str, News] = {}  # by uid: what the last event said that anybody acts on
@@ -48,34 +48,14 @@ class Watch:
         return True
 
     def _window(self, seconds: float, wake: Callable[[], None]) -> bool:
-        asked: dict[str, str | int] = {
-            "watch": "true",
-            "labelSelector": LABEL_TASK,
-            "resourceVersion": self._version,
-            "allowWatchBookmarks": "true",
-            "timeoutSeconds": math.ceil(seconds),
-        }
-        try:
-            with self._cluster.stream(self._cluster.here("pods"), asked, seconds + SILENCE) as answer:
-                return all(self._take(event, wake) for event in events_of(answer))
-        except Refused as fault:
-            if fault.status != EXPIRED:
-                raise
-            return self._begin_anew(wake)
-        except FOREIGN as error:
-            raise unreachable(error, self._cluster.name) from error
-
-    def _take(self, event: dict[str, Any], wake: Callable[[], None]) -> bool:
-        """False when the watch cannot go on."""
-        kind, pod = event.get("type"), event.get("object") or {}
-        if kind == "ERROR":
-            return self._begin_anew(wake)
-        self._version = str(pod["metadata"]["resourceVersion"])
-        if kind != "BOOKMARK" and self._is_news(str(kind), pod):
-            wake()
-        return True
-
-    def _begin_anew(self, wake: Callable[[], None]) -> bool:
+        """Return False when the watch cannot go on."""
+        query = {"labelSelector": LABEL_TASK, "allowWatchBookmarks": "true"}
+        with Tolerated(EXPIRED):
+            for event in watched(self._cluster, self._cluster.here("pods"), query, self._version, seconds):
+                self._version = str(event["object"]["metadata"]["resourceVersion"])
+                if event["type"] != "BOOKMARK" and self._is_news(str(event["type"]), event["object"]):
+                    wake()
+            return True
         self._version = ""
         self._known.clear()
         wake()
@@ -94,12 +74,14 @@ class Watch:
         return before != now
 
 
-def states(cluster: Cluster, pod: Json, seconds: float) -> Generator[Json, None, None]:
+def states(cluster: ClusterApi, pod: Json, seconds: float) -> Generator[Json, None, None]:
     """The pod after each change, and as it was whenever another ``seconds`` are over, until it is gone. ``pod`` is what
     is known of it. Raises RuntimeFault."""
     while True:
         try:
-            for event in _news_of(cluster, pod, seconds):
+            meta = pod["metadata"]
+            query = {"fieldSelector": f"metadata.name={meta['name']}"}
+            for event in watched(cluster, cluster.here("pods"), query, str(meta["resourceVersion"]), seconds):
                 if event["type"] == "DELETED":
                     return
                 pod = event["object"]
@@ -107,39 +89,24 @@ def states(cluster: Cluster, pod: Json, seconds: float) -> Generator[Json, None,
         except Refused as fault:
             if fault.status != EXPIRED:
                 raise
-            if (found := _asked(cluster, pod)) is None:
+            there = cluster.find(cluster.here("pods", pod["metadata"]["name"]))
+            if there is None or there["metadata"]["uid"] != pod["metadata"]["uid"]:
                 return
-            pod = found
+            pod = there
         yield pod
 
 
-def _news_of(cluster: Cluster, pod: Json, seconds: float) -> Iterator[Json]:
-    meta = pod["metadata"]
-    asked: dict[str, str | int] = {
-        "watch": "true",
-        "fieldSelector": f"metadata.name={meta['name']}",
-        "resourceVersion": str(meta["resourceVersion"]),
-        "timeoutSeconds": max(1, math.ceil(seconds)),
-    }
-    try:
-        with cluster.stream(cluster.here("pods"), asked, seconds + SILENCE) as answer:
-            for event in events_of(answer):
-                if event["type"] == "ERROR":
-                    raise refused(EXPIRED, "", cluster.name)
-                yield event
-    except FOREIGN as error:
-        raise unreachable(error, cluster.name) from error
-
-
-def _asked(cluster: Cluster, pod: Json) -> Json | None:
-    """The pod as it is now; None when it is gone, also when another one has its name."""
-    try:
-        found = cluster.ask("GET", cluster.here("pods", pod["metadata"]["name"]))
-    except Refused as fault:
-        if fault.status == NOT_FOUND:
-            return None
-        raise
-    return found if found["metadata"]["uid"] == pod["metadata"]["uid"] else None
+def watched(
+    cluster: ClusterApi, path: str, query: Mapping[str, str], version: str, seconds: float
+) -> Generator[Json, None, None]:
+    """The events of a watch that follows on from ``version`` and is over after ``seconds``. Raises RuntimeFault, and
+    Refused with EXPIRED where the API has forgotten what came after that version."""
+    window = {"watch": "true", "resourceVersion": version, "timeoutSeconds": str(max(1, math.ceil(seconds)))}
+    with translated(cluster.name), cluster.stream(path, {**query, **window}, seconds + SILENCE) as answer:
+        for event in events_of(answer):
+            if event["type"] == "ERROR":
+                raise refused(EXPIRED, "", cluster.name)
+            yield event
 
 
 def events_of(answer: urllib3.HTTPResponse) -> Iterator[dict[str, Any]]:

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from clusters.engines.image_names import canonical
-from clusters.engines.inventory import GPU, GPUS, Host, gpu_ids
+from clusters.engines.inventory import GPU, GPUS, HostReport, gpu_ids, gpu_type
 from clusters.engines.runtime import LABEL_INSTANCE
 
 Json = Mapping[str, Any]
@@ -48,21 +47,17 @@ def quantity(text: object) -> Decimal:
 def asked_by(pod: Json) -> Taken:
     """What a pod asks of its node: the sum over its containers, or the need of an init container where that is more."""
     spec = pod.get("spec") or {}
-    running: Taken = {}
+    running, beside, most = Taken(), Taken(), Taken()
     for container in spec.get("containers") or ():
         _add(running, _requests(container))
-    beside: Taken = {}  # containers that start first and stay
-    most: Taken = {}
     for container in spec.get("initContainers") or ():
-        asked = _requests(container)
-        if container.get("restartPolicy") == "Always":
-            _add(beside, asked)
         alone = dict(beside)
-        if container.get("restartPolicy") != "Always":
-            _add(alone, asked)
-        most = {name: max(most.get(name, Decimal()), alone.get(name, Decimal())) for name in {*most, *alone}}
+        _add(alone, _requests(container))
+        if container.get("restartPolicy") == "Always":  # it starts first and stays
+            beside = alone
+        most = _larger(most, alone)
     _add(running, beside)
-    whole = {name: max(running.get(name, Decimal()), most.get(name, Decimal())) for name in {*running, *most}}
+    whole = _larger(running, most)
     _add(whole, _amounts(spec.get("overhead")))
     return whole
 
@@ -81,8 +76,8 @@ def taken_by_others(pods: Iterable[Json], namespace: str, instance: str) -> dict
     return taken
 
 
-def host_of(node: Json, others: Taken) -> Host:
-    """One node. ``others``: what workloads that are not ours take on it."""
+def host_of(node: Json, others: Taken) -> HostReport:
+    """Return one node. ``others``: what workloads that are not ours take on it."""
     meta, status = node.get("metadata") or {}, node.get("status") or {}
     has = _amounts(status.get("allocatable"))
     resource = _gpu_resource(has)
@@ -92,13 +87,13 @@ def host_of(node: Json, others: Taken) -> Host:
     free_memory = math.floor((has.get("memory", Decimal()) - others.get("memory", Decimal())) / MB)
     ready = _condition(status, "Ready")
     number = int(has.get(resource, 0))
-    kind = next((_word(labels[name]) for name in _TYPES if labels.get(name)), "" if resource == GPU else resource)
-    return Host(
+    model = next((str(labels[name]) for name in _TYPES if labels.get(name)), "" if resource == GPU else resource)
+    return HostReport(
         name=str(meta.get("name")),
         address=_address(status) or str(meta.get("name")),
         cpus=cpus,
         memory_mb=memory,
-        gpus=tuple((id, kind) for id in gpu_ids(resource, number)),
+        gpus=tuple((id, gpu_type(model)) for id in gpu_ids(resource, number)),
         others_cpus=min(cpus, max(0, cpus - free_cpus)),
         others_memory_mb=min(memory, max(0, memory - free_memory)),
         others_gpus=min(number, int(others.get(resource, 0))),
@@ -106,7 +101,6 @@ def host_of(node: Json, others: Taken) -> Host:
         images=_images(status),
         version=str((status.get("nodeInfo") or {}).get("kubeletVersion", "")),
         silent=ready.get("status") not in ("True", "False"),
-        silent_since=_time(ready.get("lastTransitionTime")),
         closed=_closed(node, ready),
     )
 
@@ -129,8 +123,8 @@ def _closed(node: Json, ready: Json) -> str:
 
 
 def _gpu_resource(has: Taken) -> str:
-    found = [name for name in has if name.endswith("/gpu") and has[name] >= 1]
-    return next((name for name in (*GPUS, *sorted(found)) if name in found), GPU)
+    resources = [name for name in has if name.endswith("/gpu") and has[name] >= 1]
+    return next((name for name in (*GPUS, *sorted(resources)) if name in resources), GPU)
 
 
 def _images(status: Json) -> frozenset[str]:
@@ -161,21 +155,14 @@ def _add(to: Taken, more: Taken) -> None:
         to[name] = to.get(name, Decimal()) + amount
 
 
+def _larger(one: Taken, other: Taken) -> Taken:
+    """Return the larger amount of each resource."""
+    return {name: max(one.get(name, Decimal()), other.get(name, Decimal())) for name in {*one, *other}}
+
+
 def _decimal(text: str) -> Decimal:
     try:
-        found = Decimal(text)
+        number = Decimal(text)
     except InvalidOperation:
         return Decimal()
-    return found if found.is_finite() else Decimal()
-
-
-def _time(text: object) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(text))
-    except ValueError:
-        return None
-
-
-def _word(label: object) -> str:
-    """A type has no white space (v1 contract, 1.1 gpuType)."""
-    return "-".join(str(label).split()).removeprefix("NVIDIA-")[:256]
+    return number if number.is_finite() else Decimal()

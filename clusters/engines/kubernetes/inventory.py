@@ -2,41 +2,34 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from clusters.engines.faults import short
-from clusters.engines.inventory import Fitness, Host, Inventory
+from clusters.engines.inventory import Fitness, HostReport, Inventory
 from clusters.engines.kubernetes import rights
-from clusters.engines.kubernetes.connect import Cluster
-from clusters.engines.kubernetes.errors import (
-    CONFLICT,
-    EXPIRED,
-    FORBIDDEN,
-    FOREIGN,
-    NOT_FOUND,
-    Refused,
-    unreachable,
-)
+from clusters.engines.kubernetes.connect import ClusterApi
+from clusters.engines.kubernetes.errors import EXPIRED, FORBIDDEN, NOT_FOUND, Refused, Tolerated
+from clusters.engines.kubernetes.events import watched
 from clusters.engines.kubernetes.hosts import Taken, host_of, taken_by_others
 from clusters.engines.kubernetes.spec import pod_name
-from clusters.engines.runtime import LABEL_TASK, FaultReason, RuntimeFault
+from clusters.engines.runtime import LABEL_TASK, FaultReason
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/pods"
 REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-SILENCE = 15.0  # seconds that a stream may be silent beyond its window before it counts as broken
 _BY_FORCE = {"apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0}
 _OCCUPYING = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
 
 class KubernetesInventory:
-    """See clusters.engines.inventory.Inventoried."""
+    """See clusters.engines.inventory.Inventoried. Nothing is sent yet. Raises RuntimeFault when the endpoint is not one
+    of a cluster."""
 
     def __init__(self, endpoint: str, folder: Path | None) -> None:
-        self._cluster = Cluster(endpoint, folder)
-        self._known: dict[str, Host] = {}  # of the last inventory, without what others take
+        self._cluster = ClusterApi(endpoint, folder)
+        self._known: dict[str, HostReport] = {}  # of the last inventory, without what others take
         self._selector = ""
         self._version = ""  # the resourceVersion of that list
         self._may_see_others = True
@@ -63,35 +56,15 @@ class KubernetesInventory:
 
     def forget(self, container: str) -> None:
         path = self._cluster.here("pods", pod_name(container))
-        try:
-            meta = self._cluster.ask("GET", path)["metadata"]
-            if LABEL_TASK in (meta.get("labels") or {}):
-                self._cluster.ask("DELETE", path, body={**_BY_FORCE, "preconditions": {"uid": str(meta["uid"])}})
-        except Refused as fault:
-            if fault.status not in (NOT_FOUND, CONFLICT):  # gone, or another one has its name
-                raise
+        meta = (self._cluster.find(path) or {"metadata": {}})["metadata"]
+        if LABEL_TASK in (meta.get("labels") or {}):
+            self._cluster.drop(path, {**_BY_FORCE, "preconditions": {"uid": str(meta["uid"])}})
 
     def wait_change(self, timeout: float) -> None:
-        query = {"watch": "true", "allowWatchBookmarks": "true", "resourceVersion": self._version}
-        query |= {"timeoutSeconds": str(max(1, int(timeout))), **self._query()}
-        try:
-            with self._cluster.stream(NODES, query, timeout + SILENCE) as answer:
-                self._follow(answer)
-        except Refused as fault:
-            if fault.status != EXPIRED:  # else the list is too old to follow on from, and another one helps
-                raise
-        except FOREIGN as error:
-            raise unreachable(error, self._cluster.name) from error
-
-    def _follow(self, answer: Any) -> None:
-        """Until there is news."""
-        rest = b""
-        for piece in answer.stream(64 * 1024):
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in filter(None, lines):
-                event = json.loads(line)
-                if event.get("type") == "ERROR" or self._is_news(event):
-                    return
+        query = {**self._query(), "allowWatchBookmarks": "true"}
+        watch = watched(self._cluster, NODES, query, self._version, timeout)
+        with Tolerated(EXPIRED), closing(watch) as events:  # the list is too old to follow on from: another one helps
+            any(map(self._is_news, events))
 
     def _is_news(self, event: Mapping[str, Any]) -> bool:
         """Whether it is more than a sign of life."""
@@ -111,28 +84,22 @@ class KubernetesInventory:
         return {"labelSelector": self._selector} if self._selector else {}
 
     def _others(self, instance: str) -> dict[str, Taken]:
-        try:
+        self._may_see_others = False
+        with Tolerated(FORBIDDEN):
             pods, _ = self._cluster.listed(PODS, {"fieldSelector": _OCCUPYING})
-        except Refused as fault:
-            if fault.status != FORBIDDEN:
-                raise
-            self._may_see_others = False
-            return {}
-        self._may_see_others = True
-        return taken_by_others(pods, self._cluster.namespace, instance)
+            self._may_see_others = True
+            return taken_by_others(pods, self._cluster.namespace, instance)
+        return {}
 
     def _rights(self) -> tuple[list[str], list[str]]:
         """Sentences about the rights that the account lacks: those that Longshore needs, and those that it can do
         without."""
-        lacking: dict[tuple[rights.Rule, bool], list[str]] = {}
-        for rule, verb, is_namespaced in rights.questions():
-            if not self._may(rule.resource, verb, self._cluster.namespace if is_namespaced else ""):
-                lacking.setdefault((rule, is_namespaced), []).append(verb)
         lacks: list[str] = []
         hints: list[str] = []
-        for (rule, is_namespaced), verbs in lacking.items():
-            sentence = rights.missing(rule, verbs, self._cluster.namespace if is_namespaced else "")
-            (hints if rule.is_optional else lacks).append(sentence)
+        for rules, namespace in ((rights.NAMESPACED, self._cluster.namespace), (rights.CLUSTER_WIDE, "")):
+            for rule in rules:
+                if verbs := [verb for verb in rule.verbs if not self._may(rule.resource, verb, namespace)]:
+                    (hints if rule.is_optional else lacks).append(rights.missing(rule, verbs, namespace))
         return lacks, hints
 
     def _may(self, resource: str, verb: str, namespace: str) -> bool:
@@ -167,14 +134,6 @@ class KubernetesInventory:
                 raise
             return "" if "exceeded quota" in fault.text else short(fault.text)
         return ""
-
-
-def connect(endpoint: str, folder: Path | None) -> KubernetesInventory:
-    """Nothing is sent yet. Raises RuntimeFault when the endpoint is not one of a cluster."""
-    try:
-        return KubernetesInventory(endpoint, folder)
-    except ValueError as error:
-        raise RuntimeFault(f"{endpoint} {error}.", reason=FaultReason.UNREACHABLE, permanent=True) from None
 
 
 def _word(version: Mapping[str, Any]) -> str:

@@ -19,9 +19,9 @@ _CLUSTER_KEYS = frozenset({"server", "certificate-authority-data", "tls-server-n
 _HARMLESS = frozenset({"extensions"})
 
 
-def read(text: str) -> dict[str, Any]:
-    """A kubeconfig with nothing but its current context, as the client library takes it. Raises ValueError with what is
-    wrong, to be put after "The kubeconfig" or to stand alone."""
+def entries(text: str) -> tuple[dict[str, str], dict[str, str]]:
+    """What counts of the cluster and of the user of the current context. Raises ValueError with what is wrong, to be
+    put after "The kubeconfig" or to stand alone."""
     if len(text) > LONGEST:
         raise ValueError("is too long")
     whole = _parsed(text)
@@ -32,14 +32,22 @@ def read(text: str) -> dict[str, Any]:
     cluster = _named(whole, "clusters", "cluster", str(context.get("cluster") or ""))
     user = _named(whole, "users", "user", str(context.get("user") or ""))
     _check(cluster, user)
-    return {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "here",
-        "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
-        "clusters": [{"name": "here", "cluster": _texts(cluster, _CLUSTER_KEYS)}],
-        "users": [{"name": "here", "user": _texts(user, _USER_KEYS)}],
-    }
+    return _texts(cluster, _CLUSTER_KEYS), _texts(user, _USER_KEYS)
+
+
+def kept(text: str) -> str:
+    """The same as a kubeconfig with nothing else in it. Raises ValueError as ``entries`` does."""
+    cluster, user = entries(text)
+    return yaml.safe_dump(
+        {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "here",
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": "here"}}],
+            "clusters": [{"name": "here", "cluster": cluster}],
+            "users": [{"name": "here", "user": user}],
+        }
+    )
 
 
 def _parsed(text: str) -> Any:

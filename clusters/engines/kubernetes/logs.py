@@ -14,11 +14,10 @@ from datetime import UTC, datetime
 import urllib3
 
 from clusters.engines.kubernetes.errors import FOREIGN, unreachable
-from clusters.engines.kubernetes.scripts import MARK
 from clusters.engines.logs.chunks import CHUNK, Chunks
 from clusters.engines.logs.stamps import SECOND, nanoseconds, stamp
 from clusters.engines.logs.stream import LogStream, more_waiting
-from clusters.engines.runtime import FaultReason, LogChunk, RuntimeFault
+from clusters.engines.runtime import LOG_MARK, FaultReason, LogChunk, RuntimeFault
 
 PIECE = 8 * 1024  # bytes: engines cut longer lines into pieces of this or twice this
 _STAMP = re.compile(rb"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d) ")
@@ -56,8 +55,8 @@ class Lines:
             if self._taken % PIECE == 0:  # a stamp may be here
                 if not last and end - start < _LONGEST_STAMP and data.find(b"\n", start) < 0:
                     break
-                if found := _STAMP.match(data, start):
-                    self._at, self._taken, start = _time(found), 0, found.end()
+                if at := _STAMP.match(data, start):
+                    self._at, self._taken, start = _time(at), 0, at.end()
             stop = data.find(b"\n", start) + 1
             room = PIECE - self._taken % PIECE
             is_whole = 0 < stop <= start + room
@@ -75,7 +74,7 @@ class Lines:
     def _add(self, text: bytes) -> Iterator[LogChunk]:
         if self._first:
             self._first = False
-            self._chunks.beheaded = text != f"{MARK}\n".encode()
+            self._chunks.beheaded = text != f"{LOG_MARK}\n".encode()
             if not self._chunks.beheaded:
                 return
         elif self._at < self._since:
@@ -83,8 +82,8 @@ class Lines:
         yield from self._chunks.add(self._at, text)
 
 
-def _time(found: re.Match[bytes]) -> int:
-    whole, fraction, zone = found[1].decode(), found[2] or b"", found[3].decode()
+def _time(written: re.Match[bytes]) -> int:
+    whole, fraction, zone = written[1].decode(), written[2] or b"", written[3].decode()
     try:
         moment = datetime.fromisoformat(f"{whole}{'+00:00' if zone == 'Z' else zone}").astimezone(UTC)
     except ValueError:
@@ -92,31 +91,25 @@ def _time(found: re.Match[bytes]) -> int:
     return int(moment.timestamp()) * SECOND + int(fraction.ljust(9, b"0"))
 
 
-class PodLog(LogStream):
-    """A log that is being read."""
+def pod_log(answer: urllib3.HTTPResponse, lines: Lines, cluster: str, *, follow: bool) -> LogStream:
+    """The log that is the answer of the cluster of this name."""
 
-    def __init__(self, answer: urllib3.HTTPResponse, lines: Lines, cluster: str, *, follow: bool) -> None:
-        self._answer, self._lines, self._cluster = answer, lines, cluster
-        super().__init__(follow=follow, foreign=FOREIGN)
-
-    def _read(self) -> Iterator[LogChunk]:
-        has_more = more_waiting(getattr(self._answer.connection, "sock", None))
+    def read() -> Iterator[LogChunk]:
+        has_more = more_waiting(getattr(answer.connection, "sock", None))
         is_first = True
-        while data := self._answer.read1(CHUNK):
+        while data := answer.read1(CHUNK):
             if is_first and _NO_MORE.startswith(data[: len(_NO_MORE)]):
                 raise RuntimeFault("The node has no log of it any more.", reason=FaultReason.GONE, permanent=True)
             is_first = False
-            yield from self._lines.feed(data)
-            if self._follow and not has_more():
-                yield from self._lines.flush()
-        if not self._closed:
-            yield from self._lines.feed(b"", last=True)
-            yield from self._lines.flush()
+            yield from lines.feed(data)
+            if follow and not has_more():
+                yield from lines.flush()
+        yield from lines.feed(b"", last=True)
+        yield from lines.flush()
 
-    def _hang_up(self) -> None:
+    def hang_up() -> None:
         with suppress(*FOREIGN, ValueError, RuntimeError):
-            self._answer.shutdown()
-        self._answer.close()
+            answer.shutdown()
+        answer.close()
 
-    def _fault(self, error: Exception) -> RuntimeFault:
-        return unreachable(error, self._cluster)
+    return LogStream(read(), hang_up, lambda error: unreachable(error, cluster), follow=follow, foreign=FOREIGN)

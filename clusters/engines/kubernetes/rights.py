@@ -6,14 +6,13 @@ Pure: values and sentences.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 OLDEST = (1, 20)
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class ClusterRight:
     """Verbs on a resource of the core group. ``needed_for``: what does not work without it, for people."""
 
     resource: str
@@ -24,28 +23,20 @@ class Rule:
 
 # Of the namespace in which containers run.
 NAMESPACED = (
-    Rule("pods", ("create", "delete", "get", "list", "watch"), "start, follow and remove tasks"),
-    Rule("pods/log", ("get",), "read logs"),
+    ClusterRight("pods", ("create", "delete", "get", "list", "watch"), "start, follow and remove tasks"),
+    ClusterRight("pods/log", ("get",), "read logs"),
     # Which of the two a websocket needs depends on the version of Kubernetes.
-    Rule("pods/exec", ("create", "get"), "open terminals, measure tasks and read how they ended"),
-    Rule("secrets", ("create", "delete", "get"), "hand start scripts, keys and passwords to tasks"),
+    ClusterRight("pods/exec", ("create", "get"), "open terminals, measure tasks and read how they ended"),
+    ClusterRight("secrets", ("create", "delete", "get"), "hand start scripts, keys and passwords to tasks"),
 )
 # Of the whole cluster: nodes belong to no namespace, and what others take on them is asked for in all of them.
 CLUSTER_WIDE = (
-    Rule("nodes", ("list", "watch"), "see the nodes"),
-    Rule("pods", ("list",), "count what other workloads take on the nodes", is_optional=True),
+    ClusterRight("nodes", ("list", "watch"), "see the nodes"),
+    ClusterRight("pods", ("list",), "count what other workloads take on the nodes", is_optional=True),
 )
 
 
-def questions() -> Iterator[tuple[Rule, str, bool]]:
-    """Every right by itself: its rule, one verb, and whether it is of the namespace."""
-    for rules, is_namespaced in ((NAMESPACED, True), (CLUSTER_WIDE, False)):
-        for rule in rules:
-            for verb in rule.verbs:
-                yield rule, verb, is_namespaced
-
-
-def missing(rule: Rule, verbs: list[str], namespace: str) -> str:
+def missing(rule: ClusterRight, verbs: list[str], namespace: str) -> str:
     """The sentence about rights that the account does not have."""
     where = f"in the namespace {namespace}" if namespace else "in the whole cluster"
     may = f"{', '.join(verbs[:-1])} and {verbs[-1]}" if len(verbs) > 1 else verbs[0]
@@ -56,8 +47,3 @@ def too_old(major: str, minor: str) -> bool:
     """Whether a server of this version is older than those that Longshore speaks with."""
     numbers = "".join(filter(str.isdigit, major)), "".join(filter(str.isdigit, minor))
     return all(numbers) and (int(numbers[0]), int(numbers[1])) < OLDEST
-
-
-def manifest_rules(rules: tuple[Rule, ...]) -> list[dict[str, list[str]]]:
-    """The rules as a Role or ClusterRole has them."""
-    return [{"apiGroups": [""], "resources": [rule.resource], "verbs": list(rule.verbs)} for rule in rules]

@@ -2,7 +2,7 @@
 
 One endpoint stands for all nodes of the cluster; a container is a pod in one namespace. The parts of this room:
 connect (the way to the API), kubeconfig, spec and scripts (a ContainerRequest as a pod), start, status (what a cluster
-says of a pod), events, logs, execs and terminals, errors (what goes wrong).
+says of a pod), events, logs, execs, errors (what goes wrong).
 
 Nothing is deleted by force here. A pod whose node is silent stays until the node says that it is gone, or an admin
 says so of the node (Inventoried.forget).
@@ -14,19 +14,19 @@ import builtins
 import re
 import socket
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import IO
 
 from clusters.engines.kubernetes import execs, scripts, spec
-from clusters.engines.kubernetes.connect import READ, Cluster, Json
-from clusters.engines.kubernetes.errors import CONFLICT, NOT_FOUND, Refused
-from clusters.engines.kubernetes.events import Watch, states
-from clusters.engines.kubernetes.logs import Lines, PodLog, since_second
-from clusters.engines.kubernetes.start import PATIENCE, Start
-from clusters.engines.kubernetes.status import has_ended, is_gone, quantity, read
-from clusters.engines.kubernetes.terminals import KubernetesAttached, Terminals
+from clusters.engines.kubernetes.connect import READ, ClusterApi, Json
+from clusters.engines.kubernetes.errors import NOT_FOUND, Refused
+from clusters.engines.kubernetes.events import PodWatch, states
+from clusters.engines.kubernetes.hosts import quantity
+from clusters.engines.kubernetes.logs import Lines, pod_log, since_second
+from clusters.engines.kubernetes.start import PATIENCE, PodStart
+from clusters.engines.kubernetes.status import has_ended, is_gone, read
 from clusters.engines.runtime import (
     LABEL_TASK,
     ContainerRequest,
@@ -48,7 +48,7 @@ LEAST_GRACE = 1  # seconds: with 0 the API would forget a pod that its node may 
 GONE_WITHIN = 60.0  # seconds in which a node says that a pod which ran is gone
 ENDS_WITHIN = 3.0  # seconds in which the rest of a pod ends after its task
 DISCARDED_WITHIN = 15.0  # the same for one that never ran, while its task's claim holds
-_LOOK = 5.0  # seconds of one watch for the end of a pod
+_WINDOW = 5.0  # seconds of one watch for the end of a pod
 _QUIET = 600.0  # seconds after which a follower of a log asks anew
 _ANSWER = 15.0  # seconds beyond the grace in which a stop is through
 _SEEN, _LOOK = 20.0, 0.5  # seconds in which a cluster has seen that a container has ended, and between two looks
@@ -57,19 +57,15 @@ _GPU_IDS = re.compile(r"[\w.:/-]{1,100}(,[\w.:/-]{1,100}){0,63}")
 _NO_IMAGES = "A Kubernetes cluster does not hand out its images."
 
 
-def connect(endpoint: str, folder: Path | None = None) -> KubernetesRuntime:
+class KubernetesRuntime(execs.PodTerminals):
     """The cluster at ``endpoint``. ``folder`` has its kubeconfig. Nothing is sent yet."""
-    return KubernetesRuntime(endpoint, folder)
 
-
-class KubernetesRuntime:
     def __init__(
         self, endpoint: str, folder: Path | None = None, *, timeout: float = READ, patience: float = PATIENCE
     ) -> None:
         self.endpoint = endpoint
-        self._cluster = Cluster(endpoint, folder, timeout=timeout)
-        self._watch = Watch(self._cluster)
-        self._terminals = Terminals(self._cluster)
+        self._cluster = ClusterApi(endpoint, folder, timeout=timeout)
+        self._watch = PodWatch(self._cluster)
         self._patience = patience
 
     def info(self) -> EngineInfo:
@@ -81,8 +77,8 @@ class KubernetesRuntime:
             engine_id=self.endpoint,
             hostname=self._cluster.name,
             version=str(version.get("gitVersion") or "")[:40],
-            cpus=sum(quantity(size.get("cpu")) for size in sizes),
-            memory_mb=sum(quantity(size.get("memory")) for size in sizes) >> 20,
+            cpus=int(sum(quantity(size.get("cpu")) for size in sizes)),
+            memory_mb=int(sum(quantity(size.get("memory")) for size in sizes)) >> 20,
         )
 
     def list(self, *, doubted: bool = False) -> builtins.list[ContainerStatus]:
@@ -98,7 +94,7 @@ class KubernetesRuntime:
         still_wanted: Callable[[], bool] = lambda: True,
     ) -> ContainerStatus:
         try:
-            return Start(self._cluster, request, on_progress, still_wanted, self._patience).run()
+            return PodStart(self._cluster, request, on_progress, still_wanted, self._patience).run()
         except RuntimeFault as fault:
             if fault.reason not in (FaultReason.UNREACHABLE, FaultReason.WITHDRAWN):
                 self._discard(request)
@@ -121,7 +117,7 @@ class KubernetesRuntime:
                 return
             time.sleep(_LOOK)
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, id: str = "") -> None:
         pod = self._own(name)
         if pod is not None:
             self._delete(self._over(pod), GONE_WITHIN)
@@ -141,16 +137,17 @@ class KubernetesRuntime:
             if fault.status == 400:  # it has not begun
                 return _nothing()
             raise
-        return PodLog(answer, Lines(since), self._cluster.name, follow=follow)
+        return pod_log(answer, Lines(since), self._cluster.name, follow=follow)
 
     def given_gpus(self, name: str) -> tuple[str, ...]:
         """Of NVIDIA's: other plugins tell a container of nothing."""
         asked = ["/bin/sh", "-c", 'echo "$NVIDIA_VISIBLE_DEVICES"']
         code, said = execs.run(self._cluster, spec.pod_name(name), asked, READ)
-        given = said.decode("utf-8", "replace").strip() if code == 0 else ""
-        return tuple(sorted(given.split(","))) if _GPU_IDS.fullmatch(given) else ()
+        ids = said.decode("utf-8", "replace").strip() if code == 0 else ""
+        return tuple(sorted(ids.split(","))) if _GPU_IDS.fullmatch(ids) else ()
 
-    def wait_event(self, timeout: float, wake: Callable[[], None]) -> bool:
+    def wait_event(self, timeout: float, wake: Callable[[], None], images: Callable[[], None] = lambda: None) -> bool:
+        """Which images its nodes have, a cluster tells in its inventory."""
         return self._watch.follow(timeout, wake)
 
     def dial(self, address: str, port: int, container: str = "") -> socket.socket:
@@ -164,17 +161,6 @@ class KubernetesRuntime:
                 f"{address} cannot be reached: {error.strerror or 'it did not answer in time'}.",
                 reason=FaultReason.UNREACHABLE,
             ) from error
-
-    async def attach(
-        self, name: str, argv: tuple[str, ...], *, env: Mapping[str, str], columns: int, rows: int
-    ) -> KubernetesAttached:
-        return await self._terminals.attach(name, argv, env, columns, rows)
-
-    async def hang_up(self, name: str, pid: int, mark: str) -> None:
-        await self._terminals.hang_up(name, pid, mark)
-
-    def has_image(self, image: str) -> bool:
-        return False
 
     def image_names(self) -> frozenset[str]:
         return frozenset()
@@ -194,13 +180,8 @@ class KubernetesRuntime:
         return
 
     def _own(self, name: str) -> Json | None:
-        try:
-            pod = self._cluster.ask("GET", self._cluster.here("pods", spec.pod_name(name)))
-        except Refused as fault:
-            if fault.status == NOT_FOUND:
-                return None
-            raise
-        if LABEL_TASK not in (pod["metadata"].get("labels") or {}):
+        pod = self._cluster.find(self._cluster.here("pods", spec.pod_name(name)))
+        if pod is not None and LABEL_TASK not in (pod["metadata"].get("labels") or {}):
             raise stranger(name)
         return pod
 
@@ -234,16 +215,11 @@ class KubernetesRuntime:
             "gracePeriodSeconds": LEAST_GRACE,
             "preconditions": {"uid": uid},
         }
-        try:
-            left = self._cluster.ask("DELETE", self._cluster.here("pods", name), body=body)
-        except Refused as fault:
-            if fault.status not in (NOT_FOUND, CONFLICT):  # gone, or another one has its name
-                raise
-            return
-        if is_gone(left):
+        left = self._cluster.drop(self._cluster.here("pods", name), body)
+        if left is None or is_gone(left):
             return
         until = time.monotonic() + seconds
-        with closing(states(self._cluster, left, min(seconds, _LOOK))) as seen:
+        with closing(states(self._cluster, left, min(seconds, _WINDOW))) as seen:
             for _ in seen:
                 if time.monotonic() > until:
                     said = f"The node of pod {name} has not said yet that it is gone."

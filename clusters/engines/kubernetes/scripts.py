@@ -13,15 +13,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from clusters.engines.runtime import EXIT_FILE, File
+from clusters.engines.runtime import EXIT_FILE, LOG_MARK, File
 
 FILES = "/longshore/files"  # the Secret
 PIPES = "/longshore/run"  # a folder that the containers of the pod share
 STAGE = "/longshore/stage"  # where tars are unpacked
 PIPE = f"{PIPES}/stderr"
-# What both streams begin with. A kubelet throws the beginning of a long log away without a word: a log that does not
-# begin with this has lost it.
-MARK = "-- Longshore: here the log begins --"
 _LONGEST_WAIT = 600  # tenths of a second for the container that reads the pipe
 
 STDERR = f"""trap '' TERM HUP INT
@@ -47,7 +44,7 @@ def main(files: Iterable[File]) -> str:
             f"ls_n=0; until [ -p {PIPE} ] || [ $ls_n -ge {_LONGEST_WAIT} ]",
             "do sleep 0.1 || sleep 1; ls_n=$((ls_n+1)); done",
             f"[ ! -p {PIPE} ] || exec 2>{PIPE}",
-            f"echo '{MARK}'; echo '{MARK}' >&2",
+            f"echo '{LOG_MARK}'; echo '{LOG_MARK}' >&2",
             *_placing(files),
             "unset ls_n",
             '"$@" </dev/null',

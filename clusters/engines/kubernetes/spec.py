@@ -16,7 +16,14 @@ from typing import Any
 from clusters.engines.image_names import DOCKER_HUB, registry_of
 from clusters.engines.inventory import GPUS, resource_of
 from clusters.engines.kubernetes import scripts
-from clusters.engines.runtime import LABEL_INSTANCE, LABEL_TASK, ContainerRequest, FaultReason, RuntimeFault
+from clusters.engines.runtime import (
+    CAPABILITIES,
+    LABEL_INSTANCE,
+    LABEL_TASK,
+    ContainerRequest,
+    FaultReason,
+    RuntimeFault,
+)
 
 Json = dict[str, Any]
 
@@ -31,17 +38,11 @@ _HASH = 8
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _VARIABLE = re.compile(r"[-._A-Za-z][-._A-Za-z0-9]*")  # what Kubernetes takes as the name of a variable
-# What root is left with; the same as under Docker.
-CAPABILITIES = (
-    *("CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "SETGID", "SETUID", "SYS_CHROOT"),
-    *("NET_BIND_SERVICE", "AUDIT_WRITE"),
-)
-MOUNTING = ("SYS_ADMIN", "DAC_READ_SEARCH")
 
 
 def pod_name(name: str) -> str:
-    """The name of the pod of a container. Names that are none for a pod are written in small letters and cut, with a
-    hash of the whole."""
+    """Return the name of the pod of a container. Names that are none for a pod are written in small letters and cut,
+    with a hash of the whole."""
     if _NAME.fullmatch(name):
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH]
@@ -65,18 +66,14 @@ def label(value: str) -> str:
 
 
 def pod(request: ContainerRequest) -> Json:
-    """The pod of a container."""
+    """Return the pod of a container."""
     bridge = request.network == "bridge"
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": pod_name(request.name),
-            "labels": {
-                "app.kubernetes.io/managed-by": "longshore",
-                LABEL_TASK: label(request.labels.get(LABEL_TASK, "")),
-                LABEL_INSTANCE: label(request.labels.get(LABEL_INSTANCE, "")),
-            },
+            "labels": _labels(request),
             "annotations": {**request.labels, NAME: request.name, **_apparmor(request)},
         },
         "spec": {
@@ -114,7 +111,7 @@ def files_secret(request: ContainerRequest, uid: str) -> Json:
 
 
 def pull_secret(request: ContainerRequest, uid: str) -> Json:
-    """The Secret with the user and the password of the image's registry."""
+    """Return the Secret with the user and the password of the image's registry."""
     user, password = request.auth or ("", "")
     registry = registry_of(request.image)
     server = "https://index.docker.io/v1/" if registry == DOCKER_HUB else registry
@@ -131,16 +128,17 @@ def _secret(request: ContainerRequest, name: str, uid: str, kind: str, data: Map
         "kind": "Secret",
         "metadata": {
             "name": name,
-            "labels": {
-                "app.kubernetes.io/managed-by": "longshore",
-                LABEL_TASK: label(request.labels.get(LABEL_TASK, "")),
-                LABEL_INSTANCE: label(request.labels.get(LABEL_INSTANCE, "")),
-            },
+            "labels": _labels(request),
             "ownerReferences": [owner],
         },
         "type": kind,
         "data": dict(data),
     }
+
+
+def _labels(request: ContainerRequest) -> Json:
+    ours = {name: label(request.labels.get(name, "")) for name in (LABEL_TASK, LABEL_INSTANCE)}
+    return {"app.kubernetes.io/managed-by": "longshore", **ours}
 
 
 def _main(request: ContainerRequest) -> Json:
@@ -159,7 +157,7 @@ def _main(request: ContainerRequest) -> Json:
             for name, value in request.env.items()
             if _VARIABLE.fullmatch(name) and "\0" not in value
         ],
-        "resources": {"limits": size, "requests": size},
+        "resources": _with_disk(request, size),
         "ports": [{"containerPort": port, "hostPort": port, "protocol": "TCP"} for port in request.ports],
         "securityContext": _security(request),
         "lifecycle": {"preStop": {"exec": {"command": ["/bin/sh", "-c", scripts.SIGNAL_ALL]}}},
@@ -174,32 +172,42 @@ def _main(request: ContainerRequest) -> Json:
     }
 
 
+def _with_disk(request: ContainerRequest, size: Mapping[str, str]) -> Json:
+    """A pod that writes more than its limit is evicted, before the node is full and others are. The limit is of all its
+    containers together. It asks for nothing: the portal plans no disks."""
+    if not request.disk_mb:
+        return {"limits": size, "requests": size}
+    disk = "ephemeral-storage"
+    return {"limits": {**size, disk: f"{request.disk_mb}Mi"}, "requests": {**size, disk: "0"}}
+
+
 def _stderr(request: ContainerRequest) -> Json:
-    """It has limits and no requests: it needs next to nothing, and a task that gets a whole node leaves nothing for a
-    request."""
-    return {
-        "name": STDERR,
-        "image": request.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-c", _escaped(scripts.STDERR)],
-        "resources": {"limits": {"cpu": "1", "memory": "32Mi"}, "requests": {"cpu": "0", "memory": "0"}},
-        "securityContext": {**_least(), "capabilities": {"drop": ["ALL"]}},
-        "volumeMounts": [{"name": "run", "mountPath": scripts.PIPES}],
-    }
+    mounts = [{"name": "run", "mountPath": scripts.PIPES}]
+    return _helper(request, STDERR, scripts.STDERR, "32Mi", mounts)
 
 
 def _unpacking(request: ContainerRequest) -> Json:
+    script = scripts.unpack(len(request.tars), fetched=bool(request.addresses))
+    mounts: list[Json] = [
+        {"name": "stage", "mountPath": scripts.STAGE},
+        {"name": "files", "mountPath": scripts.FILES, "readOnly": True},
+    ]
+    return _helper(request, CODE, script, "256Mi", mounts, add=list(CAPABILITIES))
+
+
+def _helper(
+    request: ContainerRequest, name: str, script: str, memory: str, mounts: list[Json], **capabilities: list[str]
+) -> Json:
+    """Return a container of the same image beside the task's. It has limits and no requests: it needs next to nothing,
+    and a task that gets a whole node leaves nothing for a request."""
     return {
-        "name": CODE,
+        "name": name,
         "image": request.image,
         "imagePullPolicy": "IfNotPresent",
-        "command": ["/bin/sh", "-c", _escaped(scripts.unpack(len(request.tars), fetched=bool(request.addresses)))],
-        "resources": {"limits": {"cpu": "1", "memory": "256Mi"}, "requests": {"cpu": "0", "memory": "0"}},
-        "securityContext": {**_least(), "capabilities": {"drop": ["ALL"], "add": list(CAPABILITIES)}},
-        "volumeMounts": [
-            {"name": "stage", "mountPath": scripts.STAGE},
-            {"name": "files", "mountPath": scripts.FILES, "readOnly": True},
-        ],
+        "command": ["/bin/sh", "-c", _escaped(script)],
+        "resources": {"limits": {"cpu": "1", "memory": memory}, "requests": {"cpu": "0", "memory": "0"}},
+        "securityContext": {**_least(), "capabilities": {"drop": ["ALL"], **capabilities}},
+        "volumeMounts": mounts,
     }
 
 
@@ -240,15 +248,13 @@ def _pinned(host: str) -> Json:
 
 
 def _security(request: ContainerRequest) -> Json:
-    """v1 contract, 5.4; the same as under Docker, but for devices, which a cluster gives by plugins only."""
-    debug, mounting = bool(request.hold_file), request.security == "pai"
-    given = [*CAPABILITIES, *(["SYS_PTRACE"] if debug else []), *(["IPC_LOCK"] if request.rdma else [])]
-    made = {**_least(), "capabilities": {"drop": ["ALL"], "add": [*given, *(MOUNTING if mounting else [])]}}
-    if mounting:
-        del made["allowPrivilegeEscalation"]  # Kubernetes refuses it beside SYS_ADMIN
-        if debug:
-            made["seccompProfile"] = {"type": "Unconfined"}
-    return made
+    """The same as under Docker, but for devices, which a cluster gives by plugins only."""
+    context = {**_least(), "capabilities": {"drop": ["ALL"], "add": request.capabilities}}
+    if request.security == "pai":
+        del context["allowPrivilegeEscalation"]  # Kubernetes refuses it beside SYS_ADMIN
+        if request.hold_file:
+            context["seccompProfile"] = {"type": "Unconfined"}
+    return context
 
 
 def _least() -> Json:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 from typing import Any
 
-from clusters.engines.faults import PULL, short
+from clusters.engines.faults import PULL, START, Row, of_text, short
 from clusters.engines.inventory import name_of
 from clusters.engines.kubernetes.spec import MAIN, NAME
+from clusters.engines.logs.stamps import moment
 from clusters.engines.runtime import LABEL_HOLD, ContainerStatus, FaultReason, Phase, RuntimeFault, read_script
 
 Json = Mapping[str, Any]
@@ -25,23 +25,17 @@ _NOT_ADMITTED = re.compile(r"OutOf\w+|UnexpectedAdmissionError|NodeAffinity|Node
 _NEVER_RAN = ("ContainerCannotRun", "StartError", "CreateContainerError", "CreateContainerConfigError")
 _PULLING = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "RegistryUnavailable")
 _BROKEN = ("CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PreCreateHookError")
-_LONGEST = 300  # letters of what the cluster says, in a sentence
 
 R = FaultReason
-_START: tuple[tuple[str, FaultReason, bool, str], ...] = (
-    (
-        r"exec: .*(not found|permission denied|not a directory)|exec format error|no such file or directory",
-        R.COMMAND_MISSING,
-        True,
-        "The image has no program to run the command with.",
-    ),
-    (r"no space left on device|disk quota", R.NODE_BROKEN, False, "The node's disk is full."),
+_START: tuple[Row, ...] = (
+    *START,
+    (r"no such file or directory", R.COMMAND_MISSING, True, "The image has no program to run the command with."),
     (r"nvidia|device plugin", R.GPU_MISSING, False, "The node cannot hand out the task's GPUs."),
 )
-_PLACE: tuple[tuple[str, FaultReason, str], ...] = (
-    (r"node\.kubernetes\.io/(unreachable|not-ready)", R.UNREACHABLE, "The cluster does not hear of the node."),
-    (r"free ports", R.PORT_TAKEN, "A port of the task is already in use."),
-    (r"Insufficient \S*gpu|OutOf\S*gpu|UnexpectedAdmissionError", R.GPU_MISSING, "The node has no GPU left."),
+_PLACE: tuple[Row, ...] = (
+    (r"node\.kubernetes\.io/(unreachable|not-ready)", R.UNREACHABLE, False, "The cluster does not hear of the node."),
+    (r"free ports", R.PORT_TAKEN, False, "A port of the task is already in use."),
+    (r"Insufficient \S*gpu|OutOf\S*gpu|UnexpectedAdmissionError", R.GPU_MISSING, False, "The node has no GPU left."),
 )
 
 
@@ -50,7 +44,7 @@ def read(pod: Json, cluster: str) -> ContainerStatus:
     meta, status = pod["metadata"], pod.get("status") or {}
     annotations = {str(key): str(value) for key, value in (meta.get("annotations") or {}).items()}
     host = str(pod["spec"].get("nodeName") or _pinned_to(pod))
-    found = ContainerStatus(
+    container = ContainerStatus(
         id=str(meta["uid"]),
         name=annotations.get(NAME, str(meta["name"])),
         phase=Phase.CREATED,
@@ -61,13 +55,13 @@ def read(pod: Json, cluster: str) -> ContainerStatus:
     main = _main(status)
     state = main.get("state") or {}
     if (ended := state.get("terminated")) and not _never_ran(ended):
-        return _evicted(_ended(found, ended, deleted="deletionTimestamp" in meta), status)
+        return _evicted(_ended(container, ended, deleted="deletionTimestamp" in meta), status)
     if running := state.get("running"):
-        held = bool(found.labels.get(LABEL_HOLD)) and bool(main.get("ready"))
-        return replace(found, phase=Phase.RUNNING, started_at=moment(running.get("startedAt")), held=held)
+        held = bool(container.labels.get(LABEL_HOLD)) and bool(main.get("ready"))
+        return replace(container, phase=Phase.RUNNING, started_at=moment(running.get("startedAt")), held=held)
     if status.get("phase") == "Failed" and not main and not _NOT_ADMITTED.fullmatch(str(status.get("reason") or "")):
-        return _evicted(replace(found, phase=Phase.EXITED, lost=True), status)  # its kubelet forgot its containers
-    return found
+        return _evicted(replace(container, phase=Phase.EXITED, lost=True), status)  # its kubelet forgot its containers
+    return container
 
 
 def has_ended(pod: Json) -> bool:
@@ -93,8 +87,8 @@ def trouble(pod: Json, image: str, unplaced_for: float, patience: float) -> Runt
         reason = str(status.get("reason") or "")
         return _unplaced(f"{reason}: {text}") if _NOT_ADMITTED.fullmatch(reason) else _broken(f"{reason} {text}")
     containers = [*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())]
-    for one in sorted(containers, key=_says_less):
-        if fault := _trouble_of(one, image):
+    for container in sorted(containers, key=_says_less):
+        if fault := _trouble_of(container, image):
             return fault
     if unplaced_for >= patience and (said := unschedulable(pod)):
         return _unplaced(said)
@@ -103,9 +97,9 @@ def trouble(pod: Json, image: str, unplaced_for: float, patience: float) -> Runt
 
 def unschedulable(pod: Json) -> str:
     """What the scheduler says of a pod for which it has no place; empty for one that it has placed."""
-    for one in (pod.get("status") or {}).get("conditions") or ():
-        if one.get("type") == "PodScheduled" and one.get("status") == "False":
-            return str(one.get("message") or one.get("reason") or "no place")
+    for condition in (pod.get("status") or {}).get("conditions") or ():
+        if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
+            return str(condition.get("message") or condition.get("reason") or "no place")
     return ""
 
 
@@ -113,49 +107,31 @@ def waits_for(pod: Json) -> str:
     """What a pod that has not run waits for, in a few words for the user."""
     if said := unschedulable(pod):
         return f"waits for its place: {said}"
-    for one in (pod.get("status") or {}).get("containerStatuses") or ():
-        waiting = (one.get("state") or {}).get("waiting") or {}
-        if one.get("name") == MAIN and waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
-            return str(waiting["reason"])
+    waiting = (_main(pod.get("status") or {}).get("state") or {}).get("waiting") or {}
+    if waiting.get("reason") not in (None, "ContainerCreating", "PodInitializing"):
+        return str(waiting["reason"])
     return "pulling the image or preparing the pod"
 
 
-def moment(text: Any) -> datetime | None:
-    """Reads 2026-11-20T10:00:00Z."""
-    try:
-        return datetime.fromisoformat(str(text)).astimezone(UTC) if text else None
-    except ValueError:
-        return None
-
-
-def quantity(text: Any) -> int:
-    """Reads 4, 1500m, 16Ki, 2G as a whole number; 0 for what is none."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)(m|[kMGTP]|[KMGTP]i)?", str(text or ""))
-    if found is None:
-        return 0
-    unit = found[2] or ""
-    power = "kMGTP".find(unit[:1].replace("K", "k")) + 1
-    factor = 0.001 if unit == "m" else float((1024 if unit.endswith("i") else 1000) ** power) if unit else 1.0
-    return int(float(found[1]) * factor)
-
-
 def _main(status: Json) -> Json:
-    found: Json = next((one for one in status.get("containerStatuses") or () if one.get("name") == MAIN), {})
-    return found
+    main: Json = next(
+        (container for container in status.get("containerStatuses") or () if container.get("name") == MAIN), {}
+    )
+    return main
 
 
 def _never_ran(ended: Json) -> bool:
     return str(ended.get("reason") or "") in _NEVER_RAN
 
 
-def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerStatus:
+def _ended(container: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerStatus:
     """``deleted``: somebody has deleted the pod while it ran. A command that ends after that has ended because of it,
     even with code 0."""
     code, reason = int(ended.get("exitCode") or 0), str(ended.get("reason") or "")
     written = str(ended.get("message") or "").strip() or None
     lost = reason == UNKNOWN or code == LOST
     status = replace(
-        found,
+        container,
         phase=Phase.EXITED,
         exit_code=None if lost else code,
         lost=lost,
@@ -168,11 +144,11 @@ def _ended(found: ContainerStatus, ended: Json, *, deleted: bool) -> ContainerSt
     return read_script(status, written)
 
 
-def _evicted(found: ContainerStatus, status: Json) -> ContainerStatus:
+def _evicted(container: ContainerStatus, status: Json) -> ContainerStatus:
     """Whatever its command ended with, if it was given the time."""
     if status.get("reason") != "Evicted":
-        return found
-    return replace(found, evicted=short(str(status.get("message") or "no reason given"), _LONGEST))
+        return container
+    return replace(container, evicted=short(str(status.get("message") or "no reason given")))
 
 
 def _pinned_to(pod: Json) -> str:
@@ -209,26 +185,18 @@ def _pull(reason: str, text: str, image: str) -> RuntimeFault | None:
         return RuntimeFault(f"Image {image} could not be pulled.", reason=R.PULL_FAILED)
     if reason == "InvalidImageName":
         return RuntimeFault(f"{image} is not an image name.", reason=R.IMAGE_NAME, permanent=True)
-    for pattern, fault, permanent, said in PULL:
-        if re.search(pattern, text, re.I):
-            return RuntimeFault(f"Image {image} {said} ({_short(text)})", reason=fault, permanent=permanent)
-    return RuntimeFault(f"Image {image} could not be pulled: {_short(text)}", reason=R.PULL_FAILED)
+    return of_text(PULL, text, f"Image {image} ") or RuntimeFault(
+        f"Image {image} could not be pulled: {short(text)}", reason=R.PULL_FAILED
+    )
 
 
 def _broken(text: str) -> RuntimeFault:
-    for pattern, reason, permanent, said in _START:
-        if re.search(pattern, text, re.I):
-            return RuntimeFault(f"{said} ({_short(text)})", reason=reason, permanent=permanent)
-    return RuntimeFault(f"The cluster could not start the pod: {_short(text)}", reason=R.REFUSED)
+    return of_text(_START, text) or RuntimeFault(
+        f"The cluster could not start the pod: {short(text)}", reason=R.REFUSED
+    )
 
 
 def _unplaced(text: str) -> RuntimeFault:
-    for pattern, reason, said in _PLACE:
-        if re.search(pattern, text):
-            return RuntimeFault(f"{said} ({_short(text)})", reason=reason)
-    return RuntimeFault(f"The cluster has no place for the pod on its node: {_short(text)}", reason=R.REFUSED)
-
-
-def _short(text: str) -> str:
-    line = re.sub(r"//[^/@\s]*@", "//", " ".join(text.split()))
-    return line if len(line) <= _LONGEST else line[: _LONGEST - 1] + "…"
+    return of_text(_PLACE, text) or RuntimeFault(
+        f"The cluster has no place for the pod on its node: {short(text)}", reason=R.REFUSED
+    )

@@ -12,7 +12,7 @@ CHUNK = 64 * 1024  # bytes; no chunk has more
 
 
 class Chunks:
-    """Of one stream's log. The bytes of each stamp begin a chunk or follow their own. Stamps are in nanoseconds.
+    """Collects one stream's log. The bytes of each stamp begin a chunk or follow their own. Stamps are in nanoseconds.
 
     ``last`` is the stamp of the last text. ``beheaded`` is for the next chunk."""
 

@@ -28,6 +28,16 @@ class Seconds(dict[bytes, int]):
 _SECONDS = Seconds()
 
 
+def moment(text: object) -> datetime | None:
+    """Reads 2026-11-20T10:00:00.123456789Z, as exactly as a datetime is. None for what is no time, and for the year 1,
+    which an engine writes for "never"."""
+    try:
+        at = datetime.fromisoformat(str(text)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+    return at if at.year > 1 else None
+
+
 def nanoseconds(at: str | bytes) -> int:
     """The stamp as a number. Raises ValueError."""
     text = at if isinstance(at, bytes) else at.encode("ascii", "replace")

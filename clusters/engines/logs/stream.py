@@ -4,27 +4,36 @@ from __future__ import annotations
 
 import select
 import threading
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from clusters.engines.runtime import LogChunk, RuntimeFault
 
 
-class LogStream(Iterator[LogChunk], ABC):
+class LogStream(Iterator[LogChunk]):
     """A log that is being read. ``close`` may come from any thread: then the reader ends.
 
-    ``foreign``: what the engine's libraries raise when the connection breaks."""
+    ``chunks`` reads it, and ``fault`` translates any error of that but RuntimeFault. ``hang_up`` closes the connection;
+    a reader that waits in another thread is woken. ``foreign``: what the engine's libraries raise when the connection
+    breaks."""
 
-    def __init__(self, *, follow: bool, foreign: tuple[type[Exception], ...]) -> None:
+    def __init__(
+        self,
+        chunks: Iterator[LogChunk],
+        hang_up: Callable[[], None],
+        fault: Callable[[Exception], RuntimeFault],
+        *,
+        follow: bool,
+        foreign: tuple[type[Exception], ...],
+    ) -> None:
+        self._chunks, self._hang_up, self._fault = chunks, hang_up, fault
         self._follow, self._foreign = follow, foreign
         self._closing = threading.Lock()
         self._closed = False
-        self._chunks = self._read()
 
     def __next__(self) -> LogChunk:
         try:
-            return next(self._chunks)
+            chunk = next(self._chunks)
         except StopIteration:
             self.close()
             raise
@@ -38,6 +47,9 @@ class LogStream(Iterator[LogChunk], ABC):
             if isinstance(error, RuntimeFault):
                 raise
             raise self._fault(error) from error
+        if self._closed:  # what a broken connection left is no whole chunk
+            raise StopIteration
+        return chunk
 
     def close(self) -> None:
         with self._closing:
@@ -45,17 +57,6 @@ class LogStream(Iterator[LogChunk], ABC):
                 return
             self._closed = True
         self._hang_up()
-
-    @abstractmethod
-    def _read(self) -> Iterator[LogChunk]:
-        """The chunks. Any error of it but RuntimeFault is translated by ``_fault``."""
-
-    @abstractmethod
-    def _hang_up(self) -> None:
-        """Close the connection; a reader that waits in another thread is woken."""
-
-    @abstractmethod
-    def _fault(self, error: Exception) -> RuntimeFault: ...
 
 
 def more_waiting(connection: Any) -> Callable[[], bool]:

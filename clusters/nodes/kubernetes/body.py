@@ -10,25 +10,13 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict
 
+from base.core.values import milliseconds
 from clusters.models import Cluster, Node
-from clusters.nodes.serializers import Body, NodeObject, Port, node_objects, ranged
-from portal.web.api.values import milliseconds
+from clusters.nodes.serializers import NodeBody, NodeObject, Ports, matching, node_objects
 
 ENDPOINT = "kubernetes://"
 _LABEL = re.compile(r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _VALUE = re.compile(r"([A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?)?")
-
-
-def _name(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?", value):
-        raise ValueError("must have only small letters, digits and '-' within, 30 at most")
-    return value
-
-
-def _namespace(value: str) -> str:
-    if not re.fullmatch(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", value):
-        raise ValueError("must have only small letters, digits and '-' within, 63 at most")
-    return value
 
 
 def _selector(value: dict[str, str]) -> dict[str, str]:
@@ -37,14 +25,14 @@ def _selector(value: dict[str, str]) -> dict[str, str]:
     return value
 
 
-Name = Annotated[str, AfterValidator(_name)]
-Namespace = Annotated[str, AfterValidator(_namespace)]
+_SAYS = "must have only small letters, digits and '-' within, {} at most"
+Name = Annotated[str, matching(re.compile(r"[a-z0-9]([a-z0-9-]{0,28}[a-z0-9])?"), _SAYS.format(30))]
+Namespace = Annotated[str, matching(re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"), _SAYS.format(63))]
 Selector = Annotated[dict[str, str], Field(max_length=16), AfterValidator(_selector)]
-Ports = Annotated[list[Port], Field(min_length=2, max_length=2), AfterValidator(ranged)]
 Kubeconfig = Annotated[str, Field(min_length=1, max_length=65_536)]
 
 
-class NewCluster(Body):
+class NewCluster(NodeBody):
     """POST /nodes with the endpoint ``kubernetes://``. Without ``kubeconfig`` it is the cluster that Longshore itself
     runs in."""
 
@@ -57,7 +45,7 @@ class NewCluster(Body):
     network: Literal["host", "bridge"] = "host"
 
 
-class ClusterChange(Body):
+class ClusterChange(NodeBody):
     """PUT /nodes/:name of a cluster. What is absent stays as it is."""
 
     kubeconfig: Kubeconfig | None = None

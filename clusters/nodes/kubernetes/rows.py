@@ -5,16 +5,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from clusters.engines.inventory import Host, Inventory, name_of
+from clusters.engines.inventory import HostReport, Inventory, name_of
 from clusters.models import Cluster, Node
 
 LEFT = "It left its Kubernetes cluster."
 
 
-def take_over(cluster: Cluster, inventory: Inventory, now: datetime) -> tuple[list[str], list[str]]:
-    """Call inside a transaction. Returns the names of nodes that joined and of those that left."""
+class TakenOver(NamedTuple):
+    """Has the names of nodes that joined and of those that left, and whether one stays that left, for what it holds."""
+
+    joined: list[str]
+    left: list[str]
+    stays: bool
+
+
+def take_over(cluster: Cluster, inventory: Inventory, now: datetime) -> TakenOver:
+    """Call inside a transaction."""
     rows = {node.host: node for node in Node.objects.filter(cluster=cluster)}
     hosts = {host.name: host for host in inventory.hosts if host.cpus >= 1 and host.memory_mb >= 1}
     joined = [_made(cluster, host, now) for name, host in hosts.items() if name not in rows]
@@ -24,13 +32,14 @@ def take_over(cluster: Cluster, inventory: Inventory, now: datetime) -> tuple[li
     for name, host in hosts.items():
         if name in rows:
             _refresh(rows[name], host, now)
-    left = _leave([node for name, node in rows.items() if name not in hosts], now)
+    gone = [node for name, node in rows.items() if name not in hosts]
+    left = _leave(gone, now)
     seen = {"version": inventory.version, "sees_others": inventory.sees_others, "silent_reason": ""}
     Cluster.objects.filter(pk=cluster.pk).update(last_seen_at=now, **seen)
-    return [node.name for node in joined], left
+    return TakenOver([node.name for node in joined], left, len(left) < len(gone))
 
 
-def _made(cluster: Cluster, host: Host, now: datetime) -> Node:
+def _made(cluster: Cluster, host: HostReport, now: datetime) -> Node:
     node = Node(
         name=name_of(cluster.name, host.name),
         cluster=cluster,
@@ -49,7 +58,7 @@ def _made(cluster: Cluster, host: Host, now: datetime) -> Node:
     return node
 
 
-def _columns(cluster: str, host: Host) -> dict[str, Any]:
+def _columns(cluster: str, host: HostReport) -> dict[str, Any]:
     return {
         "address": host.address,
         "cpus": host.cpus,
@@ -64,7 +73,7 @@ def _columns(cluster: str, host: Host) -> dict[str, Any]:
     }
 
 
-def _refresh(node: Node, host: Host, now: datetime) -> None:
+def _refresh(node: Node, host: HostReport, now: datetime) -> None:
     """Write the columns in which a row differs from what the cluster says; a row that agrees is not written."""
     fresh = _columns(node.name.partition("/")[0], host)
     changed = {column: value for column, value in fresh.items() if getattr(node, column) != value}

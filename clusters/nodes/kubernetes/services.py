@@ -3,20 +3,17 @@ transaction, then writes rows and audit records and wakes the scheduler."""
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-
-import yaml
 from django.conf import settings
 from django.db import IntegrityError, transaction
-from django.db.models import ProtectedError, Q
+from django.db.models import ProtectedError
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
+from base.accounts import audit
+from base.accounts.viewer import Viewer, require_admin
+from base.core import words
+from base.core.bulk import take_turns
+from base.core.errors import BadRequest, ConflictNode, NoNode
+from clusters.engines import schemes
 from clusters.engines.inventory import Fitness, Inventory
 from clusters.engines.kubernetes import kubeconfig
 from clusters.engines.runtime import RuntimeFault
@@ -26,28 +23,12 @@ from clusters.nodes.kubernetes.body import ClusterChange, NewCluster, endpoint_o
 from clusters.nodes.kubernetes.rows import take_over
 from clusters.nodes.probe import within
 from clusters.nodes.serializers import read
-from portal.accounts import audit
-from portal.accounts.viewer import Viewer, require_admin
-from portal.core.bulk import take_turns
-from portal.core.errors import BadRequest, ConflictNode, NoNode
-from portal.wakes import wake
 
 PATIENCE = 30.0  # seconds for all questions to a cluster while somebody adds it
+Hints = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a cluster said before it is added."""
-
-    fitness: Fitness
-    inventory: Inventory
-
-    @property
-    def hints(self) -> tuple[str, ...]:
-        return self.fitness.hints
-
-
-def register_cluster(actor: Viewer, data: object, ip: str | None = None) -> tuple[Cluster, tuple[str, ...]]:
+def register_cluster(actor: Viewer, data: object) -> tuple[Cluster, Hints]:
     """POST /nodes with the endpoint ``kubernetes://``: adds the cluster and all its nodes. Returns the cluster, and
     hints about what could be better there. BadRequest with everything that it lacks, ConflictNode when the name or the
     cluster is known already."""
@@ -55,9 +36,9 @@ def register_cluster(actor: Viewer, data: object, ip: str | None = None) -> tupl
     body = read(NewCluster, data)
     endpoint = endpoint_of(body.name, body.namespace)
     refuse_known_name(body.name)
-    tls_dir = keys.store_files(body.name, files_of(body.kubeconfig))
-    try:
-        asked = ask(endpoint, tls_dir, body.nodeSelector, body.network)
+    tls_dir = keys.store(body.name, files_of(body.kubeconfig))
+    with keys.changed("", tls_dir):
+        hints, inventory = _asked(endpoint, tls_dir, body.nodeSelector, body.network)
         cluster = Cluster(
             name=body.name,
             endpoint=endpoint,
@@ -67,16 +48,11 @@ def register_cluster(actor: Viewer, data: object, ip: str | None = None) -> tupl
             port_to=body.portRange[1],
             network=body.network,
         )
-        _create(cluster, asked.inventory, who, ip)
-    except BaseException:
-        keys.forget(tls_dir)
-        raise
-    finally:
-        engines.forget(endpoint, tls_dir)
-    return Cluster.objects.get(pk=cluster.pk), asked.hints
+        _create(cluster, inventory, who)
+    return Cluster.objects.get(pk=cluster.pk), hints
 
 
-def change_cluster(actor: Viewer, name: str, data: object, ip: str | None = None) -> tuple[Cluster, tuple[str, ...]]:
+def change_cluster(actor: Viewer, name: str, data: object) -> tuple[Cluster, Hints]:
     """PUT /nodes/:name of a cluster: other keys, or another choice of its nodes. The cluster is asked first."""
     who = require_admin(actor).username
     cluster = find_cluster(name)
@@ -84,27 +60,21 @@ def change_cluster(actor: Viewer, name: str, data: object, ip: str | None = None
     selector = cluster.selector if body.nodeSelector is None else body.nodeSelector
     before = tls_dir = cluster.tls_dir
     if body.kubeconfig is not None:
-        tls_dir = keys.store_files(name, files_of(body.kubeconfig))
-    try:
-        asked = ask(cluster.endpoint, tls_dir, selector, cluster.network)
+        tls_dir = keys.store(name, files_of(body.kubeconfig))
+    with keys.changed(before, tls_dir):
+        hints, inventory = _asked(cluster.endpoint, tls_dir, selector, cluster.network)
         with transaction.atomic():
             take_turns(Node)
             cluster = find_cluster(name)
             cluster.tls_dir, cluster.selector = tls_dir, selector
             cluster.save(update_fields=["tls_dir", "selector"])
             Node.objects.filter(cluster=cluster).update(tls_dir=tls_dir)
-            take_over(cluster, asked.inventory, timezone.now())
-            _record(who, "cluster changed", cluster, ip, {"fields": sorted(body.model_fields_set)})
-    except BaseException:
-        if tls_dir != before:
-            keys.forget(tls_dir)
-        raise
-    if tls_dir != before:
-        keys.forget(before)
-    return find_cluster(name), asked.hints
+            take_over(cluster, inventory, timezone.now())
+            audit.changed(who, "cluster changed", cluster.name, {"fields": sorted(body.model_fields_set)})
+    return find_cluster(name), hints
 
 
-def remove_cluster(actor: Viewer, name: str, ip: str | None = None) -> None:
+def remove_cluster(actor: Viewer, name: str) -> None:
     """DELETE /nodes/:name of a cluster, with all its nodes. ConflictNode while tasks hold something on one of them.
     Nothing is removed from the cluster itself."""
     who = require_admin(actor).username
@@ -113,7 +83,7 @@ def remove_cluster(actor: Viewer, name: str, ip: str | None = None) -> None:
             cluster = find_cluster(name)
             if held := holding(cluster):
                 raise ConflictNode(_in_use(name, held))
-            _record(who, "cluster removed", cluster, ip, {"endpoint": cluster.endpoint})
+            audit.changed(who, "cluster removed", cluster.name, {"endpoint": cluster.endpoint})
             cluster.delete()
     except (ProtectedError, IntegrityError):  # a task was placed on it this very moment
         raise ConflictNode(_in_use(name, 1)) from None
@@ -121,7 +91,7 @@ def remove_cluster(actor: Viewer, name: str, ip: str | None = None) -> None:
 
 
 def find_cluster(name: str) -> Cluster:
-    """The cluster, or NoNode (404)."""
+    """Return the cluster, or NoNode (404)."""
     try:
         return Cluster.objects.get(name=name)
     except (Cluster.DoesNotExist, ValueError):  # ValueError: PostgreSQL takes no NUL
@@ -134,7 +104,7 @@ def holding(cluster: Cluster) -> int:
 
 
 def refuse_known_name(name: str) -> None:
-    if Cluster.objects.filter(name=name).exists() or Node.objects.filter(Q(name=name)).exists():
+    if Cluster.objects.filter(name=name).exists() or Node.objects.filter(name=name).exists():
         raise ConflictNode(f"A node or a cluster with the name {name} exists already.")
 
 
@@ -144,67 +114,52 @@ def files_of(text: str | None) -> dict[str, str]:
     if text is None:
         return {}
     try:
-        return {kubeconfig.NAME: yaml.safe_dump(kubeconfig.read(text))}
+        return {kubeconfig.NAME: kubeconfig.kept(text)}
     except ValueError as error:
         raise BadRequest(f"The kubeconfig {error}.") from None
 
 
-def ask(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) -> Asked:
-    """What the cluster says. BadRequest with everything that it lacks, or why it cannot be asked."""
+def ask(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) -> tuple[Fitness, Inventory | None]:
+    """What the cluster says of itself and, if it lacks nothing, of its nodes. BadRequest why it cannot be asked."""
+
+    def answers() -> tuple[Fitness, Inventory | None]:
+        engine = schemes.inventory_at(endpoint, tls_dir)
+        fitness = engine.fitness(network)
+        return fitness, None if fitness.lacks else engine.inventory(selector, str(settings.INSTANCE))
+
     try:
-        return within(PATIENCE, lambda: _ask(endpoint, tls_dir, selector, network))
+        return within(PATIENCE, answers)
     except TimeoutError:
         raise BadRequest(f"The cluster does not answer within {PATIENCE:g} s.") from None
     except RuntimeFault as fault:
         raise BadRequest(fault.sentence) from None
 
 
-@contextmanager
-def tried_keys(text: str | None) -> Iterator[str]:
-    """A folder with the keys, for as long as the block lasts; "" without a kubeconfig."""
-    files = files_of(text)
-    if not files:
-        yield ""
-        return
-    folder = Path(tempfile.mkdtemp(prefix="longshore-cluster-"))
-    try:
-        keys.write_files(folder, files)
-        yield str(folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
-def _ask(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) -> Asked:
-    inventory = engines.inventory_at(endpoint, tls_dir)
-    fitness = inventory.fitness(network)
-    if fitness.lacks:
+def _asked(endpoint: str, tls_dir: str, selector: dict[str, str], network: str) -> tuple[Hints, Inventory]:
+    """What could be better there, and its nodes. BadRequest with everything that it lacks, or why it cannot be
+    asked."""
+    fitness, inventory = ask(endpoint, tls_dir, selector, network)
+    if inventory is None:
         raise BadRequest(" ".join(fitness.lacks))
-    found = inventory.inventory(selector, str(settings.INSTANCE))
-    if not found.hosts:
+    if not inventory.hosts:
         which = " with these labels" if selector else ""
         raise BadRequest(f"The cluster has no node{which}.")
-    return Asked(fitness, found)
+    return fitness.hints, inventory
 
 
-def _create(cluster: Cluster, inventory: Inventory, who: str, ip: str | None) -> None:
+def _create(cluster: Cluster, inventory: Inventory, who: str) -> None:
     try:
         with transaction.atomic():
             take_turns(Node)
             refuse_known_name(cluster.name)
             cluster.save(force_insert=True)
-            joined, _ = take_over(cluster, inventory, timezone.now())
+            joined = take_over(cluster, inventory, timezone.now()).joined
             data = {"endpoint": cluster.endpoint, "version": inventory.version, "nodes": len(joined)}
-            _record(who, "cluster registered", cluster, ip, data)
+            audit.changed(who, "cluster registered", cluster.name, data)
     except IntegrityError:
         raise ConflictNode(f"A node or a cluster with the name {cluster.name} exists already.") from None
 
 
-def _record(who: str, action: str, cluster: Cluster, ip: str | None, data: dict[str, object]) -> None:
-    audit.record(who, action, cluster.name, ip, data)
-    wake.notify("scheduler")
-    wake.notify("pages")
-
-
 def _in_use(name: str, count: int) -> str:
-    tasks = "1 task runs" if count == 1 else f"{count} tasks run"
+    tasks = words.count(count, "task runs", "tasks run")
     return f"{tasks} on nodes of {name}. Stop their jobs or wait until they end, then try again."

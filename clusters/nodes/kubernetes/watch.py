@@ -16,17 +16,16 @@ import structlog
 from django.conf import settings
 from django.utils import timezone
 
-from clusters.engines import schemes as engines
+from base.accounts import audit
+from base.core import clock
+from base.core.threads import KeptThread
+from base.wakes import wake
+from base.wakes.lease import Fenced, Lease
+from clusters.engines import schemes
 from clusters.engines.inventory import Inventoried, Inventory, name_of
-from clusters.engines.runtime import RuntimeFault
-from clusters.engines.watch import Look
+from clusters.engines.runtime import Look, RuntimeFault
 from clusters.models import Cluster, Node
 from clusters.nodes.kubernetes.rows import LEFT, take_over
-from portal.accounts import audit
-from portal.core import clock
-from portal.core.threads import Kept
-from portal.wakes import wake
-from portal.wakes.lease import Fenced, Lease
 
 LIST_EVERY = 30.0  # seconds between two lists without news
 LEAST_PAUSE = 1.0  # seconds between two lists however much news there is
@@ -52,7 +51,7 @@ class Clusters:
     def __init__(self, lease: Lease, changed: Callable[[], None]) -> None:
         self._lease = lease
         self._changed = changed
-        self._followed: dict[tuple[int, str, str, str], Follower] = {}
+        self._followed: dict[tuple[int, str, str, str], ClusterFollower] = {}
 
     def keep_up(self) -> None:
         """Follow exactly the clusters that are registered. One query."""
@@ -61,7 +60,7 @@ class Clusters:
             self._followed.pop(key).thread.stop()
         for key, cluster in registered.items():
             if key not in self._followed:
-                self._followed[key] = Follower(cluster, self._lease, self._changed)
+                self._followed[key] = ClusterFollower(cluster, self._lease, self._changed)
             self._followed[key].thread.keep()
 
     def heard(self, looks: Mapping[str, Look]) -> Mapping[str, Look]:
@@ -75,7 +74,7 @@ class Clusters:
         """Whether every cluster was asked at least once."""
         return all(follower.was_asked for follower in self._followed.values())
 
-    def threads(self) -> list[Kept]:
+    def threads(self) -> list[KeptThread]:
         return [follower.thread for follower in self._followed.values()]
 
     def stop(self) -> None:
@@ -85,7 +84,7 @@ class Clusters:
 
 
 @dataclass
-class Follower:
+class ClusterFollower:
     """Follows one cluster."""
 
     cluster: Cluster
@@ -96,16 +95,16 @@ class Follower:
     was_asked: bool = False
 
     def __post_init__(self) -> None:
-        self.thread = Kept(f"cluster-{self.cluster.name}", self.step, longest=LONGEST)
+        self.thread = KeptThread(f"cluster-{self.cluster.name}", self.step, longest=LONGEST)
         self._inventory: Inventoried | None = None
         self._written: Inventory | None = None
         self._told = ""  # the last reason why it could not be asked
 
     def step(self) -> None:
-        """One list, and the wait for what follows it."""
+        """Ask for one list, take it, and wait for what follows it."""
         began = time.monotonic()
         try:
-            self._inventory = self._inventory or engines.inventory_at(self.cluster.endpoint, self.cluster.tls_dir)
+            self._inventory = self._inventory or schemes.inventory_at(self.cluster.endpoint, self.cluster.tls_dir)
             self.take(self._inventory.inventory(self.cluster.selector, str(settings.INSTANCE)))
             self._await_news(self._inventory, began)
         except RuntimeFault as fault:
@@ -125,12 +124,12 @@ class Follower:
             registered = Cluster.objects.filter(pk=self.cluster.pk).first()
             if registered is None or _key(registered) != _key(self.cluster):  # removed, or changed, this moment
                 return
-            joined, left = take_over(self.cluster, inventory, now)
-            for action, names in (("node joined", joined), ("node left", left)):
+            taken = take_over(self.cluster, inventory, now)
+            for action, names in (("node joined", taken.joined), ("node left", taken.left)):
                 for name in names:
-                    audit.record(ACTOR, action, name, None, {"cluster": self.cluster.name})
+                    audit.record(ACTOR, action, name, {"cluster": self.cluster.name})
         # While a node stays only for what it holds, the next list has to look again.
-        self._written = None if Node.objects.filter(cluster=self.cluster, closed=LEFT).exists() else inventory
+        self._written = None if taken.stays else inventory
         self._told = ""
         self.changed()
         wake.notify("pages")
@@ -147,7 +146,7 @@ class Follower:
         }
 
     def _await_news(self, inventory: Inventoried, began: float) -> None:
-        """Until something has changed, or the next list is due."""
+        """Wait until something has changed, or the next list is due."""
         inventory.wait_change(max(1.0, LIST_EVERY - (time.monotonic() - began)))
         time.sleep(max(0.0, LEAST_PAUSE - (time.monotonic() - began)))
 

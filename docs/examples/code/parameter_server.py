@@ -48,6 +48,25 @@ class Saves(tf1.train.SessionRunHook):
         print(f"saved {self.train_dir}/weights.npz", flush=True)
 
 
+class Joins(tf1.train.SessionCreator):
+    """A session of a worker that looks every second whether worker 0 has made the first weights. TensorFlow's own looks
+    every 30 s, and may find that the others have done all the steps."""
+
+    def __init__(self, master: str, config: Any) -> None:
+        self.master, self.config = master, config
+
+    def create_session(self) -> Any:
+        scaffold = tf1.train.Scaffold().finalize()
+        manager = tf1.train.SessionManager(
+            local_init_op=scaffold.local_init_op,
+            ready_op=scaffold.ready_op,
+            ready_for_local_init_op=scaffold.ready_for_local_init_op,
+            graph=tf1.get_default_graph(),
+            recovery_wait_secs=1,
+        )
+        return manager.wait_for_session(self.master, config=self.config)
+
+
 def work(server: Any, cluster: Any, task: int, steps: int, batch_size: int, train_dir: str) -> None:
     """``steps`` are those of all workers together."""
     with tf1.device(tf1.train.replica_device_setter(cluster=cluster, worker_device=f"/job:worker/task:{task}")):
@@ -56,7 +75,10 @@ def work(server: Any, cluster: Any, task: int, steps: int, batch_size: int, trai
     # Without this a session waits for all other workers too, for ever when one of them was fast and has ended.
     config = tf1.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{task}"])
     done, began, last = 0, time.monotonic(), 0.0
-    with tf1.train.MonitoredTrainingSession(server.target, is_chief=task == 0, hooks=hooks, config=config) as session:
+    creator = Joins(server.target, config)
+    if task == 0:
+        creator = tf1.train.ChiefSessionCreator(master=server.target, config=config)
+    with tf1.train.MonitoredSession(creator, hooks) as session:
         while not session.should_stop():
             _, last, at = session.run([step, loss, tf1.train.get_global_step()])
             done += 1

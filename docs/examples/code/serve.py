@@ -42,6 +42,12 @@ torch.set_num_threads(int(os.environ.get("PAI_TASK_CPU_NUM", "1")))
 model = load(os.environ["PAI_DATA_DIR"])
 
 
+@app.get("/")
+def root() -> dict[str, str]:
+    """What the link of the job's page opens."""
+    return {"model": "the sine of a number", "ask": 'POST predict with {"x": [0.5, 1.0]}', "ready": "GET healthz"}
+
+
 @app.get("/healthz")
 def healthz() -> dict[str, bool]:
     return {"ready": True}

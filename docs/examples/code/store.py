@@ -18,7 +18,9 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 from urllib.parse import quote, urlencode, urlsplit
@@ -26,6 +28,7 @@ from urllib.parse import quote, urlencode, urlsplit
 T = TypeVar("T")
 PATIENCE = 60  # seconds for which a store that is down is tried again
 PAUSE = 5  # seconds between two looks at what has changed
+AT_ONCE = 8  # files that are on their way
 
 
 class StoreError(Exception):
@@ -42,11 +45,9 @@ class StoreDown(StoreError):
 
 def get(remote: str, local: str | Path) -> list[Path]:
     """Copy a file or a folder from the store to ``local``; gives the files. Raises NotThere, StoreError."""
-    fetched = []
-    for name, _ in _files(remote):
-        fetched.append(Path(local, name) if name else Path(local))
-        _fetch(_join(remote, name), fetched[-1])
-    return fetched
+    places = {name: Path(local, name) if name else Path(local) for name, _ in _files(remote)}
+    _each(places, lambda name: _fetch(_join(remote, name), places[name]))
+    return list(places.values())
 
 
 def put(local: str | Path, remote: str) -> None:
@@ -54,8 +55,7 @@ def put(local: str | Path, remote: str) -> None:
     Raises StoreError."""
     if not Path(local).exists():
         raise StoreError(f"{local}: there is no such file or folder here")
-    for name, _ in _local_files(Path(local)):
-        _put_file(Path(local, name) if name else Path(local), _join(remote, name))
+    _put_files(local, remote, [name for name, _ in _local_files(Path(local))])
 
 
 def keep(local: str | Path, remote: str) -> None:
@@ -71,15 +71,15 @@ def keep(local: str | Path, remote: str) -> None:
     while True:
         is_last = _pause(ending)
         now = dict(_local_files(folder))
-        for name in [name for name, version in now.items() if seen.get(name) != version]:
-            put(folder / name, _join(remote, name))
+        _put_files(folder, remote, [name for name, version in now.items() if seen.get(name) != version])
         seen = now
         if is_last:
             return
 
 
 def follow(remote: str, local: str | Path) -> None:
-    """Get every file of the folder that changes, until SIGTERM. It need not be there yet."""
+    """Get every file of the folder that changes, until SIGTERM. It need not be there yet. To a file that only grew the
+    rest is added, so that a program which has it open reads on, as TensorBoard does."""
     ending = _ending()
     Path(local).mkdir(parents=True, exist_ok=True)
     seen: dict[str, str] = {}
@@ -88,8 +88,8 @@ def follow(remote: str, local: str | Path) -> None:
             now = dict(_files(remote))
         except NotThere:
             now = {}
-        for name in [name for name, version in now.items() if seen.get(name) != version]:
-            _fetch(_join(remote, name), Path(local, name))
+        changed = [name for name, version in now.items() if seen.get(name) != version]
+        _each(changed, lambda name: _fetch(_join(remote, name), Path(local, name), _grow))
         seen = now
         if _pause(ending):
             return
@@ -111,9 +111,12 @@ def _files(remote: str) -> list[tuple[str, str]]:
 
 
 def _list(remote: str) -> list[dict[str, str]]:
-    answer = _patiently(remote, lambda: json.load(_send("GET", remote, {"op": "LISTSTATUS"})))
-    statuses: list[dict[str, str]] = answer["FileStatuses"]["FileStatus"]
-    return statuses
+    def once() -> list[dict[str, str]]:
+        with _asked("GET", remote, {"op": "LISTSTATUS"}) as answer:
+            statuses: list[dict[str, str]] = json.load(answer)["FileStatuses"]["FileStatus"]
+            return statuses
+
+    return _patiently(remote, once)
 
 
 def _local_files(local: Path) -> list[tuple[str, str]]:
@@ -129,29 +132,67 @@ def _join(remote: str, name: str) -> str:
 # --- one request -----------------------------------------------------------------------------------------------------
 
 
-def _fetch(remote: str, local: Path) -> None:
-    """Whoever reads the file meanwhile sees the old one or the new one."""
+def _fetch(remote: str, local: Path, take: Callable[[Path, Path], object] = Path.replace) -> None:
+    """Whoever reads the file meanwhile sees the old one or the new one. ``take`` makes what was fetched the file."""
     local.parent.mkdir(parents=True, exist_ok=True)
     part = local.with_name(f".{local.name}.part")
 
     def once() -> None:
-        with _send("GET", remote, {"op": "OPEN"}) as answer, part.open("wb") as file:
+        with _asked("GET", remote, {"op": "OPEN"}) as answer, part.open("wb") as file:
             length = answer.length
             shutil.copyfileobj(answer, file, 1 << 20)
             if length is not None and file.tell() != length:
                 raise ConnectionError("the connection broke")
 
     _patiently(remote, once)
+    take(part, local)
+
+
+def _grow(part: Path, local: Path) -> None:
+    """Adds what the file lacks, if what it has is how the new one begins; else the new one takes its place."""
+    with part.open("rb") as new:
+        if local.is_file() and _begins_with(new, local):
+            with local.open("ab") as old:
+                shutil.copyfileobj(new, old, 1 << 20)
+            part.unlink()
+            return
     part.replace(local)
+
+
+def _begins_with(new: BinaryIO, local: Path) -> bool:
+    """Whether it does; ``new`` then stands behind that beginning."""
+    with local.open("rb") as old:
+        while piece := old.read(1 << 20):
+            if new.read(len(piece)) != piece:
+                return False
+    return True
+
+
+def _put_files(local: str | Path, remote: str, names: Iterable[str]) -> None:
+    _each(names, lambda name: _put_file(Path(local, name) if name else Path(local), _join(remote, name)))
 
 
 def _put_file(local: Path, remote: str) -> None:
     def once() -> None:
         with local.open("rb") as content:
             query = {"op": "CREATE", "overwrite": "true", "data": "true"}
-            _send("PUT", remote, query, content).read()
+            with _asked("PUT", remote, query, content) as answer:
+                answer.read()
 
     _patiently(remote, once)
+
+
+def _each(names: Iterable[str], act: Callable[[str], None]) -> None:
+    """Several at once, since most of the time of a small file is waiting. Raises the first error, once all have ended
+    that had begun."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        running = [pool.submit(act, name) for name in names]
+        try:
+            for each in running:
+                each.result()
+        finally:
+            for each in running:
+                each.cancel()
 
 
 def _patiently(remote: str, once: Callable[[], T]) -> T:
@@ -168,23 +209,58 @@ def _patiently(remote: str, once: Callable[[], T]) -> T:
         time.sleep(min(1, PATIENCE))
 
 
-def _send(method: str, remote: str, query: dict[str, str], body: BinaryIO | None = None) -> http.client.HTTPResponse:
+_kept: list[http.client.HTTPConnection] = []  # open, and used by nobody now
+
+
+@contextmanager
+def _asked(
+    method: str, remote: str, query: dict[str, str], body: BinaryIO | None = None
+) -> Iterator[http.client.HTTPResponse]:
+    """The answer, which is read to its end inside. Its connection is kept for the next request."""
+    connection = _kept.pop() if _kept else _connection()
+    try:
+        answer = _send(connection, method, remote, query, body)
+        if answer.status >= 400:
+            raise _refusal(remote, answer)
+        yield answer
+        if not answer.isclosed():
+            connection.close()
+    except BaseException:
+        connection.close()
+        raise
+    _kept.append(connection)
+
+
+def _connection() -> http.client.HTTPConnection:
     gateway = urlsplit(os.environ["LONGSHORE_WEBHDFS_URL"])
-    token = Path(os.environ["LONGSHORE_WEBHDFS_TOKEN_FILE"]).read_text().strip()
     kind = http.client.HTTPSConnection if gateway.scheme == "https" else http.client.HTTPConnection
-    connection = kind(gateway.hostname or "", gateway.port, timeout=60)
+    return kind(gateway.hostname or "", gateway.port, timeout=60)
+
+
+def _send(
+    connection: http.client.HTTPConnection, method: str, remote: str, query: dict[str, str], body: BinaryIO | None
+) -> http.client.HTTPResponse:
+    token = Path(os.environ["LONGSHORE_WEBHDFS_TOKEN_FILE"]).read_text().strip()
     headers = {"Content-Type": "application/octet-stream"}
     if body is not None:
         headers["Content-Length"] = str(os.fstat(body.fileno()).st_size)
-    path = gateway.path + quote(_path(remote))
+    path = urlsplit(os.environ["LONGSHORE_WEBHDFS_URL"]).path + quote(_path(remote))
+    address = f"{path}?{urlencode({**query, 'delegation': token})}"
+    was_open = connection.sock is not None
     try:
-        connection.request(method, f"{path}?{urlencode({**query, 'delegation': token})}", body, headers)
+        connection.request(method, address, body, headers)
     except (BrokenPipeError, ConnectionResetError):
         pass  # what is refused is not read to its end: the answer may be there
-    answer = connection.getresponse()
-    if answer.status >= 400:
-        raise _refusal(remote, answer)
-    return answer
+    try:
+        return connection.getresponse()
+    except (http.client.HTTPException, ConnectionError):
+        connection.close()
+        if not was_open:
+            raise
+    # The portal had closed the connection meanwhile, as it does with those that nobody uses.
+    if body is not None:
+        body.seek(0)
+    return _send(connection, method, remote, query, body)
 
 
 def _path(remote: str) -> str:

@@ -8,28 +8,73 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from base.core.errors import Mend
+from base.core.words import whole
 from jobs.config import jsonc
 from jobs.config.v1_words import Error, Loc, location
-from portal.core.errors import Mend
 
-_SIZE = re.compile(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([mMgGtT])(?:i?[bB])?\s*")
+_SIZE = re.compile(r"\s*([0-9]{1,9}(?:\.[0-9]+)?)\s*([mMgGtT])(?:i?[bB])?\s*")
 _MEGABYTES = {"m": 1, "g": 1024, "t": 1024 * 1024}
 _SAFE = {
     r"^[A-Za-z0-9._~]+$": (r"[^A-Za-z0-9._~]+", "_"),
     r"^[A-Za-z0-9\-._]+$": (r"[^A-Za-z0-9\-._]+", "-"),
 }
 _NAMES = {"jobName": ("my-job",), "name": ("worker", "main", "server"), "label": ("http2", "rpc", "nccl")}
+_TRUTHS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 _REQUIRED = frozenset({"jobName", "image", "taskRoles", "name", "command", "label"})
 
 
 def mend_of(error: Error, value: Any) -> Mend | None:
     """The mend for an error in pydantic's shape, in the config whose decoded value this is; None when none is
     certain."""
-    find = _KINDS.get(error["type"])
-    return find(location(error), error, value) if find else None
+    loc, written, ctx = location(error), error["input"], error.get("ctx", {})
+    around, path = _at(value, loc[:-1]), jsonc.pointer(loc)
+    match error["type"]:
+        case "extra_forbidden":
+            close = _closest(str(loc[-1]), [name for name in ctx.get("known", ()) if name not in around])
+            return Mend(f'Rename to "{close}"', "rename", path, close) if close else None
+        case "secret_name" if isinstance(around, dict) and "secrets" not in around:
+            return Mend('Rename to "secrets"', "rename", path, "secrets")
+        case "missing" if loc[-1] in _NAMES and isinstance(around, dict):  # nobody has to think about a name
+            name = _free(_NAMES[str(loc[-1])], _names_beside(value, loc))
+            return Mend(f'Name it "{name}"', "set", path, name)
+        case "duplicate" if loc[-1] in ("name", "label"):
+            name = _free((f"{written}2",), _names_beside(value, loc), str(written))
+            return Mend(f'Rename to "{name}"', "set", path, name)
+        case "duplicate":
+            return Mend("Remove it", "remove", path)
+        case "int_type" | "string_type" if written is None:
+            return _default(loc)
+        case "int_type" if isinstance(written, str) and loc[-1] in ("memoryMB", "shmMB"):
+            size = _SIZE.fullmatch(written)
+            return _set(loc, int(float(size[1]) * _MEGABYTES[size[2].lower()])) if size else None
+        case "string_type" if isinstance(written, int | float) and not isinstance(written, bool):
+            return Mend(f'Set to "{written}"', "set", path, str(written))
+        case "bool_type":
+            truth = _TRUTHS.get(str(written).lower())
+            return None if truth is None else Mend(f"Set to {str(truth).lower()}", "set", path, truth)
+        case "tuple_type" if isinstance(written, dict):
+            return Mend("Put it into an array", "set", path, [written])
+        case "dict_type" if written in (None, [], ""):
+            return _default(loc)
+        case "greater_than_equal":
+            return _set(loc, ctx["ge"])
+        case "less_than_equal" | "shm_over_memory":
+            return _set(loc, ctx["le"])
+        case "min_count":
+            tasks = whole(str(around.get("taskNumber", 1)))
+            return None if tasks is None else _set(loc, tasks)
+        case "string_pattern_mismatch":
+            return _fitting(path, written, ctx["pattern"], _names_beside(value, loc))
+        case "literal_error":
+            close = _closest(str(written).lower(), re.findall(r"'([^']*)'", ctx["expected"]))
+            return Mend(f'Set to "{close}"', "set", path, close) if close else None
+        case "fixed_port":
+            return Mend("Use free ports", "set", path, 0)
+    return None
 
 
 def comma(text: str) -> Mend | None:
@@ -39,7 +84,7 @@ def comma(text: str) -> Mend | None:
     try:
         jsonc.parse(text)
     except jsonc.NotJson as fault:
-        at = _end_before(blanked, _offset(blanked, fault.line, fault.column))
+        at = len(blanked[: fault.at].rstrip())  # the end of the last token before it
         for what, says, place in ((",", "Add the comma", at), (_open(blanked), "Close it", len(blanked.rstrip()))):
             if what and _reads(blanked[:place] + what + blanked[place:]):
                 line, column = jsonc.line_column(blanked, place)
@@ -47,123 +92,32 @@ def comma(text: str) -> Mend | None:
     return None
 
 
-def _unknown(loc: Loc, error: Error, value: Any) -> Mend | None:
-    around = _at(value, loc[:-1])
-    known = [name for name in error.get("ctx", {}).get("known", ()) if name not in around]
-    close = difflib.get_close_matches(str(loc[-1]), known, n=1)
-    return Mend(f'Rename to "{close[0]}"', "rename", _pointer(loc), close[0]) if close else None
+def _closest(name: str, names: Sequence[str]) -> str:
+    """The one of the names that is meant, or nothing."""
+    return next(iter(difflib.get_close_matches(name, names, n=1)), "")
 
 
-def _missing(loc: Loc, error: Error, value: Any) -> Mend | None:
-    """Only names have a value that nobody has to think about."""
-    key = str(loc[-1])
-    if key not in _NAMES or not isinstance(_at(value, loc[:-1]), dict):
-        return None
-    name = _free(_NAMES[key], _names_beside(value, loc))
-    return Mend(f'Name it "{name}"', "set", _pointer(loc), name)
+def _default(loc: Loc) -> Mend | None:
+    return None if loc[-1] in _REQUIRED else Mend("Remove it, for the default", "remove", jsonc.pointer(loc))
 
 
-def _duplicate(loc: Loc, error: Error, value: Any) -> Mend | None:
-    if loc[-1] not in ("name", "label"):
-        return Mend("Remove it", "remove", _pointer(loc))
-    name = _free((f"{error['input']}2",), _names_beside(value, loc), str(error["input"]))
-    return Mend(f'Rename to "{name}"', "set", _pointer(loc), name)
-
-
-def _number(loc: Loc, error: Error, value: Any) -> Mend | None:
-    given, key = error["input"], str(loc[-1])
-    size = _SIZE.fullmatch(given) if isinstance(given, str) else None
-    if size and key in ("memoryMB", "shmMB"):
-        megabytes = int(float(size[1]) * _MEGABYTES[size[2].lower()])
-        return Mend(f"Set to {megabytes}", "set", _pointer(loc), megabytes)
-    return _default(loc, error, value) if given is None else None
-
-
-def _default(loc: Loc, error: Error, value: Any) -> Mend | None:
-    return None if loc[-1] in _REQUIRED else Mend("Remove it, for the default", "remove", _pointer(loc))
-
-
-def _text(loc: Loc, error: Error, value: Any) -> Mend | None:
-    given = error["input"]
-    if given is None:
-        return _default(loc, error, value)
-    if isinstance(given, bool) or not isinstance(given, int | float):
-        return None
-    return Mend(f'Set to "{given}"', "set", _pointer(loc), str(given))
-
-
-def _boolean(loc: Loc, error: Error, value: Any) -> Mend | None:
-    truth = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    meant = truth.get(str(error["input"]).lower())
-    return None if meant is None else Mend(f"Set to {str(meant).lower()}", "set", _pointer(loc), meant)
-
-
-def _array(loc: Loc, error: Error, value: Any) -> Mend | None:
-    given = error["input"]
-    return Mend("Put it into an array", "set", _pointer(loc), [given]) if isinstance(given, dict) else None
-
-
-def _least(loc: Loc, error: Error, value: Any) -> Mend | None:
-    return _set(loc, error["ctx"]["ge"])
-
-
-def _most(loc: Loc, error: Error, value: Any) -> Mend | None:
-    return _set(loc, error["ctx"]["le"])
-
-
-def _tasks(loc: Loc, error: Error, value: Any) -> Mend | None:
-    tasks = _at(value, loc[:-1]).get("taskNumber", 1)
-    return _set(loc, int(tasks)) if isinstance(tasks, int | str) and str(tasks).isdigit() else None
-
-
-def _pattern(loc: Loc, error: Error, value: Any) -> Mend | None:
-    given, pattern = error["input"], error["ctx"]["pattern"]
+def _fitting(path: str, text: str, pattern: str, taken: set[str]) -> Mend | None:
+    """The text without what its pattern does not allow."""
     if pattern in (r"^\S+$", r"^\S*$"):
-        mended = given.strip()
-        return (
-            Mend("Remove the space", "set", _pointer(loc), mended) if mended and not re.search(r"\s", mended) else None
-        )
+        mended = text.strip()
+        is_mended = mended and not re.search(r"\s", mended)
+        return Mend("Remove the space", "set", path, mended) if is_mended else None
     if pattern not in _SAFE:
         return None
     bad, good = _SAFE[pattern]
-    mended = re.sub(bad, good, given).strip(good)
-    if not mended or mended in (".", "..", *_names_beside(value, loc)):
+    mended = re.sub(bad, good, text).strip(good)
+    if not mended or mended in (".", "..", *taken):
         return None
-    return Mend(f'Rename to "{jsonc.shown(mended)}"', "set", _pointer(loc), mended)
-
-
-def _literal(loc: Loc, error: Error, value: Any) -> Mend | None:
-    words = re.findall(r"'([^']*)'", error["ctx"]["expected"])
-    close = difflib.get_close_matches(str(error["input"]).lower(), words, n=1)
-    return Mend(f'Set to "{close[0]}"', "set", _pointer(loc), close[0]) if close else None
-
-
-def _free_ports(loc: Loc, error: Error, value: Any) -> Mend | None:
-    return Mend("Use free ports", "set", _pointer(loc), 0)
-
-
-_Find = Callable[[Loc, Error, Any], Mend | None]
-_KINDS: Mapping[str, _Find] = {
-    "extra_forbidden": _unknown,
-    "missing": _missing,
-    "duplicate": _duplicate,
-    "int_type": _number,
-    "string_type": _text,
-    "bool_type": _boolean,
-    "tuple_type": _array,
-    "dict_type": lambda loc, error, value: _default(loc, error, value) if error["input"] in (None, [], "") else None,
-    "greater_than_equal": _least,
-    "less_than_equal": _most,
-    "shm_over_memory": _most,
-    "min_count": _tasks,
-    "string_pattern_mismatch": _pattern,
-    "literal_error": _literal,
-    "fixed_port": _free_ports,
-}
+    return Mend(f'Rename to "{jsonc.shown(mended)}"', "set", path, mended)
 
 
 def _set(loc: Loc, value: int) -> Mend:
-    return Mend(f"Set to {value}", "set", _pointer(loc), value)
+    return Mend(f"Set to {value}", "set", jsonc.pointer(loc), value)
 
 
 def _at(value: Any, loc: Loc) -> Any:
@@ -188,20 +142,6 @@ def _free(names: Iterable[str], taken: set[str], stem: str = "") -> str:
     first = list(names)
     counted = (f"{stem or first[0]}{number}" for number in range(2, len(taken) + 3))
     return next(name for name in (*first, *counted) if name not in taken)
-
-
-def _pointer(loc: Loc) -> str:
-    return "".join("/" + jsonc.escape(str(step)) for step in loc)
-
-
-def _offset(text: str, line: int, column: int) -> int:
-    starts = [0, *(end.end() for end in re.finditer(r"\r\n?|\n", text))]
-    return starts[line - 1] + column - 1
-
-
-def _end_before(blanked: str, at: int) -> int:
-    """The end of the last token before a place."""
-    return len(blanked[:at].rstrip())
 
 
 def _open(blanked: str) -> str:

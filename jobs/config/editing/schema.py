@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from jobs.config.extras import Asked
+from jobs.config.extras import Extras
 from jobs.config.spec import JobSpec
 
 HELP = {
@@ -70,11 +70,11 @@ _TAKEN = frozenset(
 
 
 @cache
-def schema() -> dict[str, Any]:
+def config_schema() -> dict[str, Any]:
     """A JSON Schema without references. ``description`` is the help of a field."""
     spec = JobSpec.model_json_schema(by_alias=True)
     whole = _plain(spec, spec["$defs"], "")
-    asked = Asked.model_json_schema(by_alias=True)
+    asked = Extras.model_json_schema(by_alias=True)
     known = {**_plain(asked, asked["$defs"], "extras.")["properties"]}
     known |= {name: _plain(each, {}, f"extras.{name}.") | _help(f"extras.{name}") for name, each in _BY_HAND.items()}
     whole["properties"]["extras"]["properties"] = known
@@ -86,18 +86,18 @@ def _plain(part: dict[str, Any], defs: dict[str, Any], place: str) -> dict[str, 
     """``part`` with what it refers to, and with help; ``place`` is where it is, such as ``taskRoles.``."""
     part = part if "$ref" not in part else defs[part["$ref"].rpartition("/")[2]]
     choices = [each for each in part.get("anyOf", ()) if each.get("type") != "null"]
-    given = {**part, **choices[0]} if len(choices) == 1 else part
-    found = {name: value for name, value in given.items() if name in _TAKEN}
-    if "items" in found:
-        found["items"] = _plain(found["items"], defs, place)
-    if "properties" in found:
-        found["properties"] = {
+    whole = {**part, **choices[0]} if len(choices) == 1 else part
+    taken = {name: value for name, value in whole.items() if name in _TAKEN}
+    if "items" in taken:
+        taken["items"] = _plain(taken["items"], defs, place)
+    if "properties" in taken:
+        taken["properties"] = {
             name: _plain(each, defs, f"{place}{name}.") | _help(place + name)
-            for name, each in found["properties"].items()
+            for name, each in taken["properties"].items()
         }
-    if isinstance(found.get("additionalProperties"), dict):
-        found["additionalProperties"] = _plain(found["additionalProperties"], defs, place)
-    return found
+    if isinstance(taken.get("additionalProperties"), dict):
+        taken["additionalProperties"] = _plain(taken["additionalProperties"], defs, place)
+    return taken
 
 
 def _help(name: str) -> dict[str, str]:

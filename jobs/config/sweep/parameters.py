@@ -10,17 +10,18 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from base.core.errors import InvalidConfig, Problem
 from jobs.config import jsonc
 from jobs.config.coerce import container
 from jobs.config.extras import SWEEP_KEYS
-from portal.core.errors import Problem
 
 MOST = 200  # jobs of one sweep
 MOST_VALUE = 1000  # characters of one value
+MOST_PARAMETERS = 100
 MOST_NUMBER = 1_000_000
 POINTER = "/extras/sweep"
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}", re.ASCII)
@@ -32,7 +33,7 @@ _KNOWN = SWEEP_KEYS | set(_NUMBERS)
 
 
 @dataclass(frozen=True, slots=True)
-class Sweep:
+class SweepSpec:
     """``jobs`` are the values of each job as texts by parameter, in order. ``at_once`` of them run at the same time at
     most; when ``stop_after`` of them have failed, the others are stopped."""
 
@@ -42,12 +43,11 @@ class Sweep:
     stop_after: int | None = None
 
 
-class BadSweep(Exception):
-    """``problems`` says what is wrong with it and where."""
+class BadSweep(InvalidConfig):
+    """What is wrong with a sweep. v1 had none, so the message is the first problem's own."""
 
-    def __init__(self, problems: list[Problem]) -> None:
-        super().__init__(problems[0].message)
-        self.problems = tuple(problems)
+    def __init__(self, *problems: Problem) -> None:
+        super().__init__(problems[0].message, problems)
 
 
 def is_sweep(value: Any) -> bool:
@@ -56,32 +56,31 @@ def is_sweep(value: Any) -> bool:
     return isinstance(asked, dict) and bool(SWEEP_KEYS & asked.keys())
 
 
-def read(document: jsonc.Document) -> Sweep:
+def read(document: jsonc.Document) -> SweepSpec:
     """The sweep of a config for which ``is_sweep`` holds. Raises BadSweep."""
     asked = _asked(document.value)
-    found = _Reader(document)
+    reader = _ParameterReader(document)
     for key in asked.keys() - _KNOWN:
-        found.refuse(
-            f"/{key}", f"{jsonc.shown(key)} is not known in a sweep; it has grid or list, and {' and '.join(_NUMBERS)}."
-        )
+        known = f"it has grid or list, and {' and '.join(_NUMBERS)}"
+        reader.refuse(f"/{key}", f"{jsonc.shown(key)} is not known in a sweep; {known}.")
     if asked.keys() >= SWEEP_KEYS:
-        found.refuse("/list", "A sweep has either a grid or a list.")
-    jobs = found.listed(asked["list"]) if "list" in asked else found.combined(asked["grid"])
-    at_once, stop_after = (found.number(name, asked.get(name)) for name in _NUMBERS)
-    if found.problems:
-        raise BadSweep(found.problems)
-    return Sweep(tuple(jobs[0]), tuple(jobs), at_once, stop_after)
+        reader.refuse("/list", "A sweep has either a grid or a list.")
+    jobs = reader.listed(asked["list"]) if "list" in asked else reader.combined(asked["grid"])
+    at_once, stop_after = (reader.number(name, asked.get(name)) for name in _NUMBERS)
+    if reader.problems:
+        raise BadSweep(*reader.problems)
+    return SweepSpec(tuple(jobs[0]), tuple(jobs), at_once, stop_after)
 
 
-class _Reader:
+class _ParameterReader:
     def __init__(self, document: jsonc.Document) -> None:
         self._document = document
         self.problems: list[Problem] = []
 
-    def refuse(self, path: str, message: str) -> None:
-        path = POINTER + path
-        place = self._document.line_column(self._document.offset(path))
-        self.problems.append(Problem(*place, path, message))
+    def refuse(self, path: str, message: str) -> list[Any]:
+        """Note the problem; gives nothing, in place of values."""
+        self.problems.append(self._document.problem(POINTER + path, message))
+        return []
 
     def number(self, name: str, value: Any) -> int | None:
         if value is None:
@@ -93,58 +92,69 @@ class _Reader:
 
     def combined(self, grid: Any) -> list[dict[str, str]]:
         if not isinstance(grid, dict) or not grid:
-            self.refuse("/grid", "grid must be an object: parameters with their values.")
+            return self.refuse("/grid", "grid must be an object: parameters with their values.")
+        if self._has_too_many("/grid", grid):
             return []
         values = {name: self._values(name, given) for name, given in grid.items()}
         total = math.prod(len(each) for each in values.values())
         if total > MOST:
-            self.refuse("/grid", f"The sweep makes {total:,} jobs; the most is {MOST}.")
+            number = f"{total:,}" if total < 10**12 else "far too many"
+            self.refuse("/grid", f"The sweep makes {number} jobs; the most is {MOST}.")
         if self.problems:
             return []
         return [dict(zip(values, chosen, strict=True)) for chosen in itertools.product(*values.values())]
 
     def listed(self, jobs: Any) -> list[dict[str, str]]:
         if not isinstance(jobs, list) or not jobs or not all(isinstance(each, dict) and each for each in jobs):
-            self.refuse("/list", "list must be an array of objects: the parameters of each job.")
-            return []
+            return self.refuse("/list", "list must be an array of objects: the parameters of each job.")
         if len(jobs) > MOST:
-            self.refuse("/list", f"The sweep makes {len(jobs):,} jobs; the most is {MOST}.")
-            return []
+            return self.refuse("/list", f"The sweep makes {len(jobs):,} jobs; the most is {MOST}.")
         names = list(jobs[0])
+        if self._has_too_many("/list/0", names):
+            return []
         for name in names:
             self._require_name(f"/list/0/{jsonc.escape(name)}", name)
-        found = []
+        values = []
         for at, job in enumerate(jobs):
             if set(job) != set(names):
                 self.refuse(f"/list/{at}", f"Each job of a list has the same parameters: {', '.join(names)}.")
                 continue
-            found.append({name: self._text(f"/list/{at}/{jsonc.escape(name)}", name, job[name]) for name in names})
-        return found
+            values.append({name: self._text(f"/list/{at}/{jsonc.escape(name)}", name, job[name]) for name in names})
+        return values
 
-    def _values(self, name: str, given: Any) -> list[str]:
+    def _has_too_many(self, path: str, names: Collection[str]) -> bool:
+        if len(names) > MOST_PARAMETERS:
+            self.refuse(path, f"The sweep has {len(names):,} parameters; the most is {MOST_PARAMETERS}.")
+        return len(names) > MOST_PARAMETERS
+
+    def _values(self, name: str, asked: Any) -> list[str]:
         path = f"/grid/{jsonc.escape(name)}"
         self._require_name(path, name)
-        if isinstance(given, str):
-            return self._span(path, name, given)
-        if not isinstance(given, list) or not given:
-            self.refuse(path, f'{jsonc.shown(name)} needs values: [1, 2], "1..8" or "log(1e-5, 1e-2, 4)".')
+        if isinstance(asked, str):
+            return self._span(path, name, asked)
+        if not isinstance(asked, list) or not asked:
+            return self.refuse(path, f'{jsonc.shown(name)} needs values: [1, 2], "1..8" or "log(1e-5, 1e-2, 4)".')
+        if self._are_too_many(path, name, asked):
             return []
-        found = [self._text(f"{path}/{at}", name, value) for at, value in enumerate(given)]
-        for at, value in enumerate(found):
-            if value in found[:at]:
-                self.refuse(f"{path}/{at}", f"{jsonc.shown(name)} has the value {jsonc.shown(value)} twice.")
-        return found
+        texts = [self._text(f"{path}/{at}", name, value) for at, value in enumerate(asked)]
+        for at, text in enumerate(texts):
+            if text in texts[:at]:
+                self.refuse(f"{path}/{at}", f"{jsonc.shown(name)} has the value {jsonc.shown(text)} twice.")
+        return texts
 
     def _span(self, path: str, name: str, text: str) -> list[str]:
         try:
             values = list(itertools.islice(span(text), MOST + 1))
         except ValueError:
-            self.refuse(path, f'{jsonc.shown(name)} is no range: write "1..8", "0..100 by 10" or "log(1e-5, 1e-2, 4)".')
-            return []
+            return self.refuse(
+                path, f'{jsonc.shown(name)} is no range: write "1..8", "0..100 by 10" or "log(1e-5, 1e-2, 4)".'
+            )
+        return [] if self._are_too_many(path, name, values) else values
+
+    def _are_too_many(self, path: str, name: str, values: Collection[Any]) -> bool:
         if len(values) > MOST:
             self.refuse(path, f"{jsonc.shown(name)} has more than {MOST} values.")
-            return []
-        return values
+        return len(values) > MOST
 
     def _text(self, path: str, name: str, value: Any) -> str:
         """The value as it is written: ``1e-4`` stays ``1e-4``."""

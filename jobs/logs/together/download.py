@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from typing import IO, cast
 
 from clusters.engines.logs.stamps import stamp
-from jobs.logs.lines import BLOCK, LogView
-from jobs.logs.together.sources import Together
+from jobs.logs.lines import LogView
+from jobs.logs.together.sources import MergedLogs
 
 _LINES = 256  # that are put in order at once
 _MOST = 1 << 20  # bytes that are read at once; a longer line leaves in pieces
 
 
-def as_text(together: Together, rank: int, stop: int) -> Iterator[bytes]:
+def as_text(together: MergedLogs, rank: int, stop: int) -> Iterator[bytes]:
     """The lines with these ranks as they were written, each behind its stamp and, of several logs, behind task, attempt
     and stream."""
     count = _LINES
@@ -35,7 +35,7 @@ def as_text(together: Together, rank: int, stop: int) -> Iterator[bytes]:
         count = min(2 * count, _LINES)
 
 
-def as_zip(together: Together) -> Iterator[bytes]:
+def as_zip(together: MergedLogs) -> Iterator[bytes]:
     """An archive with a file for each log that has any bytes."""
     sink = _Sink()
     with zipfile.ZipFile(cast("IO[bytes]", sink), "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
@@ -44,7 +44,7 @@ def as_zip(together: Together) -> Iterator[bytes]:
                 continue
             name = f"attempt-{log.source.task.attempt.number}/{log.source.task.label}.{log.source.stream}.txt"
             with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
-                for piece in _pieces(log.view, 0, log.view.size):
+                for piece in log.view.pieces():
                     entry.write(piece)
                     if ready := sink.take():
                         yield ready
@@ -69,7 +69,7 @@ class _Sink:
         return b"".join(parts)
 
 
-def _lines(together: Together, place: int, wanted: list[tuple[int, int]]) -> Iterator[bytes]:
+def _lines(together: MergedLogs, place: int, wanted: list[tuple[int, int]]) -> Iterator[bytes]:
     """The wanted lines of one log, which follow each other."""
     numbers = [line for log, line in wanted if log == place]
     log = together.logs[place]
@@ -79,27 +79,27 @@ def _lines(together: Together, place: int, wanted: list[tuple[int, int]]) -> Ite
         yield _head(together, place, at) + text + b"\n"
 
 
-def _line(together: Together, place: int, number: int) -> Iterator[bytes]:
+def _line(together: MergedLogs, place: int, number: int) -> Iterator[bytes]:
     """One line, which may be of any length, in pieces."""
     log = together.logs[place]
     begin, end = _span(log.view, number, number)
     for at in log.times.of(number, 1):
         yield _head(together, place, at)
         last = b"\n"
-        for piece in _pieces(log.view, begin, end):
+        for piece in log.view.pieces(begin, end):
             yield piece
             last = piece[-1:]
         if last != b"\n" or begin == end:
             yield b"\n"
 
 
-def _head(together: Together, place: int, at: int) -> bytes:
+def _head(together: MergedLogs, place: int, at: int) -> bytes:
     source = together.logs[place].source
     named = f" {source.task.label}.{source.task.attempt.number} {source.stream} " if len(together.logs) > 1 else " "
     return f"{stamp(at)}{named}".encode()
 
 
-def _size(together: Together, wanted: list[tuple[int, int]]) -> int:
+def _size(together: MergedLogs, wanted: list[tuple[int, int]]) -> int:
     """Bytes of these lines."""
     first, last = dict(reversed(wanted)), dict(wanted)
     spans = [_span(together.logs[place].view, first[place], last[place]) for place in first]
@@ -109,12 +109,3 @@ def _size(together: Together, wanted: list[tuple[int, int]]) -> int:
 def _span(view: LogView, first: int, last: int) -> tuple[int, int]:
     """Where these lines, counted from 0, begin and end."""
     return view.start_of(first + 1), view.start_of(last + 2)
-
-
-def _pieces(view: LogView, start: int, end: int) -> Iterator[bytes]:
-    while start < end:
-        data = view.read(start, min(BLOCK * 4, end - start))
-        if not data:
-            return
-        yield data
-        start += len(data)

@@ -16,7 +16,7 @@ from functools import lru_cache
 
 import re2
 
-from portal.core.errors import BadRequest
+from base.core.errors import BadRequest
 
 LONGEST = 200  # characters
 _MEMORY = 16 << 20  # bytes that one expression may take
@@ -30,7 +30,6 @@ class Expression:
     def __init__(self, text: str) -> None:
         if not text or len(text) > LONGEST or "\n" in text or "\0" in text:
             raise BadRequest(f"An expression has 1 to {LONGEST} characters of one line.")
-        self.text = text
         self._rest_of_line = _compiled(rf"(?:{text}).*", text)
         self._pattern = _compiled(text, text)
 
@@ -50,9 +49,6 @@ class Expression:
             if len(spans) >= most:
                 break
         return spans
-
-    def matches(self, text: str) -> bool:
-        return self._pattern.search(text.encode()) is not None
 
 
 def plain(data: bytes) -> bytes:
@@ -78,6 +74,7 @@ def _compiled(pattern: str, text: str) -> re2._Regexp:
 def _sentence(error: Exception) -> str:
     said = error.args[0] if error.args else ""
     words = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+    words = words.replace("(?m)", "", 1)  # ours
     if "invalid perl operator" in words:
         return f"Look-around is not known here, because it may take for ever: {words.rpartition(': ')[2]}"
     if "invalid escape sequence" in words and re.search(r"\\[1-9]$", words):

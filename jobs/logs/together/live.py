@@ -22,20 +22,19 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import astuple, dataclass
 
+from base.core.errors import LongshoreError, NoLog
+from base.core.threads import in_thread
 from clusters.engines.runtime import Stream
 from jobs.logs import silent
-from jobs.logs.follow import Follower, hub
-from jobs.logs.lines import LogView
+from jobs.logs.follow import LogFollower, hub
+from jobs.logs.lines import EMPTY
 from jobs.logs.places import current_place
 from jobs.logs.read import Log, open_archive
 from jobs.logs.spool import SpoolState
-from jobs.logs.together.batches import Batch, Position, batch_of, cursor_at, reaches
-from jobs.logs.together.batches import event as event_text
+from jobs.logs.together.batches import Batch, Reached, batch_of, cursor_at, event, reaches
 from jobs.logs.together.expression import Expression
 from jobs.models import Task
 from jobs.planning.lifecycle import TaskState
-from portal.core.errors import LongshoreError, NoLog
-from portal.core.threads import in_thread
 
 INTERVAL = 0.1  # seconds between two batches
 HEARTBEAT = 15.0  # seconds between two comments
@@ -44,7 +43,7 @@ LOOK_FOR_STARTED = 3.0  # seconds between two looks whether waiting tasks have s
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedLog:
     """A log that a client watches: source ``number`` of its page, from line ``line`` on, or from the line that holds
     byte ``offset``; without both from the first line on. ``node`` is where it is written, if it still is."""
 
@@ -57,20 +56,20 @@ class Watched:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _Viewed:
     """One log that a client watches, and how far the client is. ``rest``: it has ended, and this is all there is.
     ``cursor`` is None until the log is long enough for the place where the client wants to begin."""
 
-    watched: Watched
-    follower: Follower | None = None
+    watched: WatchedLog
+    follower: LogFollower | None = None
     rest: Log | None = None
-    cursor: Position | None = None
+    cursor: Reached | None = None
     looked: tuple[int, SpoolState] | None = None  # size and state at the last look, when there was nothing to send
 
     def has_news(self) -> bool:
         if self.rest is not None or self.follower is None:
             return True
-        return self.looked != (self.follower.size(), self.follower.state())
+        return self.looked != (self.follower.spool.size(), self.follower.spool.state())
 
     @property
     def problem(self) -> str:
@@ -78,7 +77,7 @@ class _Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reading:
+class _Batch:
     """A batch that is being read for all who wait for it. ``seen``: size and state of the log before."""
 
     at: float
@@ -87,14 +86,13 @@ class _Reading:
 
     def is_empty(self) -> bool:
         """Whether it is known that nothing was there: the log may have grown since."""
-        return self.batch.done() and (self.batch.cancelled() or bool(self.batch.exception()) or not self._events())
+        if not self.batch.done():
+            return False
+        return self.batch.cancelled() or bool(self.batch.exception()) or not self.batch.result().events
 
-    def _events(self) -> tuple[str, ...]:
-        return self.batch.result().events
 
-
-async def events(
-    watched: Sequence[Watched], expression: Expression | None = None, waiting: Sequence[int] = ()
+async def live_events(
+    watched: Sequence[WatchedLog], expression: Expression | None = None, waiting: Sequence[int] = ()
 ) -> AsyncGenerator[str]:
     """The events of these logs. ``waiting``: ids of tasks without a log yet, which will have to be watched."""
     viewer = _Viewer(expression, waiting)
@@ -103,13 +101,13 @@ async def events(
         viewer.join(watched, archived)  # not in a thread: a viewer cancelled meanwhile would never be released
     except LongshoreError as error:
         viewer.leave()
-        yield event_text("note", {"text": error.message})
-        yield event_text("end", {"lines": 0, "size": 0})
+        yield event("note", {"text": error.message})
+        yield event("end", {"lines": 0, "size": 0})
         return
     try:
         async with aclosing(viewer.events()) as viewed:
-            async for event in viewed:
-                yield event
+            async for told in viewed:
+                yield told
     finally:
         viewer.leave()
 
@@ -125,23 +123,23 @@ class _Viewer:
         self._woken = False
         self._sent_at = self._looked_at = time.monotonic()
         self._note = ""
-        self._logs: list[_Seen] = []
+        self._logs: list[_Viewed] = []
 
-    def join(self, watched: Iterable[Watched], archived: dict[int, Log]) -> None:
-        """Raises TooManyLogs."""
-        for one in watched:
-            seen = _Seen(one, rest=archived.get(one.number))
-            if seen.rest is None:
-                seen.follower = hub.attach(one.task_id, one.stream)
-                seen.follower.subscribe(self._wake)
-            self._logs.append(seen)
+    def join(self, watched: Iterable[WatchedLog], archived: dict[int, Log]) -> None:
+        """Follow those that are not archived. Raises TooManyLogs."""
+        for wanted in watched:
+            log = _Viewed(wanted, rest=archived.get(wanted.number))
+            if log.rest is None:
+                log.follower = hub.attach(wanted.task_id, wanted.stream)
+                log.follower.subscribe(self._wake)
+            self._logs.append(log)
 
     def leave(self) -> None:
-        for one in self._logs:
-            if one.follower is not None:
-                one.follower.unsubscribe(self._wake)
-                hub.release(one.follower)
-                one.follower = None
+        for log in self._logs:
+            if log.follower is not None:
+                log.follower.unsubscribe(self._wake)
+                hub.release(log.follower)
+                log.follower = None
 
     async def events(self) -> AsyncGenerator[str]:
         yield ": hello\n\n"
@@ -150,64 +148,64 @@ class _Viewer:
             self._woken = False
             self._changed.clear()
             sent = False
-            for one in [one for one in todo if one.has_news()]:
-                batch = await self._next(one)
-                for event in batch.events:
+            for log in [log for log in todo if log.has_news()]:
+                batch = await self._next(log)
+                for told in batch.events:
                     sent = True
-                    yield self._out(event, self._places())
+                    yield self._out(told, self._places())
                 if batch.events:
                     continue
-                if one.rest is not None:
-                    todo.remove(one)
-                elif one.looked and one.looked[1].ended:
-                    one.rest = await in_thread(_rest_of, one)  # the archive may have more than the copy
+                if log.rest is not None:
+                    todo.remove(log)
+                elif log.looked and log.looked[1].ended:
+                    log.rest = await in_thread(_rest_of, log)  # the archive may have more than the copy
             if (note := await self._problem()) != self._note:
                 self._note = note
-                yield self._out(event_text("note", {"text": note}))
+                yield self._out(event("note", {"text": note}))
             if await self._has_started():
-                yield self._out(event_text("again", {}))
+                yield self._out(event("again", {}))
                 return
             if todo or self._waiting:
-                await self._pause(sent or any(one.rest for one in todo))
+                await self._pause(sent or any(log.rest for log in todo))
             if time.monotonic() - self._sent_at > HEARTBEAT:
                 yield self._out(": still here\n\n")
-        total = await in_thread(_totals, self._logs)
-        yield event_text("end", total)
+        yield event("end", await in_thread(_totals, self._logs))
 
-    async def _next(self, one: _Seen) -> Batch:
+    async def _next(self, log: _Viewed) -> Batch:
         """What the client has not got of this log; moves the cursor behind it."""
-        if one.follower is None or one.rest is not None:
-            batch: Batch = await in_thread(self._batch, one, None)
+        if log.follower is None or log.rest is not None:
+            batch: Batch = await in_thread(self._batch, log, None)
         else:
-            seen = one.follower.size(), one.follower.state()
-            if one.cursor is None:
-                batch = await in_thread(self._batch, one, seen[1])
+            spool = log.follower.spool
+            seen = spool.size(), spool.state()
+            if log.cursor is None:
+                batch = await in_thread(self._batch, log, seen[1])
             else:
-                reading = self._reading(one.follower, one.cursor, one.watched.number, seen)
+                reading = self._reading(log.follower, log.cursor, log.watched.number, seen)
                 batch, seen = await asyncio.shield(reading.batch), reading.seen
-            one.looked = None if batch.events else seen
-        one.cursor = batch.after
+            log.looked = None if batch.events else seen
+        log.cursor = batch.after
         return batch
 
-    def _reading(self, follower: Follower, cursor: Position, number: int, seen: tuple[int, SpoolState]) -> _Reading:
+    def _reading(self, follower: LogFollower, cursor: Reached, number: int, seen: tuple[int, SpoolState]) -> _Batch:
         """What follows this place in the log. All who come to it within INTERVAL, or while it is read, get the same: so
         they go on together, and a thousand of them read no more often than one."""
         shared, now = follower.shared, time.monotonic()
         key = (self._loop, astuple(cursor), number, self._expression)
-        known: _Reading | None = shared.get(key)
+        known: _Batch | None = shared.get(key)
         if known is not None and now - known.at < INTERVAL and (known.seen == seen or not known.is_empty()):
             return known
         while len(shared) >= _SHARED:
             shared.pop(next(iter(shared)), None)
-        doing = in_thread(lambda: batch_of(follower.view(), cursor, number, self._expression))
-        shared[key] = reading = _Reading(now, seen, asyncio.ensure_future(doing))
+        doing = in_thread(lambda: batch_of(follower.spool.view(), cursor, number, self._expression))
+        shared[key] = reading = _Batch(now, seen, asyncio.ensure_future(doing))
         return reading
 
-    def _batch(self, one: _Seen, state: SpoolState | None) -> Batch:
-        """In a thread. ``state`` was read before the view, so the view has all that it speaks of."""
-        view = one.rest.view if one.rest else one.follower.view() if one.follower else None
+    def _batch(self, log: _Viewed, state: SpoolState | None) -> Batch:
+        """Read it in a thread. ``state`` was read before the view, so the view has all that it speaks of."""
+        view = log.rest.view if log.rest else log.follower.spool.view() if log.follower else None
         assert view is not None
-        wanted, cursor = one.watched, one.cursor
+        wanted, cursor = log.watched, log.cursor
         if cursor is None:
             is_there = state is None or state.caught_up or state.ended
             if not is_there and not reaches(view, wanted.line, wanted.offset):
@@ -216,15 +214,15 @@ class _Viewer:
         return batch_of(view, cursor, wanted.number, self._expression)
 
     async def _problem(self) -> str:
-        """Why nothing comes from one of the logs, or nothing."""
-        if note := next((one.problem for one in self._logs if one.problem), ""):
-            return note
-        waits = {one.watched.node for one in self._logs if one.rest is None and one.looked}
-        gone = sorted(waits & await silent.nodes()) if waits else []
-        return f"Node {gone[0]} does not answer. What is written there comes when it does." if gone else ""
+        """Why nothing comes from one of the logs, or nothing. That its node is silent is told before what its engine's
+        connection broke of: which of the two is noticed first is chance."""
+        waits = {log.watched.node for log in self._logs if log.rest is None and log.looked}
+        if gone := sorted(waits & await silent.nodes()) if waits else []:
+            return f"Node {gone[0]} does not answer. What is written there comes when it does."
+        return next((log.problem for log in self._logs if log.problem), "")
 
     def _places(self) -> str:
-        places = [(one.watched.number, one.cursor.offset) for one in self._logs if one.cursor]
+        places = [(log.watched.number, log.cursor.offset) for log in self._logs if log.cursor]
         return "-".join(f"{number}:{offset}" for number, offset in places)
 
     async def _has_started(self) -> bool:
@@ -246,40 +244,42 @@ class _Viewer:
         if sent:
             await asyncio.sleep(INTERVAL)
             return
-        copies = all(one.follower.copies for one in self._logs if one.follower)
+        copies = all(log.follower.spool.copies for log in self._logs if log.follower)
         try:
             await asyncio.wait_for(self._changed.wait(), 1.0 if copies else INTERVAL)
         except TimeoutError:
             pass
 
-    def _out(self, event: str, places: str = "") -> str:
+    def _out(self, told: str, places: str = "") -> str:
         self._sent_at = time.monotonic()
-        return f"id: {places}\n{event}" if places else event
+        return f"id: {places}\n{told}" if places else told
 
 
-def _archived(watched: Iterable[Watched]) -> dict[int, Log]:
-    """The archived ones of these logs, by the number of their source. One of which nothing was kept is empty."""
+def _archived(watched: Iterable[WatchedLog]) -> dict[int, Log]:
+    """Those of these logs that are archived, by the number of their source. One of which nothing was kept is empty."""
     logs: dict[int, Log] = {}
-    for one in watched:
+    for wanted in watched:
         try:
-            log = open_archive(current_place(one.task_id), one.stream)
+            log = open_archive(current_place(wanted.task_id), wanted.stream)
         except NoLog as none:
-            log = Log(LogView(0, 0, (), lambda offset, limit: b""), ended=True, note=none.message)
+            log = Log(EMPTY, ended=True, note=none.message)
         if log is not None:
-            logs[one.number] = log
+            logs[wanted.number] = log
     return logs
 
 
-def _rest_of(one: _Seen) -> Log:
-    archived = _archived([one.watched]).get(one.watched.number)
+def _rest_of(log: _Viewed) -> Log:
+    archived = _archived([log.watched]).get(log.watched.number)
     if archived is not None and archived.view.size:
         return archived
-    assert one.follower is not None
-    return Log(one.follower.view(), ended=True, note=archived.note if archived else one.follower.state().problem)
+    assert log.follower is not None
+    return Log(
+        log.follower.spool.view(), ended=True, note=archived.note if archived else log.follower.spool.state().problem
+    )
 
 
-def _totals(logs: Iterable[_Seen]) -> dict[str, int]:
-    views = [one.rest.view for one in logs if one.rest]
+def _totals(logs: Iterable[_Viewed]) -> dict[str, int]:
+    views = [log.rest.view for log in logs if log.rest]
     return {"lines": sum(view.line_count() for view in views), "size": sum(view.size for view in views)}
 
 

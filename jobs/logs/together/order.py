@@ -17,7 +17,7 @@ from jobs.logs.times import EVERY, Times
 _AHEAD = 256  # keys read at once
 
 
-class Order:
+class LineOrder:
     """The order of the lines of these logs, each a ``Times``."""
 
     def __init__(self, logs: Sequence[Times]) -> None:
@@ -56,7 +56,7 @@ class Order:
         return sum(log.up_to(key - 1) for log in self._logs)
 
     def lines(self, rank: int, count: int) -> list[tuple[int, int]]:
-        """(log, line from 0) of each rank from ``rank`` on, ``count`` of them; fewer at the end."""
+        """Return (log, line from 0) of each rank from ``rank`` on, ``count`` of them; fewer at the end."""
         begins = self.before(rank)
         runs = [self._run(number, begin) for number, begin in enumerate(begins)]
         merged = runs[0] if len(runs) == 1 else heapq.merge(*runs)

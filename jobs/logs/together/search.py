@@ -12,7 +12,7 @@ from itertools import islice
 
 from jobs.logs.lines import BLOCK, LogView
 from jobs.logs.together.expression import Expression, plain
-from jobs.logs.together.sources import Row, Together, rows_of
+from jobs.logs.together.sources import LogRow, MergedLogs, rows_of
 
 PIECE = 4 << 20
 _MOST_LINES = 50_000  # of a piece, about
@@ -66,27 +66,27 @@ class _Begun:
 
 
 def grep(
-    together: Together, expression: Expression, rank: int, stop: int, limit: int, out_of_time: Callable[[], bool]
-) -> tuple[list[Row], int | None]:
+    together: MergedLogs, expression: Expression, rank: int, stop: int, limit: int, out_of_time: Callable[[], bool]
+) -> tuple[list[LogRow], int | None]:
     """Up to ``limit`` matching lines, in order, with a rank from ``rank`` to before ``stop``, and the rank from which
     to go on; None at the end. It searches until ``out_of_time``, and one piece of each log at least."""
     begun = _begin(together, rank, stop)
     todo = set(begun)
     while todo:
         for place in sorted(todo):
-            one, view = begun[place], together.logs[place].view
-            until = min(one.offset + PIECE, one.end)
+            log, view = begun[place], together.logs[place].view
+            until = min(log.offset + PIECE, log.end)
             # Of those behind the first ``limit`` none is in the answer, and a piece may have millions.
-            one.lines += islice(matching_lines(view, expression, one.offset, until), limit + 1 - len(one.lines))
-            one.offset = until
-            if until >= one.end or len(one.lines) > limit:
+            log.lines += islice(matching_lines(view, expression, log.offset, until), limit + 1 - len(log.lines))
+            log.offset = until
+            if until >= log.end or len(log.lines) > limit:
                 todo.discard(place)
         if out_of_time():
             break
     return _in_order(together, begun, expression, stop, limit)
 
 
-def _begin(together: Together, rank: int, stop: int) -> dict[int, _Begun]:
+def _begin(together: MergedLogs, rank: int, stop: int) -> dict[int, _Begun]:
     first, last = together.order.before(rank), together.order.before(stop)
     return {
         place: _Begun(log.view.start_of(first[place] + 1), log.view.start_of(last[place] + 1))
@@ -96,25 +96,25 @@ def _begin(together: Together, rank: int, stop: int) -> dict[int, _Begun]:
 
 
 def _in_order(
-    together: Together, begun: dict[int, _Begun], expression: Expression, stop: int, limit: int
-) -> tuple[list[Row], int | None]:
+    together: MergedLogs, begun: dict[int, _Begun], expression: Expression, stop: int, limit: int
+) -> tuple[list[LogRow], int | None]:
     """What is certain: the matches before the first line that has not been searched in any log."""
     order = together.order
     horizon = stop
-    for place, one in begun.items():
+    for place, log in begun.items():
         view = together.logs[place].view
-        line = view.number_at(one.offset - 1) + 1
-        if one.offset < one.end and view.start_of(line) < one.end:
+        line = view.number_at(log.offset - 1) + 1
+        if log.offset < log.end and view.start_of(line) < log.end:
             horizon = min(horizon, order.rank(place, line - 1))
-    ranked = sorted((order.rank(place, line - 1), place, line) for place, one in begun.items() for line in one.lines)
-    certain = [found for found in ranked if found[0] < horizon]
+    ranked = sorted((order.rank(place, line - 1), place, line) for place, log in begun.items() for line in log.lines)
+    certain = [match for match in ranked if match[0] < horizon]
     rows = [_row(together, place, line, expression) for _, place, line in certain[:limit]]
     if len(certain) > limit:
         return rows, certain[limit][0]
     return rows, horizon if horizon < stop else None
 
 
-def _row(together: Together, place: int, line: int, expression: Expression) -> Row:
+def _row(together: MergedLogs, place: int, line: int, expression: Expression) -> LogRow:
     log = together.logs[place]
     (row,) = rows_of(log.view.lines(line, 1), log.source.number, log.times.of(line - 1, 1), expression)
     return row

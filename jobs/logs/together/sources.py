@@ -8,21 +8,20 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from base.core.errors import NodeUnreachable, NoLog
 from clusters.engines.runtime import Stream
-from jobs.logs.follow import Follower, TooManyLogs, hub
-from jobs.logs.lines import LogView
+from jobs.logs.follow import LogFollower, TooManyLogs, hub
+from jobs.logs.lines import EMPTY, LogView
 from jobs.logs.places import LogPhase, place_of
 from jobs.logs.read import Log, open_log
-from jobs.logs.text import Line
+from jobs.logs.text import TextLine
 from jobs.logs.times import Times, no_times
 from jobs.logs.together.expression import Expression
-from jobs.logs.together.order import Order
+from jobs.logs.together.order import LineOrder
 from jobs.models import Task
-from portal.core.errors import NodeUnreachable, NoLog
 
 MOST = 400  # streams that are shown as one
 _GLANCE = 2.0  # seconds in all that are waited for logs on their way; the page's event stream brings the rest
-_NOTHING = LogView(0, 0, (), lambda offset, limit: b"")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +39,11 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class LogRow:
     """One line among those of several logs. ``at``: its stamp in nanoseconds. ``marks``: what matches, see
     ``Expression.spans``."""
 
-    line: Line
+    line: TextLine
     source: int
     at: int
     marks: Sequence[tuple[int, int]] = ()
@@ -57,10 +56,12 @@ class Row:
         return {**row, "marks": self.marks} if self.marks else row
 
 
-def rows_of(lines: Iterable[Line], source: int, times: Iterable[int], expression: Expression | None) -> list[Row]:
+def rows_of(
+    lines: Iterable[TextLine], source: int, times: Iterable[int], expression: Expression | None
+) -> list[LogRow]:
     """The lines with their times, which may be fewer than the lines and the other way round."""
     spans = expression.spans if expression else lambda text: ()
-    return [Row(line, source, at, spans(line.text)) for line, at in zip(lines, times, strict=False)]
+    return [LogRow(line, source, at, spans(line.text)) for line, at in zip(lines, times, strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Opened:
     note: str = ""
 
 
-class Together:
+class MergedLogs:
     """Several logs as one. A line's place among all is its rank, from 0."""
 
     def __init__(self, logs: Sequence[Opened]) -> None:
@@ -82,8 +83,8 @@ class Together:
         self._by_number = {log.source.number: place for place, log in enumerate(logs)}
 
     @cached_property
-    def order(self) -> Order:
-        return Order([log.times for log in self.logs])
+    def order(self) -> LineOrder:
+        return LineOrder([log.times for log in self.logs])
 
     @property
     def total(self) -> int:
@@ -100,11 +101,11 @@ class Together:
             return None
         return self.order.rank(place, line - 1)
 
-    def rows(self, rank: int, count: int, expression: Expression | None = None) -> list[Row]:
+    def rows(self, rank: int, count: int, expression: Expression | None = None) -> list[LogRow]:
         """The lines from ``rank`` on, with what matches in them. Fewer at the end, and where they are long."""
         wanted = self.order.lines(rank, count)
         ready = {place: iter(self._rows(place, wanted, expression)) for place in {place for place, _ in wanted}}
-        rows: list[Row] = []
+        rows: list[LogRow] = []
         for place, _ in wanted:
             row = next(ready[place], None)
             if row is None:
@@ -112,7 +113,7 @@ class Together:
             rows.append(row)
         return rows
 
-    def _rows(self, place: int, wanted: list[tuple[int, int]], expression: Expression | None) -> list[Row]:
+    def _rows(self, place: int, wanted: list[tuple[int, int]], expression: Expression | None) -> list[LogRow]:
         """The wanted lines of one log, which follow each other."""
         numbers = [line for log, line in wanted if log == place]
         log = self.logs[place]
@@ -120,10 +121,10 @@ class Together:
         return rows_of(lines, log.source.number, log.times.of(numbers[0], len(lines)), expression)
 
 
-def open_together(sources: Sequence[Source]) -> Together:
+def open_together(sources: Sequence[Source]) -> MergedLogs:
     """Their logs as they are now. One that cannot be read is empty, and its note says why. The logs of running tasks
     are copied beside each other, and waited for together for some seconds at most."""
-    followers: list[Follower] = []
+    followers: list[LogFollower] = []
     try:
         for source in sources:
             if is_live(source.task):
@@ -132,7 +133,7 @@ def open_together(sources: Sequence[Source]) -> Together:
         pass  # those that follow say it themselves
     until = time.monotonic() + _GLANCE
     try:
-        return Together([_open(source, max(0.0, until - time.monotonic())) for source in sources])
+        return MergedLogs([_open(source, max(0.0, until - time.monotonic())) for source in sources])
     finally:
         for follower in followers:
             hub.release(follower)
@@ -147,12 +148,12 @@ def _open(source: Source, patience: float) -> Opened:
         log = open_log(source.task, source.stream, stale=True, patience=patience)
     except (NoLog, NodeUnreachable, TooManyLogs) as error:
         ended = isinstance(error, NoLog) and place_of(source.task).phase is LogPhase.ENDED
-        return Opened(source, _NOTHING, no_times(0, 0), ended, error.message)
+        return Opened(source, EMPTY, no_times(0, 0), ended, error.message)
     return Opened(source, log.view, times_of(log, source.task), log.ended, log.note)
 
 
 def times_of(log: Log, task: Task) -> Times:
-    """Of each line. A log that was archived without times has that of the task's start for all of them."""
+    """When each line was written. A log that was archived without times has that of the task's start for all."""
     count, times = log.view.line_count(), log.view.times
     if times is not None and times.count >= count:
         return Times(count, times.tops, times.read, times.name)

@@ -9,11 +9,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from base.models import User
 from clusters.engines.sample_image import SAMPLE_IMAGE
 from clusters.models import Node
 from jobs.checking import run
-from jobs.checking.plan import PARTS, Row
-from portal.models import User
+from jobs.checking.plan import PARTS, NodeCheck
 
 
 class Command(BaseCommand):
@@ -51,7 +51,7 @@ def _admin(username: str | None) -> User:
     return admin
 
 
-def _table(rows: list[Row]) -> list[str]:
+def _table(rows: list[NodeCheck]) -> list[str]:
     wide = max((len(row.node) for row in rows), default=4)
     lines = ["".join([f"{'node':<{wide}}", *(f"  {part:<6}" for part in PARTS)]).rstrip()]
     for row in rows:
@@ -63,7 +63,7 @@ def _table(rows: list[Row]) -> list[str]:
     return [*lines, "", *said, f"{works} of {len(rows)} nodes work{unknown}."]
 
 
-def _json(rows: list[Row]) -> str:
+def _json(rows: list[NodeCheck]) -> str:
     shown = [{"node": row.node, "works": row.works, **dict(zip(PARTS, row.cells, strict=True)), "says": row.says}
              for row in rows]  # fmt: skip
     return json.dumps(shown, indent=2)

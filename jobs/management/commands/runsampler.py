@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from base.hosts.joining import refuse_other_keys
 from jobs.metrics.sampler import Sampler
-from portal.hosts.keys import refuse_other_keys
 
 
 class Command(BaseCommand):

@@ -10,13 +10,13 @@ from datetime import datetime
 from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
-from clusters.placement.room import Room
+from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, above_ceiling, freed, is_within
 from jobs.planning.queue import reclaim, reservations
-from jobs.planning.queue.lines import Line
-from jobs.planning.queue.reclaim import Fit, Holder
+from jobs.planning.queue.lines import VcQueue
+from jobs.planning.queue.reclaim import Fit
 from jobs.planning.queue.reservations import UNKNOWN
-from jobs.planning.queue.scene import W
+from jobs.planning.queue.scene import Runner, W
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,99 +28,104 @@ class Coming(Generic[W]):
     demands: Sequence[Demand]
     nodes: tuple[str, ...]
     moment: datetime | None
-    victims: Sequence[Holder[W]] = ()
+    victims: Sequence[Runner[W]] = ()
     awaits: bool = False
 
 
-def room_to_come(line: Line[W], job: W, untouched: Room) -> tuple[Coming[W] | None, Sequence[str]]:
+def room_to_come(line: VcQueue[W], job: W, untouched: FreeNodes) -> tuple[Coming[W] | None, Sequence[str]]:
     """The room that the first job of a virtual cluster without any gets next. ``untouched`` is that of the nodes before
     anybody's turn.
 
     Without such room the second has the resources above the ceiling; it is empty where even idle nodes could not hold
-    the job beside what is kept for others.
+    the job beside what is reserved for others.
     """
     search = _Search(line, job)
     return search.found(untouched), search.above
 
 
 class _Search(Generic[W]):
-    def __init__(self, line: Line[W], job: W) -> None:
+    def __init__(self, line: VcQueue[W], job: W) -> None:
         self.line, self.job, self.queue, self.scene = line, job, line.queue, line.queue.scene
         self.above: list[str] = []  # resources of the ceiling that were in the way
 
-    def found(self, untouched: Room) -> Coming[W] | None:
+    def found(self, untouched: FreeNodes) -> Coming[W] | None:
         queue, job = self.queue, self.job
         left = [node for node in queue.left() if node.name not in self.scene.unseen]
         has_right = is_within(self.line.use, queue.asked(job.demands), self.line.quota)
         reclaims = has_right and reclaim.may_reclaim(job.vc, self.scene)
-        holders = queue.holders if reclaims or queue.somebody_moves else []
-        going = [one for one in holders if one.job.is_ending or one.job.id in queue.evicted]
-        gone = {one.job.id for one in going}
-        guests = [one for one in holders if one.job.is_guest and one.job.id not in gone]
-        guests = [one for one in guests if not queue.returns_before(one, job)]
-        left = freed(left, [hold for one in going for hold in one.holds])
-        fit = Fit(job, untouched.copy(left), left, queue.kept)
+        runners = queue.runners if reclaims or queue.somebody_moves else []
+        going = [runner for runner in runners if runner.job.is_ending or runner.job.id in queue.evicted]
+        gone = {runner.job.id for runner in going}
+        guests = [runner for runner in runners if runner.job.is_guest and runner.job.id not in gone]
+        guests = [runner for runner in guests if not queue.returns_before(runner, job)]
+        guests = reclaim.cheapest_first(guests, self.scene)
+        left = freed(left, [hold for runner in going for hold in runner.holds])
+        fit = Fit(job, untouched.copy(left), left, queue.reservations, self.scene.appointed.withheld(job))
         coming = self._without(fit, (), self.line.quota.ceiling, self._is_below) if going else None
-        for candidates in self._owed(guests, holders, gone) if reclaims else ():
+        for candidates in self._owed(guests, runners, gone) if reclaims else ():
             coming = coming or self._without(fit, candidates, self.line.quota.guarantee, self._keeps)
         if coming is None and guests:
-            coming = self._without(fit, reclaim.by_youth(guests), self.line.quota.ceiling, self._is_below)
-        return coming or self._nearest(untouched, freed(left, [hold for one in guests for hold in one.holds]))
+            coming = self._without(fit, guests, self.line.quota.ceiling, self._is_below)
+        return coming or self._nearest(untouched, freed(left, [hold for runner in guests for hold in runner.holds]))
 
     def _owed(
-        self, guests: Sequence[Holder[W]], holders: Sequence[Holder[W]], gone: Collection[int]
-    ) -> Iterator[list[Holder[W]]]:
-        """Those who may be evicted for a job with a right to its room, the first ones preferred: first guests, those on
-        its virtual cluster's own nodes, and who still borrows once they are gone; then without those on its nodes."""
-        others = [one for one in holders if one not in guests]
-        ours = [one for one in reclaim.on_nodes_of(self.job.vc, others, self.scene) if one.job.id not in gone]
-        first = [*reclaim.by_youth(guests), *ours]
-        for known in [first, reclaim.by_youth(guests)] if ours else [first]:
-            away = {one.job.id for one in known if one not in guests} | {*gone}
-            borrowers = [one for one in reclaim.borrowers(self.job.vc, holders, away, self.scene) if one not in guests]
+        self, guests: Sequence[Runner[W]], runners: Sequence[Runner[W]], gone: Collection[int]
+    ) -> Iterator[list[Runner[W]]]:
+        """Yield those who may be evicted for a job with a right to its room, the first ones preferred: ``guests``,
+        those on its virtual cluster's own nodes, and who still borrows once they are gone; then without those on its
+        nodes."""
+        others = [runner for runner in runners if runner not in guests]
+        ours = [runner for runner in reclaim.on_nodes_of(self.job.vc, others, self.scene) if runner.job.id not in gone]
+        for known in [[*guests, *ours], guests] if ours else [guests]:
+            away = {runner.job.id for runner in known if runner not in guests} | {*gone}
+            borrowers = [
+                runner for runner in reclaim.borrowers(self.job.vc, runners, away, self.scene) if runner not in guests
+            ]
             if ours or borrowers:
                 yield [*known, *borrowers]
 
     def _without(
         self,
         fit: Fit[W],
-        candidates: Sequence[Holder[W]],
+        candidates: Sequence[Runner[W]],
         limits: Amount,
         is_good: Callable[[Sequence[Placement]], bool],
     ) -> Coming[W] | None:
         """Where the job fits without as few of the candidates as do; ``limits`` are those of types that count here."""
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, limits)):
-            found = reclaim.choose_victims(fit, demands, candidates)
-            if found is not None and is_good(found[1]):
-                victims, places = found
-                nodes = tuple(place.node for place in places)
+            chosen = reclaim.choose_victims(fit, demands, candidates)
+            if chosen is not None and is_good(chosen[1]):
+                victims, placements = chosen
+                nodes = tuple(place.node for place in placements)
                 return Coming(demands, nodes, self.scene.about, victims, awaits=not candidates)
         return None
 
-    def _keeps(self, places: Sequence[Placement]) -> bool:
+    def _keeps(self, placements: Sequence[Placement]) -> bool:
         """Who leaves only for one that stays within the guarantee, also of types: else it would wait behind those who
         left."""
-        return self.line.keeps(self.job, places)
+        return self.line.keeps(self.job, placements)
 
-    def _is_below(self, places: Sequence[Placement]) -> bool:
-        return self._is_allowed(self.queue.amount(self.job, places))
+    def _is_below(self, placements: Sequence[Placement]) -> bool:
+        return self._is_allowed(self.queue.amount(self.job, placements))
 
     def _is_allowed(self, amount: Amount) -> bool:
         above = above_ceiling(self.line.use, amount, self.line.quota)
         self.above = self.above or above
         return not above
 
-    def _nearest(self, untouched: Room, left: Sequence[NodeView]) -> Coming[W] | None:
+    def _nearest(self, untouched: FreeNodes, left: Sequence[NodeView]) -> Coming[W] | None:
         """Where the least is still to wait for. With any types of GPUs, if the ceiling allows those that it may get
         there, else with the one that comes first."""
-        room, ways = untouched.copy(left), list[Coming[W]]()
+        free, ways = untouched.copy(left), list[Coming[W]]()
+        withheld = self.scene.appointed.withheld(self.job)
+        left = [node for node in left if node.name not in withheld] if withheld else left
         for demands in (self.job.demands, *self.queue.typed(self.job.demands, self.line.quota.ceiling)):
             queue = self.queue
-            found = reservations.nearest(
-                demands, self.job.vc, room, left, queue.kept, queue.ends, self.scene.about, queue.ranks
+            nearest = reservations.nearest(
+                demands, self.job.vc, free, left, queue.reservations, queue.ends, self.scene.about
             )
-            if found is not None and self._is_allowed(self.queue.most(demands, found[0])):
-                ways.append(Coming(demands, *found))
+            if nearest is not None and self._is_allowed(self.queue.most(demands, nearest[0])):
+                ways.append(Coming(demands, *nearest))
                 if demands is self.job.demands:
                     break
         return min(ways, key=lambda way: way.moment or UNKNOWN, default=None)

@@ -11,25 +11,24 @@ from operator import attrgetter, itemgetter
 from typing import Generic
 
 from clusters.placement.blockers import blockers, never_fits
-from clusters.placement.fit import Blocker, Demand, NodeView, Placement
-from clusters.placement.room import Room
+from clusters.placement.fit import Blocker, Demand, NodeView, Placement, with_tasks
+from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Amount, Hold, above_ceiling, add, asked, is_within, over, plus, rank, taken
-from jobs.planning.queue import reclaim, sentences
-from jobs.planning.queue.reclaim import Holder
-from jobs.planning.queue.reservations import Ranks, Reservation
-from jobs.planning.queue.scene import Scene, W, Waiting
+from jobs.planning.queue import sentences
+from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.scene import Runner, Scene, W, Waiting
 
 AGE = attrgetter("since", "id")
 
 
 def ending(waiting: Iterable[W]) -> list[W]:
-    """Those that will never start: asked to stop, deleted, too large for every registered node, or behind a job that
-    did not succeed."""
+    """Return those that will never start: asked to stop, deleted, too large for every registered node, or behind a job
+    that did not succeed."""
     return [job for job in waiting if job.stopping or job.deleted or job.never or job.unmet]
 
 
 def in_order(waiting: Sequence[W]) -> list[W]:
-    """Those that want a turn: by priority, then in the order of submission."""
+    """Return those that want a turn, by priority, then in the order of submission."""
     gone = {job.id for job in ending(waiting)}
     jobs = sorted((job for job in waiting if job.id not in gone) if gone else waiting, key=AGE)
     if any(job.priority for job in jobs):
@@ -37,7 +36,7 @@ def in_order(waiting: Sequence[W]) -> list[W]:
     return jobs
 
 
-class Line(Generic[W]):
+class VcQueue(Generic[W]):
     """The jobs of one virtual cluster in their order, and what it uses with those that have had their turn."""
 
     def __init__(self, vc: str, jobs: list[W], queue: Queue[W]) -> None:
@@ -47,13 +46,17 @@ class Line(Generic[W]):
         self.has_caps = quota.user_gpus is not None or quota.user_jobs is not None
         self.has_limits = bool(quota.ceiling) or self.has_caps
         self.use: dict[str, float] = dict(queue.scene.use.get(vc, {}))
-        self.holder: W | None = None  # its first job without room
+        self.first_blocked: W | None = None  # its first job without room
         self.gets_back: Amount = {}  # what others leave to that job: those behind it do not use up its right to it
         self.closed = False  # nothing behind that one starts
         self.ranks: dict[int, tuple[bool, float]] = {}  # by shape of the next job, while the use stays as it is
         self.at_ceiling: dict[str, W] = {}  # by resource: who waits there for the ceiling
         self.limited: set[int] = set()  # shapes that the ceiling is in the way of, whatever starts in this round
-        self._behind = 0
+        # (shape, user): those that no limit is in the way of as things are, and those at a cap whatever starts
+        self.unlimited: set[tuple[int, str]] = set()
+        self.at_cap: set[tuple[int, str]] = set()
+        self.missed = 0  # shapes that found no room
+        self.guests = 0  # jobs that were asked whether they could be guests, which takes work for each of them
         self._of_user: dict[str, dict[str, float]] | None = None
         self._waits_for_cap: dict[str, set[str]] = {}
 
@@ -67,26 +70,26 @@ class Line(Generic[W]):
         return self.has_limits or len(self.queue.scene.quotas) > 1 or len(self.queue.lines) > 1
 
     def step(self, depth: int) -> None:
-        """On to the next job. Only so many are looked at behind one that has no room."""
+        """Go on to the next job. Behind one without room only so many shapes find out that they have none either: so
+        many jobs of one shape hide nobody."""
         self.at += 1
-        self._behind += self.holder is not None
-        self.closed = self.closed or self._behind > depth
+        self.closed = self.closed or (self.missed > depth and self.first_blocked is not None)
 
-    def borrows_after_all(self, job: W, places: Sequence[Placement]) -> bool:
+    def borrows_after_all(self, job: W, placements: Sequence[Placement]) -> bool:
         """Whether a job that left the type of its GPUs open, and therefore counts as within, gets so many of one type
         that the virtual cluster has more of that than its guarantee. If it went first it would take back the room from
         which it was evicted for that reason, and be evicted again."""
         rank = self.ranks.get(id(job.demands))
         if rank is None or rank[0] or not self.queue.types_differ:
             return False
-        if is_within(self.use, self.queue.amount(job, places), self.quota):
+        if is_within(self.use, self.queue.amount(job, placements), self.quota):
             return False
         self.ranks[id(job.demands)] = True, rank[1]
         return True
 
-    def keeps(self, job: W, places: Sequence[Placement]) -> bool:
+    def keeps(self, job: W, placements: Sequence[Placement]) -> bool:
         """Whether it stays within the guarantee and below the ceiling at these places."""
-        amount = self.queue.amount(job, places)
+        amount = self.queue.amount(job, placements)
         return is_within(self.use, amount, self.quota) and not above_ceiling(self.use, amount, self.quota)
 
     def uses_up_what_comes_back(self, asked: Amount) -> bool:
@@ -94,19 +97,38 @@ class Line(Generic[W]):
         would have no right to the room any more when it is free."""
         return bool(self.gets_back) and not is_within(plus(self.use, self.gets_back), asked, self.quota)
 
+    def rests(self, job: W) -> bool:
+        """Whether it would borrow again, too soon after it was evicted for that."""
+        until = job.rests_until
+        if until is None or until <= self.queue.scene.now:
+            return False
+        return not is_within(self.use, self.queue.asked(job.demands), self.quota)
+
+    def kind(self, job: W) -> tuple[int, str]:
+        """The same for jobs that the limits treat alike."""
+        return id(job.demands), job.username if self.has_caps else ""
+
+    def is_limited(self, job: W) -> bool | None:
+        """Whether a limit is in the way of jobs like this one; None where that is still to be found out."""
+        if not self.has_limits or (kind := self.kind(job)) in self.unlimited:
+            return False
+        return True if kind[0] in self.limited or kind in self.at_cap else None
+
     def wait_for_ceiling(self, job: W, what: Iterable[str]) -> None:
         """The next jobs that need this wait behind it."""
         for each in what:
             self.at_ceiling.setdefault(each, job)
+        self.unlimited.clear()
 
     def take(self, job: W, amount: Amount) -> None:
         add(self.use, amount)
         self.ranks.clear()
+        self.unlimited.clear()
         if self.has_caps:
             add(self._user(job.username), {"gpu": amount.get("gpu", 0), "jobs": 1})
 
     def capped(self, job: W, wants: Amount) -> list[str]:
-        """In what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""
+        """Return in what the cap of its user is in the way: "gpu", "jobs". The user's next jobs wait behind it."""
         quota, waits = self.quota, self._waits_for_cap.setdefault(job.username, set())
         caps = {"gpu": quota.user_gpus, "jobs": quota.user_jobs}
         limit = {what: float(most) for what, most in caps.items() if most is not None}
@@ -114,15 +136,16 @@ class Line(Generic[W]):
         above = over(self._user(job.username), mine, limit)
         if above and not over({}, mine, limit):
             waits.update(above)
+            self.unlimited.clear()
         return above or [what for what in sorted(waits) if mine[what]]
 
     def _user(self, username: str) -> dict[str, float]:
         if self._of_user is None:
             self._of_user = {}
-            for one in self.queue.holders:
-                if one.job.vc == self.vc:
-                    mine = {"gpu": sum(len(hold.gpu_ids) for hold in one.holds), "jobs": 1}
-                    add(self._of_user.setdefault(one.job.username, {}), mine)
+            for runner in self.queue.runners:
+                if runner.job.vc == self.vc:
+                    mine = {"gpu": runner.gpus, "jobs": 1}
+                    add(self._of_user.setdefault(runner.job.username, {}), mine)
         return self._of_user.setdefault(username, {})
 
 
@@ -134,27 +157,26 @@ class Queue(Generic[W]):
         of_vc: dict[str, list[W]] = {}
         for job in jobs:
             of_vc.setdefault(job.vc, []).append(job)
-        self.lines: dict[str, Line[W]] = {}
-        self.lines |= {vc: Line(vc, jobs, self) for vc, jobs in of_vc.items()}
+        self.lines: dict[str, VcQueue[W]] = {}
+        self.lines |= {vc: VcQueue(vc, jobs, self) for vc, jobs in of_vc.items()}
         self.taken: list[tuple[W, Sequence[Placement]]] = []  # by the turns so far
-        self.kept: list[Reservation[W]] = []
+        self.reservations: list[Reservation[W]] = []
         self.evicted: set[int] = set()  # jobs that make room for one of the turns so far
-        self.eldest: int | None = None  # the job that has waited longest of all, where no room could be kept for one
-        self._short: dict[tuple[int, str, int], tuple[Sequence[Demand], list[Blocker]]] = {}
-        self._beside: dict[tuple[int, str, int], list[Blocker]] = {}
+        self.eldest: int | None = None  # the job that has waited longest of all, where none could have a reservation
+        self._short: dict[tuple[object, ...], tuple[Sequence[Demand], list[Blocker]]] = {}
+        self._beside: dict[tuple[object, ...], list[Blocker]] = {}
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
-        self.ranks: Ranks = {}
 
     @property
     def nodes(self) -> Sequence[NodeView]:
         return self.scene.nodes
 
     def ahead(self, job: W) -> Sequence[W]:
-        return self.lines[job.vc].jobs[: self._places[job.id]]
+        return self.lines[job.vc].jobs[: self._positions[job.id]]
 
     @cached_property
-    def _places(self) -> dict[int, int]:
+    def _positions(self) -> dict[int, int]:
         return {job.id: at for line in self.lines.values() for at, job in enumerate(line.jobs)}
 
     @property
@@ -164,17 +186,17 @@ class Queue(Generic[W]):
 
     @cached_property
     def _somebody_moves(self) -> bool:
-        return self._looks and any(job.is_ending or job.is_guest for job, _ in self.scene.running())
+        return self._looks and any(runner.job.is_ending or runner.job.is_guest for runner in self.scene.running())
 
     @cached_property
     def ends(self) -> Mapping[str, list[tuple[datetime, Hold]]]:
         """What comes free on each node when, of what is known or likely, the first of it first."""
-        found: dict[str, list[tuple[datetime, Hold]]] = {}
-        for job, holds in self.scene.holding() if self._looks else ():
-            end = self.scene.likely_end(job)
-            for hold in holds if end is not None else ():
-                found.setdefault(hold.node, []).append((end or self.scene.about, hold))
-        return {name: sorted(each, key=itemgetter(0)) for name, each in found.items()}
+        ends: dict[str, list[tuple[datetime, Hold]]] = {}
+        for runner in self.scene.running() if self._looks else ():
+            end = self.scene.likely_end(runner.job)
+            for hold in runner.holds if end is not None else ():
+                ends.setdefault(hold.node, []).append((end or self.scene.about, hold))
+        return {name: sorted(each, key=itemgetter(0)) for name, each in ends.items()}
 
     @property
     def _looks(self) -> bool:
@@ -182,9 +204,9 @@ class Queue(Generic[W]):
         return self.scene.moves is not False or bool(self.scene.lengths())
 
     @cached_property
-    def holders(self) -> list[Holder[W]]:
-        """The running jobs with what they hold."""
-        return reclaim.holders(self.scene)
+    def runners(self) -> list[Runner[W]]:
+        """The running jobs that hold something."""
+        return [runner for runner in self.scene.running() if runner.holds]
 
     def asked(self, demands: Sequence[Demand]) -> Amount:
         if id(demands) not in self._asked:
@@ -192,26 +214,22 @@ class Queue(Generic[W]):
         return self._asked[id(demands)][1]
 
     @cached_property
-    def gpu_types(self) -> Mapping[str, Mapping[str, str]]:
-        return {node.name: dict(node.gpus) for node in self.scene.nodes}
-
-    @cached_property
     def gpu_kinds(self) -> Sequence[str]:
         return sorted({kind for node in self.scene.nodes for _, kind in node.gpus if kind})
 
-    def amount(self, job: W, places: Sequence[Placement]) -> Mapping[str, float]:
+    def amount(self, job: W, placements: Sequence[Placement]) -> Mapping[str, float]:
         """What it takes at these places, about which several questions in a row are asked."""
-        if self._amount[0] is not places:
-            self._amount = places, taken(job.demands, places, self.gpu_types)
+        if self._amount[0] is not placements:
+            self._amount = placements, taken(job.demands, placements, self.scene.gpu_types)
         return self._amount[1]
 
     def most(self, demands: Sequence[Demand], nodes: Sequence[str]) -> Amount:
         """What a job takes on these nodes, one for each demand; of each type of GPUs as many as it may get there."""
-        found = dict(asked(demands))
+        most = dict(asked(demands))
         for demand, name in zip(demands, nodes, strict=True):
-            kinds = Counter(self.gpu_types[name].values()) if demand.gpus and not demand.gpu_type else {}
-            add(found, {f"gpu:{kind}": min(demand.gpus, number) for kind, number in kinds.items() if kind})
-        return found
+            kinds = Counter(self.scene.gpu_types[name].values()) if demand.gpus and not demand.gpu_type else {}
+            add(most, {f"gpu:{kind}": min(demand.gpus, number) for kind, number in kinds.items() if kind})
+        return most
 
     @cached_property
     def types_differ(self) -> bool:
@@ -224,12 +242,9 @@ class Queue(Generic[W]):
             for kind in self.gpu_kinds:
                 yield tuple(replace(each, gpu_type=each.gpu_type or kind) for each in demands)
 
-    def held(self, one: Holder[W]) -> Mapping[str, float]:
-        return reclaim.amount(one.holds, self.gpu_types)
-
-    def returns_before(self, guest: Holder[W], job: W) -> bool:
+    def returns_before(self, guest: Runner[W], job: W) -> bool:
         """Whether a guest, evicted for this job, would have its turn before it: the eviction would be in vain."""
-        vc, held = guest.job.vc, self.held(guest)
+        vc, held = guest.job.vc, self.scene.amount(guest.holds)
         if vc == job.vc:
             return _key(guest.job) < _key(job)
         use = dict(self.lines[vc].use if vc in self.lines else self.scene.use.get(vc, {}))
@@ -238,21 +253,19 @@ class Queue(Generic[W]):
         theirs = rank(use, held, self.scene.quota(vc)), guest.job.since, guest.job.id
         return theirs < (rank(mine.use, self.asked(job.demands), mine.quota), job.since, job.id)
 
-    def evict(self, victims: Iterable[Holder[W]]) -> None:
-        self.evicted.update(one.job.id for one in victims)
-
     def short(self, job: W) -> list[Blocker]:
         """What is missing on the nodes for jobs of this shape; the same for all virtual clusters without own nodes."""
         demands, vc = job.demands, job.vc
-        key = id(demands), vc if vc in self._owners else "", len(self.taken)
+        off = self.scene.appointed.withheld(job)
+        key: tuple[object, ...] = id(demands), vc if vc in self._owners or off else "", len(self.taken), off
         if key not in self._short:
             never = never_fits([node for node in self.nodes if node.serves(vc)], demands)
             self._short[key] = demands, [never] if never else self._missing(job)
         if self._short[key][1]:
             return self._short[key][1]
-        key = id(demands), vc, len(self.taken)
+        key = id(demands), vc, len(self.taken), off
         if key not in self._beside:
-            self._beside[key] = self._kept_from(job)
+            self._beside[key] = self._beside_reservations(job)
         return self._beside[key]
 
     @cached_property
@@ -261,41 +274,42 @@ class Queue(Generic[W]):
 
     def _missing(self, job: W) -> list[Blocker]:
         left = self.left()
-        serving = [node for node in left if node.serves(job.vc)]
-        found = blockers([replace(one, dedicated_to="") if one.dedicated_to else one for one in serving], job.demands)
-        if not found:
+        off = self.scene.appointed.withheld(job)
+        serving = [node for node in left if node.serves(job.vc) and node.name not in off]
+        missing = blockers(
+            [replace(node, dedicated_to="") if node.dedicated_to else node for node in serving], job.demands
+        )
+        if not missing:
             return []
+        if off and not serving:
+            return self.scene.appointed.blockers(job, off)
         foreign = {node.name: node.dedicated_to for node in left if not node.serves(job.vc)}
-        places = Room(replace(node, dedicated_to="") for node in left).place(job.demands) if foreign else None
-        used = sorted({place.node for place in places or ()} & foreign.keys())
-        return [*found, *(sentences.dedicated(name, foreign[name]) for name in used[:3])]
+        everywhere = [replace(node, dedicated_to="") for node in left] if foreign or off else []
+        placements = FreeNodes(everywhere).place(job.demands)
+        used = sorted({place.node for place in placements or ()} & foreign.keys())
+        because = self.scene.appointed.blockers(job, frozenset(place.node for place in placements or ()) & off or off)
+        return [*because, *missing, *(sentences.dedicated(name, foreign[name]) for name in used[:3])]
 
-    def _kept_from(self, job: W) -> list[Blocker]:
-        """It would fit on what is kept for others, and does not beside that."""
-        others = [one for one in self.kept if one.job.id != job.id]
-        room = Room(node for node in self.left() if node.name not in self.scene.unseen)
-        for one in others:
-            room.set_aside(one.demands, one.nodes)
-        if not others or room.place(job.demands, job.id, job.avoid, job.vc) is not None:
+    def _beside_reservations(self, job: W) -> list[Blocker]:
+        """Say so where it would fit on what is reserved for others, and does not beside that."""
+        others = [other for other in self.reservations if other.job.id != job.id]
+        free = FreeNodes(node for node in self.left() if node.name not in self.scene.unseen)
+        for other in others:
+            free.set_aside(other.demands, other.nodes)
+        off = self.scene.appointed.withheld(job)
+        if not others or free.place(job.demands, job.salt, job.avoid, job.vc, off) is not None:
             return []
-        return [sentences.reserved([one.job.title for one in others])]
+        return [sentences.reserved([other.job.title for other in others])]
 
     def left(self) -> list[NodeView]:
         """The nodes after the turns so far have taken their places."""
-        left = {node.name: node for node in self.scene.nodes}
-        for job, places in self.taken:
-            for demand, place in zip(job.demands, places, strict=True):
-                node = left[place.node]
-                left[place.node] = replace(
-                    node,
-                    used_cpus=node.used_cpus + demand.cpus,
-                    used_memory_mb=node.used_memory_mb + demand.memory_mb,
-                    used_gpus=node.used_gpus.union(place.gpu_ids),
-                    used_ports=node.used_ports.union(*place.ports.values()),
-                )
-        return list(left.values())
+        taken: dict[str, list[tuple[Demand, Placement]]] = {}
+        for job, placements in self.taken:
+            for demand, place in zip(job.demands, placements, strict=True):
+                taken.setdefault(place.node, []).append((demand, place))
+        return [with_tasks(node, taken[node.name]) if node.name in taken else node for node in self.scene.nodes]
 
 
 def _key(job: Waiting) -> tuple[int, str, int]:
-    """By what the jobs of one virtual cluster are sorted."""
+    """Return what the jobs of one virtual cluster are sorted by."""
     return -job.priority, job.since, job.id

@@ -2,39 +2,35 @@
 
 Guests leave for the job whose room they are on. Borrowers, the youngest jobs of a virtual cluster that uses more than
 its guarantee, leave for a job that stays within the guarantee of its own; before them those who run on nodes that are
-dedicated to that job's virtual cluster by now. Any other job that is within is never chosen, and who has borrowed and
-was evicted a few times is not again: the owner waits for its end, and a job that is larger than the guarantee of its
-virtual cluster ends some day too.
+dedicated to that job's virtual cluster by now. Any other job that is within is never chosen. However often one was
+evicted, it is again where an owner has a right to its room; it borrows no sooner than after a rest that grows.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Generic
 
 from clusters.placement.fit import Demand, NodeView, Placement
-from clusters.placement.room import Room
-from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus, over, share
-from clusters.placement.shares import freed as without
+from clusters.placement.free import FreeNodes
+from clusters.placement.shares import add, freed, over, share
 from jobs.planning.queue.reservations import Reservation
-from jobs.planning.queue.scene import Scene, W
+from jobs.planning.queue.scene import Runner, Scene, W
 
 
-@dataclass(frozen=True, slots=True)
-class Holder(Generic[W]):
-    """A running job and what its tasks hold."""
-
-    job: W
-    holds: tuple[Hold, ...]
-
-
-def holders(scene: Scene[W]) -> list[Holder[W]]:
-    """All running jobs that hold something."""
-    return [Holder(job, tuple(holds)) for job, holds in scene.holding() if holds]
+def without(gone: Sequence[Runner[W]], scene: Scene[W]) -> Scene[W]:
+    """The scene as if these jobs held nothing and did not run."""
+    ids = {runner.job.id for runner in gone}
+    use = {vc: dict(amount) for vc, amount in scene.use.items()}
+    for runner in gone:
+        add(use.setdefault(runner.job.vc, {}), scene.amount(runner.holds), -1)
+    nodes = freed(scene.nodes, [hold for runner in gone for hold in runner.holds])
+    others = [runner for runner in scene.running() if runner.job.id not in ids]
+    return replace(scene, nodes=nodes, use=use, running=lambda: others)
 
 
 def above_guarantee(mine: str, scene: Scene[W]) -> list[str]:
@@ -49,112 +45,107 @@ def may_reclaim(mine: str, scene: Scene[W]) -> bool:
     if above_guarantee(mine, scene):
         return True
     own = own_nodes(mine, scene.nodes)
-    return bool(own) and any(hold.node in own and hold.vc != mine for hold in scene.holds.values())
+    return bool(own) and any(hold.node in own and hold.vc != mine for hold in scene.holds())
 
 
 def own_nodes(mine: str, nodes: Sequence[NodeView]) -> frozenset[str]:
     return frozenset(node.name for node in nodes if node.dedicated_to == mine)
 
 
-def on_nodes_of(mine: str, all_: Sequence[Holder[W]], scene: Scene[W]) -> list[Holder[W]]:
+def on_nodes_of(mine: str, all_: Sequence[Runner[W]], scene: Scene[W]) -> list[Runner[W]]:
     """The jobs of others on nodes that are dedicated to the virtual cluster ``mine``: they started there before."""
     own = own_nodes(mine, scene.nodes)
-    return by_youth([one for one in all_ if one.job.vc != mine and any(hold.node in own for hold in one.holds)])
+    theirs = [runner for runner in all_ if runner.job.vc != mine and any(hold.node in own for hold in runner.holds)]
+    return cheapest_first(theirs, scene)
 
 
-def borrowers(mine: str, all_: Sequence[Holder[W]], going: Collection[int], scene: Scene[W]) -> list[Holder[W]]:
+def borrowers(mine: str, all_: Sequence[Runner[W]], going: Collection[int], scene: Scene[W]) -> list[Runner[W]]:
     """The jobs that virtual clusters other than ``mine`` run beyond their guarantees: of the one most above it first,
-    in it those of lower priority, then the younger ones. ``going`` are the ids of those that end anyway."""
-    found: list[Holder[W]] = []
-    types = {node.name: dict(node.gpus) for node in scene.nodes}
+    in it those ``cheapest_first``. ``going`` are the ids of those that end anyway."""
+    candidates: list[Runner[W]] = []
     for vc in above_guarantee(mine, scene):
-        ours = [one for one in all_ if one.job.vc == vc]
-        beyond = _beyond(ours, going, scene.use[vc], scene.quota(vc), types)
-        found += by_youth([one for one in beyond if one.job.evictions < scene.policy.evictions])
-    return found
+        ours = [runner for runner in all_ if runner.job.vc == vc]
+        candidates += cheapest_first(_beyond(vc, ours, going, scene), scene)
+    return candidates
 
 
-def _beyond(
-    ours: Sequence[Holder[W]],
-    going: Collection[int],
-    use: Amount,
-    quota: Quota,
-    types: Mapping[str, Mapping[str, str]],
-) -> list[Holder[W]]:
+def _beyond(vc: str, ours: Sequence[Runner[W]], going: Collection[int], scene: Scene[W]) -> list[Runner[W]]:
     """The youngest jobs, as long as what is used is above the guarantee in something that they hold."""
-    left, found = dict(use), []
-    for one in sorted(ours, key=lambda one: (one.job.id not in going, *_age(one))):
-        mine = amount(one.holds, types)
-        if one.job.id in going:
+    left, guarantee, beyond = dict(scene.use[vc]), scene.quota(vc).guarantee, list[Runner[W]]()
+    for runner in sorted(ours, key=lambda runner: (runner.job.id not in going, *_youngest_first(runner))):
+        mine = scene.amount(runner.holds)
+        if runner.job.id in going:
             add(left, mine, -1)
-        elif any(what in mine for what in over({}, left, quota.guarantee, named_only=False)):
+        elif any(what in mine for what in over({}, left, guarantee, named_only=False)):
             add(left, mine, -1)
-            found.append(one)
-    return found
+            beyond.append(runner)
+    return beyond
 
 
-def amount(holds: Sequence[Hold], types: Mapping[str, Mapping[str, str]]) -> dict[str, float]:
-    found: dict[str, float] = {}
-    for hold in holds:
-        kinds = types.get(hold.node, {})
-        add(found, {"cpu": hold.cpus, "memory": hold.memory_mb, **of_gpus(kinds.get(id, "") for id in hold.gpu_ids)})
-    return found
-
-
-def _age(one: Holder[W]) -> tuple[float, int]:
+def _youngest_first(runner: Runner[W]) -> tuple[float, int]:
     """Sorts the youngest first."""
-    started: datetime | None = one.job.started_at
-    return (-started.timestamp() if started else 0.0), -one.job.id
+    started: datetime | None = runner.job.started_at
+    return (-started.timestamp() if started else 0.0), -runner.job.id
 
 
-def by_youth(found: Sequence[Holder[W]]) -> list[Holder[W]]:
-    """Those of lower priority first, then the younger ones."""
-    return sorted(found, key=lambda one: (one.job.priority, *_age(one)))
+def cheapest_first(runners: Sequence[Runner[W]], scene: Scene[W]) -> list[Runner[W]]:
+    """Sort those of lower priority first, then those whose eviction loses less work, those who were evicted less often,
+    and the younger ones."""
+
+    def price(runner: Runner[W]) -> tuple[float, ...]:
+        job = runner.job
+        return (job.priority, runner.lost(scene.now), job.evictions + job.guest_evictions, *_youngest_first(runner))
+
+    return sorted(runners, key=price)
 
 
 def choose_victims(
-    fit: Fit[W], demands: Sequence[Demand], candidates: Sequence[Holder[W]]
-) -> tuple[list[Holder[W]], list[Placement]] | None:
+    fit: Fit[W], demands: Sequence[Demand], candidates: Sequence[Runner[W]]
+) -> tuple[list[Runner[W]], list[Placement]] | None:
     """The candidates, the first ones preferred, without which the job surely fits, and its places then; none of them is
     there in vain. None where it would not fit without all of them."""
-    places = partial(fit.places, demands)
-    if places(candidates) is None:
+    placements = partial(fit.placements, demands)
+    if placements(candidates) is None:
         return None
-    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(places(candidates[:n]) is not None))
+    count = bisect_left(range(len(candidates)), 1, key=lambda n: int(placements(candidates[:n]) is not None))
     chosen = list(candidates[:count])
-    found = places(chosen)
-    assert found is not None
-    where = {place.node for place in found}
-    chosen = [one for one in chosen if any(hold.node in where for hold in one.holds)]
+    places = placements(chosen)
+    assert places is not None
+    where = {place.node for place in places}
+    chosen = [runner for runner in chosen if any(hold.node in where for hold in runner.holds)]
     near = [node for node in fit.nodes if node.name in where]
-    chosen = _needed(chosen, partial(Fit(fit.job, Room(near), near, fit.kept).places, demands))
-    chosen = _needed(chosen, places)  # a last look at all nodes
-    found = places(chosen)
-    return None if found is None else (chosen, found)
+    chosen = _needed(
+        chosen, partial(Fit(fit.job, FreeNodes(near), near, fit.reservations, fit.withheld).placements, demands)
+    )
+    chosen = _needed(chosen, placements)  # a last look at all nodes
+    places = placements(chosen)
+    return None if places is None else (chosen, places)
 
 
 def _needed(
-    chosen: list[Holder[W]], places: Callable[[Sequence[Holder[W]]], list[Placement] | None]
-) -> list[Holder[W]]:
-    """Those of the chosen that are not there in vain."""
-    for one in chosen[::-1]:
-        fewer = [other for other in chosen if other is not one]
-        if places(fewer) is not None:
+    chosen: list[Runner[W]], placements: Callable[[Sequence[Runner[W]]], list[Placement] | None]
+) -> list[Runner[W]]:
+    """Return those of the chosen that are not there in vain."""
+    for runner in chosen[::-1]:
+        fewer = [other for other in chosen if other is not runner]
+        if placements(fewer) is not None:
             chosen = fewer
     return chosen
 
 
 @dataclass(frozen=True, slots=True)
 class Fit(Generic[W]):
-    """Where a job fits once others are gone, beside what is ``kept`` for other jobs. ``room`` is that of ``nodes``."""
+    """Where a job fits once others are gone, beside the ``reservations`` of other jobs. ``free`` is what is
+    free on ``nodes``."""
 
     job: W
-    room: Room
+    free: FreeNodes
     nodes: Sequence[NodeView]
-    kept: Sequence[Reservation[W]]
+    reservations: Sequence[Reservation[W]]
+    withheld: frozenset[str] = frozenset()
 
-    def places(self, demands: Sequence[Demand], gone: Sequence[Holder[W]]) -> list[Placement] | None:
-        room = self.room.copy(without(self.nodes, [hold for one in gone for hold in one.holds]))
-        for reservation in self.kept:
-            room.set_aside(reservation.demands, reservation.nodes)
-        return room.place(demands, self.job.id, self.job.avoid, self.job.vc)
+    def placements(self, demands: Sequence[Demand], gone: Sequence[Runner[W]]) -> list[Placement] | None:
+        free = self.free.copy(freed(self.nodes, [hold for runner in gone for hold in runner.holds]))
+        for reservation in self.reservations:
+            free.set_aside(reservation.demands, reservation.nodes)
+        return free.place(demands, self.job.salt, self.job.avoid, self.job.vc, self.withheld)

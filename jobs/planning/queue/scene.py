@@ -3,17 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Generic, Protocol, TypeVar
+from functools import cached_property
+from typing import Generic, TypeVar
 
-from clusters.placement.fit import Demand, NodeView
-from clusters.placement.room import Room
-from clusters.placement.shares import Amount, Hold, Quota
-from jobs.planning.forecast.lengths import Lengths, Like
-from jobs.planning.queue.awaited import Awaited
+from clusters.appointments.rules import Span
+from clusters.placement.fit import Blocker, Demand, NodeView, Placement
+from clusters.placement.free import FreeNodes
+from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
+from jobs.planning.queue.appointments import Appointed
+from jobs.planning.queue.lengths import Lengths, LikeJobs
 
+REST, LONGEST_REST = timedelta(minutes=5), timedelta(hours=12)  # of one that was evicted as a borrower
 LAST = "~"  # ``Waiting.since`` of a job that is behind all others: it sorts after every moment
+
+
+_ENDS = {"SUCCEEDED": "succeeded", "FAILED": "failed", "STOPPED": "was stopped"}
+_STATES = {"WAITING": "is waiting", "RUNNING": "is running", **_ENDS}
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """A job that another one waits for. ``name`` is user~job; ``condition`` says which end it waits for: "success" or
+    any "end"; ``state`` is the job's own. A job between two attempts has not ended."""
+
+    name: str
+    condition: str
+    state: str
+    has_ended: bool
+
+    @property
+    def is_met(self) -> bool:
+        return self.has_ended and (self.condition == "end" or self.state == "SUCCEEDED")
+
+    @property
+    def in_vain(self) -> str:
+        """Why the other job cannot start any more; empty while it may."""
+        if not self.has_ended or self.is_met:
+            return ""
+        return f"It was to start after {self._title} had succeeded, but that job {_ENDS.get(self.state, 'ended')}."
+
+    @property
+    def says_end(self) -> str:
+        """The Event of the other job when this one has ended."""
+        return self.in_vain or f"{self._title}, which it waited for, {_ENDS.get(self.state, 'ended')}."
+
+    @property
+    def blocker(self) -> Blocker:
+        until = "has succeeded" if self.condition == "success" else "has ended"
+        now = _STATES.get(self.state, self.state)
+        return Blocker("dependency", f"It starts after {self._title} {until}; that job {now}.", job=self.name)
+
+    @property
+    def _title(self) -> str:
+        return self.name.replace("~", "/", 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,14 +83,20 @@ class Waiting:
     evictions: int = 0  # as a borrower
     started_at: datetime | None = None  # when its attempt was placed, for one that runs
     ends_by: datetime | None = None  # when that one ends at the latest, if its config says so
-    avoid: frozenset[str] = (
-        frozenset()
-    )  # nodes on which its last attempt could not start, or of which its failure makes it suspicious
+    queued_at: datetime | None = None  # when it last began to wait
+    saved_at: datetime | None = None  # when its running attempt last said that it saved: that much is not lost
+    # Nodes on which its last attempt could not start, or of which its failure makes it suspicious.
+    avoid: frozenset[str] = frozenset()
 
     @property
     def demands(self) -> tuple[Demand, ...]:
         """What its tasks ask of nodes; the same object for every job of the same shape. Read only when it may start."""
         raise NotImplementedError
+
+    @property
+    def salt(self) -> int:
+        """The number from which free ports are looked for, another one for each job."""
+        return self.id
 
     @property
     def awaited(self) -> Sequence[Awaited]:
@@ -63,6 +113,18 @@ class Waiting:
         """How long it may run at most (``extras.maxRunSeconds``)."""
         return None
 
+    @property
+    def rests_until(self) -> datetime | None:
+        """When it may borrow again that was evicted as a borrower: each time it waits twice as long for that."""
+        if not self.evictions or self.queued_at is None:
+            return None
+        return self.queued_at + min(LONGEST_REST, 2.0 ** min(self.evictions, 16) * REST)
+
+    @property
+    def pauses(self) -> list[datetime]:
+        """The moments from which on the clock alone may let it start."""
+        return [moment for moment in (self.not_before, self.parked_until, self.rests_until) if moment is not None]
+
     def would_end(self, now: datetime) -> datetime | None:
         """When it ends at the latest if it starts now."""
         return None if self.most_seconds is None else now + timedelta(seconds=self.most_seconds)
@@ -73,10 +135,10 @@ class Waiting:
         return f"{self.username}/{self.name}"
 
     @property
-    def like(self) -> Like:
+    def like(self) -> LikeJobs:
         """What it has in common with the jobs from which its length is learnt."""
         gpus = self.demands[0].gpus if self.demands else 0
-        return Like(self.username, self.name.rpartition("/")[2], gpus, self.vc)  # the planner's names have the user too
+        return LikeJobs(self.username, self.name, gpus, self.vc)
 
     @property
     def is_ending(self) -> bool:
@@ -84,12 +146,66 @@ class Waiting:
         return self.stopping or self.deleted
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownJob(Waiting):
+    """A job of which it is known beforehand what it asks for. (Fields without a default are declared so, as the
+    properties of Waiting would count as one.)"""
+
+    demands: tuple[Demand, ...] = field()
+    is_preemptible: bool = False
+    most_seconds: int | None = None
+
+
 W = TypeVar("W", bound=Waiting)
 
 
-class HasId(Protocol):
+@dataclass(frozen=True, slots=True)
+class Runner(Generic[W]):
+    """A running job and what its tasks hold."""
+
+    job: W
+    holds: tuple[Hold, ...]
+
     @property
-    def id(self) -> int: ...
+    def gpus(self) -> int:
+        return sum(len(hold.gpu_ids) for hold in self.holds)
+
+    def lost(self, now: datetime) -> float:
+        """The GPU-seconds of its work that an eviction now would lose."""
+        known = [moment for moment in (self.job.started_at, self.job.saved_at) if moment is not None]
+        return self.gpus * max(0.0, (now - max(known)).total_seconds()) if known else 0.0
+
+
+def holds_at(job: W, placements: Sequence[Placement]) -> tuple[Hold, ...]:
+    """What a job holds that runs at these places."""
+    return tuple(
+        Hold(
+            job.vc,
+            place.node,
+            demand.cpus,
+            demand.memory_mb,
+            place.gpu_ids,
+            tuple(port for ports in place.ports.values() for port in ports),
+        )
+        for demand, place in zip(job.demands, placements, strict=True)
+    )
+
+
+def evicted(job: W, now: datetime, *, counts: bool = True) -> W:
+    """A running job as it waits again from now on after its eviction. It remembers that one that ``counts``: what an
+    admin does, to a job or a node, says nothing of what it borrowed."""
+    was_guest = job.is_guest
+    return replace(
+        job,
+        stopping=False,
+        is_guest=False,
+        started_at=None,
+        ends_by=None,
+        queued_at=now,
+        saved_at=None,
+        guest_evictions=job.guest_evictions + (counts and was_guest),
+        evictions=job.evictions + (counts and not was_guest),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +214,7 @@ class Policy:
 
     reservations: int = 4  # at once; a virtual cluster has one at most
     guest_evictions: int = 2  # after so many a job is no guest again
-    evictions: int = 3  # after so many a job that borrows is not evicted again
-    depth: int = 1000  # jobs looked at behind one that has a reservation
+    depth: int = 1000  # shapes that are tried behind a job without room, and jobs that are tried as guests
 
 
 POLICY = Policy()
@@ -112,7 +227,7 @@ NOTHING_LEARNT: Lengths = Lengths(())
 class Scene(Generic[W]):
     """The cluster at one moment. ``nodes`` are all registered ones with what is taken on them; nothing is placed on
     those whose names are ``unseen``, but they count for what could be placed once they are seen. ``running`` gives the
-    running jobs with their tasks, and ``holds`` what a task holds, by its id as a text; both are asked for only when
+    running jobs, and ``holds`` what all tasks hold, which is known with less work; both are asked for only when
     somebody's room has to be found."""
 
     nodes: Sequence[NodeView]
@@ -120,18 +235,18 @@ class Scene(Generic[W]):
     quotas: Mapping[str, Quota] = field(default_factory=dict)
     use: Mapping[str, Amount] = field(default_factory=dict)  # by virtual cluster
     unseen: Collection[str] = ()
-    running: Callable[[], Sequence[tuple[W, Sequence[HasId]]]] = tuple
+    running: Callable[[], Sequence[Runner[W]]] = tuple
     # Whether a running job ends, is a guest or says when it ends, where that is known without ``running``.
     moves: bool | None = None
-    holds: Mapping[str, Hold] = field(default_factory=dict)
+    holds: Callable[[], Collection[Hold]] = tuple
     policy: Policy = POLICY
+    spans: Sequence[Span] = ()  # the appointments that run or come, each with its next time
     # How long jobs of the like ran; asked for only when somebody's room has to be found.
     lengths: Callable[[], Lengths] = lambda: NOTHING_LEARNT
-    # For those who ask for turn after turn: what each running job holds, a Room of the same nodes as they were a moment
-    # ago, and one as if nothing ran. Without them all that is worked out from the rest.
-    held: Callable[[], Iterable[tuple[W, Sequence[Hold]]]] | None = None
-    before: Room | None = None
-    idle: Room | None = None
+    # For those who ask for turn after turn: what was free on the same nodes a moment ago, and what is if nothing runs.
+    # Without them that is worked out from the rest.
+    before: FreeNodes | None = None
+    idle: FreeNodes | None = None
     # The moment for which ends are worked out; without it, it is now (jobs/planning/queue/still.py).
     step: datetime | None = None
 
@@ -152,18 +267,28 @@ class Scene(Generic[W]):
         likely = began + timedelta(seconds=lengths.likely_of(job, ran))
         return likely if known is None else min(known, likely)
 
+    @cached_property
+    def appointed(self) -> Appointed:
+        return Appointed(self.spans, self.now)
+
+    @cached_property
+    def gpu_types(self) -> Mapping[str, Mapping[str, str]]:
+        """The types of each node's GPUs, by their ids."""
+        return {node.name: dict(node.gpus) for node in self.nodes}
+
+    def amount(self, holds: Iterable[Hold]) -> dict[str, float]:
+        """What these holds are together."""
+        amount: dict[str, float] = {}
+        for hold in holds:
+            kinds = self.gpu_types.get(hold.node, {})
+            gpus = of_gpus(kinds.get(id, "") for id in hold.gpu_ids)
+            add(amount, {"cpu": hold.cpus, "memory": hold.memory_mb, **gpus})
+        return amount
+
     def quota(self, vc: str) -> Quota:
-        """That of a virtual cluster which is gone has no guarantee and no ceiling."""
-        return self.quotas.get(vc, _NO_QUOTA)
-
-    def holding(self) -> Iterable[tuple[W, Sequence[Hold]]]:
-        """The running jobs with what their tasks hold."""
-        if self.held is not None:
-            return self.held()
-        return ((job, self.held_by(tasks)) for job, tasks in self.running())
-
-    def held_by(self, tasks: Sequence[HasId]) -> list[Hold]:
-        return [hold for task in tasks if (hold := self.holds.get(str(task.id))) is not None]
+        """Return the quota of a virtual cluster. One that is gone has no guarantee and no ceiling."""
+        quota = self.quotas.get(vc, _NO_QUOTA)
+        return self.appointed.quota(vc, quota, self.nodes) if self.spans else quota
 
 
 _NO_QUOTA = Quota()

@@ -32,8 +32,9 @@ class Still:
 
 
 def still(basis: tuple[object, ...], waiting: Iterable[Waiting], now: datetime) -> Still:
-    """Of turns in which nothing was to be done: they hold until a waiting job's pause is over, or the next step."""
-    pauses = [moment for job in waiting for moment in (job.not_before, job.parked_until) if moment is not None]
+    """Make the Still of turns in which nothing was to be done; they hold until a waiting job's pause is over, or the
+    next step."""
+    pauses = [moment for job in waiting for moment in job.pauses]
     return Still(basis, min([step(now) + STEP, *(moment for moment in pauses if moment > now)]))
 
 

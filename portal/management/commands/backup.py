@@ -1,19 +1,23 @@
-"""``manage.py backup FILE``: everything that is needed to go on elsewhere, while the portal runs (docs/backup.md)."""
+"""``manage.py backup FILE``: all that is needed to go on elsewhere, while the portal runs (docs/run/backup.md)."""
 
 from __future__ import annotations
 
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 
+from base.accounts import audit
+from base.core.words import count, size
 from portal.backup.box import BackupError
-from portal.backup.make import Made, make
+from portal.backup.make import BACKED_UP, Made, make, shrunk
 from portal.backup.passphrase import given
-from portal.core.words import count, size
+
+_LONGEST = 200  # characters of a name in the audit
 
 
 class Command(BaseCommand):
@@ -23,6 +27,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("file", help="a new file, or - for standard output")
         parser.add_argument("--files", action="store_true", help="with the files of users and logs of jobs")
+        parser.add_argument(
+            "--fewer", action="store_true", help="it is right that files are gone since the last backup"
+        )
         parser.add_argument("--passphrase-file", default="", help="else LONGSHORE_BACKUP_PASSPHRASE, else it is asked")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -33,6 +40,13 @@ class Command(BaseCommand):
         except BackupError as error:
             raise CommandError(str(error)) from error
         self.stderr.write(_sentence("The backup" if target == "-" else target, made))
+        if made.files and not options["fewer"] and (sentence := shrunk(made.files.files)):
+            raise CommandError(sentence)
+        data = {"files": made.files.files, "bytes": made.files.bytes} if made.files else {}
+        with suppress(
+            DatabaseError
+        ):  # before an upgrade the table of the audit may lack columns that this release writes
+            audit.record("manage.py backup", BACKED_UP, target[-_LONGEST:], data=data)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from django.core.management.base import BaseCommand
 
-from portal.core.signals import first_start
+from base.core.signals import first_start
 
 _log = structlog.get_logger("portal.firststart")
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from portal.hosts import keys
+from base.hosts import joining
+from jobs.logs import places
 
 
 class Command(BaseCommand):
@@ -16,5 +17,6 @@ class Command(BaseCommand):
     requires_system_checks = ("longshore",)
 
     def handle(self, *args: Any, **options: Any) -> None:
-        keys.take()
+        joining.take_keys()
+        places.sign_from_now_on()
         self.stdout.write("The keys of this host are those of the portal now. Copy them to all other hosts.")

@@ -1,4 +1,4 @@
-"""``manage.py restore FILE``: an installation as it was when the backup was made (docs/backup.md)."""
+"""``manage.py restore FILE``: an installation as it was when the backup was made (docs/run/backup.md)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from base.core.words import count, size
+from base.files.store import local_root
 from portal.backup.box import BackupError
 from portal.backup.passphrase import VARIABLE, given
-from portal.backup.restore import Contents, differences, look, restore
+from portal.backup.restore import BackupContents, differences, look, restore
 from portal.backup.settle import missing_keys
-from portal.core.words import count, size
-from portal.files.store import local_root
 from portal.management.commands.backup import cleaned_up
 from portal.management.commands.up import lock_home
 
@@ -45,34 +45,39 @@ class Command(BaseCommand):
         lock = lock_home()
         try:
             with cleaned_up():
-                found = restore(source, passphrase, replace=options["replace"], say=self.stdout.write)
+                contents = restore(source, passphrase, replace=options["replace"], say=self.stdout.write)
         finally:
             os.close(lock)
-        yield f"Restored: {_contents(found)}."
-        yield from differences(found)
+        yield f"Restored: {_contents(contents)}."
+        yield from differences(contents)
         yield from missing_keys()
-        if not found.files and not settings.STORE_URL and not local_root().exists():
+        if contents.files and settings.STORE_URL:
+            yield (
+                f"The files of users are in {local_root()}. Before the start bring them to where LONGSHORE_STORE_URL"
+                f" says: manage.py move_files '{local_root()}' '{settings.STORE_URL}'"
+            )
+        if not contents.files and not settings.STORE_URL and not local_root().exists():
             yield "Files of users and logs of ended jobs are not in this backup; the store is empty."
         yield "Sessions are over; passwords and tokens are those of the backup. Now start the portal."
 
 
 def _checked(source: str, passphrase: str) -> Iterator[str]:
-    found = look(source, passphrase)
+    contents = look(source, passphrase)
     name = "The backup" if source == "-" else source
-    yield f"{name} is whole. Longshore {found.head.says.get('release')} made it at {found.made}."
+    yield f"{name} is whole. Longshore {contents.head.says.get('release')} made it at {contents.made}."
     if not passphrase:
         yield "What is in it can be told with its passphrase."
         return
-    yield f"From {found.about['home']} with {_DATABASES[found.about['database']]}: {_contents(found)}."
-    yield found.newer or "This release can restore it."
-    yield from differences(found)
+    yield f"From {contents.about['home']} with {_DATABASES[contents.about['database']]}: {_contents(contents)}."
+    yield contents.newer or "This release can restore it."
+    yield from differences(contents)
 
 
 _DATABASES = {"sqlite": "SQLite", "postgresql": "PostgreSQL"}
 
 
-def _contents(found: Contents) -> str:
+def _contents(kept: BackupContents) -> str:
     kinds = {"jobs_job": "job", "portal_user": "user", "clusters_node": "node"}
-    rows = ", ".join(count(found.rows.get(table, 0), word) for table, word in kinds.items())
-    files = f"{count(found.files, 'file')} of users ({size(found.bytes)})" if found.files else "no files of users"
+    rows = ", ".join(count(kept.rows.get(table, 0), word) for table, word in kinds.items())
+    files = f"{count(kept.files, 'file')} of users ({size(kept.bytes)})" if kept.files else "no files of users"
     return f"{rows}, secrets, {files}"

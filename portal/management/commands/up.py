@@ -1,36 +1,45 @@
-"""``manage.py up``: check, migrate, make the first user, then hand this process over to the supervisor. With
+"""``manage.py up``: check, migrate, make the first user, then supervise the processes of the portal. With
 ``--prepare`` it ends before that: where each process is started by itself, as in Kubernetes."""
 
 from __future__ import annotations
 
 import fcntl
 import os
+import secrets
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 
+from base.accounts import audit
+from base.core import linux
+from base.core.env import is_loopback, text
+from base.files.store import local_root, marker, open_store
+from base.files.store.base import StoreUnavailable
+from base.hosts import here, joining
+from base.hosts.joining import NotShared
+from base.models import User
 from clusters.models import Node
-from portal import first_start
 from portal.backup.restore import broken_off
 from portal.backup.tables import APPS
-from portal.core.env import is_loopback, text
-from portal.files.store import local_root, marker
-from portal.files.store.base import StoreUnavailable
-from portal.hosts import here, joining, keys
-from portal.hosts.keys import NotShared
-from portal.web import static_files
+from portal.shared.look import static_files
+from portal.supervisor import Ready, Supervisor, become, children, preload, preload_web
 
 CONTRACT = "_contract_"  # in the name of a migration that older releases do not survive (CONTRIBUTING.md)
+_ADMIN = "admin"
 _LOCK = 0x6C6F6E67  # of PostgreSQL: a number that all hosts of all releases know
 
 
@@ -43,33 +52,59 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         lock = lock_home()
-        if sentence := broken_off():
-            raise CommandError(sentence)
-        _check_port("LONGSHORE_BIND", settings.BIND_HOST, settings.BIND_PORT)
-        if settings.APPS_BIND:
-            _check_port("LONGSHORE_APPS_BIND", *settings.APPS_BIND)
-        static_files.collect()
-        if warning := plain_http():
-            self.stderr.write(warning)
-        password_file = _prepare(self.stdout.write, joins=not options["prepare"])
         if options["prepare"]:
+            _prepare(joins=False)
             return
-        connection.close()
-        sys.stdout.flush()
-        _become_supervisor(lock, password_file)
+        # Apart, since what it opens must not stay in the process that all others are forked from.
+        with ProcessPoolExecutor(1, get_context("fork"), linux.die_with_parent) as apart:
+            preparing = apart.submit(_prepare, joins=True)
+            preload()
+            password_file = preparing.result()
+        preload_web()
+        crew = children(settings.BIND_HOST, str(settings.BIND_PORT), _tls(), settings.WEB_PROCESSES, _apps())
+        if (child := Supervisor(crew, _ready(password_file), lock).run()) is not None:
+            become(child)
 
 
-def _prepare(say: Callable[[str], object], *, joins: bool) -> Path | None:
-    """Do what one host does at a time. ``joins``: its processes start here. Returns what ``ensure_admin`` does."""
+def _prepare(*, joins: bool) -> Path | None:
+    """Do what a start needs. Returns what ``_ensure_admin`` does. Raises CommandError and ImproperlyConfigured."""
+    if sentence := broken_off():
+        raise CommandError(sentence)
+    _check_port("LONGSHORE_BIND", settings.BIND_HOST, settings.BIND_PORT)
+    if settings.APPS_BIND:
+        _check_port("LONGSHORE_APPS_BIND", *settings.APPS_BIND)
+    static_files.collect()
+    if warning := plain_http():
+        print(warning, file=sys.stderr, flush=True)  # noqa: T201
+    return _prepare_host(lambda sentence: print(sentence, flush=True), joins=joins)  # noqa: T201
+
+
+def _tls() -> tuple[str, str] | None:
+    return (settings.TLS_CERT, settings.TLS_KEY) if settings.TLS_CERT else None
+
+
+def _apps() -> tuple[str, str] | None:
+    return (settings.APPS_BIND[0], str(settings.APPS_BIND[1])) if settings.APPS_BIND else None
+
+
+def _ready(password_file: Path | None) -> Ready:
+    public = settings.PUBLIC_URL if text("LONGSHORE_PUBLIC_URL", "") else ""
+    secure = bool(settings.TLS_CERT)
+    host, port = settings.BIND_HOST, str(settings.BIND_PORT)
+    return Ready(host, port, settings.VERSION, password_file, secure=secure, public=public)
+
+
+def _prepare_host(say: Callable[[str], object], *, joins: bool) -> Path | None:
+    """Do what one host does at a time. ``joins``: its processes start here. Returns what ``_ensure_admin`` does."""
     try:
         with joining.alone():
             migrate(say)
             _prepare_store()
-            keys.check()
+            joining.check_keys()
             if joins:
                 _refuse_sockets()
                 joining.join(settings.STORE_URL or marker.read(local_root()))
-            return first_start.ensure_admin()
+            return _ensure_admin()
     except NotShared as error:
         raise CommandError(str(error)) from error
     except DatabaseError as error:
@@ -97,7 +132,7 @@ def plain_http() -> str:
     bind = f"{settings.BIND_HOST}:{settings.BIND_PORT}"
     return (
         f"longshore: passwords and tokens reach LONGSHORE_BIND ({bind}) in plain text, and whoever listens on that "
-        "network reads them; docs/https.md tells how to put HTTPS before it"
+        "network reads them; docs/run/https.md tells how to put HTTPS before it"
     )
 
 
@@ -175,29 +210,45 @@ def _turn(say: Callable[[str], object]) -> Iterator[None]:
         own.close()
 
 
-def _prepare_store() -> None:
-    """Prepare a local store. One on HDFS may be down, and nobody waits for that: firststart tries it."""
-    if settings.STORE_URL:
-        return
+def _ensure_admin() -> Path | None:
+    """Make the user ``admin`` if there is no user at all. Returns the 0600 file with the password if one was made
+    up."""
+    if User.objects.exists():
+        return None
+    chosen = text("LONGSHORE_ADMIN_PASSWORD", "")
+    if chosen:
+        _check_password(chosen)
+    password = chosen or secrets.token_urlsafe(9)
+    path = None if chosen else _keep(password)
+    User.objects.create_superuser(_ADMIN, password)
+    audit.record("first start", "user made", _ADMIN)
+    return path
+
+
+def _check_password(password: str) -> None:
     try:
-        marker.prepare(local_root())
+        validate_password(password)
+    except ValidationError as error:
+        raise ImproperlyConfigured(f"LONGSHORE_ADMIN_PASSWORD: {' '.join(error.messages)}") from error
+
+
+def _keep(password: str) -> Path:
+    path: Path = settings.HOME / "secrets" / "admin-password"
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600)
+    path.write_text(password + "\n")
+    return path
+
+
+def _prepare_store() -> None:
+    """CommandError when the store is not the one that has the portal's files. One that is no folder may be down, and
+    nobody waits for that: /healthz tells it, and firststart tries it."""
+    try:
+        if settings.STORE_URL:
+            marker.recognize(open_store(), settings.STORE_URL)
+        else:
+            marker.prepare(local_root())
     except (StoreUnavailable, OSError) as error:
-        raise CommandError(str(error)) from error
-
-
-def _become_supervisor(lock: int, password_file: Path | None) -> None:
-    """Go on as the supervisor, in the same process but without Django in its memory: it only starts, watches and ends
-    the others."""
-    os.set_inheritable(lock, True)
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(settings.BASE_DIR), os.environ.get("PYTHONPATH")]))
-    arguments = ["--host", settings.BIND_HOST, "--port", str(settings.BIND_PORT), "--version", settings.VERSION]
-    arguments += ["--lock", str(lock), "--web-processes", str(settings.WEB_PROCESSES)]
-    if text("LONGSHORE_PUBLIC_URL", ""):
-        arguments += ["--public", settings.PUBLIC_URL]
-    if settings.TLS_CERT:
-        arguments += ["--tls-cert", settings.TLS_CERT, "--tls-key", settings.TLS_KEY]
-    if settings.APPS_BIND:
-        arguments += ["--apps", "{}:{}".format(*settings.APPS_BIND)]
-    if password_file is not None:
-        arguments += ["--password-file", str(password_file)]
-    os.execv(sys.executable, [sys.executable, "-m", "portal.supervisor", *arguments])  # noqa: S606
+        if isinstance(error, marker.NotTheStore) or not settings.STORE_URL:
+            raise CommandError(str(error)) from error

@@ -9,7 +9,7 @@ const number = (name) => Number(root.dataset[name]) || 0;
 const data = (id) => JSON.parse(document.getElementById(id).textContent);
 
 export const box = part("box"), list = part("lines"), field = part("search").elements.q;
-export const live = root.dataset.live === "1";
+export const live = root.dataset.goesOn === "1";
 export const sources = data("log-sources"), counts = data("log-counts"), attempts = data("log-attempts");
 export const alone = root.dataset.alone === "1";  // one task: its lines need no name
 export const single = sources.length === 1;

@@ -1,6 +1,6 @@
 // The rows that are known, by place, and where new ones belong.
 
-import { ask, counts, keyOf, say, sources, view } from "./page.js";
+import { address, ask, counts, keyOf, root, say, sources, view } from "./page.js";
 
 const MOST = 20000, PAGE = 200, WALK = 3000;
 let byPlace = new Map(), places = new Map();  // place -> row, key -> place
@@ -31,11 +31,16 @@ function taken(place) {
   for (const question of onTheirWay) question.low = Math.min(question.low, place);
 }
 
+// The logs and the search that a question is about. An answer to an earlier one is dropped: its lines have other marks,
+// or other places.
+const whatIsShown = () => address(root.dataset.rows, {}).href;
+
 async function rowsFor(values) {
-  const question = { low: Infinity };
+  const question = { low: Infinity }, asked = whatIsShown();
   onTheirWay.add(question);
   try {
     const got = await ask(values);
+    if (whatIsShown() !== asked) return got;
     if (!("from" in values)) forget();
     keep(got, question.low);
     return got;

@@ -9,6 +9,7 @@ import { showSize } from "./size.js";
 let source = null, resume = "", lost = null;
 
 function take(rows) {
+  if (!view.total) say("");  // why there was no line
   const fresh = add(rows);
   if (view.following || isAtEnd()) view.unseen = 0;
   else view.unseen += fresh;

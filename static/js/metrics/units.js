@@ -1,4 +1,4 @@
-// Numbers in words, as jobs/plots/kinds.py writes them.
+// Numbers in words, as portal/metrics/kinds.py writes them.
 
 const SIZES = ["B", "KB", "MB", "GB", "TB", "PB"];
 

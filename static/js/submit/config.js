@@ -50,7 +50,7 @@ export const rename = (text, path, name) => {
 };
 export const format = (text) => jsonc.format(text, undefined, { ...layout(text), keepLines: false });
 
-// The edits of a mend that the server proposes (portal.core.errors.Mend).
+// The edits of a mend that the server proposes (base.core.errors.Mend).
 export const mend = (text, given) => {
   if (given.kind === "insert") {
     const before = text.split("\n").slice(0, given.line - 1).reduce((sum, line) => sum + line.length + 1, 0);

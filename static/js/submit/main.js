@@ -5,6 +5,7 @@ import { format, replace, text } from "./editor.js";
 import "./plan.js";
 import "./form.js";
 import "./roles.js";
+import "./changed.js";
 import "./sizes.js";
 import "./lists.js";
 import "./sweep.js";

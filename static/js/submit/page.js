@@ -19,12 +19,25 @@ export const button = (text, label = "") => {
   return node;
 };
 
-// What the server answers to a form; AbortError when a newer question has taken its place.
-export const post = (url, fields, signal) => {
+// What the server answers to a form; AbortError when a newer question has taken its place. A sign-in in another tab
+// ends the CSRF token of this page: the page that refuses it has the new one, for the same user only.
+export const post = async (url, fields, signal) => {
   const body = new FormData();
   for (const [name, value] of Object.entries(fields)) body.set(name, value);
-  const headers = { "X-CSRFToken": one("[name=csrfmiddlewaretoken]", form).value, Accept: "application/json" };
-  return fetch(url, { method: "POST", body, headers, signal });
+  const send = () => {
+    const headers = { "X-CSRFToken": one(TOKEN, form).value, Accept: "application/json" };
+    return fetch(url, { method: "POST", body, headers, signal });
+  };
+  const answer = await send();
+  return answer.status === 403 && renew(await answer.clone().text()) ? send() : answer;
+};
+const TOKEN = "[name=csrfmiddlewaretoken]";
+export const readerOf = (page) => one(".ls-top a[href='/account']", page)?.getAttribute("aria-label");
+const renew = (html) => {
+  const page = new DOMParser().parseFromString(html, "text/html"), token = one(TOKEN, page)?.value;
+  if (!token || readerOf(page) !== readerOf(document)) return false;
+  for (const field of all(TOKEN)) field.value = token;
+  return true;
 };
 
 // Calls the last of many calls, once they have paused for so many milliseconds.

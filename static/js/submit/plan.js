@@ -46,6 +46,11 @@ export const check = async () => {
   asked = new AbortController();
   try {
     const answer = await post("/submit/check", { config: text() }, asked.signal);
+    if (answer.status === 429) {
+      setTimeout(check, 1000 * Number(answer.headers.get("Retry-After")));
+      one("#plan").textContent = await answer.text();
+      return;
+    }
     if (!answer.ok || answer.redirected) throw new Error(answer.status);
     one("#plan").innerHTML = await answer.text();
     read();

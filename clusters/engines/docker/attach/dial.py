@@ -2,6 +2,7 @@
 
 No thread waits for what comes: asyncio watches the socket, or the descriptor by which paramiko tells that a session has
 something. Calls of paramiko may wait for its connection, so they are made in a few threads that all sessions share.
+Whoever only samples an engine needs neither the library of Docker nor, but over SSH, paramiko.
 """
 
 from __future__ import annotations
@@ -17,14 +18,8 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from clusters.engines.attach import PIECE
-from clusters.engines.docker.connect import (
-    CONNECT,
-    DIAL,
-    KEEP_ALIVE,
-    QUICK,
-    SSH_SESSIONS,
-    ssh_adapter,
-)
+from clusters.engines.docker.ways import CONNECT, DIAL, KEEP_ALIVE, LOOPBACK, NEEDS_KEYS, QUICK, SSH_SESSIONS
+from clusters.engines.runtime import FaultReason, RuntimeFault
 
 _SILENT = 20_000  # milliseconds after which an SSH connection that takes nothing counts as broken
 # Of other connections: as long as a page waits for its shell, also when something was typed meanwhile.
@@ -36,30 +31,71 @@ class Pipe(Protocol):
     """Raises what its way raises (clusters.engines.docker.errors)."""
 
     async def read(self) -> bytes:
-        """Nothing at the end."""
+        """Return what came; nothing at the end."""
 
     async def write(self, data: bytes) -> None: ...
 
     def close(self) -> None: ...
 
 
-class Dialer:
+class PipeDialer:
     """Ways to one engine. ``folder`` is that of clusters.engines.docker.connect."""
 
     def __init__(self, endpoint: str, folder: Path | None) -> None:
         self._endpoint, self._folder = endpoint, folder
-        self._sessions = _Sessions(endpoint, folder)
+        self._lock = threading.Lock()
+        self._number: dict[Any, int] = {}  # of sessions, by SSH connection
+        self._tls: ssl.SSLContext | None = None
 
     async def dial(self) -> Pipe:
         if self._endpoint.startswith("ssh://"):
-            return await self._sessions.open()
+            channel, done = await asyncio.get_running_loop().run_in_executor(_calls, self._session)
+            return _Session(channel, done)
         if self._endpoint.startswith("unix://"):
             opening = asyncio.open_unix_connection(self._endpoint.removeprefix("unix://"), limit=PIECE)
         else:
             address = urlsplit(self._endpoint)
-            tls = None if self._folder is None else await asyncio.to_thread(_context, self._folder)
-            opening = asyncio.open_connection(address.hostname, address.port, ssl=tls, limit=PIECE)
+            if self._folder is None and address.hostname not in LOOPBACK:
+                raise RuntimeFault(f"{self._endpoint} {NEEDS_KEYS}", reason=FaultReason.UNREACHABLE, permanent=True)
+            if self._folder is not None and self._tls is None:
+                self._tls = await asyncio.get_running_loop().run_in_executor(_calls, _context, self._folder)
+            opening = asyncio.open_connection(address.hostname, address.port, ssl=self._tls, limit=PIECE)
         return _Stream(*await asyncio.wait_for(opening, CONNECT))
+
+    def _session(self) -> tuple[Any, Callable[[], None]]:
+        way = self._take()
+        try:
+            channel = way.open_session()
+            channel.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT)
+            channel.settimeout(QUICK)
+            channel.exec_command(DIAL)
+        except BaseException:
+            self._give_back(way)
+            raise
+        return channel, lambda: self._give_back(way)
+
+    def _take(self) -> Any:
+        """A stock sshd allows ten sessions on one connection, so each connection carries a few of them, and is closed
+        with the last."""
+        with self._lock:
+            for way, number in self._number.items():
+                if number < SSH_SESSIONS and way.is_alive():
+                    self._number[way] += 1
+                    return way
+        from clusters.engines.docker.ssh import EngineSsh  # late: it loads the libraries of Docker and SSH
+
+        way = EngineSsh(self._endpoint, self._folder, QUICK)
+        with self._lock:
+            self._number[way] = 1
+        return way
+
+    def _give_back(self, way: Any) -> None:
+        with self._lock:
+            self._number[way] -= 1
+            if self._number[way]:
+                return
+            del self._number[way]
+        way.close()
 
 
 class _Stream:
@@ -120,51 +156,6 @@ class _Session:
             await waiting
         finally:
             self._loop.remove_reader(self._descriptor)
-
-
-class _Sessions:
-    """A stock sshd allows ten sessions on one connection, so each connection carries a few of them, and is closed with
-    the last."""
-
-    def __init__(self, endpoint: str, folder: Path | None) -> None:
-        self._endpoint, self._folder = endpoint, folder
-        self._lock = threading.Lock()
-        self._number: dict[Any, int] = {}  # of sessions, by connection
-
-    async def open(self) -> Pipe:
-        channel, done = await asyncio.get_running_loop().run_in_executor(_calls, self._open)
-        return _Session(channel, done)
-
-    def _open(self) -> tuple[Any, Callable[[], None]]:
-        way = self._take()
-        try:
-            channel = way.session()
-            channel.get_transport().sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, _SILENT)
-            channel.settimeout(QUICK)
-            channel.exec_command(DIAL)
-        except BaseException:
-            self._give_back(way)
-            raise
-        return channel, lambda: self._give_back(way)
-
-    def _take(self) -> Any:
-        with self._lock:
-            for way, number in self._number.items():
-                if number < SSH_SESSIONS and way.is_alive():
-                    self._number[way] += 1
-                    return way
-        way = ssh_adapter(self._endpoint, self._folder, QUICK)
-        with self._lock:
-            self._number[way] = 1
-        return way
-
-    def _give_back(self, way: Any) -> None:
-        with self._lock:
-            self._number[way] -= 1
-            if self._number[way]:
-                return
-            del self._number[way]
-        way.close()
 
 
 def _finish(waiting: asyncio.Future[None]) -> None:

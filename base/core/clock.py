@@ -1,0 +1,50 @@
+"""A clock that never steps, for times that are compared within one process.
+
+The machine's own clock is set forward and back, and differs from host to host. It is for rows and for people
+(``django.utils.timezone.now``); nothing is decided by it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_BEGAN = datetime.now(UTC), time.monotonic()
+
+
+def steady() -> datetime:
+    """Like the time of day; but only its differences within this process mean anything."""
+    at, monotonic = _BEGAN
+    return at + timedelta(seconds=time.monotonic() - monotonic)
+
+
+class Remembered(Generic[T]):
+    """What ``make`` returned last, in this process; it is made again once it is older than so many seconds."""
+
+    def __init__(self, make: Callable[..., T], seconds: float) -> None:
+        self._make, self.seconds = make, seconds
+        self._last: tuple[float, T] | None = None
+
+    def __call__(self, *arguments: object) -> T:
+        if self._last is None or time.monotonic() - self._last[0] > self.seconds:
+            self._last = time.monotonic(), self._make(*arguments)
+        return self._last[1]
+
+    def forget(self) -> None:
+        self._last = None
+
+
+def deadline(seconds: float) -> Callable[[], bool]:
+    """A function that says whether so much time has passed from now on."""
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() > end
+
+
+def spent(seconds: float, *, step: float) -> Callable[[], bool]:
+    """A function that says whether this thread has used so much CPU from now on, or will have after one more step."""
+    end = time.thread_time() + seconds - step
+    return lambda: time.thread_time() > end

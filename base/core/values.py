@@ -1,0 +1,32 @@
+"""Values as answers of the API and rows of the history write them. Pure. It does without REST framework, so that the
+scheduler and the workers need not load it to read nodes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any, overload
+
+from pydantic import Field
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def one_of(*words: str) -> Any:
+    """``Annotated[str, one_of("a", "b")]`` of an answer: its text is one of these."""
+    return Field(json_schema_extra={"enum": [*words]})
+
+
+@overload
+def milliseconds(at: datetime) -> int: ...
+@overload
+def milliseconds(at: None) -> None: ...
+@overload
+def milliseconds(at: datetime | None) -> int | None: ...
+def milliseconds(at: datetime | None) -> int | None:
+    """A time as the API writes it: whole milliseconds since 1970, computed without a float, which would round."""
+    return None if at is None else (at - _EPOCH) // timedelta(milliseconds=1)
+
+
+def local_time(time: int, zone: tzinfo | None) -> datetime:
+    """The moment that is so many milliseconds after 1970 began, in a zone."""
+    return (_EPOCH + timedelta(milliseconds=time)).astimezone(zone)

@@ -1,0 +1,1 @@
+"""What one user's largest requests cost all others, and themselves."""

@@ -1,0 +1,129 @@
+"""Where the store is and who asks: a file of the user, which ``--config`` writes and options override."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+
+from client.pai_fs.errors import Denied, PaiFsError, Unreachable, WrongUsage
+
+PORTAL_PORT, NAMENODE_PORT = 9186, 50070
+TOKEN_SECONDS = 7 * 24 * 3600
+_TIMEOUT = (5, 30)
+_OLD = "pai-fs.config"
+_AGAIN = "Say it again: pai-fs --config host=... port=... user=..."
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """``token`` is the portal's. Without a token the server is a NameNode, which believes ``user``."""
+
+    host: str = "localhost"
+    port: int = PORTAL_PORT
+    user: str = "root"
+    token: str = ""
+    secure: bool = False
+
+    @property
+    def url(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"http{'s' if self.secure else ''}://{host}:{self.port}"
+
+
+def config_file() -> Path:
+    folder = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(os.environ.get("PAI_FS_CONFIG") or Path(folder) / "pai-fs" / "config.json")
+
+
+def session() -> requests.Session:
+    """An HTTP session without proxies, since servers are in the same network; ``REQUESTS_CA_BUNDLE`` names their
+    authority."""
+    http = requests.Session()
+    http.trust_env = False
+    http.verify = os.environ.get("REQUESTS_CA_BUNDLE") or True
+    return http
+
+
+def load(*, host: str | None = None) -> Config:
+    """Read the file. ``host``: given on the command line, so the file may be missing."""
+    try:
+        settings = json.loads(config_file().read_text())
+    except FileNotFoundError:
+        if not host and Path(_OLD).exists():
+            raise WrongUsage(f"{_OLD} is of an older pai-fs and is not read. {_AGAIN}") from None
+        return Config()
+    except (OSError, ValueError) as error:
+        raise PaiFsError(f"{config_file()} cannot be read: {error}. {_AGAIN}") from None
+    known = {key: value for key, value in settings.items() if key in Config.__slots__}
+    return Config(**known)
+
+
+def configure(pairs: Sequence[str]) -> Config:
+    """Write the file from ``host=... port=... user=... [secure=yes]`` or ``url=... user=...``. For a portal it asks for
+    the password once and signs in."""
+    config = Config()
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals or name not in ("url", *Config.__slots__):
+            raise WrongUsage(f"{pair!r} is no setting; use host=, port=, user=, url=, secure=yes or token=.")
+        config = replace(config, **_setting(name, value))
+    if not config.token and _is_portal(config):
+        config = replace(config, token=_sign_in(config))
+    _save(config)
+    return config
+
+
+def _setting(name: str, value: str) -> dict[str, Any]:
+    if name == "url":
+        try:
+            parts = urlsplit(value)
+            port = parts.port
+        except ValueError:
+            raise WrongUsage(f"{value} is no address.") from None
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise WrongUsage("An address is like http://portal.lab:9186")
+        secure = parts.scheme == "https"
+        return {"host": parts.hostname, "port": port or (443 if secure else 80), "secure": secure}
+    if name == "port":
+        if not (value.isascii() and value.isdigit() and 0 < int(value) < 65536):
+            raise WrongUsage("The port is a number up to 65535.")
+        return {"port": int(value)}
+    return {name: value == "yes"} if name == "secure" else {name: value}
+
+
+def _save(config: Config) -> None:
+    target = config_file()
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = target.with_suffix(".part")
+    part.unlink(missing_ok=True)
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+        json.dump(asdict(config), file)
+    part.replace(target)
+
+
+def _is_portal(config: Config) -> bool:
+    try:
+        return "PAI RESTful API" in session().get(f"{config.url}/api/v1", timeout=_TIMEOUT).text
+    except requests.RequestException as error:
+        raise Unreachable(f"{config.url} does not answer ({type(error).__name__}).") from None
+
+
+def _sign_in(config: Config) -> str:
+    password = os.environ.get("PAI_FS_PASSWORD") or getpass.getpass(f"Password of {config.user}: ")
+    body: dict[str, str | int] = {"username": config.user, "password": password, "expiration": TOKEN_SECONDS}
+    try:
+        answer = session().post(f"{config.url}/api/v1/token", json=body, timeout=_TIMEOUT)
+        told = answer.json()
+    except (requests.RequestException, ValueError) as error:
+        raise Unreachable(f"{config.url} does not answer as a portal does ({type(error).__name__}).") from None
+    if answer.status_code != 200:
+        raise Denied(str(told.get("message", "The portal refused the password.")))
+    return str(told["token"])

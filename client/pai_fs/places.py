@@ -1,0 +1,243 @@
+"""Paths on the command line: of this machine and of the store."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from client.pai_fs.errors import NoSuchPath, PaiFsError
+from client.pai_fs.remote import PIECE, Remote, RemoteEntry
+
+SCHEME = "hdfs://"
+_PART = ".pai-fs-part"
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """One file to copy. ``name`` is relative to the path on the command line; ``mark`` changes when the content may
+    have changed."""
+
+    name: str
+    size: int
+    mark: str
+
+
+def part_of(name: str, mark: str) -> str:
+    """The name of a file while it is copied. It depends on the mark, so that a changed file begins anew."""
+    folder, slash, base = name.rpartition("/")
+    return f"{folder}{slash}.{base[:40]}.{mark}{_PART}"
+
+
+def place(text: str, remote: Remote) -> Location:
+    """Return the place of a path. ``hdfs://a/b`` has no host and means /a/b; anything without a scheme is local."""
+    if text.startswith(SCHEME):
+        return RemotePlace("/" + text.removeprefix(SCHEME).strip("/"), remote)
+    return Near(text)
+
+
+class Near:
+    """A path of this machine, which may not exist. Names below it are relative, in POSIX form; empty is the path
+    itself."""
+
+    compares = False  # whether it stores a whole file or nothing, and compares the length itself
+
+    def __init__(self, path: str) -> None:
+        self.path = path.rstrip("/") or "/"
+
+    def is_dir(self) -> bool | None:
+        """None when it does not exist."""
+        return os.path.isdir(self.path) if os.path.exists(self.path) else None
+
+    def files(self) -> tuple[list[str], list[LocalFile]]:
+        """All folders and files below it."""
+        if not os.path.isdir(self.path):
+            return [], [self._file("")]
+        folders: list[str] = []
+        found: list[LocalFile] = []
+        # Links are followed, as HDFS's own client does it; not those to a folder above.
+        for folder, below, names in os.walk(self.path, followlinks=True, onerror=_unreadable):
+            below[:] = [name for name in below if not _is_above(folder, name)]
+            base = os.path.relpath(folder, self.path)
+            base = "" if base == "." else base + "/"
+            folders += [base + name for name in below]
+            found += [self._file(base + name) for name in names if not name.endswith(_PART)]
+        return folders, found
+
+    def size(self, name: str) -> int | None:
+        try:
+            return self._at(name).stat().st_size
+        except FileNotFoundError:
+            return None
+
+    def names(self, folder: str) -> set[str]:
+        """Names of files in the folder; empty when it does not exist."""
+        try:
+            return {each.name for each in self._at(folder).iterdir() if not each.is_dir()}
+        except (FileNotFoundError, NotADirectoryError):
+            return set()
+
+    def path_of(self, name: str) -> str:
+        return str(self._at(name))
+
+    def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
+        with self._at(name).open("rb") as file:
+            file.seek(offset)
+            left = sys.maxsize if most is None else most
+            while data := file.read(min(PIECE, left)):
+                left -= len(data)
+                yield data
+
+    def start(self, name: str) -> None:
+        """Make an empty file, and the folders above it."""
+        self._at(name).parent.mkdir(parents=True, exist_ok=True)
+        self._at(name).write_bytes(b"")
+
+    def add(self, name: str, pieces: Iterator[bytes]) -> None:
+        """Add to its end; what arrived before a failure may stay."""
+        with self._at(name).open("ab") as file:
+            for data in pieces:
+                file.write(data)
+
+    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
+        """Write all of it or nothing, replacing what exists; ``part`` is its name until then."""
+        self.start(part)
+        try:
+            self.add(part, pieces)
+            self.rename(part, name)
+        except BaseException:
+            self._at(part).unlink(missing_ok=True)
+            raise
+
+    def rename(self, name: str, target: str) -> None:
+        """Rename it, replacing what exists."""
+        self._at(name).replace(self._at(target))
+
+    def mkdir(self, name: str) -> None:
+        self._at(name).mkdir(parents=True, exist_ok=True)
+
+    def split(self) -> tuple[Near, str]:
+        """The folder that it is in, and its name there."""
+        folder, name = os.path.split(os.path.abspath(self.path))
+        return Near(folder), name
+
+    def _at(self, name: str) -> Path:
+        return Path(self.path, name) if name else Path(self.path)
+
+    def _file(self, name: str) -> LocalFile:
+        path = self._at(name)
+        try:
+            status = path.stat()
+        except FileNotFoundError:
+            raise NoSuchPath(f"{path} does not exist.") from None
+        if not stat.S_ISREG(status.st_mode):
+            raise PaiFsError(f"{path} is neither a file nor a folder.")
+        return LocalFile(name, status.st_size, _mark(self.path, name, status.st_size, status.st_mtime_ns))
+
+
+class RemotePlace:
+    """A path of the store, with the methods of Near."""
+
+    def __init__(self, path: str, remote: Remote) -> None:
+        self.path = path
+        self._remote = remote
+
+    def is_dir(self) -> bool | None:
+        entry = self._remote.find(self.path)
+        return entry.is_dir if entry else None
+
+    def files(self) -> tuple[list[str], list[LocalFile]]:
+        entry = self._remote.stat(self.path)
+        if not entry.is_dir:
+            return [], [self._file("", entry)]
+        folders: list[str] = []
+        found: list[LocalFile] = []
+        todo = [""]
+        while todo:
+            base = todo.pop()
+            for each in self._remote.list(self._at(base)):
+                name = f"{base}/{each.name}" if base else each.name
+                if each.is_dir:
+                    folders.append(name)
+                    todo.append(name)
+                elif not each.name.endswith(_PART):
+                    found.append(self._file(name, each))
+        return sorted(folders), found
+
+    def size(self, name: str) -> int | None:
+        entry = self._remote.find(self._at(name))
+        return entry.size if entry and not entry.is_dir else None
+
+    @property
+    def compares(self) -> bool:
+        return self._remote.is_portal
+
+    def names(self, folder: str) -> set[str]:
+        try:
+            return {entry.name for entry in self._remote.list(self._at(folder)) if not entry.is_dir}
+        except NoSuchPath:
+            return set()
+
+    def path_of(self, name: str) -> str:
+        return self._at(name)
+
+    def read(self, name: str, offset: int, most: int | None) -> Iterator[bytes]:
+        return self._remote.read(self._at(name), offset, most)
+
+    def start(self, name: str) -> None:
+        self._remote.create(self._at(name), ())
+
+    def add(self, name: str, pieces: Iterator[bytes]) -> None:
+        self._remote.append(self._at(name), pieces)
+
+    def put(self, name: str, part: str, pieces: Iterator[bytes]) -> None:
+        if self._remote.is_portal:  # which keeps nothing of a write that breaks off
+            return self._remote.create_at_once(self._at(name), pieces)
+        self._remote.create(self._at(part), pieces)
+        self.rename(part, name)
+
+    def rename(self, name: str, target: str) -> None:
+        if self.size(target) is not None:
+            self._remote.delete(self._at(target), recursive=False)
+        self._remote.rename(self._at(name), self._at(target))
+
+    def mkdir(self, name: str) -> None:
+        self._remote.mkdirs(self._at(name))
+
+    def split(self) -> tuple[RemotePlace, str]:
+        folder, _, name = self.path.rpartition("/")
+        return RemotePlace(folder or "/", self._remote), name
+
+    def _at(self, name: str) -> str:
+        if not name:
+            return self.path
+        return f"{self.path.rstrip('/')}/{name}"
+
+    def _file(self, name: str, entry: RemoteEntry) -> LocalFile:
+        return LocalFile(name, entry.size, _mark(self.path, name, entry.size, entry.modified))
+
+
+Location = Near | RemotePlace
+
+
+def _is_above(folder: str, name: str) -> bool:
+    """Whether this link of the folder leads to the folder itself or to one above it."""
+    real = os.path.realpath(os.path.join(folder, name))
+    return f"{os.path.realpath(folder)}/".startswith(f"{real.rstrip('/')}/")
+
+
+def _unreadable(error: OSError) -> None:
+    raise error
+
+
+def _mark(path: str, name: str, size: int, modified: int) -> str:
+    return hashlib.sha1(f"{path}\0{name}\0{size}\0{modified}".encode(), usedforsecurity=False).hexdigest()[:12]
+
+
+def refuse_same_side(source: Location, target: Location) -> None:
+    if isinstance(source, Near) and isinstance(target, Near):
+        raise PaiFsError("Both paths are on this machine. A path in the store begins with hdfs://")

@@ -1,0 +1,31 @@
+"""Reads appointments."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from clusters.appointments.rules import AppointmentView, Holder, Span, next_spans
+from clusters.models import Appointment as Row
+
+
+def rows(now: datetime) -> QuerySet[Row]:
+    """Those that are not over, the elder first."""
+    return Row.objects.exclude(weekly=False, end__lte=now).select_related("vc").order_by("id")
+
+
+def load_appointments(now: datetime) -> list[AppointmentView]:
+    """The same as values. One query."""
+    return [as_value(row) for row in rows(now)]
+
+
+def spans(now: datetime) -> tuple[Span, ...]:
+    """The time of each that runs or comes next. One query."""
+    return tuple(next_spans(load_appointments(now), now))
+
+
+def as_value(row: Row) -> AppointmentView:
+    holder = Holder(row.vc.name if row.vc else "", row.username, row.job)
+    when = row.begin, row.end, row.zone, row.weekly
+    return AppointmentView(row.pk or 0, row.title, holder, frozenset(row.nodes), *when)

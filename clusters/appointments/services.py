@@ -1,0 +1,105 @@
+"""Every write to appointments: the rules, the row, its audit record, and the wake-up that follows. For admins."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+from zoneinfo import available_timezones
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from base.accounts import audit
+from base.accounts.viewer import Viewer, require_admin
+from base.core.bulk import take_turns
+from base.core.errors import BadRequest, Conflict, NotFound, UnknownVirtualCluster
+from base.models import User
+from clusters.appointments import rules
+from clusters.appointments.queries import as_value, load_appointments
+from clusters.models import Appointment, Node, VirtualCluster
+
+
+def write(actor: Viewer, values: Mapping[str, Any], id: int | None = None) -> Appointment:
+    """Make an appointment of these columns, or change them of the one with this ``id``, also while it runs: who is in
+    its way from then on leaves. ``vc`` is a name. Where ``gpus`` are given in place of ``nodes``, whole nodes with so
+    many of ``gpu_type`` are chosen that no other appointment has then.
+
+    Raises Unauthorized, Forbidden, BadRequest, UnknownVirtualCluster, Conflict, NotFound.
+    """
+    who = require_admin(actor).username
+    with transaction.atomic():
+        take_turns(Appointment)
+        others = [other for other in load_appointments(timezone.now()) if other.id != id]
+        if len(others) >= rules.MOST:
+            raise Conflict(f"There are {rules.MOST} appointments, which is the most; delete one first.")
+        row = Appointment(made_by=who, zone=settings.TIME_ZONE) if id is None else find(id)
+        before = None if id is None else as_value(row)
+        _fill(row, dict(values), before, others)
+        row.save()
+        change = {"from": before.said if before else None, "to": as_value(row).said}
+        audit.changed(who, "appointment changed" if before else "appointment made", row.title, change)
+    return row
+
+
+def delete(actor: Viewer, id: int) -> None:
+    """Delete it: its nodes are everybody's again. Raises Unauthorized, Forbidden, NotFound."""
+    who = require_admin(actor).username
+    with transaction.atomic():
+        row = find(id)
+        audit.changed(who, "appointment deleted", row.title, {"from": as_value(row).said})
+        row.delete()
+
+
+def find(id: int) -> Appointment:
+    row = Appointment.objects.select_related("vc").filter(pk=id).first()
+    if row is None:
+        raise NotFound(f"There is no appointment {id}.")
+    return row
+
+
+def _fill(
+    row: Appointment,
+    values: dict[str, Any],
+    before: rules.AppointmentView | None,
+    others: list[rules.AppointmentView],
+) -> None:
+    """Write the values into the row. Raises what is wrong with it then."""
+    gpus, gpu_type, vc = values.pop("gpus", None), values.pop("gpu_type", ""), values.pop("vc", None)
+    if vc is not None:
+        row.vc = VirtualCluster.objects.filter(name=vc).first()
+    if vc and row.vc is None:
+        raise UnknownVirtualCluster(f"There is no virtual cluster {vc}.")
+    for name, value in values.items():
+        setattr(row, name, value)
+    if row.username and not User.objects.filter(username=row.username).exists():
+        raise BadRequest(f"There is no user {row.username}.")
+    if row.job and ("~" not in row.job or row.username not in ("", row.job.split("~", 1)[0])):
+        raise BadRequest("job: name it user~job.")
+    if row.zone not in available_timezones():
+        raise BadRequest(f"There is no time zone {row.zone}; an example is Europe/Berlin.")
+    now, known = timezone.now(), dict(Node.objects.values_list("name", "gpus"))
+    if gpus:
+        row.nodes = _chosen(as_value(row), row.vc_id, gpus, gpu_type, others)
+    if unknown := sorted({*row.nodes} - known.keys() - (before.nodes if before else set())):
+        raise BadRequest(f"There is no node {unknown[0]}.")
+    if mistake := rules.find_mistake(as_value(row), now, before):
+        raise BadRequest(mistake)
+    if taken := rules.conflict(as_value(row), others, now):
+        raise Conflict(taken)
+
+
+def _chosen(
+    asked: rules.AppointmentView, vc: int | None, gpus: int, gpu_type: str, others: list[rules.AppointmentView]
+) -> list[str]:
+    rows = Node.objects.filter(status=Node.Status.ACTIVE, gone_at=None).values_list("name", "dedicated_to_id", "gpus")
+    now, free = timezone.now(), dict[str, list[str]]()
+    for name, owner, each in rows:
+        if owner in (None, vc) and not rules.conflict(replace(asked, nodes=frozenset((name,))), others, now):
+            free[name] = [gpu["type"] for gpu in each]
+    chosen = rules.choose(gpus, gpu_type, free)
+    if chosen is None:
+        kind = f" {gpu_type}" if gpu_type else ""
+        raise Conflict(f"There are not {gpus:,}{kind} GPUs then on nodes without another appointment.")
+    return chosen

@@ -1,0 +1,337 @@
+"""Plays the queue forward: the same turns, on what running and waiting jobs may still take. Pure.
+
+Each draw gives every job one of its likely lengths, and over all draws each of them once. The jobs of one user have the
+same rank in a draw, for what is not known of one of them is not known of the others; with ranks of their own their
+errors would cancel out, and the spread would be too narrow. What comes of all draws is the spread of each start.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from heapq import heappop, heappush
+from math import ceil, inf
+from typing import Generic, NamedTuple
+from zlib import crc32
+
+from clusters.placement.free import FreeNodes
+from clusters.placement.shares import Hold, add, freed
+from jobs.planning.queue.lengths import DRAWS
+from jobs.planning.queue.lines import in_order
+from jobs.planning.queue.scene import NOTHING_LEARNT, Runner, Scene, W, evicted, holds_at
+from jobs.planning.turns import Move, Turn, turns
+
+MOST = 400  # waiting jobs that are played, the first of the queue
+LEAST_DRAWS = 7  # a spread of fewer says nothing
+_ROUNDS = 120  # of turns in one draw
+# What ends within so many seconds ends together, and what ends within this part of the time played so far; in a cluster
+# where very many run, of which some always end, both are larger.
+_SOON, _CLOSE = 10.0, 0.04
+_VERY_MANY, _SOON_OF_MANY, _CLOSE_OF_MANY = 500, 60.0, 0.12
+_GRACE = 30.0  # seconds that what is evicted takes to leave
+
+
+class Spread(NamedTuple):
+    """Three moments: of ten starts one is before the first, five before the second, nine before the third."""
+
+    p10: datetime
+    p50: datetime
+    p90: datetime
+
+
+Length = Callable[[W], Sequence[float]]  # seconds from its start, DRAWS of them, shortest first
+Spent = Callable[[], float]  # the part of the time for a play that is over; from 1 on, nothing is left
+
+
+class StartForecasts(NamedTuple):
+    """When waiting jobs start, by their ids: a job that was seen to start in nearly all draws has its spread, another
+    one the moment before which, of ten starts, one would be at most."""
+
+    spreads: dict[int, Spread]
+    not_before: dict[int, datetime]
+
+
+def starts(waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spent, most: int = MOST) -> StartForecasts:
+    """When each waiting job starts, of the ``first`` so many. Where the time does not do for all of it, every draw is
+    played for a while, so that those whose turn comes soon have a spread; a job of which too much is unknown has
+    nothing."""
+    table = _Table(first(waiting, most), scene, length)
+    for draw in range(DRAWS):
+        future = table.future(draw)
+        is_whole = future.play(_over(spent, (draw + 1) / LEAST_DRAWS)) is not None
+        if not is_whole and draw >= LEAST_DRAWS:
+            break  # it would say less of each job than those before
+        table.note(future.began, None if is_whole else future.delay)
+    return StartForecasts(table.spreads(), table.not_before())
+
+
+def _over(spent: Spent, part: float = 1.0) -> Callable[[], bool]:
+    """Says whether this part of the time is over."""
+    return lambda: spent() >= min(1.0, part)
+
+
+def first(waiting: Sequence[W], most: int = MOST) -> list[W]:
+    """So many of the waiting jobs, in their order: of each virtual cluster the first ones, as their turns come side by
+    side."""
+    queue = in_order(waiting)
+    if len(queue) <= most:
+        return queue
+    placements, seen = Counter[str](), dict[int, int]()
+    for job in queue:
+        seen[job.id] = placements[job.vc]
+        placements[job.vc] += 1
+    chosen = {job.id for job in sorted(queue, key=lambda job: seen[job.id])[:most]}
+    return [job for job in queue if job.id in chosen]
+
+
+def at_limits(
+    waiting: Sequence[W], scene: Scene[W], limit: Callable[[W], float], spent: Spent, most: int = MOST
+) -> dict[int, float]:
+    """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
+    by limits. Of those alone that were seen to start before the time was over."""
+    future = _Table(first(waiting, most), scene, lambda job: [limit(job)] * DRAWS).future(0)
+    future.play(_over(spent))
+    return future.began
+
+
+def side_by_side(
+    queues: Sequence[tuple[Sequence[W], Scene[W]]], length: Length[W], spent: Spent, most: int = MOST
+) -> list[dict[int, Spread]]:
+    """The spreads of several queues, to be compared: each draw gives a job the same length in all of them, and counts
+    only when all have been played with it."""
+    known: dict[tuple[int, datetime | None], Sequence[float]] = {}
+
+    def once(job: W) -> Sequence[float]:
+        """Ask for a length once: most jobs are in all of the queues."""
+        key = job.id, job.started_at
+        if key not in known:
+            known[key] = length(job)
+        return known[key]
+
+    tables = [_Table(first(waiting, most), scene, once) for waiting, scene in queues]
+    for draw in range(DRAWS):
+        played = []
+        for table in tables:
+            began = table.future(draw).play(_over(spent))
+            if began is None:
+                return [table.spreads() for table in tables]
+            played.append(began)
+        for table, began in zip(tables, played, strict=True):
+            table.note(began)
+    return [table.spreads() for table in tables]
+
+
+class _Table(Generic[W]):
+    """One queue with what its draws have shown so far."""
+
+    def __init__(self, queue: Sequence[W], scene: Scene[W], length: Length[W]) -> None:
+        self.scene, self.queue = scene, queue
+        self.running = scene.running()
+        self.lengths = {job.id: length(job) for job in (*self.queue, *(runner.job for runner in self.running))}
+        self.delays: dict[int, list[float]] = {job.id: [] for job in self.queue}
+        self.earliest: dict[int, list[float]] = {job.id: [] for job in self.queue}  # inf: never, as far as is known
+        self.free = FreeNodes(node for node in scene.nodes if node.name not in scene.unseen)
+        self.idle = FreeNodes(scene.nodes, empty=True)
+
+    def future(self, draw: int, watched: int | None = None) -> _Draw[W]:
+        return _Draw(self, draw, watched)
+
+    def note(self, began: dict[int, float], played: float | None = None) -> None:
+        """``played`` are the seconds after which a draw was cut off: what starts later is not known."""
+        for id, delays in self.delays.items():
+            delays.append(began.get(id, inf))
+            self.earliest[id].append(began.get(id, inf if played is None else played))
+
+    def spreads(self) -> dict[int, Spread]:
+        spreads = ((id, _spread(delays, self.scene.now)) for id, delays in self.delays.items())
+        return {id: spread for id, spread in spreads if spread is not None}
+
+    def not_before(self) -> dict[int, datetime]:
+        """The moment before which a job without a spread hardly starts, by job."""
+        moments: dict[int, datetime] = {}
+        for id, delays in self.earliest.items():
+            if (
+                len(delays) >= LEAST_DRAWS
+                and inf in self.delays[id]
+                and _spread(self.delays[id], self.scene.now) is None
+            ):
+                soonest = sorted(delays)[ceil(0.1 * len(delays)) - 1]
+                if 0 < soonest < inf:
+                    moments[id] = self.scene.now + timedelta(seconds=soonest)
+        return moments
+
+
+@dataclass(frozen=True, slots=True)
+class Foreseen(Generic[W]):
+    """The start of one job, and the job whose end most likely lets it start: in the ``part`` of all draws."""
+
+    spread: Spread
+    after: W | None
+    part: float
+
+
+def start_of(job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spent) -> Foreseen[W] | None:
+    """Do as ``starts``, for one of the waiting jobs alone: no draw is played longer than until it starts. None where
+    too much is unknown, and where more than MOST jobs of its virtual cluster are ahead of it."""
+    queue = _until(job, waiting)
+    if queue is None:
+        return None
+    table = _Table(queue, scene, length)
+    after: Counter[int] = Counter()
+    for draw in range(DRAWS):
+        future = table.future(draw, job.id)
+        began = future.play(_over(spent))
+        if began is None:
+            break
+        table.note(began)
+        after.update(future.let_in[:1])
+    delays = table.delays[job.id]
+    spread = _spread(delays, scene.now)
+    if spread is None or not after:
+        return spread and Foreseen(spread, None, 0.0)
+    [(id, draws)] = after.most_common(1)
+    jobs = (*queue, *(other.job for other in table.running))
+    return Foreseen(spread, next(other for other in jobs if other.id == id), draws / len(delays))
+
+
+def _until(job: W, waiting: Sequence[W]) -> Sequence[W] | None:
+    """Its virtual cluster's queue up to this job, and the first of the others; None if that are more than MOST."""
+    queue = in_order(waiting)
+    positions = [at for at, other in enumerate(queue) if other.id == job.id]
+    ahead = [other for other in queue[: positions[0]] if other.vc == job.vc] if positions else []
+    if not positions or len(ahead) >= MOST:
+        return None
+    others = [other for other in queue if other.vc != job.vc][: MOST - len(ahead)]
+    return in_order([*ahead, job, *others])
+
+
+def _spread(delays: list[float], now: datetime) -> Spread | None:
+    if len(delays) < LEAST_DRAWS:
+        return None
+    delays = sorted(delays)
+    chosen = [delays[max(0, ceil(part * len(delays)) - 1)] for part in (0.1, 0.5, 0.9)]
+    return None if chosen[-1] == inf else Spread(*(now + timedelta(seconds=each) for each in chosen))
+
+
+class _Draw(Generic[W]):
+    """One possible future."""
+
+    def __init__(self, table: _Table[W], draw: int, watched: int | None) -> None:
+        """``watched``: the job with whose start the future that matters ends."""
+        scene = table.scene
+        self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched
+        self.freed: list[Runner[W]] = []  # what ended last
+        self.let_in: list[int] = []  # of that, the jobs whose room the watched one got, most of it first
+        self.waiting = list(table.queue)
+        self.free, self.idle = table.free, table.idle
+        self.together = (_SOON_OF_MANY, _CLOSE_OF_MANY) if len(table.running) > _VERY_MANY else (_SOON, _CLOSE)
+        self.nodes = list(scene.nodes)
+        self.use: dict[str, dict[str, float]] = {vc: dict(amount) for vc, amount in scene.use.items()}
+        self.running: dict[int, Runner[W]] = {}
+        self.ends: list[tuple[float, int]] = []
+        self.due: dict[int, float] = {}  # by job: a job that was evicted has an older end in the heap
+        self.began: dict[int, float] = {}
+        self.delay, self._makes_room = 0.0, False
+        for runner in table.running:
+            self.running[runner.job.id] = runner
+            started = runner.job.started_at
+            ran = (scene.now - started).total_seconds() if started is not None else 0.0
+            self._ends(runner.job, max(0.0, self._length(runner.job) - ran) if not runner.job.is_ending else 0.0)
+
+    def play(self, is_over: Callable[[], bool]) -> dict[int, float] | None:
+        """{job: seconds until it starts}; None when the time was over before the end, with what is known in ``began``
+        up to ``delay``."""
+        for _ in range(_ROUNDS):
+            if is_over():
+                return None
+            self._turns()
+            following = self._next()
+            if not self.waiting or following is None or self.watched in self.began:
+                break
+            self.delay = following
+            self._end()
+        return self.began
+
+    def _length(self, job: W) -> float:
+        user = crc32(job.username.encode())
+        rank = (self.draw * (1 + user % (DRAWS - 1)) + user) % DRAWS
+        return self.lengths[job.id][rank]
+
+    def _ends(self, job: W, delay: float) -> None:
+        self.due[job.id] = delay
+        heappush(self.ends, (delay, job.id))
+
+    def _turns(self) -> None:
+        at = self.scene.now + timedelta(seconds=self.delay)
+        self.free = self.free.copy(self.nodes)
+        scene = replace(
+            self.scene,
+            nodes=self.nodes,
+            now=at,
+            use=self.use,
+            running=lambda: list(self.running.values()),
+            moves=None,
+            lengths=lambda: NOTHING_LEARNT,  # each draw knows how long everything runs
+            holds=lambda: [hold for runner in self.running.values() for hold in runner.holds],
+            before=self.free,
+            idle=self.idle,
+        )
+        gone: set[int] = set()
+        again: list[W] = []
+        taken = list(turns(self.waiting, scene, only_tried=True))
+        placed = [turn for turn in taken if turn.move is Move.GO]
+        if placed:
+            self.nodes = placed[0].queue.left()
+        for turn in placed:
+            self._start(turn, at)
+            gone.add(turn.job.id)
+        for victim in (victim for turn in taken for victim in turn.victims):
+            if victim.job.id in self.running:
+                self._free(victim.job.id)
+                again.append(evicted(victim.job, at))
+        self._makes_room = bool(again)
+        if gone or again:
+            self.waiting = [job for job in self.waiting if job.id not in gone] + again
+
+    def _start(self, turn: Turn[W], at: datetime) -> None:
+        job, holds = turn.job, holds_at(turn.job, turn.placements)
+        add(self.use.setdefault(job.vc, {}), self.scene.amount(holds))
+        self.running[job.id] = Runner(replace(job, is_guest=turn.is_guest, started_at=at), holds)
+        if job.id == self.watched:
+            self.let_in = self._freed_by(holds)
+        self.began.setdefault(job.id, self.delay)
+        self._ends(job, self.delay + self._length(job))
+
+    def _next(self) -> float | None:
+        """When something ends next, what is evicted has left, or a waiting job may be looked at again."""
+        moments = [self.ends[0][0]] if self.ends else []
+        moments += [self.delay + _GRACE] if self._makes_room else []
+        now = self.scene.now
+        times = (time for job in self.waiting for time in job.pauses)
+        moments += [delay for time in times if (delay := (time - now).total_seconds()) > self.delay]
+        soonest = min(moments, default=inf)
+        return None if soonest == inf else max(self.delay, soonest)
+
+    def _end(self) -> None:
+        """End what ends now or so soon that it is the same."""
+        soon, close = self.together
+        until = self.delay + max(soon, close * self.delay)
+        self.freed = []
+        while self.ends and self.ends[0][0] <= until:
+            delay, id = heappop(self.ends)
+            if id in self.running and self.due[id] == delay:
+                self.delay = max(self.delay, delay)
+                self._free(id)
+
+    def _free(self, id: int) -> None:
+        runner = self.running.pop(id)
+        self.freed.append(runner)
+        self.nodes = freed(self.nodes, runner.holds)
+        add(self.use.setdefault(runner.job.vc, {}), self.scene.amount(runner.holds), -1)
+
+    def _freed_by(self, holds: Iterable[Hold]) -> list[int]:
+        nodes = {hold.node for hold in holds}
+        shared = {runner.job.id: sum(hold.node in nodes for hold in runner.holds) for runner in self.freed}
+        return sorted((id for id in shared if shared[id]), key=lambda id: -shared[id])

@@ -1,1 +1,0 @@
-"""The metrics of several hosts: what one samples, all show."""

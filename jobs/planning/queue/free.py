@@ -1,0 +1,53 @@
+"""What is free in one round of turns, as each of its questions sees it; worked out when it is first asked for. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Generic
+
+from clusters.placement.fit import Demand, Placement
+from clusters.placement.free import FreeNodes
+from jobs.planning.queue.scene import Scene, W
+
+Shape = tuple[int, str, frozenset[str]]  # what places go by: demands, own nodes, nodes that appointments withhold
+
+
+class FreeInRound(Generic[W]):
+    def __init__(self, scene: Scene[W]) -> None:
+        self._scene = scene
+        self._taken: list[tuple[Sequence[Demand], Sequence[Placement]]] = []
+        self._whole: FreeNodes | None = None
+
+    @cached_property
+    def untouched(self) -> FreeNodes:
+        """What was free before anybody's turn. It is copied, and stays as it is."""
+        if self._scene.before is not None:
+            return self._scene.before.copy(self._scene.nodes)
+        return FreeNodes(node for node in self._scene.nodes if node.name not in self._scene.unseen)
+
+    @cached_property
+    def left(self) -> FreeNodes:
+        """What is left for those whose turn comes, beside what is reserved for others."""
+        return self.untouched.copy()
+
+    @property
+    def whole(self) -> FreeNodes:
+        """What is left with what is reserved for others in it, for guests."""
+        if self._whole is None:
+            self._whole = self.untouched.copy()
+            for demands, placements in self._taken:
+                self._whole.take(demands, placements)
+        return self._whole
+
+    @cached_property
+    def empty(self) -> FreeNodes:
+        """What would be free if nothing ran, also on nodes that nobody has seen."""
+        return self._scene.idle or FreeNodes(self._scene.nodes, empty=True)
+
+    def take(self, demands: Sequence[Demand], placements: Sequence[Placement], *, is_guest: bool) -> None:
+        """Note that a job goes where ``whole``, for a guest, or ``left`` has placed it."""
+        self._taken.append((demands, placements))
+        other = self.left if is_guest else self._whole
+        if other is not None:
+            other.take(demands, placements)

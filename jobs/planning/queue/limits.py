@@ -1,0 +1,69 @@
+"""Says in sentences which limit of a virtual cluster or of its users keeps a job waiting, and who holds what is
+missing. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from base.core import words
+from clusters.placement.blockers import size
+from clusters.placement.fit import Blocker
+from jobs.planning.queue.lines import Queue
+from jobs.planning.queue.scene import W
+
+MOST_NAMED = 3
+
+
+def ceiling(job: W, what: Sequence[str], asked_queue: Queue[W], before: W | None) -> Blocker:
+    """``before`` waits for the same ceiling."""
+    vc, first = job.vc, what[0]
+    most = asked_queue.scene.quota(vc).ceiling.get(first, 0)
+    asks = asked_queue.asked(job.demands)
+    wants, uses = asks.get(first) or asks.get("gpu", 0), asked_queue.lines[vc].use.get(first, 0)
+    sentence = f"VC {vc} may use {_amount(first, most)} at most; it uses {_amount(first, uses)}, and this job asks for "
+    sentence += f"{_amount(first, wants)}."
+    if before is not None:
+        sentence += f" {before.title} is ahead of it there."
+    elif held := _who(first, vc, "", asked_queue):
+        sentence += f" {held}"
+    return Blocker("ceiling", sentence, need=_amount(first, wants), have=_amount(first, max(0, most - uses)))
+
+
+def cap(job: W, what: Sequence[str], asked_queue: Queue[W]) -> Blocker:
+    quota = asked_queue.scene.quota(job.vc)
+    if what[0] == "jobs":
+        limit = words.count(quota.user_jobs or 0, "job")
+        sentence = f"A user may run {limit} at once in VC {job.vc}."
+        need = "1 job"
+    else:
+        limit, need = _amount("gpu", quota.user_gpus or 0), _amount("gpu", asked_queue.asked(job.demands).get("gpu", 0))
+        sentence = f"A user may hold {limit} at once in VC {job.vc}; this job asks for {need}."
+    held = _who("gpu" if what[0] == "gpu" else "", job.vc, job.username, asked_queue)
+    return Blocker("cap", f"{sentence} {held}".strip(), need=need, have=limit)
+
+
+def _who(what: str, vc: str, username: str, asked_queue: Queue[W]) -> str:
+    """ "u/a holds 4 GPUs, u/b 2 GPUs." of those who hold most of it."""
+    holders: list[tuple[float, str]] = []
+    for runner in asked_queue.runners:
+        if runner.job.vc == vc and username in ("", runner.job.username):
+            mine = asked_queue.scene.amount(runner.holds).get(what or "cpu", 0)
+            if mine:
+                holders.append((mine, runner.job.title))
+    holders.sort(key=lambda each: (-each[0], each[1]))
+    listed = [f"{title} {_amount(what, mine)}" if what else title for mine, title in holders[:MOST_NAMED]]
+    if not listed:
+        return ""
+    more = f" and {words.count(len(holders) - MOST_NAMED, 'other')}" if len(holders) > MOST_NAMED else ""
+    return f"{'Held now' if what else 'Running now'}: {', '.join(listed)}{more}."
+
+
+def _amount(what: str, number: float) -> str:
+    if what == "memory":
+        return size(int(number))
+    count = int(number + 1e-9)
+    if what == "cpu":
+        return words.count(count, "CPU core")
+    kind = what.partition(":")[2]
+    return words.count(count, f"{kind} GPU".strip())

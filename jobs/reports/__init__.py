@@ -1,1 +1,0 @@
-"""What Longshore remembers, as pages and API: usage and timeline."""

@@ -1,0 +1,162 @@
+"""Pages of one's own account: sign in and out, the password, API tokens and public SSH keys. A new token is shown once,
+in the answer to its form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import auth, messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST
+
+from base.accounts import audit, services
+from base.core.errors import BadRequest, IncorrectPassword, LongshoreError, NotFound, NoUser
+from base.core.words import whole
+from base.models import UserKey
+from portal.shared.confirm import ask, leads_here, question
+from portal.shared.guard import own_form
+from portal.shared.viewer import user_of
+from portal.sign_in import passwords
+
+DAYS = (7, 30, 90, 365)
+_DEFAULT_DAYS = 30
+_MOST_SHOWN = 200
+_REMEMBER_SECONDS = 7 * 86400
+
+
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "POST"])
+def login(request: HttpRequest) -> HttpResponse:
+    """Context: ``next``, ``username``, ``error`` (a sentence or empty). Fields: username, password, remember, next."""
+    target = request.POST.get("next") or request.GET.get("next") or "/"
+    target = target if leads_here(request, target) else "/"
+    page = {"next": target, "username": request.POST.get("username", ""), "error": ""}
+    if request.method == "GET":
+        return redirect(target) if request.user.is_authenticated else render(request, "registration/login.html", page)
+    try:
+        user = passwords.check_password(request, page["username"], request.POST.get("password", ""))
+    except (NoUser, IncorrectPassword):
+        page["error"] = "User name or password is wrong."
+        return render(request, "registration/login.html", page, status=400)
+    except LongshoreError as error:
+        page["error"] = error.message
+        return render(request, "registration/login.html", page, status=error.status)
+    auth.login(request, user)
+    request.session.set_expiry(_REMEMBER_SECONDS if request.POST.get("remember") else 0)
+    audit.record(user.username, "login")
+    return redirect(target)
+
+
+@require_POST
+def logout(request: HttpRequest) -> HttpResponse:
+    if request.user.is_authenticated:
+        audit.record(request.user.get_username(), "logout")
+    auth.logout(request)
+    return redirect("/login")
+
+
+@own_form
+@sensitive_post_parameters()
+def account(request: HttpRequest) -> HttpResponse:
+    """Context: ``error``. Fields: old_password, new_password, again. Says what changing the password ends."""
+    if request.method != "POST":
+        return render(request, "portal/account.html", {"error": ""})
+    try:
+        _change_password(request)
+    except LongshoreError as error:
+        return render(request, "portal/account.html", {"error": error.message}, status=error.status)
+    messages.success(request, "Your password is changed. Your API tokens and your other sessions are ended.")
+    return redirect("/account")
+
+
+def _change_password(request: HttpRequest) -> None:
+    user = user_of(request)
+    new = request.POST.get("new_password", "")
+    if new != request.POST.get("again", ""):
+        raise BadRequest("The two new passwords differ.")
+    passwords.change_password(request, user, request.POST.get("old_password", ""), new)
+    auth.update_session_auth_hash(request, user)
+
+
+@own_form
+def tokens(request: HttpRequest) -> HttpResponse:
+    """POST makes one. Fields: name, days."""
+    if request.method != "POST":
+        return _tokens_page(request)
+    name, days = request.POST.get("name", ""), request.POST.get("days", "")
+    try:
+        token = services.create_token(user_of(request), name, whole(days, 5) or 0)
+    except LongshoreError as error:
+        return _tokens_page(request, error=error.message, name=name, chosen=days, code=error.status)
+    return _tokens_page(request, token=token, made=name.strip())
+
+
+@own_form
+def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+    user = user_of(request)
+    if request.method == "POST":
+        if services.revoke_token(user, token_id):
+            messages.success(request, "The token was revoked. Whoever uses it is refused from now on.")
+        else:
+            messages.success(request, "The token had ended already.")
+        return redirect("/account/tokens")
+    token = next((each for each in services.list_tokens(user) if each.pk == token_id), None)
+    if token is None:
+        raise NotFound("You have no such token.")
+    title = f"Revoke {token.name or 'the token of a client that signed in'}?"
+    effect = "Every script and client that uses it is refused at once. Your jobs go on."
+    return ask(request, "/account/tokens", nav="account", **question(title, effect, "Revoke", keep="Keep it"))
+
+
+def _tokens_page(
+    request: HttpRequest, *, chosen: str = str(_DEFAULT_DAYS), code: int = 200, **more: Any
+) -> HttpResponse:
+    """Tokens with a name come first: the others come from clients that sign in, and end by themselves."""
+    rows = sorted(services.list_tokens(user_of(request)), key=lambda token: not token.name)
+    page = {
+        "nav": "account",
+        "tokens": rows[:_MOST_SHOWN],
+        "hidden": len(rows[_MOST_SHOWN:]),
+        "days": DAYS,
+        "chosen": chosen,
+        **more,
+    }
+    return render(request, "portal/tokens.html", page, status=code)
+
+
+@own_form
+def keys(request: HttpRequest) -> HttpResponse:
+    """POST adds one. Field: key."""
+    if request.method != "POST":
+        return _keys_page(request)
+    text = request.POST.get("key", "")
+    try:
+        key = services.add_key(user_of(request), text)
+    except LongshoreError as error:
+        return _keys_page(request, error=error.message, text=text[:5000], code=error.status)
+    messages.success(request, f"The key {key.name or key.fingerprint} goes into every container you start from now on.")
+    return redirect("/account/keys")
+
+
+@own_form
+def remove_key(request: HttpRequest, key_id: int) -> HttpResponse:
+    user = user_of(request)
+    if request.method == "POST":
+        services.remove_key(user, key_id)
+        messages.success(request, "The key is removed. Containers that run keep it until they end.")
+        return redirect("/account/keys")
+    key = UserKey.objects.filter(user=user, pk=key_id).first()
+    if key is None:
+        raise NotFound("You have no such key.")
+    title = f"Remove {key.name or key.fingerprint}?"
+    effect = "Containers you start from now on do not let it in. Those that run keep it until they end."
+    return ask(request, "/account/keys", nav="account", **question(title, effect, "Remove", keep="Keep it"))
+
+
+def _keys_page(request: HttpRequest, *, code: int = 200, **more: Any) -> HttpResponse:
+    rows = UserKey.objects.filter(user=user_of(request)).order_by("id")
+    return render(request, "portal/keys.html", {"nav": "account", "keys": rows, **more}, status=code)

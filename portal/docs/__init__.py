@@ -1,0 +1,1 @@
+"""The pages of docs/ as pages of the portal."""

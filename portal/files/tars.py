@@ -1,0 +1,97 @@
+"""Sends a folder as one tar, which is built while it is sent: it needs little memory and no space on the disk."""
+
+from __future__ import annotations
+
+import tarfile
+from collections.abc import Generator, Iterator
+from threading import BoundedSemaphore
+
+from base.core.errors import BadRequest, LongshoreError
+from base.files.store.base import Entry, PathNotFound
+from base.files.who import Who
+from portal.files.queries import has_tar
+
+AT_ONCE = 4  # each holds a thread until it is sent, also when nobody reads it any more
+LARGEST = 10 << 30  # bytes
+_PIECE = 1 << 20
+_BLOCK = 512
+_slots = BoundedSemaphore(AT_ONCE)
+
+
+class Busy(LongshoreError):
+    """Several folders are being downloaded. Try again in a moment."""
+
+    code, status = "BusyError", 503
+
+
+def require_tar(who: Who, folder: str) -> None:
+    """BadRequest for what is no folder, is too large, or holds the folders of all users."""
+    if not who.store.stat(folder).is_dir:
+        raise BadRequest(f"{folder} is no folder.")
+    if not has_tar(folder):
+        raise BadRequest("Folders of all users are not downloaded at once. Choose one of them.")
+    if who.store.usage(folder).size > LARGEST:
+        raise BadRequest(f"{folder} has more than {LARGEST >> 30} GB. Fetch it with pai-fs.")
+
+
+class FolderTar:
+    """Iterate once, then close, also when the iteration was never begun. Raises Busy at once when there are too
+    many."""
+
+    def __init__(self, who: Who, folder: str) -> None:
+        if not _slots.acquire(blocking=False):
+            raise Busy
+        self._held = True
+        self._pieces = _tar(who, folder)
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._pieces
+
+    def close(self) -> None:
+        if self._held:
+            self._held = False
+            self._pieces.close()
+            _slots.release()
+
+
+def _tar(who: Who, folder: str) -> Generator[bytes]:
+    name = folder.rsplit("/", 1)[-1] or "store"
+    yield from _folder(who, folder, name)
+    yield bytes(2 * _BLOCK)
+
+
+def _folder(who: Who, path: str, name: str) -> Iterator[bytes]:
+    yield _header(who.store.stat(path), name)
+    try:
+        entries = who.store.exact(who.entries(path))
+    except PathNotFound:
+        return  # deleted meanwhile
+    for entry in entries:
+        below = f"{name}/{entry.name}"
+        yield from _folder(who, entry.path, below) if entry.is_dir else _file(who, entry, below)
+
+
+def _file(who: Who, entry: Entry, name: str) -> Iterator[bytes]:
+    """A file that shrinks meanwhile breaks the download off, so that nobody takes a part of a file for all of it."""
+    try:
+        file = who.store.open_read(entry.path, known=entry)
+    except PathNotFound:
+        return
+    with file:
+        yield _header(entry, name)
+        left = entry.size
+        while left > 0 and (data := file.read(min(_PIECE, left))):
+            left -= len(data)
+            yield data
+    if left:
+        raise LongshoreError(f"{entry.path} became shorter while it was read.")
+    yield bytes(-entry.size % _BLOCK)
+
+
+def _header(entry: Entry, name: str) -> bytes:
+    info = tarfile.TarInfo(name)
+    info.size, info.mode, info.mtime = entry.size, entry.mode, int(entry.modified_at.timestamp())
+    info.uname = entry.owner
+    if entry.is_dir:
+        info.type = tarfile.DIRTYPE
+    return info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")

@@ -1,0 +1,109 @@
+"""Routes about all jobs: GET and POST of ``/jobs`` and ``/user/:username/jobs``, and ``/jobs/validate``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, islice
+from typing import Any
+from urllib.parse import quote
+
+from django.http import HttpResponseBase, StreamingHttpResponse
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from base.accounts.viewer import Viewer, require_reader
+from base.core.errors import BadRequest
+from jobs import access, queries, services, versions
+from jobs.config.spec import JobSpec
+from jobs.submitting.dry_run import check_config
+from portal.job.api import OneJob
+from portal.lists.listing import ListQuery
+from portal.shared import budget
+from portal.shared.api import etags
+from portal.shared.api.openapi import errors
+from portal.shared.api.v1 import LongJson, V1View, body
+from portal.shared.jobs import serializers, shapes
+from portal.shared.jobs.base import is_legacy, query_number
+from portal.shared.viewer import reader_of, user_of, viewer_of
+from portal.waiting import api as why
+
+AT_ONCE = 1000  # lines of the list in memory; a longer list is streamed
+_PARAMETERS = [
+    *(OpenApiParameter(name, str) for name in ("username", "vc", "state", "keyword")),
+    OpenApiParameter("sweep", str, description="user~name: the jobs of that sweep."),
+    OpenApiParameter("since", str, description="Submitted since: `24h`, `7d`, `2026-11-20` or a time in ISO 8601."),
+    OpenApiParameter("sort", str, enum=list(queries.SORTS), description="Then at most `limit` lines, 1,000 without."),
+    *(OpenApiParameter(name, int) for name in ("offset", "limit")),
+]
+
+
+class JobList(V1View):
+    renderer = LongJson
+
+    @extend_schema(summary="Jobs, newest first", parameters=_PARAMETERS, responses=list[shapes.JobItem])
+    def get(self, request: Request, username: str = "") -> HttpResponseBase:
+        reader_of(request)
+        query, path = _query(request, username), request.get_full_path()
+        # A list of the last hours changes as time passes, so its ETag changes every minute.
+        since = query.which.since and query.which.since.replace(second=0, microsecond=0)
+
+        def version(viewer: Viewer) -> str:
+            require_reader(viewer)
+            return etags.of(path, access.reads_stories_as(viewer), since, *versions.of_list())
+
+        return etags.answer(request, version, lambda: self._answer(request, query), keep=since is None)
+
+    @extend_schema(summary="Submit a job", request=JobSpec, responses={201: shapes.JobDetail, **errors(404, 409)})
+    def post(self, request: Request, username: str = "") -> Response:
+        user = user_of(request)
+        job = services.submit(user, body(request), username=username or None, legacy=is_legacy(request, username))
+        return serializers.created(request, job, f"{request.path_info}/{quote(job.name)}")
+
+    def _answer(self, request: Request, query: ListQuery) -> HttpResponseBase:
+        viewer = viewer_of(request)
+        if {"limit", "offset", "sort"} & request.query_params.keys():
+            offset = query_number(request, "offset", 0)
+            limit = query_number(request, "limit", AT_ONCE, most=100_000)
+            rows: Iterable[dict[str, Any]] = queries.list_jobs(query.which, query.sort)[offset : offset + limit]
+            return Response([serializers.list_item(row, viewer) for row in rows])
+        lines = (serializers.list_item(row, viewer) for row in queries.iterate_jobs(query.which, AT_ONCE))
+        first = list(islice(lines, AT_ONCE))
+        if len(first) < AT_ONCE:
+            return Response(first)
+        return StreamingHttpResponse(json_list(chain(first, lines)), content_type="application/json")
+
+
+class Validate(OneJob):
+    """``POST /jobs/validate``. With any other method ``validate`` is the name of a job."""
+
+    @extend_schema(
+        summary="Every problem of a config, with line and column, and whether the cluster could run it",
+        request=JobSpec,
+        responses={200: shapes.CheckedConfig, **errors(429)},
+    )
+    def post(self, request: Request, job: str) -> Response:
+        user = user_of(request)
+        with budget.question(user.username):
+            return Response(why.checked(check_config(body(request), user)))
+
+
+def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:
+    """A JSON array in pieces of AT_ONCE lines."""
+    opening = b"["
+    while chunk := list(islice(lines, AT_ONCE)):
+        yield opening + json.dumps(chunk, separators=(",", ":"), ensure_ascii=False).encode()[1:-1]
+        opening = b","
+    yield b"]"
+
+
+def _query(request: Request, username: str) -> ListQuery:
+    """What the query asks for, as on the page, but of each job and by the state that it has. Raises BadRequest."""
+    query = ListQuery(request.query_params)
+    for name, rule in query.wrong.items():
+        raise BadRequest(f'child "{name}" fails because ["{name}" {rule}]')
+    owner = username or query.which.username
+    query.which = replace(query.which, username=owner, shown_as=False, folded=False)
+    return query

@@ -1,0 +1,1 @@
+"""The home page, and what its box suggests on every page."""

@@ -1,0 +1,62 @@
+"""``/metrics``: the portal, its queue, nodes and jobs in the text format of Prometheus, made when it is asked for.
+
+Who reads it: admins with their token, from everywhere, and whoever asks from LONGSHORE_METRICS_FROM (this host). For
+the latter no user and no job is named. A request that came through a proxy is from nowhere, unless the proxy is one of
+LONGSHORE_TRUSTED_PROXIES: else the whole world would seem to be this host.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from drf_spectacular.utils import extend_schema
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from rest_framework.request import Request
+
+from base.accounts.viewer import require_admin
+from portal.metrics import figures
+from portal.shared.api.v1 import V1View
+from portal.shared.viewer import ip_of, viewer_of
+
+
+class Metrics(V1View):
+    @extend_schema(exclude=True)
+    def get(self, request: Request) -> HttpResponse:
+        viewer = viewer_of(request)
+        is_admin = viewer.is_authenticated and viewer.is_admin
+        if not is_admin and not is_near(request._request):
+            require_admin(viewer, "The metrics of the portal are for admins.")
+        registry = CollectorRegistry(auto_describe=False)
+        registry.register(Told(with_names=is_admin))
+        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class Told(Collector):
+    """One scrape. ``with_names``: with the series of single jobs, which name their users."""
+
+    def __init__(self, *, with_names: bool) -> None:
+        self._with_names = with_names
+
+    def collect(self) -> Iterator[Metric]:
+        began = time.monotonic()
+        yield from figures.families(with_names=self._with_names)
+        took = GaugeMetricFamily("longshore_scrape_seconds", "How long it took to collect all this")
+        took.add_metric([], time.monotonic() - began)
+        yield took
+
+
+def is_near(request: HttpRequest) -> bool:
+    """Whether the request comes from LONGSHORE_METRICS_FROM, and through nobody who might hide where from."""
+    if any(header in request.META for header in ("HTTP_X_FORWARDED_FOR", "HTTP_FORWARDED", "HTTP_VIA")):
+        return False
+    try:
+        address = ipaddress.ip_address(ip_of(request) or "")
+    except ValueError:
+        return False
+    return any(address in network for network in settings.METRICS_FROM)

@@ -1,0 +1,193 @@
+"""The figures of ``/metrics``. The number of queries does not grow with nodes, jobs or tasks."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Count, Min, Q, Sum
+from django.utils import timezone
+from django_q.models import OrmQ
+from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
+
+from base.files.store.state import is_up
+from base.wakes import processes
+from clusters.models import Node, VirtualCluster
+from clusters.taken import sums
+from jobs import queries
+from jobs.metrics import places
+from jobs.metrics.idle import GpuNow, held_gpus
+from jobs.metrics.read import fresh
+from jobs.models import Task
+from jobs.planning.lifecycle import TASK_LIVE, JobState
+from portal.hosts import hosts
+
+_MB = 2**20
+
+
+def families(*, with_names: bool) -> Iterator[Metric]:
+    """All families; ``with_names``: also those of single jobs."""
+    gpus = held_gpus()
+    yield from _of_portal()
+    yield from _of_hosts()
+    yield from _of_jobs()
+    yield from _of_nodes(gpus)
+    if with_names:
+        yield from _of_each_job(gpus)
+
+
+def gauge(name: str, says: str, labels: Sequence[str], values: Mapping[Any, float | None]) -> Metric:
+    """A family: the values by a tuple of those of its labels. What nobody knows is left out."""
+    family = GaugeMetricFamily(f"longshore_{name}", says, labels=labels)
+    for key, value in values.items():
+        if value is not None and not math.isnan(value):
+            family.add_metric(key, value)
+    return family
+
+
+def by(label: str, name: str, says: str, values: Mapping[Any, float | None]) -> Metric:
+    """Return the same with one label."""
+    return gauge(name, says, [label], {(key,): value for key, value in values.items()})
+
+
+def _of_portal() -> Iterator[Metric]:
+    info = InfoMetricFamily("longshore", "This portal")
+    info.add_metric([], {"version": settings.VERSION, "instance": settings.INSTANCE})
+    yield info
+    yield by("process", "process_seen_seconds", "Since a process was last seen", processes.ages())
+    store = is_up()
+    yield gauge("store_up", "Whether the file store answers", [], {(): None if store is None else float(store)})
+    yield gauge("orders", "Orders that workers have not carried out yet", [], {(): float(OrmQ.objects.count())})
+
+
+def _of_hosts() -> Iterator[Metric]:
+    known = hosts.hosts()
+    lines = [(host.name, process) for host in known for process in host.processes]
+    yield by("host", "host_up", "Whether any process of it lives", {host.name: host.lives for host in known})
+    free = {host.name: host.free for host in known}
+    yield by("host", "host_disk_free_bytes", "Of the disk of its LONGSHORE_HOME", free)
+    yield by("host", "host_clock_ahead_seconds", "Of the database's", {host.name: host.skew for host in known})
+    labels = ["host", "process"]
+    lives = Counter((name, process.name) for name, process in lines if process.lives)
+    every = sorted({(name, process.name) for name, process in lines})
+    yield gauge("host_processes", "How many of them live", labels, {key: float(lives[key]) for key in every})
+    epochs = {(name, process.name): process.epoch for name, process in lines if process.epoch is not None}
+    yield gauge("lease_epoch", "The epoch of the lease by which it acts, of a scheduler or sampler", labels, epochs)
+
+
+def _of_jobs() -> Iterator[Metric]:
+    counts = queries.count_by_state()
+    yield by("state", "jobs", "Jobs by state, ended ones too", {state: float(each) for state, each in counts.items()})
+    rows = (
+        queries.live_jobs()
+        .values_list("vc", "state")
+        .annotate(jobs=Count("id"), gpus=Sum("total_gpus"), since=Min("queued_at"))
+    )
+    sums = {(vc, state): (float(jobs), float(gpus), since) for vc, state, jobs, gpus, since in rows}
+    nothing = (0.0, 0.0, None)
+    vcs = sorted({*VirtualCluster.objects.values_list("name", flat=True), *(vc for vc, _ in sums)})
+    waiting = {vc: sums.get((vc, JobState.WAITING), nothing) for vc in vcs}
+    yield by("vc", "queue_jobs", "Jobs that wait", {vc: jobs for vc, (jobs, _, _) in waiting.items()})
+    yield by("vc", "queue_gpus", "GPUs that waiting jobs ask for", {vc: gpus for vc, (_, gpus, _) in waiting.items()})
+    now = timezone.now()
+    oldest = {vc: max(0.0, (now - since).total_seconds()) if since else 0.0 for vc, (_, _, since) in waiting.items()}
+    yield by("vc", "queue_oldest_seconds", "How long the oldest waiting job has waited", oldest)
+    running = {vc: sums.get((vc, JobState.RUNNING), nothing)[0] for vc in vcs}
+    yield by("vc", "running_jobs", "Jobs that run", running)
+    live = Task.objects.filter(state__in=TASK_LIVE).order_by().values_list("state").annotate(number=Count("id"))
+    number_of = dict(live)
+    tasks = {state: float(number_of.get(state, 0)) for state in sorted(TASK_LIVE)}
+    yield by("state", "tasks", "Tasks that hold something", tasks)
+
+
+def _of_nodes(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
+    nodes = list(Node.objects.order_by("name"))
+    names = {node.pk: node.name for node in nodes}
+    taken: dict[str, list[int]] = {node.name: [0, 0, 0] for node in nodes}
+    vcs: dict[str, list[int]] = {name: [0, 0, 0] for name in VirtualCluster.objects.values_list("name", flat=True)}
+    for node_id, vc, *amounts in sums("node", "vc"):
+        for key, of_key in ((names.get(node_id, ""), taken), (vc, vcs)):
+            of_key[key] = [sum(pair) for pair in zip(of_key.get(key, [0, 0, 0]), amounts, strict=True)]
+
+    def of(sums: dict[str, list[int]], at: int, factor: int = 1) -> dict[str, float | None]:
+        return {name: float(amounts[at] * factor) for name, amounts in sorted(sums.items())}
+
+    answers = {node.name: float(node.health == Node.Health.READY) for node in nodes}
+    is_offered = {node.name: float(node.status == Node.Status.ACTIVE) for node in nodes}
+    yield by("node", "node_up", "Whether its engine answers", answers)
+    yield by("node", "node_offered", "Whether new tasks are placed there", is_offered)
+    yield by("node", "node_cpus", "Cores", {node.name: float(node.cpus) for node in nodes})
+    yield by("node", "node_cpus_taken", "Cores that tasks hold", of(taken, 0))
+    yield by("node", "node_memory_bytes", "Memory", {node.name: float(node.memory_mb * _MB) for node in nodes})
+    yield by("node", "node_memory_taken_bytes", "Memory that tasks hold", of(taken, 1, _MB))
+    yield by("node", "node_gpus", "GPUs", {node.name: float(len(node.gpus)) for node in nodes})
+    yield by("node", "node_gpus_taken", "GPUs that tasks hold", of(taken, 2))
+    yield by("vc", "vc_cpus_taken", "Cores that tasks of a virtual cluster hold", of(vcs, 0))
+    yield by("vc", "vc_memory_taken_bytes", "Memory that they hold", of(vcs, 1, _MB))
+    yield by("vc", "vc_gpus_taken", "GPUs that they hold", of(vcs, 2))
+    yield from _used(nodes)
+    idle_on = Counter(gpu.node for gpu in gpus if gpu.idle_since is not None)
+    idle = {name: float(idle_on[name]) for name in [*(node.name for node in nodes if node.gpus), *idle_on]}
+    yield by("node", "node_gpus_idle", "GPUs that tasks hold and have not used for long", idle)
+
+
+def _used(nodes: Sequence[Node]) -> Iterator[Metric]:
+    """What the sampler measured last, if that was lately."""
+    now = time.time()
+    of_nodes = {node.name: fresh(places.of_node(node.name), now) for node in nodes}
+    for name, column in (
+        ("cpu_used_cores", "cpu"),
+        ("memory_used_bytes", "memory"),
+        ("network_in_bytes_per_second", "networkIn"),
+        ("network_out_bytes_per_second", "networkOut"),
+        ("disk_read_bytes_per_second", "diskRead"),
+        ("disk_written_bytes_per_second", "diskWritten"),
+    ):
+        values = {node: columns.get(column) for node, columns in of_nodes.items()}
+        yield by("node", f"node_{name}", "What its tasks use together", values)
+    gpus = [(node.name, str(gpu["id"])) for node in nodes for gpu in node.gpus]
+    of_gpus = {key: fresh(places.of_gpu(*key), now) for key in gpus}
+    for name, column, factor, says in (
+        ("busy_ratio", "util", 0.01, "How busy it is"),
+        ("memory_used_bytes", "memory", 1, "Its memory in use"),
+        ("memory_bytes", "total", 1, "Its memory"),
+        ("power_watts", "power", 1, "What it draws"),
+        ("temperature_celsius", "temperature", 1, "How hot it is"),
+    ):
+        known = {key: columns[column] * factor for key, columns in of_gpus.items() if column in columns}
+        yield gauge(f"gpu_{name}", says, ["node", "gpu"], known)
+
+
+def _of_each_job(gpus: Sequence[GpuNow]) -> Iterator[Metric]:
+    """The figures of each running job."""
+    labels = ["user", "job", "vc"]
+    sums: dict[tuple[str, str, str], dict[str, float]] = {}
+    now = time.time()
+    which = Q(state="RUNNING", job__state=JobState.RUNNING)
+    fields = ("job__username", "job__name", "job__vc", "attempt__app_id", "role", "index")
+    for user, job, vc, app_id, role, index in Task.objects.filter(which).order_by("id").values_list(*fields):
+        used = fresh(places.of_task(app_id, role, index), now)
+        of_job = sums.setdefault((user, job, vc), {"tasks": 0.0})
+        of_job["tasks"] += 1
+        for column in {"cpu", "memory"} & used.keys():
+            of_job[column] = of_job.get(column, 0.0) + used[column]
+    vc_of = {key[:2]: key[2] for key in sums}
+    for gpu in gpus:
+        of_job = sums.get((gpu.username, gpu.job, vc_of.get((gpu.username, gpu.job), "")), {})
+        of_job["gpus"] = of_job.get("gpus", 0.0) + 1
+        if gpu.util is not None:
+            of_job["busy"] = of_job.get("busy", 0.0) + gpu.util / 100
+        of_job["idle"] = of_job.get("idle", 0.0) + (gpu.idle_since is not None)
+    for name, column, says in (
+        ("tasks", "tasks", "Its running tasks"),
+        ("cpu_used_cores", "cpu", "What its tasks use together"),
+        ("memory_used_bytes", "memory", "What its tasks use together"),
+        ("gpus", "gpus", "GPUs that it holds"),
+        ("gpus_busy", "busy", "How many of them work: two that are half busy are one"),
+        ("gpus_idle", "idle", "GPUs that it holds and has not used for long"),
+    ):
+        yield gauge(f"job_{name}", says, labels, {key: of_job.get(column) for key, of_job in sums.items()})

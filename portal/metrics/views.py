@@ -1,0 +1,98 @@
+"""Views of the plots of a job, of a node and of the cluster, and of their data for the script and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import time
+from urllib.parse import quote
+
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.views.decorators.cache import never_cache
+
+from clusters.nodes import services
+from jobs import access, queries, versions
+from jobs.models import Job
+from portal.job.tabs import context
+from portal.metrics import page, wholes
+from portal.shared.guard import own_page, reading
+from portal.shared.live.page import address
+from portal.shared.viewer import viewer_of
+
+_MOST_POINTS = 720
+
+
+@reading
+def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    job = queries.get_job(username, name)
+    query = request.GET.dict()
+    own = {"user": username, "name": name, "tab": "metrics", "v": versions.of_job_page(job)}
+    shared = context(job, viewer_of(request), "metrics", query)
+    shown = page.page(page.choose(job, query), query)
+    return render(request, "jobs/metrics.html", {"stream": address("job", **{**query, **own}), **shared, **shown})
+
+
+@never_cache
+@reading
+def data(request: HttpRequest, username: str, name: str) -> JsonResponse:
+    choice = page.choose(_job(request, username, name), request.GET.dict())
+    return JsonResponse(page.data(choice, _MOST_POINTS))
+
+
+@never_cache
+@reading
+def as_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
+    """A line for each task and step; a value that nobody knows is empty."""
+    choice = page.choose(_job(request, username, name), request.GET.dict())
+    data = page.data(choice, _MOST_POINTS, apart=False)
+    file = io.StringIO()
+    writer = csv.writer(file)
+    writer.writerow(["time", "task", *data["plots"]])
+    for number, task in enumerate(choice.shown):
+        lines = [plot["lines"][number] if number < len(plot["lines"]) else [] for plot in data["plots"].values()]
+        for at, moment in enumerate(data["times"]):
+            values = [line[at] if at < len(line) and line[at] is not None else "" for line in lines]
+            stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
+            if any(value != "" for value in values):
+                writer.writerow([stamp, task.label, *values])
+    answer = HttpResponse(file.getvalue(), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{choice.job.name}-{choice.attempt.number}-metrics.csv"'
+    return answer
+
+
+@own_page
+def node(request: HttpRequest, name: str) -> HttpResponse:
+    row = services.find_node(name)
+    url = f"/nodes/{quote(row.name)}/metrics"
+    shown = wholes.page(wholes.of_node(row, request.GET.dict()), url)
+    rows = wholes.idle_rows(viewer_of(request), row.name)
+    context = {"nav": "nodes", "node": row, "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
+    return render(request, "jobs/node_metrics.html", context)
+
+
+@never_cache
+@own_page
+def node_data(request: HttpRequest, name: str) -> JsonResponse:
+    return JsonResponse(wholes.data(wholes.of_node(services.find_node(name), request.GET.dict())))
+
+
+@own_page
+def cluster(request: HttpRequest) -> HttpResponse:
+    """It shows the idle GPUs and their owners too."""
+    shown = wholes.page(wholes.of_cluster(request.GET.dict()), "/cluster/metrics")
+    rows = wholes.idle_rows(viewer_of(request))
+    context = {"nav": "nodes", "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
+    return render(request, "jobs/node_metrics.html", context)
+
+
+@never_cache
+@own_page
+def cluster_data(request: HttpRequest) -> JsonResponse:
+    return JsonResponse(wholes.data(wholes.of_cluster(request.GET.dict())))
+
+
+def _job(request: HttpRequest, username: str, name: str) -> Job:
+    job = queries.get_job(username, name)
+    access.require_story(viewer_of(request), job)
+    return job

@@ -1,0 +1,175 @@
+"""What the page of all nodes shows: the nodes, which GPUs of them are the viewer's, and the reservations on them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from urllib.parse import quote
+
+from django.db.models import Count, Max
+from django.utils import timezone
+
+from base.accounts.viewer import Viewer
+from base.core import words
+from clusters.models import Allocation, Cluster, Node
+from clusters.nodes.queries import views_of
+from clusters.placement.fit import NodeView
+from jobs import access, queries
+from jobs.models import Job
+from jobs.planning.lifecycle import JobState
+from jobs.planning.queue.reservations import Reservation
+from jobs.waiting.queue import Queued, reservations
+from jobs.waiting.words import briefly, current
+from portal.shared.jobs.rows import job_url
+
+Own = Mapping[str, Collection[str]]  # the GPUs of whoever looks, by node
+NOBODY: Own = {}
+_MARKED = {
+    "gpus": "hands out no GPUs",
+    "gpu": "does not hand out GPU {}",
+    "pull": "pulls nothing from {}",
+    "start": "starts nothing",
+    "portal": "does not reach the portal",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ShownNode:
+    """``squares``: a word for each GPU, see ``_squares`` below."""
+
+    view: NodeView
+    state: str  # active, cordoned, draining, unreachable
+    reason: str
+    gpu_types: str
+    docker_version: str
+    last_seen_at: datetime | None
+    squares: tuple[str, ...]
+
+    @property
+    def is_of_cluster(self) -> bool:
+        return "/" in self.view.name
+
+    @property
+    def free_gpus(self) -> int:
+        return self.squares.count("free")
+
+    @property
+    def url(self) -> str:
+        return f"/nodes/{quote(self.view.name)}"
+
+    @property
+    def says(self) -> str:
+        return f"{self.view.name}: {self.free_gpus} of {len(self.view.gpus)} GPUs free"
+
+    @property
+    def mark_words(self) -> list[str]:
+        return [_MARKED[mark.kind].format(mark.what) for mark in self.view.marks]
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReservation:
+    """A reservation. ``job`` and ``url`` are empty where the viewer may not read why that job waits; ``when`` is a time
+    with its spread."""
+
+    job: str
+    url: str
+    vc: str
+    nodes: tuple[tuple[str, str], ...]  # name, what is kept there
+    when: str
+
+
+def nodes_page(viewer: Viewer) -> dict[str, Any]:
+    """The context of clusters/_nodes.html; its queries grow neither with the nodes nor with what runs and waits."""
+    lines = node_lines(queries.gpus_of(viewer.username))
+    of_clusters = any(line.is_of_cluster for line in lines)
+    return {
+        "nodes": lines,
+        "clusters": Cluster.objects.annotate(number=Count("nodes")).order_by("name") if of_clusters else [],
+        "marks": [mark for line in lines for mark in line.view.marks],
+        "free_gpus": sum(line.free_gpus for line in lines),
+        "all_gpus": sum(len(line.view.gpus) for line in lines),
+        "largest": max((line.free_gpus for line in lines), default=0),
+        "away": sum(line.state == "unreachable" for line in lines),
+        "reserved": reserved(viewer),
+    }
+
+
+def reserved(viewer: Viewer, node: str = "") -> list[ShownReservation]:
+    """The reservations, or those on one node; two queries beside those for the turns, one where nobody waits."""
+    shown = [each for each in reservations() if not node or node in each.nodes]
+    forecasts = dict(Job.objects.filter(id__in=[each.job.id for each in shown]).values_list("id", "forecast"))
+    return [_reservation(each, forecasts.get(each.job.id), viewer, node) for each in shown]
+
+
+def _reservation(
+    reservation: Reservation[Queued], forecast: dict[str, int] | None, viewer: Viewer, only: str
+) -> ShownReservation:
+    now, job = timezone.localtime(), reservation.job
+    likely = current(forecast, now)
+    is_open = access.may_read_story(viewer, job.username)
+    tasks, gpus = Counter(reservation.nodes), Counter[str]()
+    for demand, node in zip(reservation.demands, reservation.nodes, strict=True):
+        gpus[node] += demand.gpus
+    return ShownReservation(
+        job=job.title if is_open else "",
+        url=job_url(job.username, job.name) if is_open else "",
+        vc=job.vc,
+        nodes=tuple(
+            (name, words.count(gpus[name], "GPU") if gpus[name] else words.count(tasks[name], "task"))
+            for name in sorted(tasks)
+            if only in ("", name)
+        ),
+        when=briefly(likely, now) if likely else "",
+    )
+
+
+def nodes_version() -> str:
+    """Changes whenever the page may look different."""
+    waiting = Job.objects.filter(state=JobState.WAITING).aggregate(n=Count("id"), last=Max("id"))
+    return f"{seen_version()}.{waiting['n']}.{waiting['last']}"
+
+
+def seen_version() -> str:
+    """Changes whenever nodes may look different, and at least as often as they are seen again."""
+    nodes = Node.objects.aggregate(n=Count("id"), changed=Max("updated_at"), seen=Max("last_seen_at"))
+    taken = Allocation.objects.aggregate(n=Count("id"), last=Max("id"))
+    return ".".join(str(each) for each in (*nodes.values(), *taken.values()))
+
+
+def node_lines(own: Own = NOBODY) -> list[ShownNode]:
+    """All nodes by name; three queries."""
+    return _lines(list(Node.objects.select_related("dedicated_to").order_by("name")), own)
+
+
+def line_of(node: Node, own: Own = NOBODY) -> ShownNode:
+    """One node; two queries, for what is taken on it."""
+    return _lines([node], own)[0]
+
+
+def _lines(nodes: Sequence[Node], own: Own) -> list[ShownNode]:
+    return [_line(view, own, node) for view, node in zip(views_of(nodes), nodes, strict=True)]
+
+
+def _squares(
+    gpus: Iterable[str], state: str, *, out: Collection[str], own: Collection[str], taken: Collection[str]
+) -> tuple[str, ...]:
+    """A word for each GPU of a node in this state: free, mine, busy, held (not offered) or out (of service). ``out``
+    are those in quarantine, ``own`` the viewer's, ``taken`` everybody's."""
+    if state == "unreachable":
+        return tuple("out" for _ in gpus)
+    idle = "free" if state == "active" else "held"
+    return tuple("out" if id in out else "mine" if id in own else "busy" if id in taken else idle for id in gpus)
+
+
+def _line(view: NodeView, own: Own, node: Node) -> ShownNode:
+    types = ", ".join(sorted({kind for _, kind in view.gpus} - {""}))
+    state = str(node.status) if node.health == Node.Health.READY else "unreachable"
+    reason = node.health_reason
+    if state == "active" and not view.offered:  # its cluster lets nothing start there
+        state, reason = "cordoned", view.why_not
+    mine = own.get(view.name, ())
+    shown = _squares((id for id, _ in view.gpus), state, out=view.quarantined[0], own=mine, taken=view.used_gpus)
+    return ShownNode(view, state, reason, types, node.docker_version, node.last_seen_at, shown)

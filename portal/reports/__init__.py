@@ -1,0 +1,1 @@
+"""What Longshore remembers, as pages and API: usage, timeline and forecasts."""

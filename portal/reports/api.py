@@ -1,0 +1,266 @@
+"""``/usage`` (who used what, as JSON or CSV), ``/cluster/timeline`` (what was held in a window, task by task) and
+``/cluster/forecasts`` (how good the forecasts of starts were)."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from io import StringIO
+from urllib.parse import quote
+
+from django.http import HttpResponse, HttpResponseBase
+from django.utils import timezone
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+from typing_extensions import TypedDict
+
+from base.accounts.viewer import require_user
+from base.core.errors import BadRequest
+from base.core.values import local_time
+from jobs.forecast import scores
+from jobs.forecast.errors import AIM
+from jobs.history import timeline, usage, window
+from jobs.history.timeline import HoldingBar
+from jobs.history.usage import HOUR, Filter, UsageSum
+from portal.reports.timeline_page import read_window
+from portal.shared.api.openapi import errors
+from portal.shared.api.v1 import V1View
+from portal.shared.jobs.base import query_number, query_text
+from portal.shared.viewer import reader_of, viewer_of
+
+SPAN, LONGEST = timedelta(days=30), timedelta(days=3 * 366)
+_TIME = "Milliseconds since 1970, `2026-11-20`, ISO 8601, or a span before now: `12h`, `7d`."
+_FORMATS = ("json", "csv")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_HEAD = (
+    *("gpu_hours", "cpu_hours", "jobs", "waited_mean_s", "waited_p95_s"),
+    *("wasted_failed_gpu_hours", "wasted_evicted_gpu_hours", "wasted_lost_gpu_hours"),
+)
+
+
+class Waited(TypedDict):
+    """Milliseconds from when an attempt could start until it was placed."""
+
+    mean: int | None
+    p95: int | None
+
+
+class Wasted(TypedDict):
+    """GPU-hours: of jobs that failed by their own fault, that were evicted, or that the cluster lost."""
+
+    failed: float
+    evicted: float
+    lost: float
+
+
+class UsageLine(TypedDict):
+    """``key`` is the user, virtual cluster, state or day (its date); null is the sum of all other users."""
+
+    key: str | None
+    gpuHours: float
+    cpuHours: float
+    jobs: int
+    waited: Waited
+    wasted: Wasted
+
+
+UsageAnswer = TypedDict("UsageAnswer", {"from": int, "to": int, "by": str, "rows": list[UsageLine], "total": UsageLine})
+
+
+class Usage(V1View):
+    @extend_schema(
+        summary="Who used how much, waited how long, and what was for nothing",
+        parameters=[
+            OpenApiParameter("from", str, description=f"{_TIME} 30 days before `to` without it."),
+            OpenApiParameter("to", str, description=f"{_TIME} A day means its end; now without it."),
+            OpenApiParameter("by", str, enum=list(usage.BY)),
+            *(OpenApiParameter(name, str) for name in ("vc", "username")),
+            OpenApiParameter("format", str, enum=list(_FORMATS)),
+        ],
+        responses={(200, "application/json"): UsageAnswer, (200, "text/csv"): OpenApiTypes.STR, **errors(401, 403)},
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        viewer = require_user(viewer_of(request))
+        which, by = read(request.query_params)
+        shape = one_of(request.query_params, "format", _FORMATS)
+        lines, sums = usage.report(which, by, viewer)
+        if shape == "csv":
+            return _csv_answer(f"usage-by-{by}", (by, *_HEAD), (_cells(line, by, which) for line in lines))
+        begin, end = which.window.begin, which.window.end
+        rows = [_shown(line, by, which) for line in lines]
+        return Response({"from": begin, "to": end, "by": by, "rows": rows, "total": _shown(sums, "", which)})
+
+
+def read(query: Mapping[str, str]) -> tuple[Filter, str]:
+    """What a query asks for, and by what it is summed. Raises BadRequest with a sentence."""
+    texts = {name: str(query.get(name, "")) for name in ("from", "to", "vc", "username")}
+    now = timezone.localtime()
+    span = window.read_window(texts["from"], texts["to"], now, span=SPAN, longest=LONGEST)
+    return Filter(span, texts["vc"], texts["username"]), one_of(query, "by", usage.BY)
+
+
+def one_of(query: Mapping[str, str], name: str, known: tuple[str, ...]) -> str:
+    """Return the value of a parameter, the first known one without it. Raises BadRequest."""
+    value = str(query.get(name, known[0]))
+    if value not in known:
+        raise BadRequest(f"{name} must be {', '.join(known[:-1])} or {known[-1]}.")
+    return value
+
+
+def day_of(line: UsageSum, which: Filter) -> str:
+    return f"{local_time(int(line.key), which.window.zone):%Y-%m-%d}"
+
+
+def hours(time: int) -> float:
+    return round(time / HOUR, 6)
+
+
+def _shown(line: UsageSum, by: str, which: Filter) -> UsageLine:
+    return {
+        "key": (day_of(line, which) if by == "day" else line.key) or None,
+        "gpuHours": hours(line.gpu_time),
+        "cpuHours": hours(line.cpu_time),
+        "jobs": line.jobs,
+        "waited": {"mean": None if line.waited_mean is None else round(line.waited_mean), "p95": line.waited_p95},
+        "wasted": {
+            "failed": hours(line.wasted["FAILED"]),
+            "evicted": hours(line.wasted["EVICTED"]),
+            "lost": hours(line.wasted["LOST"]),
+        },
+    }
+
+
+def _cells(line: UsageSum, by: str, which: Filter) -> tuple[str | float | None, ...]:
+    shown = _shown(line, by, which)
+    waits = [None if each is None else each / 1000 for each in (shown["waited"]["mean"], shown["waited"]["p95"])]
+    key = shown["key"] if shown["key"] is not None else "(others)"
+    return (key, shown["gpuHours"], shown["cpuHours"], line.jobs, *waits, *shown["wasted"].values())  # type: ignore[arg-type]
+
+
+def _csv_answer(name: str, head: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> HttpResponse:
+    """Return a file to download. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
+    text = StringIO()
+    writer = csv.writer(text)
+    writer.writerow(head)
+    writer.writerows([_harmless(value) for value in row] for row in rows)
+    answer = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _harmless(value: str | float | None) -> str | float | None:
+    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
+
+
+_LIMIT, _MOST = 1_000, 10_000  # rows of the timeline
+
+# ``from`` and ``to`` are milliseconds; ``to`` is null while it runs. ``outcome``: SUCCEEDED, FAILED, STOPPED, EVICTED
+# or LOST. ``events`` is the address of the decisions behind it, while the job is there.
+HeldItem = TypedDict(
+    "HeldItem",
+    {
+        "job": str,
+        "vc": str,
+        "attempt": int,
+        "task": str,
+        "node": str,
+        "gpus": list[str],
+        "gpuType": str,
+        "cpus": int,
+        "memoryMB": int,
+        "guest": bool,
+        "from": int,
+        "to": int | None,
+        "outcome": str | None,
+        "events": str,
+    },
+)
+TimelineAnswer = TypedDict("TimelineAnswer", {"from": int, "to": int, "held": list[HeldItem], "next": int | None})
+
+
+class Timeline(V1View):
+    @extend_schema(
+        summary="Which job held which GPU, when; go on with after=next",
+        parameters=[
+            OpenApiParameter("from", str, description=f"{_TIME} 12 hours before `to` without it."),
+            OpenApiParameter("to", str, description=f"{_TIME} Now without it."),
+            *(OpenApiParameter(name, str) for name in ("node", "vc")),
+            *(OpenApiParameter(name, int) for name in ("after", "limit")),
+        ],
+        responses={200: TimelineAnswer, **errors(401)},
+    )
+    def get(self, request: Request) -> Response:
+        reader_of(request)
+        texts = {name: query_text(request, name) for name in ("from", "to", "node", "vc")}
+        window = read_window(texts)
+        after, limit = query_number(request, "after", 0), query_number(request, "limit", _LIMIT, most=_MOST)
+        held = timeline.spans(window, node=texts["node"], vc=texts["vc"], after=after, most=limit + 1)
+        more, held = len(held) > limit > 0, held[:limit]
+        following = held[-1].id if more else None
+        items = [_item(one) for one in held]
+        return Response({"from": window.begin, "to": window.end, "held": items, "next": following})
+
+
+def _item(one: HoldingBar) -> HeldItem:
+    return {
+        "job": f"{one.username}~{one.job_name}",
+        "vc": one.vc,
+        "attempt": one.attempt,
+        "task": one.task,
+        "node": one.node,
+        "gpus": list(one.gpus),
+        "gpuType": one.gpu_type,
+        "cpus": one.cpus,
+        "memoryMB": one.memory_mb,
+        "guest": one.guest,
+        "from": one.began,
+        "to": one.ended,
+        "outcome": one.outcome or None,
+        "events": f"/api/v1/user/{quote(one.username)}/jobs/{quote(one.job_name)}/events",
+    }
+
+
+class AccuracyAnswer(TypedDict):
+    """``within`` is the part of the starts between p10 and p90, of which ``aim`` should be; ``early`` and ``late`` are
+    the rest, and ``withinUncorrected`` is what it would be without what earlier errors have shown. Errors are
+    milliseconds: that of p50, of the guess that a job waits as long as the last one, and of the guess that all jobs run
+    for as long as they may (a day, where they do not say)."""
+
+    scored: int
+    aim: float
+    within: float | None
+    withinUncorrected: float | None
+    early: float | None
+    late: float | None
+    medianError: int | None
+    medianErrorOfGuess: int | None
+    medianErrorByLimits: int | None
+
+
+class Forecasts(V1View):
+    @extend_schema(
+        summary="How many starts came when they were forecast", responses={200: AccuracyAnswer, **errors(401)}
+    )
+    def get(self, request: Request) -> Response:
+        require_user(viewer_of(request))
+        seen = scores.accuracy()
+        answer: AccuracyAnswer = {
+            "scored": seen.scored,
+            "aim": AIM,
+            "within": seen.within,
+            "withinUncorrected": seen.within_as_played,
+            "early": seen.early,
+            "late": seen.late,
+            "medianError": _whole(seen.median_error),
+            "medianErrorOfGuess": _whole(seen.median_error_of_guess),
+            "medianErrorByLimits": _whole(seen.median_error_by_limit),
+        }
+        return Response(answer)
+
+
+def _whole(time: float | None) -> int | None:
+    return None if time is None else round(time)

@@ -1,0 +1,72 @@
+"""The route of failed tasks that were kept: which there are, and a job that opens one again. v1 has none."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from drf_spectacular.utils import extend_schema
+from pydantic import Field
+from rest_framework.request import Request
+from rest_framework.response import Response
+from typing_extensions import TypedDict
+
+from base.core.values import milliseconds
+from jobs.rewind import services
+from portal.shared.api.bodies import STORABLE, V1Body, WholeNumber, read
+from portal.shared.api.openapi import errors
+from portal.shared.api.v1 import V1View
+from portal.shared.jobs.base import find_job, find_story
+from portal.shared.viewer import user_of
+
+
+class KeptTask(TypedDict):
+    task: str  # worker-0
+    attempt: int
+    node: str
+    size: int  # bytes that its container had written
+    until: int | None  # ms
+
+
+class KeptTasks(TypedDict):
+    kept: list[KeptTask]
+
+
+class RewindAsked(V1Body):
+    task: Annotated[str, STORABLE] = ""
+    attempt: WholeNumber = Field(0, ge=0, le=1_000_000_000)
+
+
+class Reopened(TypedDict):
+    name: str
+
+
+class Rewind(V1View):
+    @extend_schema(summary="Failed tasks that can be opened again", responses={200: KeptTasks, **errors(401, 403, 404)})
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        row = find_story(request, username, job)
+        answer: KeptTasks = {
+            "kept": [
+                {
+                    "task": snapshot.label,
+                    "attempt": snapshot.attempt,
+                    "node": snapshot.image.node.name,
+                    "size": snapshot.image.size,
+                    "until": milliseconds(snapshot.until),
+                }
+                for snapshot in services.snapshots_of(row)
+            ]
+        }
+        return Response(answer)
+
+    @extend_schema(
+        summary="Open a failed task again, in a job of its own",
+        description="Without `task` and `attempt` it is the first of the list. The answer has the name of the new job.",
+        request=RewindAsked,
+        responses={201: Reopened, **errors(400, 401, 403, 404)},
+    )
+    def post(self, request: Request, job: str, username: str = "") -> Response:
+        user = user_of(request)
+        row = find_job(request, username, job)
+        asked = read(RewindAsked, request)
+        answer: Reopened = {"name": services.reopen(user, row, asked.task, asked.attempt).name}
+        return Response(answer, status=201)

@@ -1,0 +1,39 @@
+"""How REST framework learns who sent a request: by an API token in ``Authorization: Bearer``, or by the session of the
+pages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.request import Request
+
+from base.accounts import audit, tokens
+from base.accounts.viewer import Guest
+from base.models import User
+
+
+class BearerAuthentication(BaseAuthentication):
+    """If the header is there, the session is not looked at. A bad token makes a guest, as in v1: the client can still
+    read what guests may read."""
+
+    def authenticate(self, request: Request) -> tuple[Any, Any] | None:
+        header = request.headers.get("Authorization")
+        if header is None:
+            return None
+        if (user := user_by(header)) is not None:
+            request.META[audit.WAY] = tokens.way_of(user)
+        return user or Guest(), None
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"
+
+
+def user_by(header: str) -> User | None:
+    """Who sent this ``Authorization``; None for nobody."""
+    scheme, _, token = header.strip().partition(" ")
+    return tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
+
+
+class PageSession(SessionAuthentication):
+    """Serves scripts of our own pages; REST framework checks the CSRF token."""

@@ -1,0 +1,284 @@
+"""Turns rows of jobs into answers of the API, in the exact shapes of v1 (v1 contract, 3.6 and 3.7) and our additions.
+
+A key whose value does not exist yet has the value null. Times are milliseconds since 1970.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, cast
+from urllib.parse import quote
+
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from base.accounts.viewer import Viewer
+from base.core.errors import Problem
+from base.core.values import milliseconds
+from clusters.models import Node
+from jobs import access, queries
+from jobs.config.spec import JobSpec
+from jobs.containers import launch, ssh
+from jobs.containers.ssh import Login
+from jobs.diagnosis.evidence import from_json
+from jobs.models import Attempt, Event, Job
+from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
+from jobs.queries import TaskRow
+from jobs.waiting.why import turn_of, waiting_reason
+from portal.shared.jobs import exit_report, shapes
+from portal.shared.viewer import viewer_of
+
+
+def job_path(job: Job) -> str:
+    """Return the path of a job below the API's root."""
+    return f"/user/{quote(job.username)}/jobs/{quote(job.name)}"
+
+
+def log_path(job: Job, role: str, index: int | str, attempt: int) -> str:
+    """The path to which a client appends the name of a log, below the API's root."""
+    return f"{job_path(job)}/taskRoles/{quote(role)}/{index}/logs/{attempt}/"
+
+
+def list_item(row: Mapping[str, Any], viewer: Viewer) -> shapes.JobItem:
+    """One line of the list from a row of ``queries.list_jobs``."""
+    item: shapes.JobItem = {
+        "name": row["name"],
+        **_status(row),
+        "appExitCode": row["exit_code"] if access.may_read_story(viewer, row["username"]) else None,
+        "virtualCluster": row["vc"],
+        "totalGpuNumber": row["total_gpus"],
+        "totalTaskNumber": row["total_tasks"],
+        "totalTaskRoleNumber": row["total_roles"],
+        "legacy": True,
+    }
+    if not row["is_legacy"]:
+        del item["legacy"]
+    return item
+
+
+def created(request: Request, job: Job, path: str) -> Response:
+    """201 with the job's detail as body, ``path`` as Location, and v1's X-Warning where it is due. As in v1 a job that
+    was just accepted has no roles and no ``app*`` values until it has been placed."""
+    headers = {"Location": f"{request.scheme}://{request.get_host()}{path}"}
+    if job.spec.get("killAllOnCompletedTaskNumber") is not None:
+        headers["X-Warning"] = _WARNING
+    status = {**_status(vars(job)), **_NOT_PLACED, "virtualCluster": job.vc, "waitingReason": None}
+    return Response({"name": job.name, "jobStatus": status, "taskRoles": {}}, status=201, headers=headers)
+
+
+_WARNING = (
+    "killAllOnCompletedTaskNumber has been obsoleted, please use minFailedTaskCount and minSucceededTaskCount instead."
+)
+
+
+def job_answer(request: Request, job: Job, name: str, *, explain: bool = True) -> shapes.JobDetail:
+    """The v1 job detail: the job and its current attempt, without the job's story where the viewer may not read it.
+    ``name`` is repeated as the client wrote it. ``explain``: say why it waits."""
+    base_url = f"{request.scheme}://{request.get_host()}"
+    attempt = queries.current_attempt(job)
+    tasks = queries.list_tasks(attempt)
+    waits = job.state == JobState.WAITING
+    is_placed = not waits or attempt.launched_at is not None
+    status: dict[str, Any] = {
+        **_status(vars(job)),
+        **(_app(job, attempt, tasks, base_url) if is_placed else _NOT_PLACED),
+        "virtualCluster": job.vc,
+    }
+    if waits:
+        status["waitingReason"] = waiting_reason(job, turn_of(job)) if explain else None
+    elif job.state == JobState.RUNNING and (reason := _starting(tasks)):
+        status["waitingReason"] = reason
+    may_read_logs = access.may_read_logs(viewer_of(request), job.username)
+    if (known := diagnosis(attempt, may_read_logs=may_read_logs)) is not None:
+        status["diagnosis"] = known
+    roles = task_roles(job, attempt, tasks, base_url) if is_placed else {}
+    answer = cast(shapes.JobDetail, {"name": name, "jobStatus": status, "taskRoles": roles})
+    return answer if access.may_read_story(viewer_of(request), job.username) else _without_story(answer)
+
+
+def _starting(tasks: Sequence[TaskRow]) -> dict[str, Any] | None:
+    """What a placed job waits for before anything of it runs, such as a file store that is away; None else."""
+    busy = [task for task in tasks if task.progress]
+    if not busy or any(task.state != TaskState.STARTING for task in tasks):
+        return None
+    blockers = [{"kind": "start", "sentence": f"{task.label}: {task.progress}", "node": task.node} for task in busy[:5]]
+    return {"summary": blockers[0]["sentence"], "blockers": blockers, "ahead": []}
+
+
+def _without_story(answer: shapes.JobDetail) -> shapes.JobDetail:
+    """The detail for viewers who may not read the job's story (jobs.access). All keys stay."""
+    roles = {
+        name: {**role, "taskStatuses": [{**task, **_HIDDEN} for task in role["taskStatuses"]]}
+        for name, role in answer["taskRoles"].items()
+    }
+    status: shapes.JobStatus = {**answer["jobStatus"], **exit_report.NOT_ENDED}
+    if "waitingReason" in status:
+        status["waitingReason"] = None  # it may say how earlier attempts ended
+    status.pop("diagnosis", None)
+    return {**answer, "jobStatus": status, "taskRoles": cast(dict[str, shapes.TaskRole], roles)}
+
+
+_HIDDEN: Mapping[str, Any] = {
+    "containerPorts": {},
+    **dict.fromkeys(("containerIp", "containerLog", "containerExitCode", "exitReason", "note")),
+    "heldUntil": None,  # only what failed is kept
+}
+
+
+def task_roles(job: Job, attempt: Attempt, tasks: Sequence[TaskRow], base_url: str) -> dict[str, shapes.TaskRole]:
+    """The roles of an attempt with their tasks; ``tasks`` are in config order."""
+    spec = JobSpec.from_json(job.spec)
+    bits = _gpu_bits(tasks)
+    roles: dict[str, shapes.TaskRole] = {}
+    logs: dict[str, list[str]] = {}  # of each role, what is before and after the index
+    for task in tasks:
+        if task.role not in roles:
+            roles[task.role] = {"taskRoleStatus": {"name": task.role}, "taskStatuses": []}
+            logs[task.role] = f"{base_url}/api/v1{log_path(job, task.role, '~~', attempt.number)}".rsplit("~~", 1)
+        before, after = logs[task.role]
+        log = f"{before}{task.index}{after}"
+        roles[task.role]["taskStatuses"].append(_task(attempt, spec, task, bits, log))
+    return roles
+
+
+def diagnosis(attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptDiagnosis | None:
+    """Why the attempt failed; None where no rule knows, and while it is not diagnosed."""
+    known = from_json(attempt.diagnosis)
+    if known is None:
+        return None
+    hidden = () if may_read_logs else ("says", "advice", "lines")
+    return cast(shapes.AttemptDiagnosis, {name: value for name, value in asdict(known).items() if name not in hidden})
+
+
+def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.AttemptItem:
+    """One attempt of the list; ``next`` says what followed it."""
+    end = attempt.exit or {}
+    item: shapes.AttemptItem = {
+        "attempt": attempt.number,
+        "isCurrent": attempt.number == job.attempt_number,
+        "appId": attempt.app_id,
+        "createdTime": milliseconds(attempt.created_at),
+        "appLaunchedTime": milliseconds(attempt.launched_at),
+        "appDecidedTime": milliseconds(attempt.decided_at),
+        "appCompletedTime": milliseconds(attempt.completed_at),
+        **exit_report.report(attempt.exit_code, end, _trigger_container(job, attempt)),
+        "next": end.get("next"),
+        "diagnosis": diagnosis(attempt, may_read_logs=may_read_logs),
+    }
+    if item["diagnosis"] is None:
+        del item["diagnosis"]
+    return item
+
+
+def event_item(event: Event) -> shapes.EventItem:
+    return {
+        "id": event.pk,
+        "time": milliseconds(event.at),
+        "kind": event.kind,
+        "attempt": event.attempt,
+        "task": event.task or None,
+        "node": event.node or None,
+        "actor": event.actor,
+        "from": event.before or None,
+        "to": event.after or None,
+        "reason": event.reason,
+        "data": event.data,
+    }
+
+
+def _status(row: Mapping[str, Any]) -> shapes.JobSummary:
+    """What lists and details share, from a row of ``queries.list_jobs`` or a job's ``vars``."""
+    state = JobState(row["state"])
+    details = {name: row[f"{name}_retries"] for name in ("user", "platform", "resource")}
+    return {
+        "username": row["username"],
+        "state": v1_state(state),
+        "subState": v1_sub_state(state),
+        "executionType": row["execution"],
+        "retries": sum(details.values()),
+        "retryDetails": cast(shapes.RetryDetails, details),
+        "createdTime": milliseconds(row["created_at"]),
+        "completedTime": milliseconds(row["completed_at"]),
+    }
+
+
+_NOT_YET = ("appId", "appProgress", "appTrackingUrl", "appLaunchedTime", "appCompletedTime")
+_NOT_PLACED = cast(shapes.App, {**dict.fromkeys(_NOT_YET), **exit_report.NOT_ENDED})
+
+
+def _app(job: Job, attempt: Attempt, tasks: Sequence[TaskRow], base_url: str) -> shapes.App:
+    return {
+        "appId": attempt.app_id,
+        "appProgress": _progress(job, tasks),
+        "appTrackingUrl": f"{base_url}/jobs/{quote(job.username)}/{quote(job.name)}",
+        "appLaunchedTime": milliseconds(attempt.launched_at),
+        "appCompletedTime": milliseconds(attempt.completed_at),
+        **exit_report.report(job.exit_code, attempt.exit or {}, _trigger_container(job, attempt)),
+    }
+
+
+def _progress(job: Job, tasks: Sequence[TaskRow]) -> float:
+    if JobState(job.state) in JOB_ENDS:
+        return 1.0
+    ended = sum(task.state in TASK_ENDS for task in tasks)
+    return round(ended / max(1, len(tasks)), 4)
+
+
+def _trigger_container(job: Job, attempt: Attempt) -> str | None:
+    end = attempt.exit or {}
+    if not end.get("role") or end.get("index") is None:
+        return None
+    return launch.container_id(attempt.app_id, JobSpec.from_json(job.spec), end["role"], end["index"])
+
+
+def _task(
+    attempt: Attempt, spec: JobSpec, task: TaskRow, bits: Mapping[tuple[str, str], int], log: str
+) -> shapes.TaskStatus:
+    placed = bool(task.node)
+    return {
+        "taskIndex": task.index,
+        "taskState": v1_task_state(TaskState(task.state)),
+        "containerId": launch.container_id(attempt.app_id, spec, task.role, task.index) if placed else None,
+        "containerIp": task.address or None,
+        "containerPorts": {label: ",".join(map(str, ports)) for label, ports in task.ports.items()},
+        "containerGpus": sum(1 << bits[task.node, gpu] for gpu in set(task.gpu_ids)) if placed else None,
+        "containerLog": log if placed else None,
+        "containerExitCode": task.exit_code,
+        "nodeName": task.node or None,
+        "exitReason": (task.exit or {}).get("sentence"),
+        "note": task.progress or None,
+        "heldUntil": milliseconds(queries.held_until(task)),
+    }
+
+
+def _gpu_bits(tasks: Iterable[TaskRow]) -> dict[tuple[str, str], int]:
+    """{(node, gpu id): bit} for v1's bit masks. An id that is a number is the bit; any other id has the position of its
+    GPU on the node."""
+    used = {(task.node, gpu) for task in tasks for gpu in task.gpu_ids}
+    bits = {key: int(key[1]) for key in used if key[1].isdecimal() and len(key[1]) <= 3}
+    named = used - bits.keys()
+    if named:
+        nodes = Node.objects.filter(name__in={node for node, _ in named}).values_list("name", "gpus")
+        places = {(name, gpu["id"]): place for name, gpus in nodes for place, gpu in enumerate(gpus)}
+        bits |= {key: places.get(key, 0) for key in named}
+    return bits
+
+
+def ssh_info(job: Job, logins: Sequence[Login], key_link: str) -> shapes.SshInfo:
+    """How to log in to the job's containers (v1 contract, 3.9). ``key_link`` is the address of the private key."""
+    name = job.full_name
+    return {
+        "containers": [{"id": login.id, "sshIp": login.address, "sshPort": str(login.port)} for login in logins],
+        "keyPair": {
+            "folderPath": ssh.key_folder(job),
+            "publicKeyFileName": f"{name}.pub",
+            "privateKeyFileName": name,
+            "privateKeyDirectDownloadLink": key_link,
+        },
+    }
+
+
+def problem_items(problems: Iterable[Problem]) -> list[dict[str, Any]]:
+    """Problems with line, column and path, and the mend of those that have one."""
+    return [{name: value for name, value in asdict(each).items() if value or name != "mend"} for each in problems]

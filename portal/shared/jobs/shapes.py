@@ -1,0 +1,340 @@
+"""The types of the job routes' answers, which the API's document shows; ``serializers`` makes them. A value of a lower
+floor stands in them as it is."""
+
+from __future__ import annotations
+
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NotRequired,  # pydantic reads no other TypedDict before Python 3.12
+)
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from base.core.errors import Problem
+from base.core.values import one_of
+from clusters.placement.fit import Blocker
+from jobs.config.extras import MOST_PRIORITY
+from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
+from portal.shared.jobs.exit_report import ExitReport
+
+Milliseconds = int
+State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]
+ExecutionWord = Annotated[str, one_of("START", "STOP")]
+
+
+class RetryDetails(TypedDict):
+    user: int
+    platform: int
+    resource: int
+
+
+class JobSummary(TypedDict):
+    """Times are milliseconds since 1970."""
+
+    username: str
+    state: State
+    subState: str
+    executionType: ExecutionWord
+    retries: int
+    retryDetails: RetryDetails
+    createdTime: Milliseconds
+    completedTime: Milliseconds | None
+
+
+class JobItem(JobSummary):
+    name: str
+    appExitCode: int | None
+    virtualCluster: str
+    totalGpuNumber: int
+    totalTaskNumber: int
+    totalTaskRoleNumber: int
+    legacy: NotRequired[Annotated[Literal[True], Field(description="Only of a job made at an address without a user.")]]
+
+
+class Ahead(TypedDict):
+    """A job that starts before this one."""
+
+    name: str
+
+
+class ReservedNodes(TypedDict):
+    nodes: Annotated[list[str], Field(description="On which room is kept for the job.")]
+    sentence: str
+
+
+class Forecast(TypedDict):
+    """Of ten such jobs one starts before ``p10``, five before ``p50``, nine before ``p90`` (milliseconds)."""
+
+    p10: Milliseconds
+    p50: Milliseconds
+    p90: Milliseconds
+
+
+class WaitingReason(TypedDict):
+    summary: str
+    blockers: list[Blocker]
+    position: NotRequired[Annotated[int, Field(description="In the queue of its virtual cluster; 1 is next.")]]
+    ahead: Annotated[list[Ahead], Field(description="The first of those before it in the queue.")]
+    reservation: NotRequired[ReservedNodes]
+    forecast: NotRequired[Annotated[Forecast, Field(description="When it will start; absent where nobody can tell.")]]
+    notBefore: NotRequired[
+        Annotated[Milliseconds, Field(description="Without a forecast: of ten such jobs one starts before, at most.")]
+    ]
+
+
+class Cell(TypedDict):
+    """What one task needs on a node, and what is there."""
+
+    need: str
+    have: str
+    ok: bool
+
+
+class NodeRow(TypedDict):
+    """A node for one task of a role."""
+
+    node: str
+    role: str
+    cpu: Cell
+    memory: Cell
+    gpus: Cell
+    ports: Cell
+    labels: Cell
+    state: Cell
+
+
+class StartingChange(TypedDict):
+    """A change with which the job would start now, if nothing else happens."""
+
+    sentence: str
+    change: Annotated[
+        dict[str, int | str | dict[str, int]],
+        Field(description="One of gpuNumber, gpuType, taskNumber ({role: n}), virtualCluster, jobEnds, nodeReturns."),
+    ]
+    nodes: Annotated[list[str], Field(description="Where each task would start.")]
+
+
+class Holds(TypedDict):
+    """A running job that holds what this one needs."""
+
+    name: Annotated[str, Field(description="user~job")]
+    virtualCluster: str
+    gpus: int
+    cpus: int
+    nodes: list[str]
+    until: Annotated[Milliseconds | None, Field(description="When it ends at the latest, if it said so.")]
+
+
+class VcUse(TypedDict):
+    """Amounts by resource: cpu (cores), memory (MB), gpu, gpu:TYPE."""
+
+    guarantee: dict[str, float]
+    ceiling: Annotated[dict[str, float], Field(description="A resource that is not named has no ceiling.")]
+    used: dict[str, float]
+    withJob: Annotated[dict[str, float], Field(description="What it would use with this job.")]
+
+
+class Why(WaitingReason):
+    grid: list[NodeRow]
+    gridMore: Annotated[int, Field(description="Rows of the grid that are left out.")]
+    changes: list[StartingChange]
+    holders: list[Holds]
+    vc: VcUse
+
+
+class App(ExitReport):
+    appId: str | None
+    appProgress: float | None
+    appTrackingUrl: str | None
+    appLaunchedTime: Milliseconds | None
+    appCompletedTime: Milliseconds | None
+
+
+class ProofLine(TypedDict):
+    stream: str
+    number: int
+    text: str
+    mark: Annotated[bool, Field(description="Whether it is the proof; the others stand around it.")]
+
+
+class DiagnosisAction(TypedDict):
+    label: str
+    change: Annotated[
+        dict[str, dict[str, int] | list[str]],
+        Field(description="Of the config: memoryMB or shmMB ({role: n}), or avoidNodes."),
+    ]
+
+
+class AttemptDiagnosis(TypedDict):
+    """Why an attempt failed (docs/use/diagnosis.md). ``says``, ``advice`` and ``lines`` are for those alone who may
+    read the log."""
+
+    cause: str
+    name: str
+    whose: Annotated[str, one_of("program", "request", "image", "node", "platform")]
+    certainty: Annotated[str, one_of("certain", "likely", "possible")]
+    rule: str
+    task: str
+    node: str
+    followed: list[str]
+    suspects: list[str]
+    actions: list[DiagnosisAction]
+    says: NotRequired[str]
+    advice: NotRequired[str]
+    lines: NotRequired[list[ProofLine]]
+
+
+class JobStatus(JobSummary, App):
+    virtualCluster: str
+    diagnosis: NotRequired[
+        Annotated[AttemptDiagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
+    ]
+    waitingReason: NotRequired[Annotated[WaitingReason | None, Field(description="Only of a waiting job.")]]
+
+
+class TaskStatus(TypedDict):
+    taskIndex: int
+    taskState: str
+    containerId: str | None
+    containerIp: str | None
+    containerPorts: Annotated[dict[str, str], Field(description="Label to ports, joined with commas.")]
+    containerGpus: Annotated[int | None, Field(description="Bit n is GPU n.")]
+    containerLog: Annotated[str | None, Field(description="Append `stdout` or `stderr`.")]
+    containerExitCode: int | None
+    nodeName: str | None
+    exitReason: str | None
+    note: Annotated[
+        str | None, Field(description="What its start waits for, or that somebody has paused its container.")
+    ]
+    heldUntil: Annotated[Milliseconds | None, Field(description="Kept for debugging until then.")]
+
+
+class RoleName(TypedDict):
+    name: str
+
+
+class TaskRole(TypedDict):
+    taskRoleStatus: RoleName
+    taskStatuses: list[TaskStatus]
+
+
+class JobDetail(TypedDict):
+    """A job and its current attempt. There are no roles until the attempt has its place."""
+
+    name: str
+    jobStatus: JobStatus
+    taskRoles: dict[str, TaskRole]
+
+
+class AttemptItem(ExitReport):
+    attempt: int
+    isCurrent: bool
+    appId: str
+    createdTime: Milliseconds
+    appLaunchedTime: Milliseconds | None
+    appDecidedTime: Milliseconds | None
+    appCompletedTime: Milliseconds | None
+    next: Any
+    diagnosis: NotRequired[
+        Annotated[AttemptDiagnosis | None, Field(description="Of an attempt that failed, once it is there.")]
+    ]
+
+
+class AttemptDetail(AttemptItem):
+    taskRoles: dict[str, TaskRole]
+
+
+EventItem = TypedDict(
+    "EventItem",
+    {
+        "id": int,
+        "time": Milliseconds,
+        "kind": str,
+        "attempt": int | None,
+        "task": str | None,
+        "node": str | None,
+        "actor": str,
+        "from": str | None,
+        "to": str | None,
+        "reason": str,
+        "data": Any,
+    },
+)
+
+
+class EventItems(TypedDict):
+    """Oldest first; go on with ``after=next`` while it is not null."""
+
+    events: list[EventItem]
+    next: int | None
+
+
+class IfSubmitted(Why):
+    """What would happen to a job that is not submitted yet, in the words of one that waits."""
+
+    starts: Annotated[Literal["now", "later", "never"], Field(description="Whether it fits.")]
+    after: NotRequired[Annotated[str, Field(description="user~job: the one whose end most likely lets it start.")]]
+
+
+class CheckedConfig(TypedDict):
+    valid: bool
+    errors: list[Problem]
+    neverFits: Blocker | None
+    blockers: list[Blocker]
+    pull: Annotated[
+        str, Field(description="What is known of an image that it would wait for; empty when the nodes have it.")
+    ]
+    extras: Annotated[IfSubmitted | None, Field(description="null for a config that cannot be read.")]
+
+
+class Released(TypedDict):
+    released: Annotated[int, Field(description="Containers that were kept.")]
+
+
+class ExecutionValue(V1Body):
+    value: Annotated[str, Field(min_length=1), one_of("START", "STOP")]
+
+
+class PriorityValue(V1Body):
+    value: WholeNumber = Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)
+
+
+class BeforeValue(V1Body):
+    before: FilledText = Field(description="user~job")
+
+
+class SshContainer(TypedDict):
+    id: str
+    sshIp: str
+    sshPort: str
+
+
+class SshKeyPair(TypedDict):
+    folderPath: str
+    publicKeyFileName: str
+    privateKeyFileName: str
+    privateKeyDirectDownloadLink: str
+
+
+class SshInfo(TypedDict):
+    containers: list[SshContainer]
+    keyPair: SshKeyPair
+
+
+class LogLine(TypedDict):
+    """One line as people read it: without codes of colours, a progress bar in its last state."""
+
+    task: str
+    attempt: int
+    stream: Annotated[str, one_of("stdout", "stderr")]
+    number: int
+    time: Milliseconds
+    text: str
+
+
+class LogLines(TypedDict):
+    lines: list[LogLine]
+    next: int | None

@@ -1,0 +1,250 @@
+"""``/virtual-clusters`` (v1 contract, 3.11): everybody who may read jobs may read, admins may write.
+
+As in v1 a write checks the name before the token, the token before the body, and the body before the role. A read asks
+first who may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from drf_spectacular.utils import extend_schema
+from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic_core import PydanticKnownError
+from rest_framework.request import Request
+from rest_framework.response import Response
+from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
+
+from base.accounts.viewer import may_read_jobs
+from base.core.errors import LongshoreError, NoVirtualCluster
+from clusters.nodes.serializers import Resources
+from clusters.vcs import services
+from clusters.vcs.queries import VcView, load_vcs
+from clusters.vcs.rules import DEFAULT
+from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, read, wrong
+from portal.shared.api.openapi import Message, errors
+from portal.shared.api.v1 import V1View, fields, plain, said
+from portal.shared.viewer import user_of, viewer_of
+
+_QUOTA = "Bytes that the files of each of its users may take in the store; -1: no limit; null: it says nothing."
+_GUARANTEE = "GPUs of the pool that it is guaranteed; null: vcCapacity percent of them."
+_CEILING = "GPUs of the pool that it may use at most; null: vcMaxCapacity percent of them."
+_NODES = "Names of the nodes that are its own; all others are the pool, which all virtual clusters share."
+_MOST = 2**31 - 1
+
+
+class UserCaps(TypedDict):
+    """What one user may hold at once; null: no limit."""
+
+    gpus: int | None
+    jobs: int | None
+
+
+class LogRetention(TypedDict, total=False):
+    """How many days, and gigabytes of, the logs of ended jobs are kept; null: no limit."""
+
+    days: int | None
+    gigabytes: int | None
+
+
+class VcObject(TypedDict):
+    """Capacities are percent of the whole cluster."""
+
+    capacity: float
+    maxCapacity: float
+    usedCapacity: float
+    numActiveJobs: int
+    numJobs: int
+    numPendingJobs: int
+    resourcesUsed: Resources
+    resourcesTotal: Resources
+    status: str
+    dedicated: bool
+    nodeList: list[str]
+    profile: str
+    rdma: bool
+    storeQuota: Annotated[int | None, Field(description=f"{_QUOTA} Guests get null.")]
+    gpuGuarantee: Annotated[int | None, Field(description=_GUARANTEE)]
+    gpuCeiling: Annotated[int | None, Field(description=_CEILING)]
+    dedicatedNodes: Annotated[list[str], Field(description=_NODES)]
+    userCaps: UserCaps
+    logRetention: LogRetention
+
+
+def _node_names(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and "\x00" not in each for each in value):
+        raise wrong("must be an array of names")
+    return sorted(set(value))
+
+
+class CapsChange(V1Body):
+    """What is absent stays as it is; null: no limit."""
+
+    user_gpus: WholeNumber | None = Field(None, alias="gpus", ge=0, le=_MOST)
+    user_jobs: WholeNumber | None = Field(None, alias="jobs", ge=1, le=_MOST)
+
+
+class RetentionChange(V1Body):
+    """What is absent stays as it is; null: no limit."""
+
+    log_days: WholeNumber | None = Field(None, alias="days", ge=1, le=_MOST)
+    log_gigabytes: WholeNumber | None = Field(None, alias="gigabytes", ge=1, le=_MOST)
+
+
+class VcLimits(V1Body):
+    """What may be changed of every virtual cluster, ``default`` too."""
+
+    store_quota: Quota = Field(None, description=f"{_QUOTA} A text such as 100g will do.")
+    user_caps: CapsChange = Field(default_factory=absent, description="Of one user at once.")
+    log_retention: RetentionChange = Field(default_factory=absent, description="Of logs that stay.")
+
+    def settings(self) -> dict[str, Any]:
+        """{column: value} of what the body gives."""
+        given: dict[str, Any] = self.model_dump(exclude_unset=True, exclude=set(_Shares.model_fields))
+        caps, retention = given.pop("user_caps", {}), given.pop("log_retention", {})
+        return {**given, **caps, **retention}
+
+
+class _Shares(V1Body):
+    vc_capacity: Number = Field(ge=0, le=100)
+    vc_max_capacity: Number = Field(
+        default_factory=absent, ge=0, le=100, description="At least vcCapacity, which is the default."
+    )
+    description: ShortText = ""
+    external_name: ShortText = ""
+
+    @field_validator("vc_max_capacity")
+    @classmethod
+    def _not_below_the_guarantee(cls, value: float, info: ValidationInfo) -> float:
+        if value < (least := info.data.get("vc_capacity", 0)):
+            raise PydanticKnownError("greater_than_equal", {"ge": least})
+        return value
+
+
+class _Settings(VcLimits):
+    profile: Literal["default", "pai"] = Field(
+        default_factory=absent, description="pai: containers may mount file systems."
+    )
+    rdma: Flag = Field(default_factory=absent, description="Its jobs may ask for InfiniBand (jobEnvs.paiAzRDMA).")
+    gpu_guarantee: WholeNumber | None = Field(None, ge=0, le=_MOST, description=_GUARANTEE)
+    gpu_ceiling: WholeNumber | None = Field(None, ge=0, le=_MOST, description=_CEILING)
+    dedicated_nodes: Annotated[list[str], BeforeValidator(_node_names)] = Field(
+        default_factory=absent, description=_NODES
+    )
+
+
+class VcRequest(_Settings, _Shares):
+    """What is absent stays as it is, but for vcMaxCapacity."""
+
+
+class VcStatusRequest(V1Body):
+    vc_status: Literal["stopped", "running"]
+
+
+class VirtualClusters(V1View):
+    @extend_schema(summary="Virtual clusters by name", responses=dict[str, VcObject])
+    def get(self, request: Request) -> Response:
+        _require_reader(request)
+        is_guest = not viewer_of(request).is_authenticated
+        return Response({vc.name: vc_object(vc, is_guest=is_guest) for vc in load_vcs()})
+
+
+class OneVirtualCluster(V1View):
+    @extend_schema(summary="One virtual cluster", responses={200: VcObject, **errors(400)})
+    def get(self, request: Request, vc: str) -> Response:
+        _require_reader(request)
+        services.require_name(vc, write=False)
+        found = next((each for each in load_vcs() if each.name == vc), None)
+        if found is None:
+            raise NoVirtualCluster(f"Vc {vc} not found")
+        return Response(vc_object(found, is_guest=not viewer_of(request).is_authenticated))
+
+    @extend_schema(
+        summary="Create or resize a virtual cluster",
+        request=VcRequest,
+        responses={201: Message, **errors(409)},
+    )
+    def put(self, request: Request, vc: str) -> Response:
+        """What the body does not name stays. A body of nothing but `storeQuota` and `userCaps` may also go to the
+        virtual cluster `default`."""
+        if vc == DEFAULT and _is_of_default(request):
+            user = user_of(request)
+            services.change_settings(user, vc, read(VcLimits, request).settings())
+            return said(f"update vc: {vc} successfully")
+        services.require_name(vc)
+        user = user_of(request)
+        asked = read(VcRequest, request)
+        _, created = services.create_or_resize_vc(
+            user,
+            vc,
+            asked.vc_capacity,
+            asked.vc_max_capacity,
+            description=asked.description,
+            external_name=asked.external_name,
+            settings=asked.settings(),
+        )
+        did = "create" if created else "update"
+        return said(f"{did} vc: {vc} to capacity: {plain(asked.vc_capacity)} successfully")
+
+    @extend_schema(summary="Delete a virtual cluster without jobs", responses={201: Message, **errors(400)})
+    def delete(self, request: Request, vc: str) -> Response:
+        services.require_name(vc)
+        services.delete_vc(user_of(request), vc)
+        return said(f"Remove vc: {vc} successfully")
+
+
+class VirtualClusterStatus(V1View):
+    @extend_schema(
+        summary="Stop or activate a virtual cluster",
+        request=VcStatusRequest,
+        responses={201: Message},
+    )
+    def put(self, request: Request, vc: str) -> Response:
+        services.require_name(vc)
+        user = user_of(request)
+        status = read(VcStatusRequest, request).vc_status
+        services.set_vc_status(user, vc, status)
+        return said(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
+
+
+def vc_object(vc: VcView, *, is_guest: bool = False) -> VcObject:
+    return {
+        "capacity": plain(vc.row.capacity),
+        "maxCapacity": plain(vc.row.max_capacity),
+        "usedCapacity": vc.used_percent,
+        "numActiveJobs": vc.jobs.running,
+        "numJobs": vc.jobs.all,
+        "numPendingJobs": vc.jobs.waiting,
+        "resourcesUsed": _amount(vc.used),
+        "resourcesTotal": _amount(vc.total),
+        "status": vc.row.status,
+        "dedicated": False,
+        "nodeList": list(vc.nodes),
+        "profile": vc.row.profile,
+        "rdma": vc.row.rdma,
+        "storeQuota": None if is_guest else vc.row.store_quota,
+        "gpuGuarantee": vc.row.gpu_guarantee,
+        "gpuCeiling": vc.row.gpu_ceiling,
+        "dedicatedNodes": list(vc.own),
+        "userCaps": {"gpus": vc.row.user_gpus, "jobs": vc.row.user_jobs},
+        "logRetention": {"days": vc.row.log_days, "gigabytes": vc.row.log_gigabytes},
+    }
+
+
+def _amount(amount: Mapping[str, int]) -> Resources:
+    return {"memory": amount["memory"], "vCores": amount["cpu"], "GPUs": amount["gpu"]}
+
+
+def _is_of_default(request: Request) -> bool:
+    """Whether the body changes what may be changed of ``default``. Anything else v1 refuses before it reads."""
+    try:
+        data = fields(request)
+    except LongshoreError:
+        return False
+    return bool(data) and data.keys() <= {field.alias for field in VcLimits.model_fields.values()}
+
+
+def _require_reader(request: Request) -> None:
+    if not may_read_jobs(viewer_of(request)):
+        user_of(request)

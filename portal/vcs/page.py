@@ -1,0 +1,253 @@
+"""What the page of virtual clusters shows, and what a change of one would do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.db.models import Count
+
+from base.accounts.viewer import Viewer
+from base.core import words
+from base.core.errors import NoVirtualCluster
+from base.core.signals import about_jobs
+from clusters.models import Node, VcGrant
+from clusters.vcs import rules
+from clusters.vcs.queries import VcView, load_vcs
+from clusters.vcs.rules import DEFAULT, part_of
+from portal.vcs.settings_form import SettingsForm
+
+MOST_PEOPLE = 60
+_PERCENT = re.compile(r"[0-9]{1,3}(\.[0-9]{1,4})?")
+_FIELDS = {"capacity": "capacity", "max_capacity": "maximum"}
+_STATES = {"RUNNING": "active", "STOPPED": "STOPPED"}
+
+
+@dataclass(frozen=True, slots=True)
+class VcLine:
+    """A row of the list. Percentages are of the whole cluster. ``used`` is of its GPUs where there are any, else of the
+    resource that it uses most of. A cell is (number, what stands below it)."""
+
+    view: VcView
+    gpus: int  # of the cluster
+    granted: int  # people who may use it besides admins
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def url(self) -> str:
+        return f"/vcs/{self.view.name}"
+
+    @property
+    def is_default(self) -> bool:
+        return self.view.name == DEFAULT
+
+    @property
+    def people(self) -> str:
+        if self.is_default:
+            return "anyone"
+        return words.count(self.granted, "person", "people") if self.granted else "admins only"
+
+    @property
+    def state(self) -> str:
+        return _STATES[self.view.row.status]
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.view.row.status != "RUNNING"
+
+    @property
+    def used(self) -> float:
+        return round(100 * self.view.used["gpu"] / self.gpus, 2) if self.gpus else self.view.used_percent
+
+    @property
+    def guaranteed(self) -> str:
+        return f"{self.view.row.capacity:g}"
+
+    @property
+    def within(self) -> float:
+        return min(self.used, self.view.guaranteed)
+
+    @property
+    def above(self) -> float:
+        return max(0.0, self.used - self.view.guaranteed)
+
+    @property
+    def used_cell(self) -> tuple[str, str]:
+        if self.gpus:
+            gpus = self.view.used["gpu"]
+            above = gpus - self.view.total["gpu"]
+            return f"{gpus:,}", f"{above:,} above" if above > 0 else ""
+        cores = self.view.used["cpu"]
+        return f"{self.used:g} %", words.count(cores, "core") if cores else ""
+
+    @property
+    def guaranteed_cell(self) -> tuple[str, str]:
+        return self._cell(self.view.total["gpu"], self.view.row.capacity, self.view.row.gpu_guarantee)
+
+    @property
+    def most_cell(self) -> tuple[str, str]:
+        return self._cell(self.view.most_gpus, self.view.row.max_capacity, self.view.row.gpu_ceiling)
+
+    @property
+    def says(self) -> str:
+        """Return the bar, read aloud."""
+        view = self.view
+        return f"{view.name}: {self.used:g} % used, {view.guaranteed:g} % guaranteed, at most {view.most:g} %"
+
+    def _cell(self, gpus: int, percent: float, number: int | None) -> tuple[str, str]:
+        """``number``: of GPUs, where that is given and not the percentage."""
+        own = words.listing(self.view.own, 2) if self.view.own else ""
+        if not self.gpus:
+            return f"{percent:g} %", own
+        given = f"{percent:g} %" if number is None else "a number"
+        return f"{gpus:,}", f"{given} and {own}" if own else given
+
+
+@dataclass(frozen=True, slots=True)
+class VcForm:
+    """What somebody has typed, and what is wrong with it by field ("" for the whole)."""
+
+    name: str = ""
+    capacity: str = ""
+    maximum: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
+    effect: tuple[str, ...] = ()
+    checked: bool = False
+
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Guaranteed and at most, in percent. Only for a form without errors."""
+        return float(self.capacity), float(self.maximum or self.capacity)
+
+
+def page(viewer: Viewer) -> dict[str, Any]:
+    """The context of clusters/vcs.html. Eight queries at most, however many virtual clusters there are."""
+    gpus, out = cluster_gpus()
+    lines = vc_lines(gpus)
+    return {
+        "nav": "vcs",
+        "lines": lines,
+        "gpus": gpus,
+        "out": out,
+        "is_admin": viewer.is_admin,
+        "has_above": any(line.above for line in lines),
+        "default": lines[0],
+    }
+
+
+def vc_lines(gpus: int) -> list[VcLine]:
+    people = dict(VcGrant.objects.order_by().values_list("vc__name").annotate(number=Count("id")))
+    return [VcLine(view, gpus, people.get(view.name, 0)) for view in load_vcs()]
+
+
+def one_line(lines: list[VcLine], name: str) -> VcLine:
+    for line in lines:
+        if line.name == name:
+            return line
+    raise NoVirtualCluster(f"There is no virtual cluster {name}.")
+
+
+def panel(
+    line: VcLine, viewer: Viewer, form: VcForm | None = None, settings: SettingsForm | None = None
+) -> dict[str, Any]:
+    """What stands below the list when one of them is open. Only admins see who may use it."""
+    is_admin = viewer.is_admin
+    now = about_jobs().users_of(line.name)
+    running = sorted(
+        (use for use in now.items() if use[1].running), key=lambda use: (-use[1].gpus, -use[1].running, use[0])
+    )
+    using = [{"username": name, "jobs": use.running, "gpus": use.gpus} for name, use in running[:MOST_PEOPLE]]
+    may_use = VcGrant.objects.filter(vc__name=line.name).order_by("username").values_list("username", flat=True)
+    names = list(may_use) if is_admin and not line.is_default else []
+    if is_admin and settings is None:
+        settings = SettingsForm.of(line.view)
+    shown = {use["username"] for use in using}
+    others = [name for name in names if name not in shown]
+    return {
+        "shown": line,
+        "settings": settings,
+        "choices": settings.choices(line.name) if settings and not line.is_default else [],
+        "form": form or VcForm(line.name, f"{line.view.row.capacity:g}", f"{line.view.row.max_capacity:g}"),
+        "using": using,
+        "granted": len(names),
+        "others": others[:MOST_PEOPLE],
+        "more_others": len(others[MOST_PEOPLE:]),
+    }
+
+
+def checked(form: VcForm, lines: list[VcLine], *, is_new: bool) -> VcForm:
+    """The form with its errors, or with what saving it would do."""
+    before = next((line for line in lines if line.name == form.name), None)
+    default, errors = lines[0], _errors(form)
+    if is_new and before is not None:
+        errors["name"] = f"There is a virtual cluster {form.name} already."
+    if errors:
+        return replace(form, errors=errors)
+    capacity, most = form.numbers
+    if not rules.fits(capacity, rules.room_for(form.name, capacities_of(lines))):
+        return replace(form, errors={"capacity": f"default has only {default.view.row.capacity:g} % to give."})
+    if before and (before.view.row.capacity, before.view.row.max_capacity) == (capacity, most):
+        return replace(form, effect=("Nothing changes: these are the numbers it has now.",), checked=True)
+    said = _changes(before, form.name, default.gpus, capacity, most)
+    said += [default_says(lines, form.name, capacity), "No running job is touched."]
+    return replace(form, effect=tuple(said), checked=True)
+
+
+def capacities_of(lines: list[VcLine]) -> dict[str, float]:
+    return {line.name: line.view.row.capacity for line in lines}
+
+
+def default_says(lines: list[VcLine], name: str, capacity: float) -> str:
+    """What becomes of ``default`` when the virtual cluster ``name`` gets ``capacity`` percent (0: it is deleted)."""
+    now, then = lines[0].view.row.capacity, rules.rest_after(name, capacity, capacities_of(lines))
+    if now == then:
+        return f"default keeps its {now:g} %."
+    return f"default {'shrinks' if then < now else 'grows'} from {now:g} % to {then:g} %."
+
+
+def _errors(form: VcForm) -> dict[str, str]:
+    errors: dict[str, str] = {}
+    if not rules.is_name(form.name):
+        errors["name"] = "Use letters, digits and underscores, 64 at most."
+    for name, value in (("capacity", form.capacity), ("maximum", form.maximum or "0")):
+        if not _PERCENT.fullmatch(value):
+            errors[name] = "Give a number from 0 to 100."
+    if not errors and (mistake := rules.find_mistake(*form.numbers)):
+        errors[_FIELDS[mistake.field]] = mistake.sentence
+    return errors
+
+
+def _changes(before: VcLine | None, name: str, gpus: int, capacity: float, most: float) -> list[str]:
+    if before is None:
+        return [f"{name} is new, with {_share(capacity, gpus)} guaranteed and {_share(most, gpus)} at most."]
+    said = []
+    if before.view.row.capacity != capacity:
+        said.append(f"{name}: guarantee {_change(before.view.row.capacity, capacity, gpus)}.")
+    if before.view.row.max_capacity != most:
+        said.append(f"{name}: at most {_change(before.view.row.max_capacity, most, gpus)}.")
+    return said
+
+
+def _share(percent: float, gpus: int) -> str:
+    return f"{percent:g} % ({words.count(part_of(gpus, percent), 'GPU')})" if gpus else f"{percent:g} %"
+
+
+def _change(now: float, then: float, gpus: int) -> str:
+    of_gpus = f", {part_of(gpus, now):,} → {words.count(part_of(gpus, then), 'GPU')}" if gpus else ""
+    return f"{now:g} % → {then:g} %{of_gpus}"
+
+
+def cluster_gpus() -> tuple[int, str]:
+    """How many the registered nodes have, and which of them are away."""
+    total, away, names = 0, 0, []
+    for name, health, gpus in Node.objects.order_by("name").values_list("name", "health", "gpus"):
+        total += len(gpus)
+        if health != Node.Health.READY and gpus:
+            away += len(gpus)
+            names.append(name)
+    return total, f"{away:,} out of service on {words.listing(names)}" if away else ""

@@ -1,0 +1,99 @@
+"""The form for what an admin sets of a virtual cluster beside its shares."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from django.http import QueryDict
+
+from base.core import words
+from clusters.models import Node, VirtualCluster
+from clusters.vcs.queries import VcView
+from clusters.vcs.services import OF_DEFAULT
+
+_MOST = 2**31 - 1
+
+
+# The numbers, each with the least that it may be.
+_NUMBERS = {
+    **{"gpu_guarantee": 0, "gpu_ceiling": 0, "user_gpus": 0, "user_jobs": 1},
+    **{"log_days": 1, "log_gigabytes": 1},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class NodeChoice:
+    """A node that may be its own: not one of another virtual cluster."""
+
+    name: str
+    gpus: int
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsForm:
+    """What is set, or what somebody has typed, as texts; and what is wrong with it, by field ("" for the whole)."""
+
+    gpu_guarantee: str = ""
+    gpu_ceiling: str = ""
+    user_gpus: str = ""
+    user_jobs: str = ""
+    store_quota: str = ""
+    log_days: str = ""
+    log_gigabytes: str = ""
+    profile: str = VirtualCluster.Profile.DEFAULT
+    rdma: bool = False
+    nodes: tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, view: VcView) -> SettingsForm:
+        row = view.row
+        numbers: dict[str, int | None] = {name: getattr(row, name) for name in _NUMBERS}
+        texts: dict[str, Any] = {name: "" if number is None else str(number) for name, number in numbers.items()}
+        quota = words.quota_text(row.store_quota)
+        return cls(**texts, store_quota=quota, profile=row.profile, rdma=row.rdma, nodes=view.own)
+
+    @classmethod
+    def typed(cls, post: QueryDict) -> SettingsForm:
+        texts: dict[str, Any] = {name: post.get(name, "").strip() for name in (*_NUMBERS, "store_quota", "profile")}
+        nodes = tuple(name.replace("\0", "") for name in post.getlist("node"))
+        form = cls(**texts, rdma=bool(post.get("rdma", "")), nodes=nodes)
+        return replace(form, errors=form._mistakes())
+
+    def refused(self, sentence: str) -> SettingsForm:
+        return replace(self, errors={**self.errors, "": sentence})
+
+    def settings(self, *, of_default: bool) -> dict[str, Any]:
+        """The columns for clusters.vcs.services.change_settings. Only for a form without errors."""
+        numbers = {name: int(getattr(self, name)) if getattr(self, name) else None for name in _NUMBERS}
+        settings = {
+            **numbers,
+            "store_quota": words.quota_in(self.store_quota) if self.store_quota else None,
+            "profile": self.profile or VirtualCluster.Profile.DEFAULT,
+            "rdma": self.rdma,
+            "dedicated_nodes": sorted(set(self.nodes)),
+        }
+        return {name: value for name, value in settings.items() if not of_default or name in OF_DEFAULT}
+
+    def choices(self, own: str) -> list[NodeChoice]:
+        """The nodes of the pool and those of the virtual cluster ``own``."""
+        rows = Node.objects.order_by("name").values_list("name", "gpus", "dedicated_to__name")
+        return [NodeChoice(name, len(gpus), name in self.nodes) for name, gpus, owner in rows if owner in (None, own)]
+
+    def _mistakes(self) -> dict[str, str]:
+        errors = {}
+        for name, least in _NUMBERS.items():
+            text = getattr(self, name)
+            number = words.whole(text)
+            if text and (number is None or not least <= number <= _MOST):
+                errors[name] = f"Give a whole number from {least}, or nothing."
+        try:
+            words.quota_in(self.store_quota or "none")
+        except ValueError:
+            errors["store_quota"] = "Give a size such as 100g, none for no limit, or nothing."
+        if self.profile and self.profile not in VirtualCluster.Profile.values:
+            errors["profile"] = "Choose default or pai."
+        return errors

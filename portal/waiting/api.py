@@ -1,0 +1,94 @@
+"""The route that says everything about why a job waits, and the same of a job that is not submitted yet. v1 has
+neither."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from base.core.errors import NotFound
+from base.core.values import milliseconds
+from clusters.placement.grid import GridRow
+from jobs.forecast.outlook import Outlook
+from jobs.planning.turns import Move
+from jobs.submitting.dry_run import CheckResult
+from jobs.waiting.why import InTheWay, WhyWaiting, blocker_item, of_turn, reason_if_submitted, why
+from portal.shared.api.v1 import V1View
+from portal.shared.jobs import shapes
+from portal.shared.jobs.base import find_story
+from portal.shared.jobs.serializers import problem_items
+
+
+class JobWhy(V1View):
+    @extend_schema(
+        summary="Each node, who holds what, and the smallest changes that start it; 404 for a job that does not wait",
+        responses=shapes.Why,
+    )
+    def get(self, request: Request, job: str, username: str = "") -> Response:
+        row = find_story(request, username, job)
+        found = why(row)
+        if found is None:
+            raise NotFound(f"Job {row.name} does not wait.")
+        return Response(answer(found))
+
+
+def answer(found: WhyWaiting) -> dict[str, Any]:
+    """The answer of ``.../why``, a shapes.Why."""
+    use = found.use
+    return {
+        **found.reason,
+        "grid": [_node_row(row) for row in found.rows],
+        "gridMore": found.more,
+        "changes": [
+            {
+                "sentence": change.sentence,
+                "change": dict(change.change),
+                "nodes": [place.node for place in change.placements],
+            }
+            for change in found.changes
+        ],
+        "holders": [_holder(holder) for holder in found.in_the_way],
+        "vc": {"guarantee": use.guarantee, "ceiling": use.ceiling, "used": use.used, "withJob": use.with_job},
+    }
+
+
+def checked(result: CheckResult) -> dict[str, Any]:
+    """The answer of ``/jobs/validate``, a shapes.CheckedConfig."""
+    return {
+        "valid": result.is_valid,
+        "errors": problem_items(result.problems),
+        "neverFits": result.never and blocker_item(result.never),
+        "blockers": [blocker_item(each) for each in result.blockers],
+        "pull": result.pull,
+        "extras": result.outlook and _if_submitted(result.outlook, never=result.never is not None),
+    }
+
+
+def _if_submitted(outlook: Outlook, *, never: bool) -> dict[str, Any]:
+    turn, after = outlook.turn, outlook.after
+    goes = "now" if turn.move is Move.GO else "later"
+    return {
+        **answer(of_turn(turn, reason_if_submitted(turn, outlook.forecast), outlook.changes)),
+        "starts": "never" if never else goes,
+        **({"after": f"{after.username}~{after.name}"} if after else {}),
+    }
+
+
+def _node_row(row: GridRow) -> dict[str, Any]:
+    cells = {name: getattr(row, name) for name in ("cpu", "memory", "gpus", "ports", "labels", "state")}
+    shown = {name: {"need": cell.need, "have": cell.have, "ok": cell.ok} for name, cell in cells.items()}
+    return {"node": row.node, "role": row.role, **shown}
+
+
+def _holder(holder: InTheWay) -> shapes.Holds:
+    return {
+        "name": f"{holder.job.username}~{holder.job.name}",
+        "virtualCluster": holder.job.vc,
+        "gpus": holder.gpus,
+        "cpus": holder.cpus,
+        "nodes": list(holder.nodes),
+        "until": milliseconds(holder.job.ends_by),
+    }

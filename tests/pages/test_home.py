@@ -1,0 +1,90 @@
+"""The home page: a user's share of the GPUs, and what an admin should look at."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from django.test import Client
+
+from base.models import User
+from clusters.models import Allocation, Node, VcGrant, VirtualCluster
+from jobs.models import Job, Task
+from tests.builders import make_job, make_node
+from tests.pages.conftest import Tab
+
+Browse = Callable[[User | None], Client]
+Count = Callable[[Callable[[], object]], int]
+
+
+def a_shared_cluster() -> Node:
+    """Of eight GPUs nlp is guaranteed four and uses six, of which alice has one; default has the other four."""
+    node = make_node("gpu-01", gpus=8)
+    nlp = VirtualCluster.objects.create(name="nlp", capacity=50, max_capacity=100)
+    VirtualCluster.objects.create(name="vision", capacity=0, max_capacity=0)
+    VcGrant.objects.create(vc=nlp, username="alice")
+    for number in range(5):
+        _holds(make_job("bob", f"b-{number}", state="RUNNING", gpus=1, node=node, vc="nlp"), str(number))
+    _holds(make_job("alice", "mine", state="RUNNING", gpus=1, node=node, vc="nlp"), "7")
+    return node
+
+
+def _holds(job: Job, gpu: str) -> None:
+    task = Task.objects.get(job=job)
+    Task.objects.filter(pk=task.pk).update(gpu_ids=[gpu])
+    Allocation.objects.filter(owner=str(task.pk)).update(gpu_ids=[gpu])
+
+
+def test_it_says_what_is_mine_and_what_is_borrowed_in_each_of_my_virtual_clusters(browse: Browse, alice: User) -> None:
+    a_shared_cluster()
+    page = browse(alice).get("/")
+    found = {one.vc: (one.mine, one.used, one.guaranteed, one.borrowed, one.free) for one in page.context["shares"]}
+    assert found == {"nlp": (1, 6, 4, 2, 2), "default": (0, 0, 4, 0, 2)}
+    assert "6 of 4 in use," in page.content.decode() and browse(None).get("/").context["shares"] == []
+
+
+def test_my_share_ends_at_a_ceiling_a_cap_and_the_nodes_of_others(browse: Browse, alice: User) -> None:
+    node = a_shared_cluster()
+    nlp = VirtualCluster.objects.filter(name="nlp")
+    for limit in ({"gpu_ceiling": 7}, {"gpu_ceiling": None, "user_gpus": 2}):
+        nlp.update(**limit)
+        assert {one.vc: one.free for one in browse(alice).get("/").context["shares"]} == {"nlp": 1, "default": 2}
+    node.dedicated_to = nlp.get()
+    node.save()
+    assert {one.vc: one.free for one in browse(alice).get("/").context["shares"]}["default"] == 0
+
+
+def test_it_tells_an_admin_of_sick_nodes_and_of_the_longest_waits(browse: Browse, admin: User, alice: User) -> None:
+    away = make_node("gpu-02", health="unreachable", health_reason="SSH to 10.0.0.2 timed out.")
+    make_node("gpu-03", status="draining")
+    make_job("alice", "young", age=60, gpus=1)
+    make_job("alice", "old", age=9000, gpus=1)
+    page = browse(admin).get("/?as=cluster")
+    of_nodes = [(need.state, need.name) for need in page.context["needs"] if need.name != "Longshore"]
+    assert [state for state, _ in of_nodes] == ["unreachable", "draining"] and of_nodes[0][1].startswith(away.name)
+    assert [row.name for row in page.context["longest"]] == ["old", "young"]
+    assert all(row.happening for row in page.context["longest"])
+    assert "SSH to 10.0.0.2 timed out." in page.content.decode()
+    assert "as=cluster" in page.context["stream"]
+    assert "needs" not in browse(alice).get("/?as=cluster").context
+
+
+def test_what_it_asks_of_the_database_grows_with_nobody_s_jobs(
+    browse: Browse, admin: User, alice: User, count_queries: Count
+) -> None:
+    node = a_shared_cluster()
+    pages = [(browse(alice), "/"), (browse(admin), "/"), (browse(admin), "/?as=cluster")]
+    make_job("bob", "waits-0", gpus=8)
+    few = [count_queries(lambda client=client, url=url: client.get(url)) for client, url in pages for _ in range(2)]
+    for number in range(30):
+        make_job("bob", f"more-{number}", state="RUNNING", node=node)
+        make_job("bob", f"waits-{number + 1}", gpus=8)
+        VirtualCluster.objects.create(name=f"vc-{number}", capacity=0, max_capacity=100)
+    many = [count_queries(lambda client=client, url=url: client.get(url)) for client, url in pages for _ in range(2)]
+    assert many[1::2] == few[1::2] and max(many) <= 36, (few, many)
+
+
+def test_the_page_of_the_cluster_is_fit_for_everybody(tab: Callable[..., Tab], admin: User) -> None:
+    a_shared_cluster()
+    make_node("gpu-02", health="unreachable", health_reason="SSH to 10.0.0.2 timed out.")
+    make_job("alice", "old", age=9000, gpus=8)
+    tab(admin).check_everywhere("/?as=cluster")

@@ -1,0 +1,26 @@
+"""The server sleeps between requests, and wakes up when it is told to end."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+
+import pytest
+import uvicorn
+
+from base.serving import server
+
+
+def test_it_ends_when_it_is_told_and_not_at_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "_TICK", 600.0)
+    serving = server.SleepingServer(uvicorn.Config("nothing:here"))
+
+    async def run() -> None:
+        looping = asyncio.create_task(serving.main_loop())
+        await asyncio.sleep(0)  # until it sleeps
+        threading.Thread(target=serving.handle_exit, args=(signal.SIGTERM, None)).start()
+        await asyncio.wait_for(looping, 30)
+
+    asyncio.run(run())
+    assert serving.should_exit

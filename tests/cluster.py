@@ -6,6 +6,7 @@ A test says when each acts, so that a crash between any two steps can be played:
 
 from __future__ import annotations
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Iterable
@@ -39,23 +40,23 @@ def config(name: str = "j1", *, roles: list[dict[str, Any]] | None = None, **val
 
 
 class Clock:
-    """What ``timezone.now`` and the steady clock say in the portal under test: the real time and what the test added to
-    it. ``set`` is how far somebody has set the time of day alone forward or back."""
+    """What ``timezone.now`` and the steady clock say in the portal under test: the moment at which it began and what the
+    test added, however busy the machine is; a microsecond more at each look, so that no two stamps are equal. ``set`` is
+    how far somebody has set the time of day alone forward or back."""
 
     def __init__(self) -> None:
         self.late = self.set = timedelta(0)
-        self._stopped: tuple[datetime, float] | None = None
-
-    def stop(self) -> None:
-        """From now on time passes only as the test says, however busy the machine is."""
-        self._stopped = datetime.now(UTC), time.monotonic()
+        self._began = datetime.now(UTC), _BEGAN + timedelta(seconds=time.monotonic())
+        self._looks = itertools.count()
 
     def now(self) -> datetime:
-        return (self._stopped[0] if self._stopped else datetime.now(UTC)) + self.late + self.set
+        return self._began[0] + self._passed() + self.set
 
     def steady(self) -> datetime:
-        seconds = self._stopped[1] if self._stopped else time.monotonic()
-        return _BEGAN + timedelta(seconds=seconds) + self.late
+        return self._began[1] + self._passed()
+
+    def _passed(self) -> timedelta:
+        return self.late + timedelta(microseconds=next(self._looks))
 
 
 class Cluster:

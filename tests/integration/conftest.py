@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +15,7 @@ from tests.cluster import Clock, Cluster
 @pytest.fixture
 def cluster(alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
     clock = Clock()
+    random.seed(0)  # the pauses of retries are spread by chance: the same in each run
     monkeypatch.setattr(timezone, "now", clock.now)
     monkeypatch.setattr(steady_clock, "steady", clock.steady)
     yield Cluster(alice, clock)

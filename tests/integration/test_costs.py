@@ -170,7 +170,6 @@ def test_passes(costs: Callable[..., None], cluster: Cluster) -> None:
         cluster.add_node(f"n{number}", cpus=64)
     cluster.submit(config("large", roles=[{"taskNumber": 200}]))
     cluster.settle()
-    cluster.clock.stop()
     costs("pass, nothing changed, 200 tasks run", lambda: cluster.tick(look=False))
     names = iter(range(100))
 

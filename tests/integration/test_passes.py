@@ -96,7 +96,6 @@ def test_columns_have_what_values_have() -> None:
 def test_a_pass_in_which_nobody_has_written_asks_only_whether_anybody_has(
     cluster: Cluster, statements: CaptureQueriesContext
 ) -> None:
-    cluster.clock.stop()
     cluster.add_node(gpus=1)
     first, second = (cluster.submit(name=name, roles=[{"gpuNumber": 1}]) for name in ("first", "second"))
     cluster.settle()
@@ -115,7 +114,6 @@ def test_a_pass_in_which_nobody_has_written_asks_only_whether_anybody_has(
 
 @pytest.mark.django_db
 def test_what_somebody_wrote_of_a_nodes_health_is_put_right_in_the_next_pass(cluster: Cluster) -> None:
-    cluster.clock.stop()
     cluster.add_node()
     cluster.tick()
     cluster.tick()
@@ -128,7 +126,6 @@ def test_what_somebody_wrote_of_a_nodes_health_is_put_right_in_the_next_pass(clu
 def test_everything_is_read_again_after_a_minute_all_the_same(
     cluster: Cluster, statements: CaptureQueriesContext
 ) -> None:
-    cluster.clock.stop()
     cluster.tick()
     cluster.ahead(61)
     before = len(statements)
@@ -139,7 +136,6 @@ def test_everything_is_read_again_after_a_minute_all_the_same(
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="SQLite tells who wrote")
 def test_that_a_node_was_seen_makes_nobody_read_again(cluster: Cluster, statements: CaptureQueriesContext) -> None:
-    cluster.clock.stop()
     cluster.add_node()
     cluster.tick()
     cluster.tick()

@@ -10,7 +10,7 @@ run: ## start the portal; everything it needs is set up first
 	@scripts/setup run
 	@exec $(PYTHON) manage.py up
 
-test: ## lint and every test; parts the machine lacks are skipped, unless LONGSHORE_REQUIRE names them
+test: ## the gate: lint, all rules, each real part once (ARGS=all: every test); what the machine lacks is skipped
 	@scripts/setup test
 	@exec $(PYTHON) -m tests.lanes $(ARGS)
 

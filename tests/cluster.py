@@ -40,9 +40,9 @@ def config(name: str = "j1", *, roles: list[dict[str, Any]] | None = None, **val
 
 
 class Clock:
-    """What ``timezone.now`` and the steady clock say in the portal under test: the moment at which it began and what the
-    test added, however busy the machine is; a microsecond more at each look, so that no two stamps are equal. ``set`` is
-    how far somebody has set the time of day alone forward or back."""
+    """What ``timezone.now`` and the steady clock say in the portal under test: the moment at which it began and what
+    the test added, however busy the machine is; a microsecond more at each look, so that no two stamps are equal.
+    ``set`` is how far somebody has set the time of day alone forward or back."""
 
     def __init__(self) -> None:
         self.late = self.set = timedelta(0)

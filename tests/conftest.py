@@ -28,14 +28,16 @@ from jobs.waiting import queue
 from portal.shared import budget
 from portal.shared.api import etags
 from tests import fresh
-from tests.helpers import need
+from tests.helpers import in_gate, need
 from tests.hosts import Hosts
 from tests.http import ApiClient, Browser, Client
 
-# A busy machine is no failure. Under CI Hypothesis takes its own profile: the same, and the same examples each time.
-if not os.environ.get("CI"):
-    settings.register_profile("longshore", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-    settings.load_profile("longshore")
+# A busy machine is no failure. The gate tries the same few examples each time, so that no change is rejected for an
+# example that nobody had met before; whole runs and runs by hand try others each time, and more.
+_EXAMPLES: dict[str, Any] = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("longshore", **_EXAMPLES)
+settings.register_profile("gate", derandomize=True, max_examples=25, **_EXAMPLES)
+settings.load_profile("gate" if in_gate() else "longshore")
 # Playwright runs its own event loop; Django would take database calls of such a test for a mistake.
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
 PASSWORD = "correct horse"

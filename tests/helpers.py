@@ -6,8 +6,9 @@ import asyncio
 import os
 import shutil
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,7 @@ from tests.bed import docker_bed, nginx_bed, pgbouncer_bed, postgres_bed
 
 T = TypeVar("T")
 LEAST = 60.0  # seconds a wait may take: what comes true ends it, so that only a failure pays for them
+LIMIT = 300.0  # seconds for what ends by itself: an answer, a command, a thread; for what a test does not measure
 
 
 def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None = None, what: str = "") -> T:
@@ -37,6 +39,25 @@ def box_of(locator: Any) -> dict[str, float]:
     """Where an element of a page is drawn: ``x``, ``y``, ``width`` and ``height`` in pixels. A page that draws a list
     anew takes an element away between the browser's finding it and measuring it, so it asks until there is a box."""
     return until(locator.bounding_box)
+
+
+@contextmanager
+def quick(seconds: float, what: str) -> Iterator[None]:
+    """The block takes no longer than this on an idle machine, and as much longer as the machine is busy. The gate prints
+    it and does not judge: a duration is asserted in whole runs alone."""
+    began, busy = time.monotonic(), patience()
+    yield
+    took, busy = time.monotonic() - began, max(busy, patience())
+    if took > seconds * busy:
+        said = f"{what}: {took:.2f} s instead of {seconds} s, {busy:.1f} times as long being forgiven"
+        if not in_gate():
+            pytest.fail(said, pytrace=True)
+        print(said)
+
+
+def in_gate() -> bool:
+    """Whether this is a run of the gate, whose verdict hangs on no clock."""
+    return os.environ.get("TEST_RUN") == "gate"
 
 
 def on_a_loop(work: Coroutine[Any, Any, T]) -> T:

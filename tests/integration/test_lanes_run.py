@@ -46,7 +46,13 @@ def started(folder: Path, **files: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", RUN],
         cwd=folder,
-        env={**ours, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        env={
+            **ours,
+            "PYTHONPATH": str(ROOT),
+            "PYTHONUNBUFFERED": "1",
+            "XDG_CACHE_HOME": str(folder),
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
+        },
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

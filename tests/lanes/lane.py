@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import resource
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.lanes.told import FAILURES
+from tests.lanes.told import FAILURES, SECONDS
 
 ROOT = Path(__file__).resolve().parents[2]
 MARK = "TEST_LANES"  # in the environment of everything that a run starts, with its process id
@@ -55,6 +56,7 @@ class Lane:
 
     def start(self) -> None:
         self._told = tempfile.NamedTemporaryFile(prefix="failures.")
+        self._took = tempfile.NamedTemporaryFile(prefix="seconds.")
         # Whoever starts a lane may be killed: then the kernel interrupts it, and it takes down what it had put up.
         front = ["setpriv", "--pdeathsig", "INT", "nice", "-n", "5" if self.polite else "0"]
         self.process = subprocess.Popen(
@@ -66,6 +68,7 @@ class Lane:
                 **_ENVIRONMENT,
                 MARK: str(os.getpid()),
                 FAILURES: self._told.name,
+                SECONDS: self._took.name,
             },
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -122,6 +125,12 @@ class Lane:
             return []
         pairs = (line.split(" ", 1) for line in Path(self._told.name).read_text().splitlines())
         return [Failure(kind, test) for kind, test in pairs]
+
+    def seconds(self) -> dict[str, float]:
+        """How long each file took; nothing where it broke off."""
+        told = Path(self._took.name).read_text() if self.process is not None else ""
+        found: dict[str, float] = json.loads(told or "{}")
+        return found
 
     def new_failures(self) -> list[Failure]:
         """Those that this has not given before."""

@@ -3,32 +3,60 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 
 from tests.bed import kubernetes_bed, postgres_bed
 from tests.lanes.lane import PYTEST, ROOT, Lane
+from tests.lanes.seconds import shares
 
-ENGINES = 4  # lanes that share the acceptance tests
-# How long a file of the acceptance tests takes beside the others, where it is not some twenty.
-LONG = {
-    "test_benchmarks.py": 150,
-    "test_broken_off.py": 75,
-    "test_chaos.py": 180,
-    "test_clients.py": 40,
-    "test_code_docker.py": 50,
-    "test_docker_runtime.py": 100,
-    "test_docker_trouble.py": 40,
-    "test_examples.py": 60,
-    "test_files_and_ssh.py": 50,
-    "test_hdfs_store.py": 140,
-    "test_hold_docker.py": 65,
-    "test_main_job.py": 65,
-    "test_pai_fs.py": 110,
-    "test_store_dies.py": 55,
-    "test_two_nodes.py": 135,
-    "test_up.py": 50,
-    "test_webhdfs_clients.py": 145,
-}
+RULES = min(6, max(2, len(os.sched_getaffinity(0))))  # lanes of the gate that share the tests without real parts
+# Each real part once: a host with the jobs of the samples, its limits, environment, logs and what outlives the portal;
+# the contract of an engine; two hosts with code, logins and files on HDFS; the contract of a store on HDFS and S3; two
+# schedulers on PostgreSQL; nginx.
+_MAIN_JOB = "tests/acceptance/test_main_job.py"
+_TWO_HOSTS = "tests/acceptance/test_files_and_ssh.py"
+PARTS = (
+    "tests/acceptance/test_samples.py",
+    f"{_MAIN_JOB}::test_its_container_has_the_limits_it_asked_for",
+    f"{_MAIN_JOB}::test_its_command_finds_every_variable_and_its_own_unmangled",
+    f"{_MAIN_JOB}::test_the_log_of_each_attempt_is_kept_before_its_container_goes",
+    f"{_MAIN_JOB}::test_a_running_one_outlives_the_portal_which_takes_it_up_again",
+    "tests/acceptance/test_docker_runtime.py::TestContract",
+    f"{_TWO_HOSTS}::test_code_logins_outputs_and_logs[hdfs]",
+    f"{_TWO_HOSTS}::test_a_login_from_outside_with_the_key_of_the_job[hdfs]",
+    f"{_TWO_HOSTS}::test_an_image_without_sshd_runs_all_the_same[hdfs]",
+    "tests/acceptance/test_hdfs_store.py::TestHdfsStore",
+    "tests/acceptance/test_s3_store.py::TestS3Store",
+    "tests/acceptance/test_schedulers.py::test_of_two_schedulers_one_acts[postgres]",
+    "tests/acceptance/test_https.py::test_forms_work_and_cookies_stay_on_https",
+    "tests/acceptance/test_up.py::test_a_second_one_on_the_same_folder_is_refused_in_a_sentence",
+)
+# In a browser: every page by axe, and one of each kind of page that changes while it is looked at.
+BROWSER = (
+    "tests/pages/test_look.py",
+    "tests/pages/test_live.py::test_it_shows_a_new_state_without_a_reload",
+    "tests/pages/test_live.py::test_it_updates_a_row_and_tells_of_new_jobs_without_moving_the_others",
+    "tests/pages/test_live.py::test_it_leaves_a_selected_row_alone_until_it_is_let_go",
+    "tests/pages/test_log.py::test_it_follows_until_the_reader_scrolls_up_and_counts_what_is_new",
+    "tests/pages/test_submit.py::test_it_tells_of_every_problem_under_its_line_and_mends_it",
+    "tests/pages/test_submit.py::test_form_and_json_change_each_other_and_comments_stay",
+    "tests/pages/test_terminal.py::test_its_page_is_loaded_again_with_the_same_shell",
+)
+# Where the program knows which database it has, locks rows, or writes in bulk.
+DIFFERS = (
+    *(
+        f"tests/integration/test_{name}.py"
+        for name in (
+            "backup", "bulk", "database_away", "dependencies", "evictions", "history", "invariants", "joining", "lease",
+            "main_job", "node_services", "processes", "recovery", "recovery_database", "services", "stamps",
+            "tasks_race", "two_schedulers", "upgrade", "usage", "users", "vc_race", "wake",
+        )
+    ),
+    *(f"tests/api/test_{name}.py" for name in ("guessing", "job_detail", "job_list", "token")),
+)  # fmt: skip
+# Sweeps over every route with everything that could be sent, which take minutes.
+ONLY_WHOLE = ("tests/api/test_fuzz.py", "tests/api/test_schemathesis.py")
+
+ENGINES = 4  # lanes of a whole run that share the acceptance tests
 # Files that share a lane, with its HDFS or its portal: to start one takes ten seconds of the machine.
 TOGETHER = (
     ("test_code_docker.py", "test_hdfs_store.py", "test_store_dies.py", "test_webhdfs_clients.py"),
@@ -65,16 +93,41 @@ ON_SQLITE = (
 )
 
 
-def lanes() -> list[Lane]:
-    """In the order in which they start: those that wait for engines beside those that compute."""
+def gate() -> list[Lane]:
+    """What every change must pass: all rules on SQLite, what can differ on PostgreSQL, each real part once. Hypothesis
+    tries the same few examples each time, and what hangs on the clock stays out."""
+    no_postgres = postgres_bed.missing()
+    few = {"LONGSHORE_SEEDS": "5", "TEST_RUN": "gate"}
+    rules = shares([(file,) for file in _rules() if file not in ONLY_WHOLE], RULES, of="gate")
+    return [
+        Lane("parts", [*PARTS, "-m", "not timed"], few),
+        *(
+            Lane(f"sqlite-{nth}", [*files, "-m", "not timed and not browser"], few, polite=True)
+            for nth, files in enumerate(rules, 1)
+        ),
+        Lane(
+            "postgres",
+            [*DIFFERS, "-m", "not timed"],
+            {**few, "DATABASE_URL": "postgres"},
+            polite=True,
+            lacks=no_postgres,
+        ),
+        Lane("browser", [*BROWSER, "-m", "not timed"], few, program=(*_apart(), *PYTEST)),
+        Lane("lint", [], program=("scripts/lint",), polite=True),
+    ]
+
+
+def everything() -> list[Lane]:
+    """Every test, what hangs on the clock too. In the order in which lanes start: those that wait for engines beside
+    those that compute. The cluster, which takes minutes, only where it is required or named."""
     database = ("tests/integration", "tests/api")
     no_postgres = postgres_bed.missing()
-    engines = [Lane(f"engine-{nth}", files) for nth, files in enumerate(shares(), 1)]
+    with_engines = [Lane(f"engine-{nth}", files) for nth, files in enumerate(_engines(), 1)]
     return [
-        *engines[:2],
+        *with_engines[:2],
         Lane("pages", ["tests/pages"], program=(*_apart(), *PYTEST)),
         Lane("sqlite", [*database, *([] if no_postgres else without(*ON_POSTGRES))], polite=True),
-        *engines[2:],
+        *with_engines[2:],
         Lane(
             "postgres", [*database, *without(*ON_SQLITE)], {"DATABASE_URL": "postgres"}, polite=True, lacks=no_postgres
         ),
@@ -84,11 +137,18 @@ def lanes() -> list[Lane]:
     ]
 
 
-def whole_run(known: dict[str, Lane]) -> list[Lane]:
-    """All of them; the cluster, which takes minutes, only where it is required. By its name it runs anyway."""
-    if "kubernetes" not in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
-        known["kubernetes"].lacks = "it runs where LONGSHORE_REQUIRE names it, or by `make test ARGS=kubernetes`"
-    return list(known.values())
+def without_cluster(lanes: list[Lane]) -> list[Lane]:
+    """These, and why the cluster does not run unless it is required."""
+    for lane in lanes:
+        if lane.name == "kubernetes" and "kubernetes" not in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
+            lane.lacks = "it runs where LONGSHORE_REQUIRE names it, or by `make test ARGS=kubernetes`"
+    return lanes
+
+
+def _rules() -> list[str]:
+    """The files of tests that need no real part but a database."""
+    folders = ("unit", "api", "integration", "pages")
+    return [str(path.relative_to(ROOT)) for ring in folders for path in (ROOT / "tests" / ring).glob("test_*.py")]
 
 
 def without(*files: str) -> list[str]:
@@ -102,17 +162,8 @@ def _apart() -> tuple[str, ...]:
     return front if os.geteuid() == 0 else ()
 
 
-def shares() -> list[list[str]]:
-    """The files of the acceptance tests, each to the lane with the least to do."""
-    times, files = [0] * ENGINES, [[] for _ in range(ENGINES)]  # type: tuple[list[int], list[list[str]]]
+def _engines() -> list[list[str]]:
+    """The files of the acceptance tests, for each lane that has engines."""
     found = {path.name for path in (ROOT / "tests" / "acceptance").glob("test_*.py")}
     together = [*TOGETHER, *((name,) for name in sorted(found.difference(*TOGETHER)))]
-    for names in sorted(together, key=lambda names: -_long(names)):
-        least = times.index(min(times))
-        times[least] += _long(names)
-        files[least] += [f"tests/acceptance/{name}" for name in names]
-    return files
-
-
-def _long(names: Iterable[str]) -> int:
-    return sum(LONG.get(name, 20) for name in names)
+    return shares([tuple(f"tests/acceptance/{name}" for name in names) for names in together], ENGINES, of="all")

@@ -43,8 +43,8 @@ def box_of(locator: Any) -> dict[str, float]:
 
 @contextmanager
 def quick(seconds: float, what: str) -> Iterator[None]:
-    """The block takes no longer than this on an idle machine, and as much longer as the machine is busy. The gate prints
-    it and does not judge: a duration is asserted in whole runs alone."""
+    """The block takes no longer than this on an idle machine, and as much longer as the machine is busy. The gate
+    prints it and does not judge: a duration is asserted in whole runs alone."""
     began, busy = time.monotonic(), patience()
     yield
     took, busy = time.monotonic() - began, max(busy, patience())

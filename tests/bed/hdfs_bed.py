@@ -13,7 +13,7 @@ from tests.helpers import until
 
 SCRIPT = Path(__file__).with_name("hdfs-start.sh")
 PREFIX = "longshore-hdfs-"
-CACHE = Path(__file__).resolve().parents[2] / ".venv" / "hdfs"
+CACHE = Path.home() / ".cache" / "longshore" / "hdfs"  # as scripts/setup has it
 
 
 def missing() -> str:

@@ -50,7 +50,7 @@ def started(folder: Path, **files: str) -> subprocess.Popen[str]:
             **ours,
             "PYTHONPATH": str(ROOT),
             "PYTHONUNBUFFERED": "1",
-            "XDG_CACHE_HOME": str(folder),
+            "HOME": str(folder),
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         },
         stdin=subprocess.DEVNULL,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.lanes.lane import ROOT
 
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "longshore" / "test-seconds.json"
+CACHE = Path.home() / ".cache" / "longshore" / "test-seconds.json"
 # Of files that have not run here yet and take long.
 _EXPECTED = {
     "test_benchmarks.py": 150,

@@ -101,10 +101,7 @@ def gate() -> list[Lane]:
     rules = shares([(file,) for file in _rules() if file not in ONLY_WHOLE], RULES, of="gate")
     return [
         Lane("parts", [*PARTS, "-m", "not timed"], few),
-        *(
-            Lane(f"sqlite-{nth}", [*files, "-m", "not timed and not browser"], few, polite=True)
-            for nth, files in enumerate(rules, 1)
-        ),
+        *(Lane(f"sqlite-{nth}", [*files, "-m", "not timed"], few, polite=True) for nth, files in enumerate(rules, 1)),
         Lane(
             "postgres",
             [*DIFFERS, "-m", "not timed"],
@@ -112,6 +109,7 @@ def gate() -> list[Lane]:
             polite=True,
             lacks=no_postgres,
         ),
+        Lane("pages", ["tests/pages", "-m", "not timed and not browser"], few, polite=True),
         Lane("browser", [*BROWSER, "-m", "not timed"], few, program=(*_apart(), *PYTEST)),
         Lane("lint", [], program=("scripts/lint",), polite=True),
     ]
@@ -147,7 +145,7 @@ def without_cluster(lanes: list[Lane]) -> list[Lane]:
 
 def _rules() -> list[str]:
     """The files of tests that need no real part but a database."""
-    folders = ("unit", "api", "integration", "pages")
+    folders = ("unit", "api", "integration")
     return [str(path.relative_to(ROOT)) for ring in folders for path in (ROOT / "tests" / ring).glob("test_*.py")]
 
 

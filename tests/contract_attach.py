@@ -15,7 +15,7 @@ import pytest
 from clusters.engines.attach import MARK, Attached
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from tests.contract_runtime import Lab, Program, ended, request
-from tests.helpers import on_a_loop, patience
+from tests.helpers import LIMIT, on_a_loop
 
 SHELL = ("/bin/sh",)
 _LONGEST = 16 << 10  # bytes that a pattern may take
@@ -33,7 +33,7 @@ class Person:
 
     async def reads(self, pattern: str) -> re.Match[bytes]:
         """Until that is there; what came before it is forgotten."""
-        async with asyncio.timeout(20 * patience()):
+        async with asyncio.timeout(LIMIT):
             while not (found := re.search(pattern.encode(), self.seen)):
                 data = await self.attached.read()
                 assert data, f"it ended with {self.seen[-300:]!r}"
@@ -43,10 +43,18 @@ class Person:
         return found
 
     async def reads_to_the_end(self) -> bytes:
-        async with asyncio.timeout(20 * patience()):
+        async with asyncio.timeout(LIMIT):
             while data := await self.attached.read():
                 self.seen += data
         return self.seen
+
+
+async def presses_control_c(person: Person) -> None:
+    """Again and again: nobody sees when a shell has handed its terminal to a command, and before that it is typed to
+    neither of them."""
+    while True:
+        await person.types("\x03")
+        await asyncio.sleep(0.5)
 
 
 def with_shell(lab: Lab, what: Callable[[Person], Awaitable[None]], *, mark: str = "m1", **more: object) -> str:
@@ -100,10 +108,12 @@ class AttachContract:
 
     def test_control_c_ends_a_command_and_not_the_shell(self, lab: Lab) -> None:
         async def talk(person: Person) -> None:
+            await person.reads(r"[$#] ")
             await person.types("sleep 1000\r")
             await person.reads("sleep 1000\r\n")
-            await asyncio.sleep(0.2)
-            await person.types("\x03")
+            typing = asyncio.create_task(presses_control_c(person))
+            await person.reads(r"[$#] ")
+            typing.cancel()
             await person.types("echo still-here\r")
             await person.reads("\nstill-here\r\n")
 

@@ -97,7 +97,7 @@ class InventoryContract:
     def test_a_dead_host_is_silent_until_it_is_back(self, inventory_lab: InventoryLab) -> None:
         inventory_lab.silence("n2")
         try:
-            until(lambda: host(inventory_lab, "n2").silent, 90)
+            until(lambda: host(inventory_lab, "n2").silent, 180)
             assert not host(inventory_lab, "n1").silent
         finally:
             inventory_lab.revive("n2")

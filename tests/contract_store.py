@@ -11,6 +11,7 @@ import pytest
 
 from base.core.errors import BadRequest, LongshoreError
 from base.files.store.base import BadPath, PathExists, PathNotFound, Store, TreeUsage, find
+from tests.helpers import LIMIT
 
 
 def content(store: Store, path: str, offset: int = 0) -> bytes:
@@ -217,7 +218,7 @@ class StoreContract:
         start = Barrier(4)
 
         def write(number: int, folder: int) -> int:
-            start.wait(30)
+            start.wait(LIMIT)
             return store.write(f"/gang-{folder}/logs/task-{number}/stdout", [b"kept"])
 
         with ThreadPoolExecutor(4) as threads:

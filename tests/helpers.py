@@ -16,10 +16,10 @@ from typing import Any, TypeVar
 import pytest
 
 from tests.bed import docker_bed, nginx_bed, pgbouncer_bed, postgres_bed
+from tests.limits import LEAST, LIMIT
 
+__all__ = ["LIMIT"]  # of tests.limits, for tests
 T = TypeVar("T")
-LEAST = 60.0  # seconds a wait may take: what comes true ends it, so that only a failure pays for them
-LIMIT = 300.0  # seconds for what ends by itself: an answer, a command, a thread; for what a test does not measure
 
 
 def until(condition: Callable[[], T], timeout: float = 10.0, every: float | None = None, what: str = "") -> T:

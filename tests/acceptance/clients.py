@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.helpers import LIMIT
+
 ROOT = Path(__file__).resolve().parents[2]
 FILES = ROOT / "tests" / "clients"
 INSTALLED = ROOT / ".venv" / "clients"
@@ -50,7 +52,7 @@ class Home:
             input=typed,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=LIMIT,
         )
 
 

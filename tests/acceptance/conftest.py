@@ -14,7 +14,23 @@ from tests.bed.docker_bed import Bed, BedNode, missing
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry
 from tests.bed.s3_bed import S3Bed
-from tests.helpers import need
+from tests.helpers import LIMIT, need
+
+# What an engine is given for what takes a moment, in seconds: of clusters.engines.docker.
+_MOMENTS = (
+    "attach.dial.CONNECT",
+    "attach.dial.QUICK",
+    "attach.execs.QUICK",
+    "attach.program.DockerTerminals.patience",
+    "connect.CONNECT",
+    "events.QUICK",
+    "ports.CONNECT",
+    "ports._OPENING",
+    "runtime.CLOSER",
+    "runtime.CONNECT",
+    "runtime.CREATE",
+    "ssh.CONNECT",
+)
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +76,16 @@ def shared_portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFacto
     file leaves it without jobs that run (tests.lanes lets these files run in one session)."""
     with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
         yield one
+
+
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests of what an engine answers and not of how soon: this process waits for it as long as the machine is
+    busy."""
+    for name in _MOMENTS:
+        monkeypatch.setattr(f"clusters.engines.docker.{name}", LIMIT)
+    monkeypatch.setattr("clusters.engines.exec_terminal.STARTING", LIMIT)
+    monkeypatch.setattr("clusters.engines.docker.attach.program._PAUSES", (0.0, *[0.2] * int(5 * LIMIT)))
 
 
 @pytest.fixture

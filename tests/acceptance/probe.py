@@ -76,7 +76,7 @@ def secret_files() -> dict[str, list[Any]]:
 
 def asked(address: str, **headers: str) -> int:
     try:
-        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=20) as answer:
+        with urllib.request.urlopen(urllib.request.Request(address, headers=headers), timeout=300) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code

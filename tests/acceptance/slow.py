@@ -8,6 +8,8 @@ import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 
+from tests.helpers import LIMIT
+
 EACH = 100  # connections from one address
 BODY = b"Content-Type: application/x-www-form-urlencoded\r\nContent-Length: 5000\r\n\r\nusername=a"
 
@@ -46,7 +48,7 @@ class Slow:
                 one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
             block = self._number // EACH
             one.bind((f"127.1.{block // 200}.{block % 200 + 1}", 0))
-            one.settimeout(20)
+            one.settimeout(LIMIT)
             one.connect(self._server)
             one.sendall(sent)
             self._number += 1

@@ -24,9 +24,9 @@ from jobs.containers.environment import TaskPlace
 from jobs.containers.launch import Launch
 from jobs.planning import exits
 from tests.bed.docker_bed import BedNode
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("unhurried")]
 IMAGE = "longshore-test/bootstrap:1"
 
 
@@ -48,7 +48,7 @@ def engine(docker_engine: BedNode) -> DockerRuntime:
     changes = ["--change", "WORKDIR /work", "--change", 'ENTRYPOINT ["/no/such/program"]']
     command = ["docker", "-H", docker_engine.unix, "import", *changes, "-", IMAGE]
     subprocess.run(command, input=spool.getvalue(), check=True, capture_output=True)
-    return DockerRuntime(docker_engine.unix)
+    return DockerRuntime(docker_engine.unix, timeout=LIMIT)
 
 
 @dataclass
@@ -133,14 +133,14 @@ def test_logins_find_the_variables_in_the_containers_environment_file(task: Task
 def test_a_stop_ends_it_at_once_with_143(task: Task, command: str) -> None:
     task.start(f"echo ready; {command}")
     until(lambda: task.log() == "ready\n")
-    task.engine.stop(task.name, grace=60)  # the call itself would give up before that
+    task.engine.stop(task.name, grace=int(LIMIT))  # after which it would be killed: 137
     assert (task.end().exit_code, task.log()) == (143, "ready\n")
 
 
 def test_a_stop_leaves_children_the_time_to_save_their_work(task: Task) -> None:
     task.start("sh -c 'trap \"sleep 1; echo saved; exit 0\" TERM; echo ready; while :; do sleep 0.1; done'; echo no")
     until(lambda: task.log() == "ready\n")
-    task.engine.stop(task.name, grace=30)
+    task.engine.stop(task.name, grace=int(LIMIT))
     assert (task.end().exit_code, task.log()) == (143, "ready\nsaved\n")
 
 

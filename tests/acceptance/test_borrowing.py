@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.portal import ENDS, Portal, config, containers, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
 GPUS = 4
@@ -19,7 +19,7 @@ EVICTED = -7120
 @pytest.fixture(scope="module")
 def portal(bed: Bed, docker_nodes: list[BedNode], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     home = tmp_path_factory.mktemp("portal")
-    with portal_beside(*docker_nodes, home=home, LONGSHORE_EVICTION_GRACE="15") as one:
+    with portal_beside(*docker_nodes, home=home, LONGSHORE_EVICTION_GRACE=f"{LIMIT:.0f}") as one:
         for at, node in enumerate(docker_nodes):
             one.add_node(node, name=f"n{at}", gpuNumber=GPUS, cpuNumber=8)
         for vc, capacity in (("vision", 34), ("speech", 34)):

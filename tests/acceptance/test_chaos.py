@@ -23,6 +23,7 @@ SEED = int(os.environ.get("CHAOS_SEED", "7"))
 JOBS, FAULTS = 25, 9
 
 
+@pytest.mark.timed
 @pytest.mark.parametrize("database", ["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
 def test_jobs_end_as_they_must_whatever_is_killed_cut_frozen_or_filled(
     docker_nodes: list[BedNode], tmp_path: Path, database: str

@@ -12,6 +12,7 @@ import pytest
 from tests.acceptance.clients import PAICLI, JsSdk, PaiCli
 from tests.acceptance.portal import Portal, config, portal_on
 from tests.bed.docker_bed import BedNode
+from tests.helpers import LIMIT
 
 pytestmark = pytest.mark.docker
 LONG = "sleep 300"
@@ -160,6 +161,6 @@ def assert_ssh_info(status: int, body: dict[str, Any]) -> None:
 
 
 def curl(*arguments: str) -> Any:
-    done = subprocess.run(["curl", "-sS", *arguments], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["curl", "-sS", *arguments], capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

@@ -22,7 +22,7 @@ from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry
 from tests.contract_runtime import found, request
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
 
@@ -63,7 +63,7 @@ def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture(scope="module")
 def files(portal: Portal) -> TokenClient:
     answer = portal.http.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN")
-    client = TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=(3, 30))
+    client = TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=LIMIT)
     for name, content in {"train.py": "train\n", "lib/a b.py": "a", ".hidden": "h"}.items():
         client.write(f"/users/admin/mnist/{name}", data=content.encode())
     client.write("/users/admin/mnist/run.sh", data=b"#!/bin/sh\necho run\n", permission="755")

@@ -26,7 +26,9 @@ from jobs.logs.places import STREAMS
 from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.contract_runtime import PREFIX, Program, found, request, text
-from tests.helpers import until
+from tests.helpers import LIMIT, until
+
+pytestmark = pytest.mark.usefixtures("unhurried")
 
 
 @pytest.fixture
@@ -65,7 +67,7 @@ def test_gpus_that_the_node_cannot_hand_out_are_never_an_end_of_the_job(
     finally:
         over.set()
         for watcher in watchers:
-            watcher.join(30)
+            watcher.join(LIMIT)
     assert len({status.name for status in seen}) == 10
     assert {(status.phase, status.exit_code) for status in seen} == {(Phase.CREATED, None)}
 

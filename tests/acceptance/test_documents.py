@@ -22,6 +22,7 @@ import requests
 from tests.acceptance.portal import ROOT, Portal
 from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import CACHE, SCRIPT, HdfsBed
+from tests.helpers import LIMIT
 
 ELSEWHERE = ("kubernetes.md",)  # it needs a cluster: tests/kubernetes/test_document.py runs it
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE)]
@@ -96,12 +97,12 @@ def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.fixture
 def desk(portal: Portal, hdfs: HdfsBed, tmp_path: Path) -> dict[str, str]:
     """The environment of the reader: mira's, in a folder with what the pages speak of."""
-    told = requests.post(f"{portal.url}/api/v1/token", {"username": "mira", "password": SECRET}, timeout=10).json()
+    told = requests.post(f"{portal.url}/api/v1/token", {"username": "mira", "password": SECRET}, timeout=LIMIT).json()
     bearer = {"Authorization": f"Bearer {told['token']}"}
     for path in ("users/mira/a/x", "users/mira/old/x", "Output/mira/job-1/weights.bin"):
         address = f"{portal.url}/webhdfs/v1/{path}?op=CREATE&overwrite=true&data=true"
-        assert requests.put(address, b"x", headers=bearer, timeout=10).status_code == 201
-    token = requests.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN", headers=bearer, timeout=10).json()
+        assert requests.put(address, b"x", headers=bearer, timeout=LIMIT).status_code == 201
+    token = requests.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN", headers=bearer, timeout=LIMIT).json()
     for name, content in (
         ("mnist/data.bin", "data"),
         ("data/x", "x"),
@@ -159,7 +160,7 @@ def test_every_command_of_the_page_works(
     script = [f"echo '--- block {number}' >&2\n{block.script}" for number, block in enumerate(run(page))]
     text = filled("set -e\n" + "\n".join(script), portal, docker_engine)
     bash = [shutil.which("bash") or "bash", "-c", text]
-    done = subprocess.run(bash, cwd=tmp_path, env=desk, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(bash, cwd=tmp_path, env=desk, capture_output=True, text=True, timeout=3 * LIMIT)
     assert done.returncode == 0, f"{done.stderr[-3000:]}\n{done.stdout[-2000:]}"
     assert '"code":' not in done.stdout and "RemoteException" not in done.stdout, done.stdout[-2000:]
 

@@ -19,7 +19,7 @@ from tests.acceptance.portal import ROOT, Portal, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.bed.example_image import STAND_INS, ensure_example_images
 from tests.bed.hdfs_bed import HdfsBed
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.samples import spec_of
 
 pytestmark = [pytest.mark.docker, pytest.mark.hdfs]
@@ -73,7 +73,7 @@ def answer(method: str, address: str, **more: Any) -> httpx.Response:
 
     def asked() -> httpx.Response | None:
         try:
-            return httpx.request(method, address, timeout=10, **more)
+            return httpx.request(method, address, timeout=LIMIT, **more)
         except httpx.TransportError:
             return None
 

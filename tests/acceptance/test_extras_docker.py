@@ -7,9 +7,9 @@ from datetime import datetime
 
 import pytest
 
-from tests.acceptance.portal import Portal, config, container_of, docker
+from tests.acceptance.portal import Portal, config, container_of, docker, was_quick
 from tests.bed.docker_bed import BedNode
-from tests.helpers import patience, until
+from tests.helpers import until
 
 pytestmark = pytest.mark.docker
 
@@ -40,7 +40,7 @@ def test_a_chain_of_jobs_runs_one_after_the_other(portal: Portal, docker_engine:
     assert "admin/second had succeeded, but that job failed" in never["appExitDiagnostics"]
     assert _at(portal, "second", "job.placed") >= _at(portal, "first", "job.ended")
     waited = _at(portal, "second", "job.placed") - _at(portal, "first", "job.ended")
-    assert waited.total_seconds() < 2 * patience(), "the end of the first one wakes the scheduler"
+    was_quick(waited.total_seconds(), 2, "the end of the first one wakes the scheduler")
 
 
 def test_a_job_goes_to_the_node_with_its_labels_or_says_which_one_lacks_them(portal: Portal) -> None:

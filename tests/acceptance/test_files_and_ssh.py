@@ -14,7 +14,7 @@ from tests.acceptance.portal import Json, Portal, config, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.ssh_image import SSH_IMAGE, ensure_ssh_image
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
 
@@ -62,7 +62,7 @@ def portal(
 @pytest.fixture(scope="module")
 def files(portal: Portal) -> TokenClient:
     answer = portal.http.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN")
-    return TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=(3, 30))
+    return TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=LIMIT)
 
 
 def roles(**more: str) -> list[Json]:
@@ -82,7 +82,7 @@ def test_code_logins_outputs_and_logs(portal: Portal, files: TokenClient, tmp_pa
     }
     sent["taskRoles"][0] |= {"minSucceededTaskCount": 1}
     name = portal.submit(sent)
-    assert portal.wait_state(name)["state"] == "SUCCEEDED", portal.job(name)["jobStatus"]
+    assert portal.wait_state(name, timeout=120)["state"] == "SUCCEEDED", portal.job(name)["jobStatus"]
     nodes = {portal.task(name, role)["containerIp"] for role in ("ps", "worker")}
     assert len(nodes) == 2, "they ran on two hosts"
     assert portal.log(name, "ps").splitlines() == [
@@ -110,14 +110,14 @@ def test_a_login_from_outside_with_the_key_of_the_job(portal: Portal, tmp_path: 
     (container,) = found["containers"]
     key = tmp_path / "key"
     link = found["keyPair"]["privateKeyDirectDownloadLink"]
-    subprocess.run(["curl", "-sS", "-f", link, "-o", str(key)], check=True, timeout=60)
+    subprocess.run(["curl", "-sS", "-f", link, "-o", str(key)], check=True, timeout=LIMIT)
     key.chmod(0o600)
     options = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null", "-o", "LogLevel=ERROR"]
     ssh = ["ssh", *options, "-o", "BatchMode=yes", "-p", container["sshPort"], f"root@{container['sshIp']}"]
     command = ["cat /tmp/mark; echo $PAI_JOB_NAME $PAI_WORK_DIR"]
-    said = subprocess.run([*ssh[:1], "-i", str(key), *ssh[1:], *command], capture_output=True, text=True, timeout=60)
+    said = subprocess.run([*ssh[:1], "-i", str(key), *ssh[1:], *command], capture_output=True, text=True, timeout=LIMIT)
     assert said.stdout.splitlines() == ["inside main", f"admin~{name} /root"], said.stderr
-    refused = subprocess.run([*ssh, *command], capture_output=True, text=True, timeout=60)
+    refused = subprocess.run([*ssh, *command], capture_output=True, text=True, timeout=LIMIT)
     assert refused.returncode != 0, "nobody comes in without the key"
     portal.stop(name)
     assert portal.wait_state(name)["state"] == "STOPPED"

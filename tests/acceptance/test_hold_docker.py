@@ -9,15 +9,16 @@ import pytest
 from clusters.engines.runtime import CAPABILITIES
 from tests.acceptance.portal import Json, Portal, config, container_of, inspect, portal_on
 from tests.bed.docker_bed import BedNode
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
-HOLD = 30  # seconds
+HOLD = 10 * LIMIT  # seconds: longer than any test
+SHORT = 60  # for the one that waits for its end
 
 
 @pytest.fixture(scope="module")
 def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine, LONGSHORE_DEBUG_HOLD=str(HOLD)) as one:
+    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine, LONGSHORE_DEBUG_HOLD=f"{HOLD:.0f}") as one:
         yield one
         one.stop_all()
         one.wait_clean(docker_engine)
@@ -55,11 +56,17 @@ def test_it_tells_the_code_and_lets_debuggers_work(portal: Portal, docker_engine
     portal.stop("trace")
 
 
+@pytest.mark.timed
 def test_its_time_is_over_also_without_the_portal(portal: Portal, docker_engine: BedNode) -> None:
+    """It must be seen to be kept, and the portal killed, within that time."""
+    portal.terminate()
+    portal.settings["LONGSHORE_DEBUG_HOLD"] = str(SHORT)
+    portal.start()
     held(portal, "forgotten")
     name = container_of(docker_engine, "forgotten")
     portal.kill()
-    until(lambda: not inspect(docker_engine, name)["State"]["Running"], HOLD + 20, 0.5, what="it ends by itself")
+    until(lambda: not inspect(docker_engine, name)["State"]["Running"], 2 * SHORT, 0.5, what="it ends by itself")
+    portal.settings["LONGSHORE_DEBUG_HOLD"] = f"{HOLD:.0f}"
     portal.start()
     status = portal.wait_state("forgotten")
     assert (status["state"], status["appExitMessages"]["runtime"]["originalUserExitCode"]) == ("FAILED", 3)

@@ -13,7 +13,7 @@ import pytest
 
 from tests.acceptance.portal import Portal, free_port
 from tests.bed import nginx_bed
-from tests.helpers import need
+from tests.helpers import LIMIT, need
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def browser(url: str, certificate: Path, address: str = "127.0.0.2") -> Iterator
     trust = ssl.create_default_context(cafile=str(certificate))
     way = httpx.HTTPTransport(verify=trust, local_address=address)
     with httpx.Client(
-        base_url=url, transport=way, timeout=30, headers={"Origin": url, "Referer": f"{url}/login"}
+        base_url=url, transport=way, timeout=LIMIT, headers={"Origin": url, "Referer": f"{url}/login"}
     ) as it:
         yield it
 
@@ -91,7 +91,7 @@ def test_nobody_else_is_believed(https: tuple[Portal, str, Path]) -> None:
     portal, _, _ = https
     way = httpx.HTTPTransport(local_address="127.0.0.9")
     told = {"X-Forwarded-For": "127.0.0.77", "X-Forwarded-Proto": "https"}
-    with httpx.Client(base_url=portal.url, transport=way, headers=told) as client:
+    with httpx.Client(base_url=portal.url, transport=way, headers=told, timeout=LIMIT) as client:
         client.post("/api/v1/token", json={"username": "somebody", "password": "a wrong one"})
         assert "strict-transport-security" not in client.get("/login").headers
     seen = "SELECT ip FROM portal_auditevent WHERE action = 'login failed' AND actor = 'somebody'"
@@ -129,7 +129,7 @@ def test_a_certificate_of_its_own_serves_https(tmp_path: Path) -> None:
     portal.http = httpx.Client(
         base_url=f"https://{portal.settings['LONGSHORE_BIND']}/api/v1",
         verify=ssl.create_default_context(cafile=str(certificate)),
-        timeout=30,
+        timeout=LIMIT,
     )
     try:
         portal.start()

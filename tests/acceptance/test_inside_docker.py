@@ -15,7 +15,7 @@ from clusters.engines.runtime import CAPABILITIES
 from tests.acceptance.portal import ROOT, Json, Portal, config, container_of, docker, inspect, portal_beside
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.ssh_image import PYTHON_IMAGE, ensure_python_image
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
 PROBE = Path(__file__).with_name("probe.py")
@@ -79,7 +79,8 @@ def seen(portal: Portal, docker_engine: BedNode) -> Json:
     portal.stop("inside")
     portal.wait_state("inside")
     token = found["secrets"]["webhdfs.token"][2]
-    found["ended"] = httpx.get(f"{portal.url}/webhdfs/v1/?op=LISTSTATUS&delegation={token}").status_code
+    address = f"{portal.url}/webhdfs/v1/?op=LISTSTATUS&delegation={token}"
+    found["ended"] = httpx.get(address, timeout=LIMIT).status_code
     portal.submit(job("debug", "cat /proc/self/status", jobEnvs={"isDebug": True}))
     found["debug"] = _log_at_the_end(portal, "debug")
     answer = portal.http.put("/virtual-clusters/mounts", json={"vcCapacity": 50, "profile": "pai"})

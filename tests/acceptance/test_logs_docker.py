@@ -19,12 +19,13 @@ from jobs.logs import archive
 from jobs.logs import read as logs
 from jobs.logs.follow import hub
 from jobs.models import Task
+from tests.acceptance.portal import was_quick
 from tests.bed.docker_bed import BedNode
 from tests.builders import make_job, make_node
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, until
 from tests.logs import Viewer
 
-pytestmark = [pytest.mark.docker, pytest.mark.django_db(transaction=True)]
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("unhurried"), pytest.mark.django_db(transaction=True)]
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +37,7 @@ def home(settings: Any, tmp_path: Path) -> Iterator[None]:
 
 @pytest.fixture
 def engine(docker_engine: BedNode) -> DockerRuntime:
-    return DockerRuntime(docker_engine.unix)
+    return DockerRuntime(docker_engine.unix, timeout=LIMIT)
 
 
 class Running:
@@ -87,11 +88,11 @@ def test_a_line_is_on_the_page_within_half_a_second_of_its_stamp(running: Runnin
         return len(viewer.lines) == 8
 
     viewer = Viewer()
-    asyncio.run(viewer.watch(task.pk, until=look))
+    asyncio.run(viewer.watch(task.pk, until=look, timeout=LIMIT))
     assert viewer.text() == [f"line {n}" for n in range(1, 9)]
     stamps = stamps_of(engine, task)
     late = [(came[number] - stamps[number]).total_seconds() for number in range(2, 9)]
-    assert max(late) < 0.5 * patience(), late
+    was_quick(max(late), 0.5, f"the latest of {late}")
 
 
 def stamps_of(engine: DockerRuntime, task: Task) -> dict[int, datetime]:
@@ -111,7 +112,7 @@ def test_a_log_is_whole_for_every_attempt_after_container_and_node_are_gone(runn
     for name in ("first", "second"):
         task = running.start(f"echo {name}; echo oops >&2; printf 'no newline'", name)
         live = Viewer()
-        asyncio.run(live.watch(task.pk, until=lambda viewer, kind: len(viewer.lines) == 2))
+        asyncio.run(live.watch(task.pk, until=lambda viewer, kind: len(viewer.lines) == 2, timeout=LIMIT))
         assert live.lines[1] == name
         tasks.append((running.end(task), name))
     Node.objects.filter(pk=running.node.pk).update(name="another")
@@ -126,10 +127,12 @@ def test_a_viewer_who_comes_and_goes_sees_every_line_once(running: Running) -> N
     viewer = Viewer()
 
     async def watch() -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT):
             while viewer.ended is None:
                 left = iter(range(4))
-                await viewer.watch(task.pk, until=lambda viewer, kind, left=left: next(left, None) is None)
+                await viewer.watch(
+                    task.pk, until=lambda viewer, kind, left=left: next(left, None) is None, timeout=LIMIT
+                )
 
     asyncio.run(watch())
     assert viewer.text() == [str(n) for n in range(1, 3001)]
@@ -145,7 +148,7 @@ def test_a_hundred_megabytes_and_a_line_of_ten_hurt_nobody(running: Running) -> 
     task = running.start(script, "large")
     viewer = Viewer()
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    asyncio.run(viewer.watch(task.pk, timeout=240))
+    asyncio.run(viewer.watch(task.pk, timeout=LIMIT))
     assert viewer.lines[max(viewer.lines)] == "last"
     assert viewer.ended == {"lines": 100_002, "size": 10485761 + 100_000_000 + 5}
     assert viewer.largest < 200_000

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import socket
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,10 +17,11 @@ from tests.acceptance.portal import (
     docker,
     free_port,
     inspect,
+    was_quick,
 )
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.registry import Registry
-from tests.helpers import patience, until
+from tests.helpers import quick, until
 
 pytestmark = pytest.mark.docker
 FOREVER = "echo ready; while :; do sleep 1; done"
@@ -116,7 +116,7 @@ def test_a_command_of_several_lines_runs_as_it_is_written(portal: Portal) -> Non
 def test_the_log_of_each_attempt_is_kept_before_its_container_goes(portal: Portal, docker_engine: BedNode) -> None:
     command = "echo $APP_ID; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo line $i; done; echo last >&2; exit 1"
     name = portal.submit(config("attempts", command, retryCount=2))
-    status = portal.wait_state(name)
+    status = portal.wait_state(name, timeout=120)
     assert (status["state"], status["retryDetails"]["user"]) == ("FAILED", 2)
     until(lambda: not _of_job(docker_engine, name), 20, 0.1, what="its containers are gone")
     whole = "".join(f"line {number}\n" for number in range(1, 2001))
@@ -147,10 +147,9 @@ def test_a_stop_ends_it_within_the_grace_period(portal: Portal, key: str, comman
     name = portal.submit(config(key, command, retryCount=-2))
     portal.wait_running(name)
     until(lambda: portal.log(name) == "ready\n", what="its command runs")
-    began = time.monotonic()
-    portal.stop(name)
-    status = portal.wait_state(name)
-    assert time.monotonic() - began < within * patience()
+    with quick(within, "a stop"):
+        portal.stop(name)
+        status = portal.wait_state(name)
     assert (status["state"], status["appExitCode"], status["executionType"]) == ("STOPPED", -7351, "STOP")
     assert portal.task(name)["containerExitCode"] == -7400
     assert status["retries"] == 0
@@ -230,7 +229,8 @@ def test_a_running_one_outlives_the_portal_which_takes_it_up_again(portal: Porta
     for name in names:
         portal.wait_running(name)
     held = [container_of(docker_engine, name) for name in names]
-    assert portal.terminate() < 10 * patience()
+    with quick(10, "the end of the portal"):
+        portal.terminate()
     assert all(inspect(docker_engine, one)["State"]["Running"] for one in held)
     docker(docker_engine, "exec", held[1], "touch", "/tmp/go")
     until(lambda: not inspect(docker_engine, held[1])["State"]["Running"], what="it ends on its own")
@@ -275,7 +275,7 @@ def test_a_retry_waits_for_the_diagnosis_no_longer_than_that_takes(portal: Porta
     assert first["diagnosis"]["cause"] == "exit-code"
     paused = second["appLaunchedTime"] - first["appCompletedTime"]
     print(f"the second attempt was placed {paused} ms after the end of the first")
-    assert paused < 2500 * patience()
+    was_quick(paused / 1000, 2.5, "the pause before the second attempt")
 
 
 def diagnosed(portal: Portal, name: str) -> Any:

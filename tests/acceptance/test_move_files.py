@@ -14,6 +14,7 @@ from base.files.store.base import Store
 from portal.management.commands.up import _prepare_store
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.s3_bed import KEY, SECRET, S3Bed
+from tests.helpers import LIMIT
 from tests.integration.test_move_files import tree
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -32,6 +33,16 @@ def files_of(store: Store) -> dict[str, object]:
 def test_files_go_round_all_kinds_of_stores(
     tmp_path: Path, settings: Settings, monkeypatch: pytest.MonkeyPatch, hdfs: HdfsBed, s3: S3Bed
 ) -> None:
+    for name in ("NAMENODE", "DATANODE"):
+        monkeypatch.setattr(f"base.files.store.hdfs.client.{name}", (LIMIT, LIMIT))
+    for name in (
+        "hdfs.client.SENDS",
+        "hdfs.client.ANSWERS",
+        "s3.client.CONNECTS",
+        "s3.client.ANSWERS",
+        "s3.client.WORKS",
+    ):
+        monkeypatch.setattr(f"base.files.store.{name}", LIMIT)
     for name, value in {"ENDPOINT": s3.url, "ACCESS_KEY": KEY, "SECRET_KEY": SECRET}.items():
         monkeypatch.setenv(f"LONGSHORE_S3_{name}", value)
     settings.HOME, settings.STORE_ID, settings.STORE_USER = tmp_path, None, hdfs.user

@@ -7,7 +7,7 @@ import os
 import signal
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,7 +15,7 @@ import pytest
 
 from tests.acceptance.portal import ROOT, Portal
 from tests.bed.hdfs_bed import HdfsBed
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, quick, until
 
 PROGRAM = ROOT / "scripts" / "pai-fs"
 
@@ -32,7 +32,7 @@ class Shell:
             env={**os.environ, "PAI_FS_CONFIG": str(self.config), **env},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LIMIT,
         )
         assert done.returncode == code, (arguments, done.stdout, done.stderr)
         return done.stdout + done.stderr
@@ -125,28 +125,41 @@ def test_an_interrupted_copy_ends_at_once_and_the_next_goes_on(pai_fs: Shell, tm
     (tmp_path / "big").write_bytes(content)
     pai_fs("-cp", str(tmp_path / "big"), "hdfs://shared/t/big")
     (tmp_path / "back").mkdir()
-    copying = subprocess.Popen(
-        [str(PROGRAM), "-cp", "hdfs://shared/t/big", str(tmp_path / "back")],
-        env={**os.environ, "PAI_FS_CONFIG": str(pai_fs.config)},
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        until(lambda: _parts(tmp_path / "back") > 20 << 20, 30, 0.005, "it is under way")
-        copying.send_signal(signal.SIGINT)
-        said = copying.communicate(timeout=5 * patience())[1]
-    finally:
-        copying.kill()
-        copying.wait()
-    assert copying.returncode == 130 and "Traceback" not in said, said
+    ended = until(lambda: _interrupted(pai_fs, tmp_path / "back"), LIMIT, what="a copy is interrupted")
+    assert ended is not None
+    code, said = ended
+    assert code == 130 and "Traceback" not in said, said
     assert not (tmp_path / "back" / "big").exists() and _parts(tmp_path / "back") > 0
     pai_fs("-cp", "hdfs://shared/t/big", str(tmp_path / "back"))
     assert (tmp_path / "back" / "big").read_bytes() == content
     assert os.listdir(tmp_path / "back") == ["big"]
 
 
+def _interrupted(pai_fs: Shell, folder: Path) -> tuple[int, str] | None:
+    """How a copy into the folder ended that was interrupted, and what it said. None when it was through before that:
+    then nothing is left of it."""
+    copying = subprocess.Popen(
+        [str(PROGRAM), "-cp", "hdfs://shared/t/big", str(folder)],
+        env={**os.environ, "PAI_FS_CONFIG": str(pai_fs.config)},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        until(lambda: _parts(folder) > 20 << 20 or copying.poll() is not None, LIMIT, 0.005, "it is under way")
+        copying.send_signal(signal.SIGINT)
+        with quick(5, "the end of an interrupted copy"):
+            said = copying.communicate(timeout=LIMIT)[1]
+    finally:
+        copying.kill()
+        copying.wait()
+    if not (folder / "big").exists():
+        return copying.returncode, said
+    (folder / "big").unlink()
+    return None
+
+
 def _parts(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.glob(".big*"))
+    return sum(map(_size, folder.glob(".big*")))
 
 
 @pytest.mark.hdfs
@@ -156,18 +169,40 @@ def test_a_copy_outlives_a_restart_of_hdfs(hdfs: HdfsBed, tmp_path: Path) -> Non
     shell("--config", f"host={host}", f"port={port}", f"user={hdfs.user}", "token=")
     content = os.urandom(1 << 20) * 200
     (tmp_path / "big").write_bytes(content)
-    killed = threading.Thread(target=_restart_when_written, args=(hdfs, shell))
-    killed.start()
-    shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/phoenix/big")
-    killed.join()
+
+    def is_written() -> bool:
+        return any(_size(block) > 10 << 20 for block in hdfs.folder.rglob("rbw/blk_*"))
+
+    def restart() -> None:
+        hdfs.kill()
+        hdfs.start()
+
+    def copy() -> None:
+        shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/phoenix/big")
+
+    until(lambda: _struck(is_written, restart, copy), LIMIT, what="HDFS is restarted in the middle of a copy")
     assert shell("--hash", "hdfs://shared/phoenix/big").split()[0] == hashlib.sha1(content).hexdigest()
     shell("-rm", "-r", "hdfs://shared/phoenix")
 
 
-def _restart_when_written(hdfs: HdfsBed, shell: Shell) -> None:
-    until(lambda: any(_size(block) > 10 << 20 for block in hdfs.folder.rglob("rbw/blk_*")), 30, 0.01, "it is under way")
-    hdfs.kill()
-    hdfs.start()
+def _struck(is_under_way: Callable[[], bool], strike: Callable[[], object], copy: Callable[[], object]) -> bool:
+    """Strikes while it is copied. False when the copy was through before anybody saw that it was under way."""
+    over, struck = threading.Event(), threading.Event()
+
+    def watch() -> None:
+        until(lambda: over.is_set() or is_under_way(), LIMIT, 0.01, "it is under way")
+        if not over.is_set():
+            struck.set()
+            strike()
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        copy()
+    finally:
+        over.set()
+        watching.join()
+    return struck.is_set()
 
 
 def _size(file: Path) -> int:
@@ -182,20 +217,20 @@ def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, tmp_path: Path)
     _sign_in(shell, portal)
     content = os.urandom(1 << 20) * 160
     (tmp_path / "big").write_bytes(content)
-    killed = threading.Thread(target=_kill_when_it_writes, args=(portal,))
-    killed.start()
-    shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/survivor")
-    killed.join()
+    parts = portal.home / "store" / "shared"
+
+    def is_written() -> bool:
+        return any(_size(part) > 50 << 20 for part in parts.glob(".survivor*"))
+
+    def kill() -> None:
+        os.kill(portal.running("web")[0], signal.SIGKILL)
+
+    def copy() -> None:
+        shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/survivor")
+
+    until(lambda: _struck(is_written, kill, copy), LIMIT, what="the web process is killed in the middle of a copy")
     assert portal.text().count("web was ended by SIGKILL") >= 1
     assert shell("--hash", "hdfs://shared/survivor").split()[0] == hashlib.sha1(content).hexdigest()
-
-
-def _kill_when_it_writes(portal: Portal) -> None:
-    folder = portal.home / "store" / "shared"
-    until(
-        lambda: any(file.stat().st_size > 50 << 20 for file in folder.glob(".survivor*")), 30, 0.01, "it is under way"
-    )
-    os.kill(portal.running("web")[0], signal.SIGKILL)
 
 
 def test_nobody_gets_in_without_signing_in(portal: Portal, tmp_path: Path) -> None:

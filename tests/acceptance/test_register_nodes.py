@@ -18,7 +18,8 @@ from base.models import User
 from clusters import first_start
 from clusters.engines import own_ssh, schemes
 from clusters.models import Node
-from clusters.nodes import probe
+from clusters.nodes import gpus, probe, survey
+from tests.helpers import LIMIT
 from tests.keys import make_keys
 
 BED = Path(__file__).parent.parent / "bed" / "docker-bed.sh"
@@ -48,13 +49,13 @@ class OneHost:
 
     def run(self, *arguments: str) -> None:
         answer = subprocess.run(
-            ["bash", str(BED), *arguments], env=self.environment, capture_output=True, text=True, timeout=120
+            ["bash", str(BED), *arguments], env=self.environment, capture_output=True, text=True, timeout=3 * LIMIT
         )
         assert answer.returncode == 0, answer.stderr
 
     def docker(self, *arguments: str) -> None:
         command = ["docker", "-H", self.socket, *arguments]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        answer = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
         assert answer.returncode == 0, answer.stderr
 
 
@@ -86,6 +87,9 @@ def root(
     host: OneHost, api: Callable[[User], APIClient], admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[APIClient]:
     monkeypatch.setenv("HOME", str(host.folder / "home"))  # the keys and known_hosts of the user Longshore runs as
+    monkeypatch.setattr(probe, "DEADLINE", LIMIT)
+    for room in (gpus, survey):
+        monkeypatch.setattr(room, "PATIENCE", LIMIT)
     schemes.use(None)
     yield api(admin)
     schemes.use(None)

@@ -14,9 +14,9 @@ from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.bed.ssh_image import ensure_python_image
 from tests.contract_runtime import exactly, request
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
-pytestmark = pytest.mark.docker
+pytestmark = [pytest.mark.docker, pytest.mark.usefixtures("unhurried")]
 NOWHERE = "255.255.255.255"  # no connection of TCP leads there
 
 
@@ -37,7 +37,7 @@ def test_it_is_reached_through_the_engine_and_leaves_nothing_behind(docker_engin
         for _ in range(2):
             with lab.runtime.dial(NOWHERE, port, name) as way:
                 threading.Thread(target=way.sendall, args=(sent,), daemon=True).start()
-                way.settimeout(20)
+                way.settimeout(LIMIT)
                 assert exactly(way, len(sent)) == sent
         with pytest.raises(RuntimeFault, match="Nothing listens on port 29999"):
             lab.runtime.dial(NOWHERE, 29_999, name)

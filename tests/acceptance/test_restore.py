@@ -27,7 +27,7 @@ from tests.acceptance.portal import (
 )
 from tests.bed.docker_bed import BedNode
 from tests.bed.postgres_bed import Postgres
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
 COMMANDS = re.findall(r"^    (.+)$", (ROOT / "docs" / "run" / "backup.md").read_text(), re.MULTILINE)
@@ -43,7 +43,7 @@ def run(portal: Portal, folder: Path, *words: str) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=LIMIT,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout + done.stderr

@@ -15,7 +15,7 @@ from tests.acceptance.portal import Portal, config, container_of, docker, portal
 from tests.acceptance.test_https import password_of, sign_in
 from tests.bed.docker_bed import BedNode
 from tests.bed.s3_bed import S3Bed
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
 COMMAND = "i=0; until [ -e /tmp/go ]; do i=$((i + 1)); echo line-$i.; sleep 0.1; done; echo end-$i."
@@ -40,7 +40,7 @@ class Follower(threading.Thread):
         self.lines: list[int] = []
         self.over = threading.Event()
         self._path = f"/stream/logs/admin/{name}"
-        self._http = httpx.Client(base_url=portal.url, timeout=60)
+        self._http = httpx.Client(base_url=portal.url, timeout=LIMIT)
         sign_in(self._http, "admin", password_of(portal))
 
     def run(self) -> None:
@@ -72,7 +72,7 @@ def test_a_log_is_followed_on_and_kept_whole_though_the_bucket_is_silent(
     until(lambda: len(follower.lines) >= seen + 50, 60, what="it goes on while the store is silent")
     docker(docker_engine, "exec", container_of(docker_engine, name), "touch", "/tmp/go")
     assert portal.wait_state(name)["state"] == "SUCCEEDED"
-    portal.http.timeout = 120  # the first who asks waits until the store counts as silent: half a minute
+    # The first who asks waits until the store counts as silent: half a minute.
     assert re.search(r"end-\d+\.\n\Z", portal.log(name)), "its end is read from the container"
     s3.thaw()
     portal.wait_clean(docker_engine, timeout=90)

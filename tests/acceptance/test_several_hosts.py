@@ -18,13 +18,13 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
-from tests.acceptance.portal import WHO, free_port
+from tests.acceptance.portal import WHO, free_port, was_quick
 from tests.acceptance.test_https import sign_in
 from tests.bed import nginx_bed
 from tests.bed.docker_bed import BedNode
 from tests.bed.portal_hosts import PORT, PortalHost, has_clocks
 from tests.chaos.hosts import Cluster, cluster
-from tests.helpers import need, patience, until
+from tests.helpers import LIMIT, need, until
 
 pytestmark = [pytest.mark.docker, pytest.mark.postgres]
 
@@ -40,7 +40,7 @@ def test_all_begin_at_once_and_are_one_portal(made: Cluster) -> None:
     one, *others = made.hosts.all
     assert made.rows("SELECT count(*) FROM portal_user") == [(1,)]
     for host in others:
-        answer = httpx.get(f"{host.url}/api/v1/nodes", headers=dict(one.http.headers), timeout=30)
+        answer = httpx.get(f"{host.url}/api/v1/nodes", headers=dict(one.http.headers), timeout=LIMIT)
         assert [node["name"] for node in answer.json()] == [made.nodes[0].name]
     assert made.rows("SELECT count(*) FROM portal_host") == [(3,)]
 
@@ -49,7 +49,7 @@ def test_a_scheduler_that_is_killed_is_followed_within_a_second(made: Cluster) -
     made.submit()
     _, pid = made.wait_holder()
     acted, _ = made.measure(lambda: (os.kill(pid, signal.SIGKILL), made.submit()))
-    assert acted < 1.0 * patience()
+    was_quick(acted, 1.0, "another scheduler acts")
 
 
 def test_one_that_hangs_is_followed_within_ten_seconds_and_writes_nothing_when_it_wakes(made: Cluster) -> None:
@@ -57,7 +57,7 @@ def test_one_that_hangs_is_followed_within_ten_seconds_and_writes_nothing_when_i
     acted, _ = made.measure(lambda: (os.kill(pid, signal.SIGSTOP), made.submit()))
     ((epoch,),) = made.rows("SELECT epoch FROM portal_leaserow WHERE name = 'scheduler'")
     os.kill(pid, signal.SIGCONT)
-    assert acted < 10 * patience()
+    was_quick(acted, 10, "another scheduler acts")
     until(lambda: "another scheduler acts now" in host.text(), 30, 0.2, "it has noticed")
     made.submit()
     assert made.rows("SELECT epoch FROM portal_leaserow WHERE name = 'scheduler'") == [(epoch,)]
@@ -83,8 +83,8 @@ def test_a_live_log_and_a_shell_go_through_nginx_and_on_when_their_host_dies(mad
         trusting = ssl.create_default_context(cafile=str(certificate))
         head = {"Authorization": made.hosts.all[0].http.headers["Authorization"]}
         with (
-            httpx.Client(base_url=made.hosts.all[0].url, timeout=60) as direct,
-            httpx.Client(base_url=f"https://localhost:{port}", verify=trusting, timeout=60) as http,
+            httpx.Client(base_url=made.hosts.all[0].url, timeout=LIMIT) as direct,
+            httpx.Client(base_url=f"https://localhost:{port}", verify=trusting, timeout=LIMIT) as http,
         ):
             sign_in(direct, "admin", made.hosts.password)
             http.headers["Cookie"] = "; ".join(f"{name}={value}" for name, value in direct.cookies.items())
@@ -97,7 +97,7 @@ def test_a_live_log_and_a_shell_go_through_nginx_and_on_when_their_host_dies(mad
                 serving.kill()
                 with pytest.raises(ConnectionClosed):
                     while True:
-                        socket.recv(60)
+                        socket.recv(LIMIT)
             more, _ = _followed(http, name, last_id, len(first) + 20)
             assert [*first, *more] == [*range(1, len(first) + len(more) + 1)]
             with shell() as socket:
@@ -106,21 +106,21 @@ def test_a_live_log_and_a_shell_go_through_nginx_and_on_when_their_host_dies(mad
 
 
 def _shell(address: str, head: dict[str, str], trusting: ssl.SSLContext) -> ClientConnection:
-    return connect(address, additional_headers=head, ssl=trusting, proxy=None, open_timeout=60)
+    return connect(address, additional_headers=head, ssl=trusting, proxy=None, open_timeout=LIMIT, ping_timeout=LIMIT)
 
 
 def _said(socket: ClientConnection, typed: bytes, wanted: str) -> bool:
     socket.send(typed)
     seen = ""
     while f"\n{wanted}" not in seen:
-        data = socket.recv(30 * patience())
+        data = socket.recv(LIMIT)
         seen += data.decode(errors="replace") if isinstance(data, bytes) else ""
     return True
 
 
 def _answers(host: PortalHost) -> bool:
     try:
-        return httpx.get(f"{host.url}/healthz", timeout=5).status_code == 200
+        return httpx.get(f"{host.url}/healthz", timeout=LIMIT).status_code == 200
     except httpx.HTTPError:
         return False
 

@@ -12,7 +12,7 @@ from hdfs import HdfsError, InsecureClient
 from tests.acceptance.portal import Portal, config, container_of, portal_on
 from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import HdfsBed
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = [pytest.mark.docker, pytest.mark.hdfs]
 
@@ -27,7 +27,7 @@ def portal(docker_engine: BedNode, hdfs: HdfsBed, tmp_path_factory: pytest.TempP
 
 
 def test_everything_is_made_up_for_when_it_is_back(portal: Portal, docker_engine: BedNode, hdfs: HdfsBed) -> None:
-    files = InsecureClient(hdfs.url, user=hdfs.user, timeout=(3, 30))
+    files = InsecureClient(hdfs.url, user=hdfs.user, timeout=LIMIT)
     files.write("/users/admin/code/x.txt", data=b"the code\n", overwrite=True)
     before = portal.submit(config("before", "echo begun; until [ -e /tmp/go ]; do sleep 0.1; done; echo done"))
     portal.wait_running(before)

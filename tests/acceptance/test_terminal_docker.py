@@ -14,22 +14,41 @@ import pytest
 from websockets.sync.client import ClientConnection, connect
 
 from tests.acceptance.portal import Portal, config, container_of, docker, portal_on
-from tests.acceptance.test_docker_runtime import DockerLab, lab
+from tests.acceptance.test_docker_runtime import DockerLab, lab, way
 from tests.bed.docker_bed import BedNode
 from tests.contract_attach import AttachContract, Person
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.docker
-__all__ = ["lab"]  # a fixture: each way to an engine
+__all__ = ["lab", "way"]  # fixtures: each way to an engine
 
 
+@pytest.mark.parametrize("way", ["unix"])
 class TestTerminals(AttachContract):
     async def is_gone(self, lab: DockerLab, person: Person) -> None:  # type: ignore[override]
         def runs() -> bool:
             listed = lab.sdk.api.top(lab.sdk.containers.list()[0].id)["Processes"]
             return any("sleep 999" in process[-1] for process in listed)
 
-        await asyncio.to_thread(until, lambda: not runs(), 10)
+        await asyncio.to_thread(until, lambda: not runs())
+
+
+@pytest.mark.parametrize("way", ["tls", "ssh"])
+class TestFarTerminals:
+    """Of the contract, what hangs on the way on which the bytes travel."""
+
+    test_a_shell_answers_what_is_typed = AttachContract.test_a_shell_answers_what_is_typed
+    test_control_c_gets_through_while_a_program_writes_without_end = (
+        AttachContract.test_control_c_gets_through_while_a_program_writes_without_end
+    )
+    test_a_megabyte_is_pasted_whole = AttachContract.test_a_megabyte_is_pasted_whole
+    test_it_says_how_the_shell_ended = AttachContract.test_it_says_how_the_shell_ended
+    test_a_shell_ends_with_its_container = AttachContract.test_a_shell_ends_with_its_container
+    test_closing_ends_the_shell = AttachContract.test_closing_ends_the_shell
+    test_a_shell_whose_owner_was_lost_is_ended_by_its_mark = (
+        AttachContract.test_a_shell_whose_owner_was_lost_is_ended_by_its_mark
+    )
+    is_gone = TestTerminals.is_gone
 
 
 @pytest.fixture(scope="module")
@@ -48,15 +67,15 @@ def terminal(portal: Portal, job: str = "shell", **query: Any) -> Iterator[tuple
     asked = "&".join(f"{name}={value}" for name, value in query.items())
     head = {"Authorization": portal.http.headers["Authorization"]}
     address = f"{portal.url.replace('http', 'ws')}/terminal/admin/{job}/main/0?{asked}"
-    with connect(address, additional_headers=head, proxy=None, open_timeout=30) as socket:
-        yield socket, json.loads(socket.recv(30))
+    with connect(address, additional_headers=head, proxy=None, open_timeout=LIMIT, ping_timeout=LIMIT) as socket:
+        yield socket, json.loads(socket.recv(LIMIT))
 
 
 def reads(socket: ClientConnection, pattern: str) -> str:
     seen = ""
     while not (found := re.search(pattern, seen)):
         try:
-            data = socket.recv(10 * patience())
+            data = socket.recv(LIMIT)
         except TimeoutError:
             pytest.fail(f"It said only {seen!r}.")
         seen += data.decode(errors="replace") if isinstance(data, bytes) else ""
@@ -114,7 +133,7 @@ def test_fifty_hold_no_thread_and_end_with_their_windows(portal: Portal, docker_
             socket.send('{"close": true}')
         for each in opened:
             each.__exit__(None, None, None)
-    until(lambda: shells_in(docker_engine, name) == 0, 30, 0.5, "the shells to end")
+    until(lambda: shells_in(docker_engine, name) == 0, LIMIT, 0.5, "the shells to end")
 
 
 def threads(portal: Portal) -> int:

@@ -9,7 +9,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +18,7 @@ import pytest
 
 from portal.supervisor import Ready
 from tests.acceptance.portal import WHO, environment, free_port, processes_of
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, quick, until
 
 ROOT = Path(__file__).resolve().parents[2]
 ALWAYS = (WHO["web"], WHO["scheduler"], WHO["workers"], WHO["sampler"])
@@ -59,7 +58,7 @@ class Portal:
 
     def get(self, path: str) -> tuple[int, bytes]:
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=LIMIT) as answer:
                 return answer.status, answer.read()
         except (URLError, OSError) as error:
             return getattr(error, "code", 0), b""
@@ -81,7 +80,7 @@ class Portal:
                     os.kill(pid, signal.SIGKILL)
                 except ProcessLookupError:
                     pass
-        self.process.wait(10)
+        self.process.wait(LIMIT)
 
 
 @pytest.fixture(scope="module")
@@ -106,10 +105,9 @@ def test_it_starts_answers_and_ends_within_ten_seconds_with_no_orphan(tmp_path: 
         secret = portal.home / "secrets" / "admin-password"
         assert secret.read_text().strip() in portal.text()
         assert secret.stat().st_mode & 0o777 == 0o600
-        began = time.monotonic()
-        portal.process.send_signal(signal.SIGTERM)
-        portal.process.wait(15 * patience())
-        assert time.monotonic() - began < 10 * patience()
+        with quick(10, "the end of the portal"):
+            portal.process.send_signal(signal.SIGTERM)
+            portal.process.wait(LIMIT)
         assert portal.processes() == {}
 
         portal.output.write_text("")
@@ -117,7 +115,7 @@ def test_it_starts_answers_and_ends_within_ten_seconds_with_no_orphan(tmp_path: 
         portal.wait_until_ready()
         assert "password" not in portal.text()  # printed once
         os.killpg(portal.process.pid, signal.SIGINT)  # Ctrl-C
-        portal.process.wait(15 * patience())
+        portal.process.wait(LIMIT)
         assert portal.processes() == {}
     finally:
         portal.clean_up()
@@ -132,7 +130,7 @@ def test_several_web_processes_share_the_work_are_replaced_and_leave_no_orphan(t
         until(lambda: len(set(portal.running(part)) | set(before)) == 3, 30, what="another for the killed one")
         until(lambda: portal.get("/login")[0] == 200, 30, what="a page from those that are left")
         portal.process.kill()
-        portal.process.wait(10)
+        portal.process.wait(LIMIT)
         until(lambda: not portal.processes(), 20, what="all gone, also the new one once it has started")
     finally:
         portal.clean_up()
@@ -176,8 +174,8 @@ def test_a_second_one_on_the_same_folder_is_refused_in_a_sentence(portal: Portal
 def test_killing_it_leaves_no_orphan(portal: Portal) -> None:
     until(lambda: portal.running(WHO["workers"]), 30, what="workers")
     portal.process.kill()
-    portal.process.wait(10)
-    until(lambda: not portal.processes(), 5, what="all gone")
+    portal.process.wait(LIMIT)
+    until(lambda: not portal.processes(), what="all gone")
 
 
 def test_a_taken_port_and_a_wrong_value_are_told_in_a_sentence(tmp_path: Path) -> None:
@@ -224,12 +222,12 @@ def found_by(user: str, *folders: str) -> list[str]:
     """What of it this user can list, read or write."""
     conditions = ["(", "-readable", "-o", "-writable", "-o", "-executable", ")"]
     find = ["runuser", "-u", user, "--", "find", *folders, *conditions]
-    return subprocess.run(find, capture_output=True, text=True, timeout=60, cwd="/").stdout.split()
+    return subprocess.run(find, capture_output=True, text=True, timeout=LIMIT, cwd="/").stdout.split()
 
 
 def found(*conditions: str, within: list[str]) -> list[str]:
     find = ["find", *within, "!", "-type", "l", *conditions]
-    return subprocess.run(find, capture_output=True, text=True, timeout=60, check=True).stdout.split()
+    return subprocess.run(find, capture_output=True, text=True, timeout=LIMIT, check=True).stdout.split()
 
 
 def refusal(home: Path, **settings: str) -> str:
@@ -238,7 +236,7 @@ def refusal(home: Path, **settings: str) -> str:
         [sys.executable, str(ROOT / "manage.py"), "up"],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=LIMIT,
         env={"PATH": os.environ["PATH"], **settings, "LONGSHORE_HOME": str(home)},
     )
     assert answer.returncode == 1
@@ -250,7 +248,7 @@ def test_prepare_does_what_a_start_needs_and_ends(tmp_path: Path) -> None:
     own = {"LONGSHORE_HOME": str(tmp_path), "LONGSHORE_BIND": f"127.0.0.1:{free_port()}"}
     command = [sys.executable, str(ROOT / "manage.py"), "up", "--prepare"]
     for _ in range(2):
-        done = subprocess.run(command, env=environment(own), capture_output=True, text=True, timeout=60 * patience())
+        done = subprocess.run(command, env=environment(own), capture_output=True, text=True, timeout=LIMIT)
         assert done.returncode == 0, done.stderr
     assert (tmp_path / "static" / ".stamp").exists() and (tmp_path / "secrets" / "admin-password").exists()
     assert processes_of(tmp_path) == {}

@@ -19,7 +19,7 @@ from hdfs import HdfsError, InsecureClient, TokenClient
 
 from tests.acceptance.portal import Portal
 from tests.bed.hdfs_bed import HdfsBed, client3_missing, fs3
-from tests.helpers import need, until
+from tests.helpers import LIMIT, need, until
 
 
 @pytest.fixture(scope="module", params=["folder", pytest.param("hdfs", marks=pytest.mark.hdfs)])
@@ -42,13 +42,13 @@ def portal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture
 def token(portal: Portal) -> str:
     headers = {"Authorization": portal.http.headers["Authorization"]}
-    answer = requests.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN", headers=headers, timeout=10)
+    answer = requests.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN", headers=headers, timeout=LIMIT)
     return str(answer.json()["Token"]["urlString"])
 
 
 @pytest.fixture
 def client(portal: Portal, token: str) -> TokenClient:
-    client = TokenClient(portal.url, token, timeout=(3, 60))
+    client = TokenClient(portal.url, token, timeout=LIMIT)
     client.delete("/shared/t", recursive=True)
     return client
 
@@ -236,7 +236,7 @@ def test_an_upload_that_breaks_off_leaves_nothing(portal: Portal, client: TokenC
     client.makedirs("/shared/t")
     host, port = portal.settings["LONGSHORE_BIND"].split(":")
     for length in ("Content-Length: 1000000", "Transfer-Encoding: chunked"):
-        with socket.create_connection((host, int(port)), 5) as wire:
+        with socket.create_connection((host, int(port)), LIMIT) as wire:
             head = (
                 f"PUT /webhdfs/v1/shared/t/half?op=CREATE&data=true&delegation={token} HTTP/1.1\r\nHost: x\r\n{length}"
             )
@@ -268,6 +268,6 @@ def peak(pid: int) -> int:
 
 
 def run(*command: str) -> str:
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, (command, done.stdout, done.stderr)
     return done.stdout

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.portal import ROOT, environment, prepared, processes_of
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, until
 
 ORDER = """
 import sys, json, django; django.setup()
@@ -80,7 +80,7 @@ def workers(tmp_path: Path) -> Iterator[Workers]:
     yield workers
     if workers.process is not None and workers.process.poll() is None:
         workers.process.kill()
-        workers.process.wait(10)
+        workers.process.wait(LIMIT)
 
 
 def test_one_process_carries_out_orders_and_ends_when_it_is_told(workers: Workers) -> None:
@@ -91,7 +91,7 @@ def test_one_process_carries_out_orders_and_ends_when_it_is_told(workers: Worker
     until(lambda: workers.left() == (0, 1), 30, what="one that came later is done")
     assert list(processes_of(workers.home)) == [process.pid]
     process.send_signal(signal.SIGTERM)
-    assert process.wait(10 * patience()) == 0
+    assert process.wait(LIMIT) == 0
 
 
 def test_orders_of_a_killed_one_are_there_for_the_next(workers: Workers) -> None:
@@ -99,7 +99,7 @@ def test_orders_of_a_killed_one_are_there_for_the_next(workers: Workers) -> None
     os.kill(process.pid, signal.SIGSTOP)
     workers.order(("jobs.containers.tasks.publish", []), ("jobs.containers.tasks.publish", []))
     process.kill()
-    process.wait(10)
+    process.wait(LIMIT)
     assert workers.left() == (2, 0)
     workers.start()
     until(lambda: workers.left() == (0, 0), 30, what="done by the next")
@@ -108,5 +108,5 @@ def test_orders_of_a_killed_one_are_there_for_the_next(workers: Workers) -> None
 def test_an_order_that_does_not_return_ends_the_process(workers: Workers) -> None:
     workers.order(("time.sleep", 600))
     process = workers.start("-c", HURRIED)
-    assert process.wait(60 * patience()) == 1
+    assert process.wait(LIMIT) == 1
     assert "An order took too long. The workers end and start again." in workers.said.read_text()

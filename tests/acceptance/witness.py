@@ -13,6 +13,7 @@ from typing import Protocol
 from clusters.engines.runtime import LABEL_INSTANCE
 from tests.acceptance.portal import Json
 from tests.bed.docker_bed import BedNode
+from tests.helpers import LIMIT
 
 
 class Instance(Protocol):
@@ -40,8 +41,8 @@ def witness(node: BedNode, portal: Instance) -> Iterator[Callable[[], list[Json]
         yield lambda: list(heard)
     finally:
         listener.kill()
-        listener.wait(10)
-        thread.join(10)
+        listener.wait(LIMIT)
+        thread.join(LIMIT)
 
 
 def times(events: list[Json], action: str) -> dict[str, list[int]]:

@@ -10,6 +10,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.limits import LIMIT
+
 SCRIPT = Path(__file__).with_name("docker-bed.sh")
 PREFIX = "longshore-bed-"
 PROGRAMS = ("dockerd", "containerd", "ip", "iptables", "nsenter", "unshare", "openssl", "ssh-keygen", "curl")
@@ -119,7 +121,7 @@ def _script(folder: Path, network: str, bridge: str, *arguments: str, **settings
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=600,
+        timeout=3 * LIMIT,  # the script's own limits come first, and say what they waited for
     )
     if done.returncode:
         raise RuntimeError(f"docker-bed.sh {' '.join(arguments)}: {done.stderr[-2000:]}")

@@ -15,6 +15,7 @@ import docker
 from tests.bed.docker_bed import BedNode
 from tests.bed.host_image import site_folder
 from tests.bed.ssh_image import ensure_python_image
+from tests.limits import LIMIT
 
 STAND_INS = Path(__file__).resolve().parents[1] / "stand_ins"
 REAL = ("uvicorn", "h11", "click")  # what serves is not a stand-in: it is pure Python, and Longshore itself needs it
@@ -24,7 +25,7 @@ def ensure_example_images(node: BedNode, names: Iterable[str]) -> None:
     """The node then has one image under all these names."""
     packages = f"/usr/local/lib/python{sys.version_info.major}.{sys.version_info.minor}/{site_folder()}"
     steps = f"FROM {ensure_python_image(node)}\nCOPY bin /usr/local/bin/\nCOPY packages {packages}/\n"
-    client = docker.DockerClient(node.unix, timeout=60)
+    client = docker.DockerClient(node.unix, timeout=LIMIT)
     try:
         image, _ = client.images.build(
             fileobj=_context(steps), custom_context=True, tag="longshore-test/example:1", network_mode="none", rm=True

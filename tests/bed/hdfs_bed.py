@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 from tests.helpers import until
+from tests.limits import LIMIT
 
 SCRIPT = Path(__file__).with_name("hdfs-start.sh")
 PREFIX = "longshore-hdfs-"
@@ -113,11 +114,11 @@ def _script(folder: Path, *arguments: str, check: bool = True, user: str = HdfsB
 def _run(folder: Path, *arguments: str, user: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", str(SCRIPT), str(CACHE), "--run-dir", str(folder), *arguments],
-        env={"HDFS_WAIT_S": "600", **os.environ, "HDFS_SUPERUSER": user},
+        env={"HDFS_WAIT_S": f"{2 * LIMIT:.0f}", **os.environ, "HDFS_SUPERUSER": user},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=900,
+        timeout=3 * LIMIT,
     )
 
 

@@ -19,7 +19,7 @@
 # DIR/kubeconfig is the administrator, DIR/kubeconfig-portal the service account that the manifests in K8S_RIGHTS make.
 # Each node's dockerd (unix://DIR/bed/nodes/nI/docker.sock) has the image longshore/sample:1 (busybox). Logs: DIR/log.
 # Settings: K8S_CACHE (~/.cache/longshore/kubernetes)  BED_SH (docker-bed.sh beside it)  K8S_GPUS (2 of each kind per node)
-#   K8S_GRACE (10: seconds without a sign of life until a node is Unknown)  K8S_EVICT (30: default toleration of
+#   K8S_GRACE (40: seconds without a sign of life until a node is Unknown)  K8S_EVICT (30: default toleration of
 #   unreachable/not-ready pods)  K8S_RIGHTS (Dockerfiles/kubernetes/rights)  K8S_API_FLAGS (more apiserver flags)  K8S_KEEP_WORK (1: keep sources and Go cache)
 # Needs root, docker.io busybox-static iproute2 iptables util-linux procps openssl curl, cgroup v1, ~3 GB of disk while compiling.
 # Versions: Kubernetes 1.20.2 (Go 1.19.8), etcd 3.4.23, Docker 20.10.24, kernel 6.18.
@@ -132,7 +132,7 @@ new_conf() {   # networks no one uses: nodes 10.A.B.11+, pods 100.X.<node>.0/24,
 bed() { BED_DIR=$DIR/bed BED_NET=$NET BED_BR=$BR bash "$BED_SH" "$@"; }
 addr() { echo "$NET.$((10 + $1))"; }
 kc() { "$BIN/kubectl" --kubeconfig "$DIR/kubeconfig" "$@"; }
-kapi() { local path=$1; shift; curl -sS -f -m 10 --cacert "$PKI/ca.crt" --cert "$PKI/admin.crt" --key "$PKI/admin.key" "$API$path" "$@"; }
+kapi() { local path=$1; shift; curl -sS -f -m 100 --cacert "$PKI/ca.crt" --cert "$PKI/admin.crt" --key "$PKI/admin.key" "$API$path" "$@"; }
 # ------------------------------------------------------------------ keys
 leaf() {   # leaf NAME SUBJECT USAGE [SAN]
   [ ! -s "$PKI/$1.crt" ] || return 0
@@ -198,9 +198,9 @@ start_others() {
       --root-ca-file="$PKI/ca.crt" --node-monitor-period=1s --node-monitor-grace-period="${K8S_GRACE}s" --node-eviction-rate=10)
     launch $c "${flags[@]}"; done
 }
-wait_api() { local k; for k in $(seq 600); do kapi /readyz >/dev/null 2>&1 && return 0
+wait_api() { local k; for k in $(seq 6000); do kapi /readyz >/dev/null 2>&1 && return 0
   pid_of kube-apiserver >/dev/null || { tail -n 15 "$DIR/log/kube-apiserver.log" >&2; die "kube-apiserver ended"; }; sleep 0.1; done
-  die "kube-apiserver is not ready after 60 s, see $DIR/log"; }
+  die "kube-apiserver is not ready after 600 s, see $DIR/log"; }
 rbac() {   # the account that the manifests give to a portal: so every test with it has exactly these rights
   kc apply -k "$K8S_RIGHTS" >/dev/null
   local t; t=$(kapi /api/v1/namespaces/longshore/serviceaccounts/longshore/token -X POST -H 'Content-Type: application/json' \
@@ -239,7 +239,7 @@ node_kubelet() {   # runs INSIDE node I: mounts of its own, then the kubelet and
     --pod-infra-container-image=bed/pause:1 --cgroups-per-qos=false --enforce-node-allocatable= \
     --experimental-dockershim-root-directory="$d/dockershim" --volume-plugin-dir="$d/volume-plugins" --cert-dir="$d/kubelet/pki" \
     --node-labels="bed/node=n$i" </dev/null >>"$DIR/log/kubelet-n$i.log" 2>&1 &
-  for f in $(seq 300); do [ ! -S /var/lib/kubelet/device-plugins/kubelet.sock ] || break; sleep 0.1; done
+  for f in $(seq 3000); do [ ! -S /var/lib/kubelet/device-plugins/kubelet.sock ] || break; sleep 0.1; done
   rm -f /var/lib/kubelet/device-plugins/DEPRECATION     # the stub would wait to be found instead of registering
   setsid "$BIN/bed-gpu-plugin" nvidia.com/gpu "n$i" "$K8S_GPUS" "$DIR/" </dev/null >>"$DIR/log/gpu-plugin-n$i.log" 2>&1 &
 }
@@ -258,7 +258,7 @@ start_node() {   # everything of node I that is not there yet
 }
 wait_node() {   # Ready, no taint left, and the patched resource (the kubelet zeroes it when it registers again) counted
   local i=$1 k s
-  for k in $(seq 600); do
+  for k in $(seq 6000); do
     s=$(kc get node "n$i" -o 'jsonpath={.status.conditions[?(@.type=="Ready")].status} {.status.allocatable.nvidia\.com/gpu} {.status.allocatable.example\.com/gpu} {.spec.taints[*].key}' 2>/dev/null || true)
     case $s in
       "True $K8S_GPUS $K8S_GPUS "|"True $K8S_GPUS $K8S_GPUS node.kubernetes.io/unschedulable") return 0;;
@@ -266,7 +266,7 @@ wait_node() {   # Ready, no taint left, and the patched resource (the kubelet ze
       "True "*) kapi "/api/v1/nodes/n$i/status" -X PATCH -H 'Content-Type: application/json-patch+json' -o /dev/null \
          -d "[{\"op\":\"add\",\"path\":\"/status/capacity/example.com~1gpu\",\"value\":\"$K8S_GPUS\"}]" || true;; esac
     sleep 0.2; done
-  tail -n 8 "$DIR/log/kubelet-n$i.log" >&2; die "node n$i is not Ready after 120 s ($s)"
+  tail -n 8 "$DIR/log/kubelet-n$i.log" >&2; die "node n$i is not Ready after 1200 s ($s)"
 }
 busybox_tar() {
   local r a; r=$(mktemp -d); mkdir -p "$r"/{bin,etc,proc,sys,dev,root,tmp,var}; chmod 1777 "$r/tmp"
@@ -286,11 +286,11 @@ cmd_start() {
   [ -s "$DIR/busybox.tar" ] || busybox_tar
   bed up "$NODES" >"$DIR/log/bed.log" 2>&1 & local up=$!
   # the apiserver's address is on the bridge that docker-bed makes first
-  for i in $(seq 100); do ip -4 addr show "$BR" 2>/dev/null | grep -qF "$NET.1/" && break; sleep 0.05; done
+  for i in $(seq 1000); do ip -4 addr show "$BR" 2>/dev/null | grep -qF "$NET.1/" && break; sleep 0.05; done
   start_etcd; start_api; wait "$up" || { cat "$DIR/log/bed.log" >&2; die "docker-bed up failed"; }
   wait_api; start_others; for i in $(seq "$NODES"); do start_node "$i"; done
   rbac; for i in $(seq "$NODES"); do wait_node "$i"; done
-  for i in $(seq 100); do kc -n longshore-jobs get serviceaccount default >/dev/null 2>&1 && break; sleep 0.1; done
+  for i in $(seq 1000); do kc -n longshore-jobs get serviceaccount default >/dev/null 2>&1 && break; sleep 0.1; done
   cat >"$DIR/env" <<E
 export KUBECONFIG=$DIR/kubeconfig K8S_PORTAL_KUBECONFIG=$DIR/kubeconfig-portal K8S_API=$API K8S_CA=$PKI/ca.crt
 export K8S_NAMESPACE=longshore-jobs K8S_NODES="$(seq -s' ' -f 'n%g' "$NODES")" K8S_DIR=$DIR PATH=$BIN:\$PATH
@@ -332,7 +332,7 @@ cmd_api_down() { local p; p=$(pid_of kube-apiserver) || die "not running"
 cmd_api_up() { local p; T0=$(date +%s%N); p=$(pid_of kube-apiserver) && kill -CONT "$p" || start_api; wait_api; echo "apiserver is ready after $(ms) ms"; }
 K8S_CACHE=${K8S_CACHE:-$HOME/.cache/longshore/kubernetes}; BED_SH=${BED_SH:-$HERE/docker-bed.sh}
 K8S_RIGHTS=${K8S_RIGHTS:-$HERE/../../Dockerfiles/kubernetes/rights}; SVC=192.168.192
-K8S_GRACE=${K8S_GRACE:-10}; K8S_EVICT=${K8S_EVICT:-30}; K8S_GPUS=${K8S_GPUS:-2}
+K8S_GRACE=${K8S_GRACE:-40}; K8S_EVICT=${K8S_EVICT:-30}; K8S_GPUS=${K8S_GPUS:-2}
 case "${1:-}" in
   install) cmd_install "${2:?cache folder}";;
   start) cmd_start "${2:?folder}" "${3:-2}";;

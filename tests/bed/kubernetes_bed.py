@@ -13,13 +13,14 @@ from typing import Literal
 import httpx
 
 from tests.bed import docker_bed
+from tests.limits import LIMIT
 
 SCRIPT = Path(__file__).with_name("kubernetes-bed.sh")
 PREFIX = "longshore-k8s-"
 NAMESPACE = "longshore-jobs"  # of tasks, see Dockerfiles/kubernetes/rights
 IMAGE = "longshore/sample:1"  # busybox; each node has it
 PROGRAMS = ("pgrep", "mount", "curl", "openssl")
-STARTED = 300  # seconds: a start takes twelve on an idle machine
+STARTED = 12 * LIMIT  # the limits of the script come first, and name the part that is not ready
 
 
 def cache() -> Path:
@@ -98,7 +99,7 @@ class KubernetesBed:
     def forget_history(self) -> None:
         """etcd keeps the newest state alone: lists of earlier versions cannot be read on, and watches not followed."""
         base = f"http://{self._known('LO')}:2379/v3/kv"
-        with httpx.Client(timeout=20) as etcd:
+        with httpx.Client(timeout=LIMIT) as etcd:
             for _ in range(2):  # the API server is the one who knows two versions: of now, and of a moment ago
                 self.kubectl("-n", NAMESPACE, "create", "configmap", "of-a-test")
                 self.kubectl("-n", NAMESPACE, "delete", "configmap", "of-a-test")
@@ -112,7 +113,7 @@ class KubernetesBed:
             input=given,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=LIMIT,
         )
         if check and done.returncode:
             raise RuntimeError(f"kubectl {' '.join(arguments)}: {done.stderr[-2000:]}")
@@ -122,7 +123,7 @@ class KubernetesBed:
         """What the docker command prints about the engine below that node's kubelet."""
         socket = f"unix://{self.folder}/bed/nodes/{node}/docker.sock"
         return subprocess.run(
-            ["docker", "-H", socket, *arguments], check=True, capture_output=True, text=True, timeout=120
+            ["docker", "-H", socket, *arguments], check=True, capture_output=True, text=True, timeout=LIMIT
         ).stdout.strip()
 
     def stop(self) -> None:

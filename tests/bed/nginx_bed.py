@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.limits import LIMIT
+
 _ROOT = Path(__file__).resolve().parents[2]
 _HOSTS = ("10.0.0.11:9186", "10.0.0.12:9186", "10.0.0.13:9186")  # of docs/run/several-hosts.md
 _AROUND = """daemon off; pid {folder}/pid; error_log stderr; worker_processes 1; {user}
@@ -68,7 +70,7 @@ def nginx(folder: Path, port: int, *portals: str, patience: str = "60s") -> Iter
         yield crt
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(LIMIT)
 
 
 def _documented() -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.bed.postgres_bed import USER, Postgres
+from tests.limits import LIMIT
 
 _CONFIG = """[databases]
 * = host={server} user=postgres
@@ -51,7 +52,7 @@ def pgbouncer(server: Postgres, mode: str = "transaction") -> Iterator[str]:
             yield f"postgres://{USER}@/{folder}/postgres?port=6432"
         finally:
             process.terminate()
-            process.wait(10)
+            process.wait(LIMIT)
 
 
 def _program() -> str | None:

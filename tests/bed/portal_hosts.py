@@ -22,7 +22,8 @@ from typing import Any
 import httpx
 
 from tests.bed.docker_bed import Bed
-from tests.helpers import patience, until
+from tests.helpers import until
+from tests.limits import LIMIT
 
 ROOT = Path(__file__).resolve().parents[2]
 HOME, SHARED, PORT = "/media/home", "/media/shared", 9186
@@ -48,7 +49,7 @@ class PortalHost:
             "DOCKER_HOST": "none",
             **settings,
         }
-        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=300)
+        self.http = httpx.Client(base_url=f"{self.url}/api/v1", timeout=LIMIT)
         self.process: subprocess.Popen[bytes] | None = None
         self._net = f"{bed.bridge}-h{number}"
         if has_clocks():
@@ -106,7 +107,7 @@ class PortalHost:
         """SIGKILL of all its processes; its kernel ends their connections."""
         if self.process is not None:
             self.process.kill()  # unshare; the first process of the namespace dies with it, and so do all others
-            self.process.wait(20)
+            self.process.wait(LIMIT)
             self.process = None
 
     def freeze(self) -> None:
@@ -179,7 +180,7 @@ class PortalHost:
         self.http.headers["Authorization"] = f"Bearer {answer.json()['token']}"
 
     def health(self) -> dict[str, Any]:
-        found: dict[str, Any] = httpx.get(f"{self.url}/healthz", timeout=300).json()
+        found: dict[str, Any] = httpx.get(f"{self.url}/healthz", timeout=LIMIT).json()
         return found
 
     # --- helpers -----------------------------------------------------------------------------------------------------
@@ -266,5 +267,5 @@ def _signal(pid: int, which: int) -> None:
 
 
 def _run(*command: str) -> None:
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30 * patience())
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, f"{shlex.join(command)}: {done.stderr}"

@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import gettempdir, mkdtemp
 
+from tests.limits import LIMIT
+
 USER = "postgres"  # the server refuses to run as root
 PREFIX = "longshore-postgres-"
 
@@ -93,7 +95,7 @@ class Postgres:
 
     def _control(self, *what: str) -> None:
         data, log = self.folder / "data", self.folder / "log"
-        _run(self._tools / "pg_ctl", *what, "-D", data, "-l", log, "-w", "-t", "60")
+        _run(self._tools / "pg_ctl", *what, "-D", data, "-l", log, "-w", "-t", f"{LIMIT:.0f}")
 
     def _processes(self) -> list[int]:
         server = _server(self.folder)
@@ -138,7 +140,9 @@ def _server(folder: Path) -> int:
 
 
 def _run(*command: str | Path) -> None:
-    done = subprocess.run([*_as_user(), *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=90)
+    done = subprocess.run(
+        [*_as_user(), *command], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=2 * LIMIT
+    )
     assert done.returncode == 0, done.stderr
 
 

@@ -12,11 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from base.core.store_url import Bucket
 from base.files.store.s3.store import S3Store
 from tests.helpers import until
+from tests.limits import LIMIT
 
 KEY, SECRET = "AKIDLONGSHORE", "a-secret-that-no-log-shows"
 
@@ -48,6 +50,7 @@ class S3Bed:
             region_name="us-east-1",
             aws_access_key_id=KEY,
             aws_secret_access_key=SECRET,
+            config=Config(connect_timeout=LIMIT, read_timeout=LIMIT),
         )
         until(self._has_bucket, 60, 0.1, what="the S3 server answers")
 

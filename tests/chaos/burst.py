@@ -24,6 +24,7 @@ from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import ensure_sample_image
 from tests.acceptance.portal import ENDS, Portal, config, remove_containers
 from tests.bed import docker_bed
+from tests.helpers import LIMIT
 
 SUBMITTERS = 8
 EVERY = 2.0  # seconds between two looks at the jobs
@@ -101,7 +102,7 @@ def _told(portal: Portal, jobs: int, seconds: float) -> bool:
 
 
 def _submit(portal: Portal, name: str) -> None:
-    answer = portal.http.post("/jobs", json=config(name, "sleep 1", cpuNumber=1, memoryMB=100), timeout=120)
+    answer = portal.http.post("/jobs", json=config(name, "sleep 1", cpuNumber=1, memoryMB=100), timeout=LIMIT)
     assert answer.status_code == 201, answer.text
 
 

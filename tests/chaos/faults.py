@@ -17,7 +17,7 @@ from tests.acceptance.portal import ROOT, Portal, containers
 from tests.bed.docker_bed import BedNode
 from tests.bed.postgres_bed import Postgres
 from tests.chaos.plan import RM, Deed
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 CURES = {
     "cut": "heal",
@@ -86,7 +86,7 @@ class Faults:
         """As somebody does who cleans up on a node, if there is anything."""
         if names := containers(node, self.portal):
             name = self._dice.choice(sorted(names))
-            subprocess.run(["docker", "-H", node.unix, "rm", "-f", name], capture_output=True, timeout=60)
+            subprocess.run(["docker", "-H", node.unix, "rm", "-f", name], capture_output=True, timeout=LIMIT)
             self.removed.add(name)
             self.done[RM] += 1
 
@@ -163,14 +163,14 @@ class Faults:
     def _end_second(self) -> None:
         if self._second is not None:
             self._second.kill()
-            self._second.wait(20)
+            self._second.wait(LIMIT)
             self._second = None
 
     # --- the database ------------------------------------------------------------------------------------------------
 
     def _lock_database(self, lasts: float) -> None:
         """As a backup does, or a shell that somebody forgot in a transaction."""
-        held = sqlite3.connect(self.portal.home / "longshore.sqlite3", timeout=60, isolation_level=None)
+        held = sqlite3.connect(self.portal.home / "longshore.sqlite3", timeout=LIMIT, isolation_level=None)
         try:
             held.execute("BEGIN IMMEDIATE")
             time.sleep(lasts)

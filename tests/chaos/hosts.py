@@ -26,13 +26,13 @@ import psycopg
 
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import ensure_sample_image
-from tests.acceptance.portal import ENDS, WHO, Json, config, docker
+from tests.acceptance.portal import ENDS, WHO, Json, config, docker, register
 from tests.acceptance.witness import times, witness
 from tests.bed import docker_bed, postgres_bed
 from tests.bed.docker_bed import Bed, BedNode
 from tests.bed.portal_hosts import KEYS, PortalHost, PortalHosts
 from tests.bed.postgres_bed import USER, Postgres
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 PACE = 0.5  # seconds between two submissions
 INSTANCE = "label=longshore.instance"
@@ -114,7 +114,7 @@ class Cluster:
             yield
         finally:
             over.set()
-            thread.join(90)
+            thread.join(LIMIT)
 
     def states(self) -> dict[str, str]:
         return dict(self.rows("SELECT name, state FROM jobs_job"))
@@ -214,8 +214,7 @@ def remove(node: BedNode) -> None:
 def _register(made: Cluster, node: BedNode) -> None:
     keys = {name: (node.tls_dir / f"{name}.pem").read_text() for name in ("ca", "cert", "key")}
     body = {"name": node.name, "endpoint": node.tls, "tls": keys, "cpuNumber": 8, "memoryMB": 8000}
-    answer = made.hosts.all[0].http.post("/nodes", json=body)
-    assert answer.status_code == 201, answer.text
+    register(made.hosts.all[0].http, body)
 
 
 def _accepted(host: PortalHost, body: dict[str, Any]) -> bool:

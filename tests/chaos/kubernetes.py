@@ -31,6 +31,7 @@ from tests.helpers import until
 from tests.kubernetes.portal import CLUSTER, pods, portal_over, wait_clean
 
 LOST_AFTER = 15  # LONGSHORE_NODE_LOST_AFTER of the portal
+GRACE = 10  # seconds without a sign of life until the cluster says that a node is Unknown
 SAYS = PREAMBLE.replace("gpus=$(cd /dev; echo nvidia[0-9]*)", "gpus=$(echo $NVIDIA_VISIBLE_DEVICES | tr , ' ')")
 LOOPS = SAYS + "while :; do sleep 1; done"
 ENDS_LATER = SAYS + "sleep 40; leave 3"
@@ -263,7 +264,7 @@ def watches_cut(stage: Stage) -> Row:
         time.sleep(2)
     row.notes.append(f"{cut} connections cut")
     status = stage.portal.wait_state(name, timeout=PATIENCE)
-    until(lambda: run.ended is not None, 5, what="the witness saw its end")
+    until(lambda: run.ended is not None, PATIENCE, what="the witness saw its end")
     row.told = time.monotonic() - (run.ended or 0)
     row.saw = "nothing but its end"
     if (status["state"], stage.portal.log(name), status["retries"]) != ("FAILED", "begin\nend 3\n", 0):
@@ -342,7 +343,7 @@ def main() -> int:
     with ExitStack() as stack:
         bed = KubernetesBed()
         stack.callback(bed.stop)
-        names = bed.up(2)
+        names = bed.up(2, K8S_GRACE=str(GRACE))
         bridge = bed.bridge
         witness = Witness()
         stack.callback(witness.close)
@@ -355,7 +356,7 @@ def main() -> int:
         wait_clean(portal, bed, PATIENCE)
         leaked = [str(run) for run in witness.runs if run.ended is None] + pods(bed, portal)
     twice = doubled(witness.runs)
-    print(f"\nload {os.getloadavg()[0]:.0f}, LONGSHORE_NODE_LOST_AFTER={LOST_AFTER}, a node is Unknown after 10 s")
+    print(f"\nload {os.getloadavg()[0]:.0f}, LONGSHORE_NODE_LOST_AFTER={LOST_AFTER}, a node is Unknown after {GRACE} s")
     print("| fault | the user reads | told after | elsewhere after | |\n|---|---|---|---|---|")
     print("\n".join(map(str, rows)))
     broken = [one for row in rows for one in row.broken]

@@ -24,10 +24,10 @@ from tests.chaos.jobs import SECRET, body
 from tests.chaos.judge import Verdict
 from tests.chaos.plan import Deed
 from tests.chaos.witness import Witness
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, until
 
 GPUS, CPUS = 4, 8
-CALM = 120  # seconds that may pass without any change once all is whole
+CALM = LIMIT  # seconds that may pass without any change once all is whole
 USERS = {
     "submit": ("POST", "/jobs"),
     "stop": ("PUT", "/user/admin/jobs/{}/executionType"),
@@ -147,7 +147,7 @@ class Trial:
     def _wait_calm(self, names: list[str]) -> None:
         """Until nothing is left to do, or nothing has happened for too long."""
         last, since = None, time.monotonic()
-        while time.monotonic() - since < CALM * min(patience(), 4):
+        while time.monotonic() - since < CALM:
             try:
                 left = [*judge.not_ended(self.portal, names), *judge.leftovers(self.portal, self.nodes, self.witness)]
             except Exception as error:  # its web process or database may still be starting
@@ -193,5 +193,7 @@ def trial(home: Path, nodes: list[BedNode], database: Postgres | None, seed: int
 def _put_code(portal: Portal) -> None:
     root, who = portal.url, {"Authorization": portal.http.headers["Authorization"]}
     where = f"{root}/webhdfs/v1/users/admin/chaos-code/secret?op=CREATE&overwrite=true&data=true"
-    answer = httpx.put(where, content=SECRET, headers={**who, "Content-Type": "application/octet-stream"}, timeout=30)
+    answer = httpx.put(
+        where, content=SECRET, headers={**who, "Content-Type": "application/octet-stream"}, timeout=LIMIT
+    )
     assert answer.status_code == 201, answer.text

@@ -15,7 +15,7 @@ import httpx
 from playwright.sync_api import Error, sync_playwright
 
 from tests.acceptance.portal import ENDS, WHO, Portal, config
-from tests.helpers import chromium
+from tests.helpers import LIMIT, chromium
 
 PASSWORD = "a soak takes two hours"
 PAUSE = (0.5, 6.0)  # seconds between two requests of one person
@@ -60,7 +60,7 @@ class Visitors:
         """Nobody asks any more; every job of theirs was told to stop."""
         self._over.set()
         for thread in self._threads:
-            thread.join(120)
+            thread.join(LIMIT)
         for job in self.portal.get("/jobs"):
             if job["username"] != "admin" and job["state"] not in ENDS:
                 path = f"/user/{job['username']}/jobs/{job['name']}/executionType"

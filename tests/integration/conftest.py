@@ -9,7 +9,15 @@ from django.utils import timezone
 from base.core import clock as steady_clock
 from base.models import User
 from clusters.engines import schemes
+from clusters.nodes import probe
 from tests.cluster import Clock, Cluster
+from tests.helpers import LIMIT
+
+
+@pytest.fixture(autouse=True)
+def _answers_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine in memory is asked by a thread, to which a busy machine may give no core for long."""
+    monkeypatch.setattr(probe, "DEADLINE", LIMIT)
 
 
 @pytest.fixture

@@ -10,6 +10,7 @@ the table anew, and say in the commit what it buys:
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -25,6 +26,8 @@ from django.test.utils import CaptureQueriesContext
 from base.accounts import tokens
 from base.models import User
 from base.wakes import processes
+from jobs.forecast import scores
+from jobs.history import lengths
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster, config
 
@@ -39,9 +42,13 @@ Costs = dict[str, int]
 
 
 @pytest.fixture
-def costs(request: pytest.FixtureRequest) -> Iterator[Callable[[str, Callable[[], Any]], None]]:
+def costs(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str, Callable[[], Any]], None]]:
     """``costs(path, walk)`` calls ``walk`` three times: to have everything loaded, to count calls, to count
     statements. A walk that does more each time returns what to walk then."""
+    # What is looked up now and then, whatever is asked, does not get old between two walks.
+    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(lengths.learnt, "seconds", math.inf)
+    monkeypatch.setattr(scores.recent_corrections, "seconds", math.inf)
     table: dict[str, Costs] = json.loads(TABLE.read_text())
     too_much: list[str] = []
 

@@ -20,7 +20,7 @@ from base.serving import bridge
 from base.serving.bridge import Bridge
 from portal.shared.api.answers import is_database_away
 from portal.webhdfs import app as files
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 TRY_AGAIN = "The database cannot be read or written now."
 
@@ -90,7 +90,7 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], httpx.Respo
     thawed = threading.Event()
 
     def wsgi(environ: dict[str, Any], start: Any) -> Any:
-        thawed.wait(60)
+        thawed.wait(LIMIT)
         start("200 OK", [("Content-Type", "application/json")])
         return [b"{}"]
 
@@ -100,11 +100,11 @@ def silent(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], httpx.Respo
     try:
         until(lambda: server.started, what="the server listens")
         host, port = server.servers[0].sockets[0].getsockname()[:2]
-        yield lambda: httpx.get(f"http://{host}:{port}/healthz", timeout=30)
+        yield lambda: httpx.get(f"http://{host}:{port}/healthz", timeout=LIMIT)
     finally:
         thawed.set()
         server.should_exit = True
-        thread.join(20)
+        thread.join(LIMIT)
 
 
 def test_a_frozen_database_is_told_however_often_it_is_asked(silent: Callable[[], httpx.Response]) -> None:

@@ -17,6 +17,7 @@ from jobs.diagnosis import run as diagnosis
 from jobs.models import Attempt, Event, Job
 from jobs.scheduling import orders
 from tests.cluster import Cluster, config
+from tests.helpers import LIMIT
 
 TRACEBACK = b"""Traceback (most recent call last):
   File "/pai/code/train.py", line 3, in <module>
@@ -24,6 +25,12 @@ TRACEBACK = b"""Traceback (most recent call last):
 ModuleNotFoundError: No module named 'flash_attn'
 """
 BROKEN_GPU = b"RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to compare."""
+    monkeypatch.setattr(diagnosis, "BUDGET", LIMIT)
 
 
 def run(cluster: Cluster, *, stderr: bytes, code: int = 1, oom: bool = False, **values: Any) -> Job:

@@ -12,7 +12,7 @@ from clusters.engines.runtime import ContainerRequest, FaultReason, File, Phase,
 from tests.contract_attach import AttachContract
 from tests.contract_runtime import Lab, Program, RuntimeContract, request
 from tests.fakes.runtime import Behaviour, FakeRuntime
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 
 class FakeLab:
@@ -110,11 +110,11 @@ def test_it_ends_streams_when_cut(lab: FakeLab) -> None:
     lab.runtime.ensure(asked)
     log = lab.runtime.logs(asked.name, "stdout", follow=True)
     answers: list[bool] = []
-    watch = threading.Thread(target=lambda: answers.append(lab.runtime.wait_event(30, lambda: None)))
+    watch = threading.Thread(target=lambda: answers.append(lab.runtime.wait_event(LIMIT, lambda: None)))
     watch.start()
     until(lambda: lab.runtime.calls["wait_event"])
     lab.runtime.cut()
-    watch.join(10)
+    watch.join(LIMIT)
     assert answers == [False] and list(log) == []
 
 
@@ -129,6 +129,7 @@ def test_it_loses_everything_that_runs_with_the_power(lab: FakeLab) -> None:
 def test_with_a_full_disk_its_list_misses_an_end_until_somebody_looks_closer(
     lab: FakeLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tests.fakes.host.LOOK_CLOSER", LIMIT)
     names = [request(lab), request(lab)]
     for asked in names:
         lab.runtime.ensure(asked)

@@ -16,7 +16,7 @@ from clusters.engines.watch import Watched, Watchers
 from jobs import services
 from jobs.models import Event, Job
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.django_db
 
@@ -60,7 +60,7 @@ def test_a_new_hold_wakes_the_scheduler(cluster: Cluster) -> None:
         until(woken.is_set, 10, what="it tells of the first look")
         woken.clear()
         runtime.hold(cluster.task(job).container_name)
-        assert woken.wait(10)
+        assert woken.wait(LIMIT)
     finally:
         watch.stop()
 

@@ -15,16 +15,17 @@ from typing import Any
 
 import pytest
 import yaml
-from aiohttp import web
+from aiohttp import ClientTimeout, web
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from clusters.engines.kubernetes import execs, runtime
+from clusters.engines.kubernetes import connect, execs, runtime
 from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.runtime import KubernetesRuntime
 from clusters.engines.runtime import LABEL_TASK, RuntimeFault
+from tests.helpers import LIMIT
 
 ENDPOINT = "kubernetes://lab/jobs"
 Program = Callable[["Api", web.WebSocketResponse], Any]
@@ -87,6 +88,15 @@ async def writes_for_ever(api: Api, socket: web.WebSocketResponse) -> None:
         pass
 
 
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API is a thread of this process, and may be slow to connect and to answer."""
+    for module, limit in ((connect, "CONNECT"), (execs, "_OPENING"), (runtime, "_ANSWER"), (runtime, "_SEEN")):
+        monkeypatch.setattr(module, limit, LIMIT)
+    endless = ClientTimeout(total=None)
+    monkeypatch.setattr("aiohttp.ClientTimeout", lambda **_: endless)
+
+
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Callable[[Program], Api]]:
     loop = asyncio.new_event_loop()
@@ -106,7 +116,7 @@ def served(tmp_path: Path) -> Iterator[Callable[[Program], Api]]:
 
     def serve(program: Program) -> Api:
         api = Api(program)
-        runners.append(asyncio.run_coroutine_threadsafe(start(api), loop).result(10))
+        runners.append(asyncio.run_coroutine_threadsafe(start(api), loop).result(LIMIT))
         ca = base64.b64encode((tmp_path / "cert.pem").read_bytes()).decode()
         cluster = {"server": f"https://127.0.0.1:{runners[0].addresses[0][1]}", "certificate-authority-data": ca}
         named = {"contexts": ("context", {"cluster": "c", "user": "c"}), "clusters": ("cluster", cluster)}
@@ -118,10 +128,10 @@ def served(tmp_path: Path) -> Iterator[Callable[[Program], Api]]:
     yield serve
     try:
         for runner in runners:
-            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(10)
+            asyncio.run_coroutine_threadsafe(runner.cleanup(), loop).result(LIMIT)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
+        thread.join(LIMIT)
         loop.close()
 
 
@@ -145,7 +155,7 @@ def test_a_task_that_is_told_and_ends_keeps_its_pod_with_its_exit_code(
     served: Callable[[Program], Api], tmp_path: Path
 ) -> None:
     api = served(ends_the_task)
-    KubernetesRuntime(ENDPOINT, tmp_path).stop("p", 0)
+    KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).stop("p", 0)
     assert (api.phase, api.deleted) == ("ended", 0)
 
 
@@ -156,14 +166,14 @@ def test_a_task_that_has_changed_its_shell_is_stopped_all_the_same(
     for limit in ("_ANSWER", "_SEEN", "_LOOK"):
         monkeypatch.setattr(runtime, limit, 0.3)
     api = served(program)
-    KubernetesRuntime(ENDPOINT, tmp_path).stop("p", 0)
+    KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT).stop("p", 0)
     assert api.deleted == 1
 
 
 def test_a_pod_of_somebody_else_is_not_touched(served: Callable[[Program], Api], tmp_path: Path) -> None:
     api = served(ends_the_task)
     api.labels = {}
-    engine = KubernetesRuntime(ENDPOINT, tmp_path)
+    engine = KubernetesRuntime(ENDPOINT, tmp_path, timeout=LIMIT)
     with pytest.raises(RuntimeFault):
         engine.stop("p", 0)
     with pytest.raises(RuntimeFault):
@@ -173,5 +183,5 @@ def test_a_pod_of_somebody_else_is_not_touched(served: Callable[[Program], Api],
 
 def test_what_a_program_writes_without_end_is_not_kept(served: Callable[[Program], Api], tmp_path: Path) -> None:
     served(writes_for_ever)
-    code, said = execs.run(ClusterApi(ENDPOINT, tmp_path), "p", ["/bin/sh"], 20)
+    code, said = execs.run(ClusterApi(ENDPOINT, tmp_path, timeout=LIMIT), "p", ["/bin/sh"], 20)
     assert code is None and len(said) < 2 * execs.MOST_SAID

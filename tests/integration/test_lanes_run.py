@@ -20,7 +20,9 @@ from pathlib import Path
 from tests.lanes.lane import PYTEST, Lane
 from tests.lanes.run import run
 here = Path.cwd()
-lanes = [Lane(path.stem, [path.name], folder=here) for path in sorted(here.glob("test_*.py"))]
+lanes = [
+    Lane(path.stem, [path.name], folder=here, sure="sure" in path.stem) for path in sorted(here.glob("test_*.py"))
+]
 lanes += [Lane(path.stem, [], program=("sh", path.name), folder=here) for path in sorted(here.glob("*.sh"))]
 sys.exit(run(lanes, at_once=1))
 """
@@ -89,6 +91,12 @@ def test_what_fails_twice_fails_the_run_and_both_are_told(tmp_path: Path) -> Non
     code, said = ran(tmp_path, bad=FAILS, once=fails_once())
     assert code == 1
     assert "\nFAILED test_bad.py::test_it (test_bad)" in said and "always" in said
+    assert "UNSTEADY test_once.py" in said and " 1 failed, 1 unsteady in " in said
+
+
+def test_where_nothing_hangs_on_the_load_what_failed_has_failed(tmp_path: Path) -> None:
+    code, said = ran(tmp_path, sure=fails_once(), once=fails_once())
+    assert code == 1 and "\nFAILED test_sure.py::test_it[0] (test_sure)" in said
     assert "UNSTEADY test_once.py" in said and " 1 failed, 1 unsteady in " in said
 
 

@@ -14,7 +14,7 @@ from base.models import Heartbeat
 from base.wakes import lease as leases
 from base.wakes.lease import PATIENCE, RENEW, Fenced, Lease
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.django_db
 
@@ -80,7 +80,7 @@ def test_of_two_that_see_it_free_one_gets_it(cluster: Cluster, monkeypatch: pyte
 
 
 def test_a_process_of_this_host_that_has_ended_is_not_waited_for() -> None:
-    process = subprocess.Popen(["sleep", "60"])
+    process = subprocess.Popen(["sleep", "3600"])
     started = leases._started(process.pid)
     holder = f"{leases._host()} {process.pid} {started}"
     try:
@@ -90,7 +90,7 @@ def test_a_process_of_this_host_that_has_ended_is_not_waited_for() -> None:
         assert not Lease("it").try_take(), "it is only stopped"
     finally:
         process.kill()
-        process.wait(10)
+        process.wait(LIMIT)
     assert Lease("it").try_take()
 
 

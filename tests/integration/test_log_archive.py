@@ -23,14 +23,15 @@ from jobs.logs.together.sources import Source, open_together
 from jobs.models import Task
 from tests.cluster import Cluster
 from tests.fakes.runtime import FakeRuntime
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
 @pytest.fixture(autouse=True)
-def home(settings: Any, tmp_path: Path) -> Iterator[Path]:
+def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     settings.HOME = tmp_path
+    monkeypatch.setattr(logs, "PATIENCE", LIMIT)  # an engine in memory is silent only while the machine is busy
     yield tmp_path
     hub.close()
 
@@ -133,17 +134,17 @@ def test_a_worker_that_is_late_and_reads_half_of_it_does_not_spoil_what_is_kept(
         def chunks() -> Iterator[LogChunk]:
             yield LogChunk("2026-01-01T00:00:00.000000000Z", b"line 0\n")
             begun.set()
-            assert go_on.wait(10)  # the container is removed meanwhile: the engine says no more
+            assert go_on.wait(LIMIT)  # the container is removed meanwhile: the engine says no more
 
         return chunks()
 
     monkeypatch.setattr(FakeRuntime, "logs", half)
     late = threading.Thread(target=archive.archive, args=[running], name="late")
     late.start()
-    assert begun.wait(10)
+    assert begun.wait(LIMIT)
     archive.archive(running)
     go_on.set()
-    late.join(10)
+    late.join(LIMIT)
     assert logs.tail(running, "stdout", lines=100).count(b"\n") == 10
 
 

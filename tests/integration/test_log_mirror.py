@@ -19,7 +19,7 @@ from jobs.logs.read import open_log
 from jobs.models import Task
 from tests.cluster import Cluster
 from tests.fakes.runtime import FakeRuntime
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.django_db(transaction=True)
 Host = Callable[[str], None]
@@ -31,10 +31,14 @@ def on_host(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> I
     monkeypatch.setattr(mirror, "is_shared", lambda: True)
     monkeypatch.setattr(mirror, "EVERY", 1000.0)  # tests say when
     monkeypatch.setattr(mirror, "PIECE", 1000)
+    monkeypatch.setattr(logs, "PATIENCE", LIMIT)  # an engine in memory is silent only while the machine is busy
     monkeypatch.setattr("base.files.store.local_root", lambda: tmp_path / "store")
 
     def switch(name: str) -> None:
+        followers = list(hub._followers.values())
         hub.close()
+        for follower in followers:  # what they have copied is in the store when they have ended
+            follower._thread.join(LIMIT)
         settings.HOME = tmp_path / name
 
     switch("a")
@@ -87,7 +91,7 @@ def test_a_log_of_a_node_that_is_silent_is_read_on_a_host_that_never_followed_it
     engine.cut()
     with pytest.raises(NodeUnreachable):
         read(task)
-    log = open_log(task, "stdout", stale=True)
+    log = open_log(task, "stdout", stale=True, patience=LIMIT)
     assert b"".join(log.view.pieces()) == text(100) and log.note
 
 
@@ -146,7 +150,7 @@ def test_a_copy_that_is_not_whole_is_not_begun_with(engine: FakeRuntime, task: T
     assert read(task) == text(100)
     on_host("c")  # host b wrote it anew
     engine.cut()
-    assert open_log(task, "stdout", stale=True).view.size == len(text(100))
+    assert open_log(task, "stdout", stale=True, patience=LIMIT).view.size == len(text(100))
 
 
 def test_while_the_store_is_down_the_engine_is_enough(

@@ -16,6 +16,7 @@ from base.models import User
 from jobs.metrics import janitor, places, ring, sharing
 from jobs.metrics.sharing import FOLDER, SharedRings, pack, unpack
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 
 pytestmark = pytest.mark.django_db
 AT = 1_800_000_000
@@ -39,7 +40,7 @@ def on_host(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> H
 def done(act: Callable[[list[Path]], None], of: SharedRings, *folders: Path) -> None:
     of._due = 0.0
     act([*folders])
-    of.wait(30)
+    of.wait(LIMIT)
 
 
 def test_what_one_host_samples_another_has_with_the_next_fetch(on_host: Host) -> None:

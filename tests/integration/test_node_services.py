@@ -32,6 +32,7 @@ from clusters.nodes.serializers import Tls
 from jobs.models import Event
 from tests.builders import make_node
 from tests.fakes.runtime import Behaviour, FakeRuntime
+from tests.helpers import LIMIT
 from tests.hosts import Hosts
 from tests.keys import make_keys
 
@@ -165,7 +166,7 @@ def test_it_registers_an_engine_once_when_two_admins_do_it_at_once(engine: FakeR
     gate = threading.Barrier(4)
 
     def register(number: int) -> None:
-        gate.wait(10)
+        gate.wait(LIMIT)
         try:
             services.register_node(admin, {"name": f"n{number}", "endpoint": f"ssh://n{number}"})
             outcomes.append("made")
@@ -178,7 +179,7 @@ def test_it_registers_an_engine_once_when_two_admins_do_it_at_once(engine: FakeR
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(LIMIT)
     assert sorted(outcomes) == ["made", "refused", "refused", "refused"]
     assert Node.objects.count() == 1
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
@@ -21,10 +22,12 @@ from base.wakes import processes
 from base.wakes.lease import Lease
 from portal.hosts import hosts
 from tests import fresh
+from tests.helpers import LIMIT
 from tests.http import ApiClient
 
 Api = Callable[[User | None], ApiClient]
 pytestmark = pytest.mark.django_db
+GONE = 2 * LIMIT  # seconds without a word
 FEW = 2 if connection.vendor == "postgresql" else 1  # queries: the time of the database is one
 
 
@@ -32,6 +35,10 @@ FEW = 2 if connection.vendor == "postgresql" else 1  # queries: the time of the 
 def home(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     settings.HOME = tmp_path
     monkeypatch.setenv(processes.SUPERVISOR, str(os.getppid()))
+    # Who has been seen during a test lives, and what pages know does not get old, however long it takes.
+    monkeypatch.setattr(processes, "LATE", LIMIT)
+    monkeypatch.setattr(processes, "FRESH", math.inf)
+    monkeypatch.setattr(hosts, "LATE", timedelta(seconds=LIMIT))
     processes._shown.clear()
     yield
     fresh.who_lives()
@@ -50,7 +57,7 @@ def a_portal() -> None:
     """A host whose scheduler and sampler act, one that stands by, and one that has died."""
     for name in ("scheduler", "sampler"):
         assert Lease(name, holder=f"one {name}").try_take()
-    for host, silent in (("one", 0), ("two", 0), ("three", 90)):
+    for host, silent in (("one", 0), ("two", 0), ("three", GONE)):
         for name in ("supervisor", "web", "scheduler", "workers", "sampler"):
             row(host, name, silent=silent, holder=f"{host} {name}")
 
@@ -119,7 +126,7 @@ def test_it_says_who_acts_who_stands_by_and_who_is_silent(django_assert_num_quer
 
 
 def test_a_process_that_came_back_takes_the_place_of_the_one_that_died() -> None:
-    row("one", "web", silent=60, number=1)
+    row("one", "web", silent=GONE, number=1)
     row("one", "web", number=2)
     row("one", "web", number=3)
     (host,) = hosts.hosts()
@@ -127,7 +134,7 @@ def test_a_process_that_came_back_takes_the_place_of_the_one_that_died() -> None
 
 
 def test_what_somebody_should_look_at() -> None:
-    row("one", "scheduler", silent=60, release="0.1.0", report={"free": 5, "total": 2**30})
+    row("one", "scheduler", silent=GONE, release="0.1.0", report={"free": 5, "total": 2**30})
     row("one", "web", release="0.1.0", report={"free": 5, "total": 2**30})
     row("two", "web", release="0.2.0", report={"free": 2**29, "total": 2**30})
     assert hosts.warnings(hosts.hosts()) == [

@@ -29,6 +29,7 @@ from jobs.models import Attempt, Event, Job, Task
 from jobs.planning.settle import ORDER_LAPSE
 from tests.cluster import IMAGE, Cluster
 from tests.fakes.runtime import FakeLog
+from tests.helpers import LIMIT
 
 pytestmark = pytest.mark.django_db
 LAPSED = ORDER_LAPSE.total_seconds() + 1
@@ -382,6 +383,7 @@ def test_a_node_taken_off_the_books_ends_its_tasks(cluster: Cluster, admin: User
 def test_an_end_that_a_full_disk_hides_is_found_by_looking_closer(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tests.fakes.host.LOOK_CLOSER", LIMIT)
     engine = cluster.add_node()
     job = cluster.submit()
     cluster.settle()

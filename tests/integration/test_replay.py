@@ -219,7 +219,8 @@ def test_a_worker_plays_what_an_admin_asked_for(admin: User) -> None:
     assert found.progress == 100 and found.result["jobs"] == 3
 
 
-def test_what_another_worker_plays_is_left_to_it_while_it_lives(admin: User) -> None:
+def test_what_another_worker_plays_is_left_to_it_while_it_lives(admin: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replays, "STALE", HOUR)
     row = replays.ask(admin, asked())
     now = milliseconds(timezone.now())
     Replay.objects.update(beat=now)

@@ -18,6 +18,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from base.models import Heartbeat
+from base.wakes import lease as leases
+from base.wakes import processes
 from base.wakes.lease import Fenced, Lease
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.models import Node
@@ -29,7 +31,7 @@ from jobs.models import Job, Task
 from tests.builders import make_job, make_node
 from tests.fakes.meter import Load
 from tests.fakes.runtime import FakeRuntime
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.hosts import Hosts
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -39,8 +41,11 @@ SMI = "0, GPU-aa, 97, 1024, 40960, 300, 61\n"
 
 
 @pytest.fixture(autouse=True)
-def _folder(settings: Any, tmp_path: Path) -> None:
+def _folder(settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.METRICS_DIR = tmp_path / "metrics"
+    # What is left alone for a while is so for the whole test, and an exporter may take its time.
+    for limit in ("_FIRST_PAUSE", "_LONGEST_PAUSE", "SMI_EVERY", "EXPORTER"):
+        monkeypatch.setattr(engine, limit, LIMIT)
 
 
 @pytest.fixture
@@ -125,7 +130,7 @@ def test_an_engine_that_hangs_delays_no_other(hosts: Hosts, sampler: Sampler, mo
     slow, runtime = running(hosts, name="slow")
     quick, _ = running(hosts, name="quick")
     over = threading.Event()
-    monkeypatch.setattr(runtime, "usage", lambda *_: over.wait(60) and {})
+    monkeypatch.setattr(runtime, "usage", lambda *_: over.wait(LIMIT) and {})
     for at in (AT, AT + 10):
         sampler.tick(at)
         until(lambda at=at: (found := ring.summary(places.of_node("quick"))) and found.at == at)  # type: ignore[misc]
@@ -183,24 +188,38 @@ def test_an_exporter_that_is_away_costs_nothing_else(hosts: Hosts, sampler: Samp
 
 
 def test_an_exporter_that_drips_its_answer_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(engine, "EXPORTER", 0.5)
+    begun, over = threading.Event(), threading.Event()
+    asked: list[float] = []
+
+    class Timer(threading.Timer):
+        """Its time is over once the answer has begun to drip."""
+
+        def __init__(self, seconds: float, *does: Any) -> None:
+            asked.append(seconds)
+            super().__init__(0, *does)
+
+        def run(self) -> None:
+            begun.wait(LIMIT)
+            super().run()
+
+    monkeypatch.setattr(threading, "Timer", Timer)
     listening = socket.create_server(("127.0.0.1", 0))
 
     def drip() -> None:
         connection, _ = listening.accept()
         with connection, suppress(OSError):
-            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            while not over.is_set():
-                connection.sendall(b"#")
-                over.wait(0.05)
+            assert connection.recv(1000)
+            connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n#")
+            begun.set()
+            over.wait(LIMIT)
 
-    over = threading.Event()
     thread = threading.Thread(target=drip, daemon=True)
     thread.start()
     with listening, pytest.raises(OSError, match="takes longer"):
         engine.fetch(f"http://127.0.0.1:{listening.getsockname()[1]}/metrics")
     over.set()
-    thread.join(10)
+    thread.join(LIMIT)
+    assert asked == [engine.EXPORTER]
 
 
 def test_only_one_sampler_acts_and_the_other_writes_nothing(hosts: Hosts, sampler: Sampler) -> None:
@@ -214,7 +233,11 @@ def test_only_one_sampler_acts_and_the_other_writes_nothing(hosts: Hosts, sample
     assert Heartbeat.objects.filter(name="sampler").exists()
 
 
-def test_a_round_takes_as_many_queries_for_many_tasks_as_for_one(hosts: Hosts, sampler: Sampler) -> None:
+def test_a_round_takes_as_many_queries_for_many_tasks_as_for_one(
+    hosts: Hosts, sampler: Sampler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "EVERY", math.inf)  # neither a beat nor the lease is due a second time
+    monkeypatch.setattr(leases, "RENEW", timedelta.max)
     running(hosts, tasks=30)
     sampler.tick(AT)
     with CaptureQueriesContext(connection) as queries:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import threading
 from collections.abc import Iterator
@@ -21,6 +22,7 @@ from jobs.models import Attempt, Event, Job, Task
 from jobs.queries import JobFilter
 from jobs.submitting.dry_run import check_config
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.submitting import config, config_text, submitted
 
 pytestmark = pytest.mark.django_db
@@ -78,7 +80,7 @@ def test_it_wakes_the_scheduler_once_the_rows_are_there(transactional_db: None, 
     listener = wake.Listener("scheduler")
     try:
         submitted(alice)
-        assert listener.wait(5)
+        assert listener.wait(LIMIT)
     finally:
         listener.close()
 
@@ -304,6 +306,7 @@ def test_very_many_ended_jobs_are_counted_once_in_a_while_and_live_ones_each_tim
 ) -> None:
     monkeypatch.setattr(queries, "VERY_MANY", 2)
     monkeypatch.setattr(queries, "_ended", {})
+    monkeypatch.setattr(queries, "ENDED_FOR", math.inf)
     for name in ("a", "b"):
         make_job("mira", name, state="SUCCEEDED")
     assert queries.count_by_state()["SUCCEEDED"] == 2

@@ -9,6 +9,8 @@ import socket
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,9 +21,10 @@ from base.serving import bodies, connection
 from base.serving.bridge import PIECE, REFUSAL, Bridge
 from base.serving.connection import Connection
 from portal import asgi
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, until
 
 GET = b"GET / HTTP/1.1\r\nHost: portal\r\n\r\n"
+BRIEF = 1  # seconds for a client that is to be cut off
 
 
 def wsgi(environ: dict[str, Any], start: Any) -> Any:
@@ -61,10 +64,11 @@ def bridge() -> Bridge:
 
 @pytest.fixture
 def server(settings: Any, bridge: Bridge) -> Iterator[tuple[str, int]]:
-    settings.PATIENCE, settings.CONNECTIONS_PER_ADDRESS = round(patience()), 8
+    """Nobody is cut off unless the test makes PATIENCE brief."""
+    settings.PATIENCE, settings.CONNECTIONS_PER_ADDRESS = LIMIT, 8
     connection._places.cache_clear()
     taken.clear()
-    server = uvicorn.Server(uvicorn.Config(bridge, port=0, http=Connection, lifespan="off", log_level="error"))
+    server = uvicorn.Server(_config(bridge))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
@@ -72,23 +76,49 @@ def server(settings: Any, bridge: Bridge) -> Iterator[tuple[str, int]]:
         yield server.servers[0].sockets[0].getsockname()[:2]
     finally:
         server.should_exit = True
-        thread.join(120)
+        thread.join(LIMIT)
         connection._places.cache_clear()
+
+
+def _config(application: Any) -> uvicorn.Config:
+    kept = int(LIMIT)
+    return uvicorn.Config(
+        application, port=0, http=Connection, lifespan="off", log_level="error", timeout_keep_alive=kept
+    )
+
+
+@pytest.fixture
+def brief_after_head(settings: Any, bridge: Bridge, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PATIENCE is brief once a whole request has come: so what comes until then is not cut off."""
+
+    def answered(environ: dict[str, Any], start: Any) -> Any:
+        settings.PATIENCE = BRIEF
+        return wsgi(environ, start)
+
+    monkeypatch.setattr(bridge, "_wsgi", answered)
 
 
 def send(address: tuple[str, int], data: bytes, source: str = "127.0.0.1") -> socket.socket:
     one = socket.socket()
-    one.settimeout(20)
+    one.settimeout(LIMIT)
     one.bind((source, 0))
     one.connect(address)
     one.sendall(data)
     return one
 
 
+def send_what_is_taken(address: tuple[str, int], data: bytes) -> socket.socket:
+    """The server may have cut it off before all is sent."""
+    one = send(address, b"")
+    with suppress(ConnectionError):
+        one.sendall(data)
+    return one
+
+
 def unread(address: tuple[str, int], data: bytes) -> socket.socket:
     """Has asked, and takes nothing."""
     one = socket.socket()
-    one.settimeout(20)
+    one.settimeout(LIMIT)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     one.connect(address)
     one.sendall(data)
@@ -108,13 +138,19 @@ def read(one: socket.socket) -> bytes:
 
 
 @pytest.mark.parametrize("half", [b"", b"GET / HT", GET[:-2], b"\r\n", GET + b"GET / HTTP/1.1\r\nX"])
-def test_a_head_that_does_not_come_is_not_waited_for(server: tuple[str, int], half: bytes) -> None:
-    answers = read(send(server, half))  # returns: the connection is closed
-    assert answers.count(b"200 OK") == half.count(b"\r\n\r\n"), "only what was asked for whole is answered"
+def test_a_head_that_does_not_come_is_not_waited_for(
+    server: tuple[str, int], brief_after_head: None, settings: Any, half: bytes
+) -> None:
+    whole = half.count(b"\r\n\r\n")
+    if not whole:
+        settings.PATIENCE = BRIEF
+    answers = read(send_what_is_taken(server, half))  # returns: the connection is closed
+    assert answers.count(b"200 OK") == whole, "only what was asked for whole is answered"
 
 
-def test_a_head_that_trickles_in_gains_no_time(server: tuple[str, int]) -> None:
-    one = send(server, b"GET / HTTP/1.1\r\n")
+def test_a_head_that_trickles_in_gains_no_time(server: tuple[str, int], settings: Any) -> None:
+    settings.PATIENCE = BRIEF
+    one = send_what_is_taken(server, b"GET / HTTP/1.1\r\n")
     one.settimeout(0.1)
 
     def is_closed() -> bool:
@@ -126,16 +162,17 @@ def test_a_head_that_trickles_in_gains_no_time(server: tuple[str, int]) -> None:
         except OSError:
             return True
 
-    until(is_closed, 20, what="the end of a head that trickles")
+    until(is_closed, what="the end of a head that trickles")
     one.close()
 
 
 def test_a_head_without_an_end_is_refused(server: tuple[str, int]) -> None:
-    one = send(server, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000)
+    one = send_what_is_taken(server, b"GET / HTTP/1.1\r\n" + b"a: b\r\n" * 20_000)
     assert read(one).startswith(b"HTTP/1.1 431")
 
 
-def test_a_body_that_does_not_come_is_answered(server: tuple[str, int]) -> None:
+def test_a_body_that_does_not_come_is_answered(server: tuple[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bodies, "settings", SimpleNamespace(PATIENCE=BRIEF))  # the head may take longer
     one = send(server, b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5000\r\n\r\n0123456789")
     assert one.recv(12) == b"HTTP/1.1 408"
     one.close()
@@ -147,9 +184,8 @@ def test_a_body_in_chunks_arrives_whole(server: tuple[str, int]) -> None:
 
 
 def test_large_answers_that_nobody_takes_are_few_and_what_is_taken_is_whole(
-    server: tuple[str, int], settings: Any, bridge: Bridge
+    server: tuple[str, int], bridge: Bridge
 ) -> None:
-    settings.PATIENCE = 3600  # nobody is cut off
     get = GET.replace(b"/ ", b"/large ", 1).replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     slow = []
     for number in (1, 2):  # what waits after the first one is not yet too much
@@ -167,12 +203,16 @@ def test_large_answers_that_nobody_takes_are_few_and_what_is_taken_is_whole(
         one.close()
 
 
-def test_an_answer_that_nobody_takes_is_not_made_and_not_waited_for(server: tuple[str, int]) -> None:
+def test_an_answer_that_nobody_takes_is_not_made_and_not_waited_for(
+    server: tuple[str, int], brief_after_head: None
+) -> None:
+    other = send(server, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n"))  # its time is not brief
+    until(lambda: connection.crowd._address_of, what="the other one is in")
     one = unread(server, GET.replace(b"/ ", b"/much ", 1))
     until(lambda: taken, what="the answer has begun")
-    others = read(send(server, GET.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")))
-    assert b"0 of 0" in others
-    until(lambda: _has_reset(one), 20, what="the end of who does not read")
+    other.sendall(b"\r\n")
+    assert b"0 of 0" in read(other)
+    until(lambda: _has_reset(one), what="the end of who does not read")
     assert len(taken) < 300  # not all 50 MB were made
     one.close()
 
@@ -227,12 +267,11 @@ def test_behind_a_proxy_an_address_has_so_many_requests_at_once(settings: Any, m
 
 
 def test_when_all_places_are_taken_who_has_waited_longest_makes_room(server: tuple[str, int], settings: Any) -> None:
-    settings.PATIENCE, settings.CONNECTIONS = 3600, 4
+    settings.CONNECTIONS = 4
     connection._places.cache_clear()
     idle = [send(server, b"G", f"127.0.0.{at + 2}") for at in range(4)]
     until(lambda: len(connection.crowd._address_of) == 4, what="all are in")
     assert send(server, GET).recv(12) == b"HTTP/1.1 200"
-    idle[0].settimeout(20)
     assert read(idle[0]) == b""
     for one in idle[1:]:
         one.setblocking(False)
@@ -241,32 +280,44 @@ def test_when_all_places_are_taken_who_has_waited_longest_makes_room(server: tup
         one.close()
 
 
-def test_a_request_that_came_just_before_an_idle_connection_is_closed_is_answered() -> None:
+def test_a_request_that_came_just_before_an_idle_connection_is_closed_is_answered(settings: Any) -> None:
     """As on a machine without room, where much time passes between the loop's last look and the timer it runs then."""
+    settings.PATIENCE = LIMIT
+    standing, sent = threading.Event(), threading.Event()
 
     def stand_still() -> None:
-        time.sleep(0.5)
+        standing.set()
+        sent.wait(LIMIT)
         for one in list(server.server_state.connections):
             one.timeout_keep_alive_handler()
 
     async def application(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
         await send({"type": "http.response.body", "body": b"ok"})
-        asyncio.get_running_loop().call_later(0.1, stand_still)
+        asyncio.get_running_loop().call_soon(stand_still)
 
-    server = uvicorn.Server(uvicorn.Config(application, port=0, http=Connection, lifespan="off", log_level="error"))
+    def answer(one: socket.socket) -> bytes:
+        found = b""
+        while not found.endswith(b"ok") and (data := one.recv(1000)):
+            found += data
+        return found
+
+    server = uvicorn.Server(_config(application))
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
         until(lambda: server.started, what="the server listens")
-        with socket.create_connection(server.servers[0].sockets[0].getsockname()[:2], timeout=20) as one:
-            for _ in range(2):
-                one.sendall(GET)
-                assert one.recv(1000).startswith(b"HTTP/1.1 200 OK")
-                time.sleep(0.3)
+        with socket.create_connection(server.servers[0].sockets[0].getsockname()[:2], timeout=LIMIT) as one:
+            one.sendall(GET)
+            assert answer(one).startswith(b"HTTP/1.1 200 OK")
+            assert standing.wait(LIMIT)
+            one.sendall(GET)
+            sent.set()
+            assert answer(one).startswith(b"HTTP/1.1 200 OK")
     finally:
+        sent.set()
         server.should_exit = True
-        thread.join(20)
+        thread.join(LIMIT)
 
 
 # --- bodies ----------------------------------------------------------------------------------------------------------

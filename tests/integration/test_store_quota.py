@@ -18,15 +18,16 @@ from base.files.store.local import MARKER
 from base.files.who import KnownAccounts
 from base.models import User
 from clusters.models import VcGrant, VirtualCluster
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 pytestmark = pytest.mark.django_db
 FILE = "/users/alice/file"
 
 
 @pytest.fixture(autouse=True)
-def _own_store(tmp_path: Path, settings: Any) -> None:
+def _own_store(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.HOME, settings.STORE_QUOTA = tmp_path, 100
+    monkeypatch.setattr(store_use, "PATIENCE", LIMIT)  # a write that waits for a count waits for all of it
 
 
 @pytest.fixture

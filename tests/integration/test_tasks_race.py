@@ -15,6 +15,7 @@ from base.models import User
 from jobs import services
 from jobs.models import Job
 from tests.builders import make_config
+from tests.helpers import LIMIT
 from tests.integration.test_vc_race import Together
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -26,7 +27,7 @@ def test_they_never_have_more_than_a_user_may(alice: User, settings: Any, monkey
     look = services.load_idle_nodes
     configs = [make_config(name, tasks=8) for name in ("one", "other")]
     for _ in range(ROUNDS):
-        barrier = threading.Barrier(2, timeout=60)
+        barrier = threading.Barrier(2, timeout=LIMIT)
 
         def look_and_wait(barrier: threading.Barrier = barrier) -> Any:
             """The last thing before a job is written: there was room for its tasks."""

@@ -27,7 +27,7 @@ from jobs.services import submit
 from portal.backup import load
 from portal.backup.tables import from_neutral, rows, tables_at
 from portal.management.commands import up
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.releases import FIRST, LAST, ROOT, database
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -52,7 +52,7 @@ def manage(home: Path, *arguments: str) -> None:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     settings = {"LONGSHORE_HOME": str(home), "LONGSHORE_BACKUP_PASSPHRASE": PASSPHRASE}
     command = [sys.executable, str(ROOT / "manage.py"), *arguments]
-    done = subprocess.run(command, env={**kept, **settings}, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, env={**kept, **settings}, capture_output=True, text=True, timeout=LIMIT)
     assert done.returncode == 0, done.stderr
 
 
@@ -128,7 +128,7 @@ def test_one_host_migrates_and_the_others_wait_for_it() -> None:
         other.start()
         until(lambda: said, what="the other host waits")
         assert other.is_alive()
-    other.join(30)
+    other.join(LIMIT)
     assert (len(said), other.is_alive()) == (1, False)
     assert "another host brings the database up" in said[0]
 

@@ -19,6 +19,7 @@ from clusters.users import services as users
 from clusters.users.csv_import import import_csv
 from clusters.users.queries import load_user, load_users
 from tests.conftest import PASSWORD
+from tests.helpers import LIMIT
 from tests.submitting import submitted
 
 pytestmark = pytest.mark.django_db
@@ -317,7 +318,7 @@ def test_two_admins_who_remove_each_other_at_once_leave_one(admin: User) -> None
     together, refused = threading.Barrier(2), []
 
     def remove(actor: User, username: str) -> None:
-        together.wait(10)
+        together.wait(LIMIT)
         try:
             users.update_user(actor, username, admin=False)
         except errors.RemoveAdmin as error:
@@ -329,6 +330,6 @@ def test_two_admins_who_remove_each_other_at_once_leave_one(admin: User) -> None
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(LIMIT)
     assert User.objects.filter(is_admin=True).count() == 1
     assert len(refused) == 1

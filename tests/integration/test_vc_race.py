@@ -18,6 +18,7 @@ from clusters.models import VirtualCluster
 from clusters.vcs import services as vc_services
 from jobs import services
 from jobs.models import Job
+from tests.helpers import LIMIT
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ROUNDS = 40
@@ -43,7 +44,7 @@ class Together:
         for thread in self.threads:
             thread.start()
         for thread in self.threads:
-            thread.join(60)
+            thread.join(LIMIT)
 
     def _do(self, at: int, what: Callable[[], Any]) -> None:
         try:
@@ -61,7 +62,7 @@ def test_it_never_leaves_a_live_job_in_a_deleted_virtual_cluster(admin: User, mo
     for round in range(ROUNDS):
         vc = f"race{round}"
         vc_services.create_or_resize_vc(admin, vc, 1)
-        barrier = threading.Barrier(2, timeout=30)
+        barrier = threading.Barrier(2, timeout=LIMIT)
 
         def look_and_wait(barrier: threading.Barrier = barrier, round: int = round) -> Any:
             """The last thing before a job is written: the cluster was there when it was asked for."""

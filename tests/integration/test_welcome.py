@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from portal.shared.live import welcome
+from tests.helpers import LIMIT
 
 
 @pytest.mark.parametrize("pause", [0.0, 3600.0])
@@ -25,8 +26,11 @@ def test_it_ends_whether_much_comes_or_nothing(monkeypatch: pytest.MonkeyPatch, 
             ended.append(True)
 
     async def watch() -> int:
-        monkeypatch.setattr(welcome, "_is_welcome", lambda request, may: False)
-        return len([event async for event in welcome.while_welcome(SimpleNamespace(), bool, events())])  # type: ignore[arg-type]
+        seen: list[str] = []
+        monkeypatch.setattr(welcome, "_is_welcome", lambda request, may: not seen)
+        async for event in welcome.while_welcome(SimpleNamespace(), bool, events()):  # type: ignore[arg-type]
+            seen.append(event)
+        return len(seen)
 
-    assert asyncio.run(asyncio.wait_for(watch(), 20)) >= 1
+    assert asyncio.run(asyncio.wait_for(watch(), LIMIT)) >= 1
     assert ended == [True]

@@ -13,7 +13,7 @@ from clusters.engines.kubernetes.connect import ClusterApi
 from clusters.engines.kubernetes.runtime import KubernetesRuntime
 from clusters.engines.runtime import RuntimeFault
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.shell_lab import ShellLab
 
 ENDPOINT = f"kubernetes://lab/{NAMESPACE}"
@@ -35,14 +35,14 @@ class KubernetesLab(ShellLab):
     def __init__(self, bed: KubernetesBed, folder: Path, *, patience: float = 1.0) -> None:
         self.bed = bed
         self.keys = keys_of(bed, folder)
-        self.runtime = KubernetesRuntime(ENDPOINT, self.keys, patience=patience)
+        self.runtime = KubernetesRuntime(ENDPOINT, self.keys, timeout=LIMIT, patience=patience)
         self.cluster = ClusterApi(ENDPOINT, self.keys)
         self.address = bed.kubectl(
             "get", "node", self.host, "-o", "jsonpath={.status.addresses[?(@.type=='InternalIP')].address}"
         )
 
     def read_file(self, name: str, path: str) -> bytes:
-        code, said = execs.run(self.cluster, spec.pod_name(name), ["cat", path], 20)
+        code, said = execs.run(self.cluster, spec.pod_name(name), ["cat", path], LIMIT)
         assert code == 0, said
         return said
 

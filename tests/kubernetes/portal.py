@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.acceptance.portal import Portal, portal_beside
+from tests.acceptance.portal import Portal, portal_beside, register
 from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
 from tests.helpers import until
 
@@ -24,8 +24,7 @@ def portal_over(bed: KubernetesBed, home: Path, **settings: str) -> Iterator[Por
             "namespace": NAMESPACE,
             "kubeconfig": bed.portal_kubeconfig.read_text(),
         }
-        answer = portal.http.post("/nodes", json=asked)
-        assert answer.status_code == 201, answer.text
+        register(portal.http, asked)
         for host in ("n1", "n2"):
             until(lambda host=host: portal.node(f"{CLUSTER}/{host}")["health"] == "ready", 30, what=f"{host} is ready")  # type: ignore[misc]
         yield portal

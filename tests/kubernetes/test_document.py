@@ -16,7 +16,7 @@ import pytest
 from tests.acceptance.portal import ROOT, Portal
 from tests.acceptance.test_documents import COMMANDS, blocks
 from tests.bed.kubernetes_bed import KubernetesBed, cache
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 PAGE = ROOT / "docs" / "run" / "kubernetes.md"
 
@@ -61,7 +61,7 @@ def test_every_command_works_and_the_portal_follows_the_cluster(
     )
     text = "set -e\n" + re.sub(r"\bcurl (?!-f)", "curl --fail-with-body -sS ", text)
     bash = [shutil.which("bash") or "bash", "-c", text]
-    done = subprocess.run(bash, cwd=tmp_path, env=desk, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(bash, cwd=tmp_path, env=desk, capture_output=True, text=True, timeout=3 * LIMIT)
     assert done.returncode == 0, f"{done.stderr[-3000:]}\n{done.stdout[-2000:]}"
     assert '"code":' not in done.stdout
     assert [node["name"] for node in portal.http.get("/nodes").json()] == ["lab/n1", "lab/n2"]
@@ -73,7 +73,7 @@ def test_every_command_works_and_the_portal_follows_the_cluster(
     until(lambda: not reason(portal, "lab/n1"), 60)
     cluster.node_down("n2", "cut")
     try:
-        until(lambda: shown(portal, "lab/n2")["health"] == "unreachable", 90)
+        until(lambda: shown(portal, "lab/n2")["health"] == "unreachable", 180)
         assert "does not hear of it" in reason(portal, "lab/n2")
         assert shown(portal, "lab/n1")["health"] == "ready"
     finally:

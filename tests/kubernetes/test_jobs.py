@@ -20,7 +20,7 @@ from tests.acceptance.test_seeds import code
 from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
 from tests.bed.registry import Registry
 from tests.bed.ssh_image import import_ssh_image
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.kubernetes.portal import pods, portal_over, wait_clean
 
 __all__ = ["code"]
@@ -30,7 +30,7 @@ FOREVER = "echo ready; while :; do sleep 1; done"
 
 @pytest.fixture(scope="module")
 def portal(cluster: KubernetesBed, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_over(cluster, tmp_path_factory.mktemp("portal"), LONGSHORE_NODE_LOST_AFTER="5") as one:
+    with portal_over(cluster, tmp_path_factory.mktemp("portal"), LONGSHORE_NODE_LOST_AFTER="15") as one:
         answer = one.http.put("/virtual-clusters/your_virtual_cluster", json={"vcCapacity": 50, "vcMaxCapacity": 100})
         assert answer.status_code == 201, answer.text
         yield one
@@ -122,7 +122,7 @@ def test_code_that_is_too_large_for_a_secret_is_fetched_from_the_portal(portal: 
 @pytest.fixture
 def files(portal: Portal) -> TokenClient:
     answer = portal.http.get(f"{portal.url}/webhdfs/v1/?op=GETDELEGATIONTOKEN")
-    return TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=(3, 30))
+    return TokenClient(portal.url, answer.json()["Token"]["urlString"], timeout=LIMIT)
 
 
 @pytest.fixture
@@ -226,7 +226,7 @@ def test_a_task_on_a_silent_node_is_tried_again_elsewhere_and_its_gpus_wait(
     lost = node_of(portal, name)
     cluster.node_down(lost, "cut")
     try:
-        until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 90, what="another try")
+        until(lambda: portal.job(name)["jobStatus"]["retryDetails"]["platform"], 180, what="another try")
         print(portal.attempts(name)[-1]["appExitMessages"])
         elsewhere = portal.wait_running(name, timeout=60)["nodeName"]
         assert elsewhere != f"lab/{lost}"

@@ -17,12 +17,12 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.acceptance.portal import ROOT, config
+from tests.acceptance.portal import ROOT, config, register
 from tests.bed import host_image
 from tests.bed.kubernetes_bed import NAMESPACE, KubernetesBed
 from tests.bed.postgres_bed import Postgres
 from tests.bed.s3_bed import KEY, SECRET, S3Bed
-from tests.helpers import need, until
+from tests.helpers import LIMIT, need, until
 
 IMAGE = "longshore/longshore:1"
 SOURCES = ("manage.py", "portal", "jobs", "clusters", "base", "client", "templates", "static", "docs")
@@ -128,8 +128,7 @@ def longshore(
 def test_its_pods_come_up_add_their_own_cluster_and_run_a_job_that_outlives_each_of_them(
     cluster: KubernetesBed, longshore: httpx.Client
 ) -> None:
-    added = longshore.post("/nodes", json={"name": "lab", "endpoint": "kubernetes://"})
-    assert added.status_code == 201, added.text
+    register(longshore, {"name": "lab", "endpoint": "kubernetes://"})
     until(lambda: [one["health"] for one in longshore.get("/nodes").json()] == ["ready", "ready"], 60, 0.5, "nodes")
     assert run(longshore, "first", "echo hello from a pod; exit 3") == ("FAILED", "hello from a pod\n")
     cluster.kubectl("-n", "longshore", "delete", "pods", "-l", "app.kubernetes.io/component in (scheduler,workers)")
@@ -165,7 +164,7 @@ def _client(cluster: KubernetesBed) -> httpx.Client:
     """To one of its web pods, since this cluster has no kube-proxy for the Service."""
     named = ("-l", "app.kubernetes.io/component=web", "-o", "jsonpath={.items[0].status.podIP}")
     address = cluster.kubectl("-n", "longshore", "get", "pods", *named)
-    client = httpx.Client(base_url=f"http://{address}:9186/api/v1", timeout=60)
+    client = httpx.Client(base_url=f"http://{address}:9186/api/v1", timeout=LIMIT)
     answer = client.post("/token", json={"username": "admin", "password": PASSWORD})
     assert answer.status_code == 200, answer.text
     client.headers["Authorization"] = f"Bearer {answer.json()['token']}"

@@ -15,12 +15,29 @@ from clusters.engines.runtime import FaultReason, RuntimeFault
 from tests.bed.kubernetes_bed import IMAGE, NAMESPACE, KubernetesBed
 from tests.contract_attach import AttachContract
 from tests.contract_runtime import Lab, RuntimeContract, found, request, text
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.kubernetes.lab import KubernetesLab, lab_on
+
+# What a cluster is given for what takes a moment, in seconds: of clusters.engines.kubernetes.
+_MOMENTS = (
+    "connect.CONNECT",
+    "execs.PodTerminals.patience",
+    "execs._ENDING",
+    "execs._OPENING",
+    "runtime.DIAL",
+    "runtime.DISCARDED_WITHIN",
+    "runtime.GONE_WITHIN",
+    "runtime._ANSWER",
+    "runtime._SEEN",
+)
 
 
 @pytest.fixture
-def lab(cluster: KubernetesBed, tmp_path: Path) -> Iterator[KubernetesLab]:
+def lab(cluster: KubernetesBed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[KubernetesLab]:
+    """Which answers as soon as it comes to that: how soon, is nothing that these tests are about."""
+    for name in _MOMENTS:
+        monkeypatch.setattr(f"clusters.engines.kubernetes.{name}", LIMIT)
+    monkeypatch.setattr("clusters.engines.exec_terminal.STARTING", LIMIT)
     yield from lab_on(cluster, tmp_path)
 
 
@@ -85,7 +102,7 @@ def test_a_watch_that_is_too_old_says_so_and_begins_anew(lab: KubernetesLab, clu
     watch.listed("1")
     cluster.api_down()
     cluster.api_up()
-    assert watch.follow(5, lambda: woken.append(1)) is False and woken == [1]
+    assert watch.follow(LIMIT, lambda: woken.append(1)) is False and woken == [1]
     assert watch.follow(1, lambda: None) is True
 
 

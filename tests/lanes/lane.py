@@ -36,7 +36,8 @@ class Failure(NamedTuple):
 @dataclass
 class Lane:
     """``program`` with ``tests`` as its last arguments, in ``folder``. ``polite``: it computes, so it lets those pass
-    that wait for engines. ``lacks``: why it cannot run here."""
+    that wait for engines. ``lacks``: why it cannot run here. ``sure``: nothing in it hangs on the load, so that what
+    fails is not tried again."""
 
     name: str
     tests: list[str]
@@ -44,6 +45,7 @@ class Lane:
     program: tuple[str, ...] = PYTEST
     polite: bool = False
     lacks: str = ""
+    sure: bool = False
     folder: Path = ROOT
     output: list[str] = field(default_factory=list)
     cpu: float = 0.0

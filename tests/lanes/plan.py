@@ -21,6 +21,7 @@ PARTS = (
     f"{_MAIN_JOB}::test_the_log_of_each_attempt_is_kept_before_its_container_goes",
     f"{_MAIN_JOB}::test_a_running_one_outlives_the_portal_which_takes_it_up_again",
     "tests/acceptance/test_docker_runtime.py::TestContract",
+    "tests/acceptance/test_docker_runtime.py::TestFarWays",
     f"{_TWO_HOSTS}::test_code_logins_outputs_and_logs[hdfs]",
     f"{_TWO_HOSTS}::test_a_login_from_outside_with_the_key_of_the_job[hdfs]",
     f"{_TWO_HOSTS}::test_an_image_without_sshd_runs_all_the_same[hdfs]",
@@ -101,12 +102,16 @@ def gate() -> list[Lane]:
     rules = shares([(file,) for file in _rules() if file not in ONLY_WHOLE], RULES, of="gate")
     return [
         Lane("parts", [*PARTS, "-m", "not timed"], few),
-        *(Lane(f"sqlite-{nth}", [*files, "-m", "not timed"], few, polite=True) for nth, files in enumerate(rules, 1)),
+        *(
+            Lane(f"sqlite-{nth}", [*files, "-m", "not timed"], few, polite=True, sure=True)
+            for nth, files in enumerate(rules, 1)
+        ),
         Lane(
             "postgres",
             [*DIFFERS, "-m", "not timed"],
             {**few, "DATABASE_URL": "postgres"},
             polite=True,
+            sure=True,
             lacks=no_postgres,
         ),
         Lane("pages", ["tests/pages", "-m", "not timed and not browser"], few, polite=True),

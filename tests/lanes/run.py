@@ -74,7 +74,7 @@ def _all(chosen: list[Lane], at_once: int) -> None:
 
 def _try_again(told: list[Lane]) -> Unsteady:
     """Each test that failed once more, in a process of its own while nothing else runs."""
-    failed = list(dict.fromkeys((lane.name, test) for lane in told for _, test in lane.failures()))
+    failed = list(dict.fromkeys((lane.name, test) for lane in told if not lane.sure for _, test in lane.failures()))
     if len(failed) > AGAIN:
         return {}
     by_name = {lane.name: lane for lane in told}

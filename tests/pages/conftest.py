@@ -19,10 +19,11 @@ from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from base.models import Heartbeat, User
 from base.wakes import processes
+from clusters.nodes import probe
 from jobs.history import lengths
 from tests import http
 from tests.conftest import PASSWORD
-from tests.helpers import chromium, until
+from tests.helpers import LIMIT, chromium, until
 
 _CHROMIUM = [
     "--no-sandbox",
@@ -36,6 +37,12 @@ PATIENCE = 120_000  # milliseconds; a page that other processes leave no room is
 _RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 _COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 _MORE = {"label-content-name-mismatch": {"enabled": True}}  # what is said aloud begins with what is seen
+
+
+@pytest.fixture(autouse=True)
+def _answers_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An engine in memory is asked by a thread, to which a busy machine may give no core for long."""
+    monkeypatch.setattr(probe, "DEADLINE", LIMIT)
 
 
 @pytest.fixture(scope="session")
@@ -64,6 +71,7 @@ def site(transactional_db: None) -> Iterator[str]:
         ws="websockets-sansio",
         log_level="error",
         lifespan="off",
+        ws_ping_timeout=LIMIT,
         timeout_graceful_shutdown=1,
     )
     server = uvicorn.Server(config)
@@ -74,7 +82,7 @@ def site(transactional_db: None) -> Iterator[str]:
         Heartbeat.objects.create(name=name, at=timezone.now() + timedelta(hours=1))
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
-    thread.join(120)
+    thread.join(LIMIT)
     listening.close()
     assert not thread.is_alive()
     connections.close_all()

@@ -18,6 +18,7 @@ from base.accounts import audit, tokens
 from base.files.store import open_store
 from base.models import User
 from tests.builders import make_node
+from tests.helpers import LIMIT
 from tests.pages.conftest import session_of
 
 GZIP = {"Accept-Encoding": "gzip, deflate, br"}
@@ -40,7 +41,7 @@ def ask(site: str, alice: User) -> Ask:
     cookie = f"longshore={session_of(alice)}"
 
     def asked(path: str, method: str = "GET", read: int | None = None, **headers: str) -> Got:
-        connection = http.client.HTTPConnection(urlsplit(site).netloc, timeout=60)
+        connection = http.client.HTTPConnection(urlsplit(site).netloc, timeout=LIMIT)
         connection.request(method, path, headers={"Cookie": cookie, **headers})
         answer = connection.getresponse()
         got = Got(answer.status, answer.headers, answer.read(read))
@@ -101,6 +102,7 @@ def test_a_file_can_be_resumed_at_a_byte(ask: Ask, alice: User) -> None:
     assert (whole.body, rest.status, rest.body) == (text, 206, text[4000:])
 
 
+@pytest.mark.timed
 def test_a_page_costs_far_more_than_its_compression(browse: Callable[[User | None], Client], alice: User) -> None:
     make_node()
     client = browse(alice)

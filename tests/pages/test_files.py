@@ -12,11 +12,13 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from playwright.sync_api import expect
 
+from base.files.quota import use as quota_use
 from base.files.store import open_store, rules
 from base.files.store.base import PathNotFound, StoreUnavailable
 from base.files.who import Who
 from base.models import AuditEvent, User
 from portal.files import queries, tars
+from tests.helpers import LIMIT
 from tests.http import Client
 from tests.pages.conftest import Tab
 
@@ -29,8 +31,9 @@ PNG = bytes.fromhex(
 
 
 @pytest.fixture(autouse=True)
-def _own_store(tmp_path: Path, settings: Any) -> None:
+def _own_store(tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.HOME = tmp_path
+    monkeypatch.setattr(quota_use, "PATIENCE", LIMIT)  # a write that waits for a count waits for all of it
 
 
 def put(path: str, content: bytes = b"x") -> None:
@@ -388,7 +391,7 @@ class TestInTheBrowser:
         page = shown.open(HOME)
         shown.page.context.new_cdp_session(page).send(
             "Network.emulateNetworkConditions",
-            {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 1_000_000},
+            {"offline": False, "latency": 0, "downloadThroughput": -1, "uploadThroughput": 100_000},
         )
         page.set_input_files("#upload-files", str(tmp_path / "big.bin"))
         page.get_by_role("button", name="Cancel big.bin").click()
@@ -443,12 +446,12 @@ class TestInTheBrowser:
         shown.faults.clear()  # the browser tells of every 503
         shown.check("store down")
         settings.STORE_URL = ""
-        expect(page.get_by_role("link", name="a.txt", exact=True)).to_be_visible(timeout=20_000)
+        expect(page.get_by_role("link", name="a.txt", exact=True)).to_be_visible()
 
     def test_the_namenode_s_address_of_a_folder_leads_to_it(self, tab: Callable[..., Tab], alice: User) -> None:
         put("/user/alice/sub/one.txt", b"x")
         page = tab(alice).open("/webhdfs/explorer.html#/user/alice/sub/")
-        expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible(timeout=20_000)
+        expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible()
         assert page.url.endswith("/files/user/alice/sub")
 
     def test_it_is_accessible_and_fits(

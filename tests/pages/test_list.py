@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from playwright.sync_api import expect
 
 from base.models import User
 from clusters.models import VirtualCluster
-from jobs.metrics import places, rates, ring
+from jobs.metrics import idle, places, rates, ring
 from jobs.models import Attempt
 from jobs.planning import exits
 from tests.builders import fail_again, make_job, make_node
@@ -295,7 +296,9 @@ def test_a_narrow_screen_has_the_jump_box_and_the_current_tab(tab: Callable[...,
     expect(page.locator(".ls-nav [aria-current]")).to_be_in_viewport(ratio=0.9)
 
 
-def test_a_running_job_says_what_it_uses(browse: Browse, alice: User, settings: Any, tmp_path: Path) -> None:
+def test_a_running_job_says_what_it_uses(
+    browse: Browse, alice: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings.METRICS_DIR = tmp_path
     node, now = make_node(gpus=2), int(time.time()) // 10 * 10
     for name, gpus, cpu, util in (("busy", 2, 3.0, 91.0), ("idle", 1, 0.1, 0.0), ("cores", 0, 1.92, 0.0)):
@@ -306,6 +309,7 @@ def test_a_running_job_says_what_it_uses(browse: Browse, alice: User, settings: 
             values = [cpu, *[math.nan] * 7, *[value for _ in ids for value in (util, 5.0, math.nan)]]
             ring.write(path, rates.columns_of(ids), at, values, rates.IDLE)
     make_job("alice", "unmeasured", state="RUNNING", gpus=1, node=node)
+    monkeypatch.setattr(idle, "time", SimpleNamespace(time=lambda: now + 5.0))  # also when the page comes late
     page = browse(alice).get("/jobs")
     says = {row.name: row.happening for row in page.context["rows"]}
     assert says.pop("idle").startswith("GPUs idle for 2 h 10 min")

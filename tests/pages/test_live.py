@@ -25,7 +25,7 @@ from jobs import services, versions
 from jobs.models import Job, Task
 from portal.shared.live import stream, welcome
 from tests.builders import add_event, make_job, make_node
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.pages.conftest import Tab, session_of
 
 
@@ -112,22 +112,22 @@ def test_it_says_since_when_it_is_not_live(tab: Callable[..., Tab], alice: User)
         page.evaluate("dispatchEvent(new Event('pagehide')); dispatchEvent(new Event('pageshow'))")
         return "Not live since" in page.locator("[data-live]").inner_text()
 
-    until(says_so, timeout=30, every=0.5)
+    until(says_so, every=0.5)
 
 
 def test_it_refuses_a_guest_where_guests_may_not_read(site: str, settings: object) -> None:
     settings.ANONYMOUS_READ = "none"  # type: ignore[attr-defined]
-    assert httpx.get(f"{site}/stream/page?page=home").status_code == 401
+    assert httpx.get(f"{site}/stream/page?page=home", timeout=LIMIT).status_code == 401
 
 
 def test_it_answers_404_for_a_job_that_is_not_there(site: str) -> None:
-    assert httpx.get(f"{site}/stream/page?page=job&user=a&name=b").status_code == 404
+    assert httpx.get(f"{site}/stream/page?page=job&user=a&name=b", timeout=LIMIT).status_code == 404
 
 
 def test_it_ends_when_the_user_signs_out(site: str, alice: User, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(welcome, "EVERY", 0.2)
     key = session_of(alice)
-    with httpx.stream("GET", f"{site}/stream/page?page=home", cookies={"longshore": key}, timeout=10) as answer:
+    with httpx.stream("GET", f"{site}/stream/page?page=home", cookies={"longshore": key}, timeout=LIMIT) as answer:
         assert answer.headers["content-type"].startswith("text/event-stream")
         lines = answer.iter_lines()
         assert next(lines).startswith("retry")
@@ -140,7 +140,7 @@ def test_it_sends_only_parts_that_changed(site: str, alice: User, monkeypatch: p
     monkeypatch.setattr(stream, "INTERVAL", 0.05)
     jobs = [make_job("alice", f"job-{n}", state="RUNNING", node=None) for n in range(3)]
     url = f"{site}/stream/page?page=jobs&top={jobs[-1].pk}&shown=3&v="
-    with httpx.stream("GET", url, timeout=10) as answer:
+    with httpx.stream("GET", url, timeout=LIMIT) as answer:
         events = (json.loads(line[6:]) for line in answer.iter_lines() if line.startswith("data: "))
         assert "job:alice/job-0" in next(events)
         changed(jobs[1], state="SUCCEEDED", completed_at=timezone.now())
@@ -152,7 +152,7 @@ def test_a_hundred_streams_need_few_threads_and_leave_none_behind(site: str, ali
 
     async def listen() -> int:
         limits = httpx.Limits(max_connections=200)
-        async with httpx.AsyncClient(timeout=20, limits=limits, cookies=cookies) as client:
+        async with httpx.AsyncClient(timeout=LIMIT, limits=limits, cookies=cookies) as client:
 
             async def one() -> None:
                 async with client.stream("GET", f"{site}/stream/page?page=home&v={version}") as answer:
@@ -161,7 +161,7 @@ def test_a_hundred_streams_need_few_threads_and_leave_none_behind(site: str, ali
                             return
 
             waiting = [asyncio.create_task(one()) for _ in range(100)]
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(LIMIT):
                 while len(hub._waiting) < 100:
                     await asyncio.sleep(0.05)
             threads = threading.active_count()

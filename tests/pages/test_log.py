@@ -12,9 +12,12 @@ from playwright.sync_api import APIResponse, Page, Route, expect
 
 from base.models import User
 from clusters.models import Node
+from jobs.logs import read
+from jobs.logs.together import sources
 from jobs.models import Job
+from portal.logs import views
 from tests.cluster import Cluster
-from tests.helpers import box_of, until
+from tests.helpers import LIMIT, box_of, until
 from tests.logs import cluster_with_logs, write
 
 pytestmark = [pytest.mark.browser, pytest.mark.django_db(transaction=True)]
@@ -22,7 +25,10 @@ URL = "/jobs/alice/hello/logs"
 
 
 @pytest.fixture
-def cluster(alice: User, settings: Any, tmp_path: Path) -> Iterator[Cluster]:
+def cluster(alice: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """A page waits for the logs of an engine in memory until it has them, and searches them to their end."""
+    for module, limit in ((read, "PATIENCE"), (sources, "_GLANCE"), (views, "_SEARCH_SECONDS")):
+        monkeypatch.setattr(module, limit, LIMIT)
     with cluster_with_logs(alice, settings, tmp_path) as cluster:
         yield cluster
 
@@ -219,7 +225,7 @@ def test_older_lines_come_on_scrolling_up_and_a_number_is_a_link(
         page.mouse.wheel(0, -4000)
         return shown(page)[0] == 1
 
-    until(scrolled_to_the_top, 20, 0.05)
+    until(scrolled_to_the_top, LIMIT, 0.05)
     page.goto(f"{page.url}#L777")
     expect(page.locator("#L777")).to_have_class("at")
     expect(page.locator("#L777")).to_be_in_viewport()

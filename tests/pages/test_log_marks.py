@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 from base.models import User
 from jobs.models import Job
 from tests.cluster import Cluster
-from tests.helpers import box_of, until
+from tests.helpers import LIMIT, box_of, until
 from tests.logs import write
 from tests.pages.test_log import URL, cluster, job
 
@@ -125,10 +125,22 @@ def test_every_line_is_reached_where_lines_are_higher_than_one(
         return [...box.querySelectorAll("li[id]")].filter(item => item.getBoundingClientRect().bottom > top
             && item.getBoundingClientRect().top < bottom).map(item => item.id) }"""
 
+    # A turn of the wheel begins when the one before is through: a busy browser would make one large turn of both.
+    at_rest = """box => new Promise(rests => {
+        let at = -1, frames = 0;
+        const look = () => {
+            frames = box.scrollTop === at ? frames + 1 : 0;
+            at = box.scrollTop;
+            frames < 3 ? requestAnimationFrame(look) : rests();
+        };
+        requestAnimationFrame(look);
+    })"""
+
     def at_the_end() -> bool:
+        page.locator("#log-box").evaluate(at_rest)
         seen.update(page.locator("#log-box").evaluate(visible))
         page.mouse.wheel(0, 400)
         return "L220" in seen
 
-    until(at_the_end, 60, 0.05)
+    until(at_the_end, LIMIT, 0.05)
     assert len(seen) == 220, sorted({f"L{n}" for n in range(1, 221)} - seen)

@@ -20,6 +20,7 @@ from jobs.models import Event, Job
 from portal.nodes import drain
 from tests import http
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.history import HOUR
 from tests.pages.conftest import Tab, session_of
 
@@ -170,9 +171,9 @@ def test_others_do_not_drain(browse: Browse, admin: User, alice: User) -> None:
 
 def test_its_streams_are_for_those_who_may_see_the_page(site: str, alice: User) -> None:
     make_node("gpu-01")
-    assert httpx.get(f"{site}/stream/page?page=node&name=gpu-01", timeout=20).status_code == 401
+    assert httpx.get(f"{site}/stream/page?page=node&name=gpu-01", timeout=LIMIT).status_code == 401
     cookies = {"longshore": session_of(alice)}
-    assert httpx.get(f"{site}/stream/page?page=drain&name=gpu-01", cookies=cookies, timeout=20).status_code == 403
+    assert httpx.get(f"{site}/stream/page?page=drain&name=gpu-01", cookies=cookies, timeout=LIMIT).status_code == 403
 
 
 def test_a_job_that_cannot_be_read_does_not_break_the_page(browse: Browse, admin: User) -> None:

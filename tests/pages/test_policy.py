@@ -10,13 +10,21 @@ import pytest
 from django.test import Client
 
 from base.models import User
+from jobs.what_if.answer import what_if
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.history import HOUR, held
 from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
 NOW = time.time_ns() // 1_000_000
 LONG = "imagenet-" + "x" * 60
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to play the queues."""
+    monkeypatch.setattr(what_if, "__defaults__", (LIMIT,))
 
 
 def a_queue() -> None:

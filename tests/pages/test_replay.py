@@ -61,7 +61,10 @@ def test_a_day_is_chosen_played_and_shown(browse: Browse, admin: User) -> None:
     assert "played" in listed and "/replay/" in listed
 
 
-def test_until_it_is_played_its_page_says_how_far_it_is(browse: Browse, admin: User) -> None:
+def test_until_it_is_played_its_page_says_how_far_it_is(
+    browse: Browse, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "STALE", HOUR)
     client = browse(admin)
     url = client.post("/replay", {"policy": "easy", "nodes": "1"})["Location"]
     assert "It waits for a worker." in client.get(url).content.decode()

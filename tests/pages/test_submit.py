@@ -20,6 +20,7 @@ from jobs.config.samples import SAMPLES
 from jobs.forecast import outlook
 from jobs.models import Job, Template
 from tests.builders import make_config, make_job, make_node
+from tests.helpers import LIMIT
 from tests.history import HOUR, held
 from tests.pages.conftest import Tab
 
@@ -34,6 +35,13 @@ BAD = """{
   }]
 }
 """
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to forecast, and to try what would start a job sooner."""
+    for limit in ("FORECAST", "CHANGES"):
+        monkeypatch.setattr(outlook, limit, LIMIT)
 
 
 def typed(page: Page, text: str) -> None:
@@ -181,10 +189,7 @@ def test_it_does_not_promise_a_start_behind_a_job_that_holds_the_queue(browse: B
     )
 
 
-def test_it_says_when_it_would_start_after_whom_and_what_would_start_now(
-    browse: Browse, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outlook, "FORECAST", 600.0)  # a busy machine takes longer
+def test_it_says_when_it_would_start_after_whom_and_what_would_start_now(browse: Browse, alice: User) -> None:
     make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node(gpus=4), age=1)
     make_node("gpu-02", gpus=1)
     now = milliseconds(timezone.now())

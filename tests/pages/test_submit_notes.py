@@ -15,12 +15,22 @@ from base.files.store import open_store
 from base.files.store.base import StoreUnavailable
 from base.models import User
 from clusters.models import Node
+from jobs.forecast import outlook
 from jobs.submitting import folders
 from tests.builders import make_config, make_job, make_node
+from tests.helpers import LIMIT
 from tests.pages.conftest import Tab
 from tests.pages.test_submit import sent, typed
 
 Browse = Callable[[User | None], Client]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine may take long to count the files of a folder, and to find when a job would start."""
+    monkeypatch.setattr(folders, "PATIENCE", LIMIT)
+    for limit in ("FORECAST", "CHANGES"):
+        monkeypatch.setattr(outlook, limit, LIMIT)
 
 
 def notes(client: Client, **more: Any) -> dict[str, tuple[str, str]]:

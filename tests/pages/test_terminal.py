@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -28,9 +29,10 @@ from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Event, Job, Task
 from jobs.terminal import place, records, shell, shells
 from tests.cluster import Clock, Cluster
+from tests.fakes import terminal as fakes
 from tests.fakes.runtime import FakeRuntime
 from tests.fakes.terminal import FakeTerminal
-from tests.helpers import on_a_loop, until
+from tests.helpers import LIMIT, on_a_loop, until
 from tests.pages.conftest import Tab, session_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -53,12 +55,28 @@ def engine(cluster: Cluster) -> FakeRuntime:
     return cluster.engines["n1"]
 
 
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The seconds by which shells are idle or without a window: they stand still unless the test sets them."""
+    seconds = [1000.0]
+    for module in (shell, shells):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: seconds[0]))
+    return seconds
+
+
+def the_shell() -> shell.Shell:
+    """The only one that the portal has."""
+    assert shells._mine is not None
+    [one] = shells._mine._shells.values()
+    return one
+
+
 class Person:
     """Somebody with a WebSocket."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self.socket = socket
-        self.first: dict[str, Any] = json.loads(self.socket.recv(20))
+        self.first: dict[str, Any] = json.loads(self.socket.recv(LIMIT))
         self.seen = b""
         self.said: list[dict[str, Any]] = []
 
@@ -67,13 +85,13 @@ class Person:
 
     def reads(self, pattern: str) -> re.Match[bytes]:
         while not (found := re.search(pattern.encode(), self.seen)):
-            self.takes(20)
+            self.takes()
         self.seen = self.seen[found.end() :]
         return found
 
-    def takes(self, seconds: float) -> None:
+    def takes(self) -> None:
         """One message. Raises TimeoutError."""
-        data = self.socket.recv(seconds)
+        data = self.socket.recv(LIMIT)
         if isinstance(data, str):
             self.said.append(json.loads(data))
         else:
@@ -83,7 +101,7 @@ class Person:
         """The code and the reason, once it is."""
         with pytest.raises(ConnectionClosed):
             while True:
-                self.takes(20)
+                self.takes()
         return self.socket.protocol.close_code or 0, self.socket.protocol.close_reason or ""
 
 
@@ -100,7 +118,8 @@ def opens(site: str) -> Iterator[Opens]:
             headers = {"Cookie": f"longshore={session}"} if session else {}
             headers |= query.pop("headers", {})
             asked = f"{site.replace('http', 'ws')}{address}?{urlencode(query)}"
-            way: Any = connect(asked, additional_headers=headers, origin=Origin(origin), proxy=None, compression=None)
+            plain: dict[str, Any] = {"proxy": None, "compression": None, "open_timeout": LIMIT, "ping_interval": None}
+            way: Any = connect(asked, additional_headers=headers, origin=Origin(origin), **plain)
             socket: ClientConnection = stack.enter_context(way)
             return socket
 
@@ -170,15 +189,21 @@ def test_nobody_gets_the_shell_of_another_session(opens: Opens, cluster: Cluster
         assert other.first["shell"] != mine.first["shell"]
 
 
-def test_a_window_that_shows_slowly_holds_the_program_back(opens: Opens, cluster: Cluster, alice: User) -> None:
+def test_a_window_that_shows_slowly_holds_the_program_back(
+    opens: Opens, cluster: Cluster, engine: FakeRuntime, alice: User
+) -> None:
     person = Person(opens(session_of(alice), flow=1))
     person.types("yes\r")
-    with pytest.raises(TimeoutError):
-        while True:
-            person.takes(1)
-    assert shell.AHEAD <= len(person.seen) < shell.AHEAD + 2 * PIECE
+    [terminal] = engine._containers[Task.objects.get().container_name].terminals
+    until(lambda: len(terminal._written) > fakes._ROOM, what="the program waits to be read")
+    held = the_shell()._replay.total
+    assert shell.AHEAD <= held < shell.AHEAD + 2 * PIECE
+    while len(person.seen) < held:
+        person.takes()
+    assert len(person.seen) == the_shell()._replay.total == held, "nothing more is read until this is shown"
     person.socket.send(json.dumps({"shown": len(person.seen)}))
-    person.takes(10)
+    while len(person.seen) == held:
+        person.takes()
 
 
 def test_it_ends_when_the_user_logs_out(opens: Opens, site: str, cluster: Cluster, alice: User) -> None:
@@ -237,7 +262,8 @@ NOWHERE = (
 def test_a_ticket_opens_it_once(opens: Opens, cluster: Cluster, alice: User, bob: User, site: str) -> None:
     def asked(user: User) -> httpx.Response:
         head = {"Authorization": f"Bearer {tokens.issue(user, 600)}"}
-        return httpx.post(f"{site}/api/v1/user/alice/jobs/train/taskRoles/worker/0/terminal", headers=head)
+        address = f"{site}/api/v1/user/alice/jobs/train/taskRoles/worker/0/terminal"
+        return httpx.post(address, headers=head, timeout=LIMIT)
 
     assert asked(bob).status_code == 403
     answer = asked(alice)
@@ -255,26 +281,28 @@ def test_a_user_has_so_many_and_no_more(opens: Opens, cluster: Cluster, alice: U
     Person(opens(session)), Person(opens(session))
     third = opens(session)
     with pytest.raises(ConnectionClosed):
-        third.recv(20)
+        third.recv(LIMIT)
     assert third.protocol.close_code == 4005 and "2 terminals" in str(third.protocol.close_reason)
 
 
 def test_an_idle_one_is_warned_of_and_ends(
-    opens: Opens, cluster: Cluster, alice: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+    opens: Opens, cluster: Cluster, alice: User, settings: Any, clock: list[float]
 ) -> None:
-    settings.TERMINAL_IDLE = 2
-    monkeypatch.setattr(shell, "WARNED", 1.5)
+    settings.TERMINAL_IDLE = 600
     person = Person(opens(session_of(alice)))
+    clock[0] += settings.TERMINAL_IDLE - shell.WARNED
+    while not person.said:
+        person.takes()
+    assert person.said[0]["left"] == round(shell.WARNED)
+    clock[0] += shell.WARNED
     assert person.is_closed() == (4002, "It was idle.")
-    assert person.said[0]["left"] in (1, 2)
 
 
-def test_one_without_a_window_ends(
-    opens: Opens, cluster: Cluster, alice: User, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(shell, "WAITS", 0.2)
+def test_one_without_a_window_ends(opens: Opens, cluster: Cluster, alice: User, clock: list[float]) -> None:
     person = Person(opens(session_of(alice)))
     person.socket.close()
+    until(lambda: the_shell()._view is None, what="the window is gone")
+    clock[0] += shell.WAITS + 1
     until(lambda: not Terminal.objects.exists())
     assert AuditEvent.objects.get(action="terminal closed").data["why"] == "Its window was closed."
 
@@ -300,7 +328,7 @@ def test_one_whose_process_died_is_ended_by_another(cluster: Cluster, engine: Fa
         await sync_to_async(records.opened)(row, found, made.pid, None)
         await sync_to_async(Terminal.objects.update)(seen_at=timezone.now() - 2 * records.LOST)
         await shells.Shells().clean_up()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LIMIT):
             while await made.read():
                 pass
         return made
@@ -315,11 +343,11 @@ def test_one_whose_engine_did_not_answer_at_its_end_is_ended_when_it_does(
     person = Person(opens(session_of(alice)))
     engine.cut()
     assert person.is_closed() == (4004, "The engine does not answer.")
-    row = until(Terminal.objects.filter(owner="").first, 10, what="the shell to be left")
+    row = until(Terminal.objects.filter(owner="").first, what="the shell to be left")
     assert not records.open_terminals("alice") and records.find(row.token, Caller(alice, ""), row.task) is None
     assert AuditEvent.objects.filter(action="terminal closed").count() == 1
     engine.heal()
-    until(lambda: not Terminal.objects.exists(), 20, what="it to be ended")
+    until(lambda: not Terminal.objects.exists(), what="it to be ended")
     assert engine.calls["hang_up"] and AuditEvent.objects.filter(action="terminal closed").count() == 1
 
 

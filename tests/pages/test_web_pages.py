@@ -10,7 +10,9 @@ import pytest
 
 from base.models import User
 from jobs.models import Job, Task
+from jobs.web_pages import shown as shown_pages
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.hosts import Hosts
 from tests.http import Client
 from tests.pages.conftest import Tab
@@ -21,8 +23,9 @@ URL = "/jobs/alice/one/web"
 
 
 @pytest.fixture
-def job(hosts: Hosts, alice: User) -> Iterator[Job]:
+def job(hosts: Hosts, alice: User, monkeypatch: pytest.MonkeyPatch) -> Iterator[Job]:
     """Alice's, with a page that answers and one that does not."""
+    monkeypatch.setattr(shown_pages, "PATIENCE", LIMIT)
     server = Server(("127.0.0.1", 0), Page)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     hosts.add("unix:///n1").listening = {30001: ("127.0.0.1", server.server_address[1])}

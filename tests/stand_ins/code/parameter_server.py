@@ -39,7 +39,7 @@ def serve(port: int) -> None:
 
 
 def work(servers: list[str], workers: int, task: int, steps: int, train_dir: str) -> None:
-    """Until the servers have done ``steps``, those of all workers together."""
+    """Until the servers have done ``steps``, those of all workers together, and a good part of them for this one."""
     connections = [peers.connect(host, int(port)) for host, _, port in (each.partition(":") for each in servers)]
     answers = [each.makefile() for each in connections]
 
@@ -51,7 +51,8 @@ def work(servers: list[str], workers: int, task: int, steps: int, train_dir: str
     done, loss, numbers = 0, 0.0, random.Random(task)
     while (held := ask([{}, {}]))[0]["workers"] < workers:  # or one of them would do all steps alone
         time.sleep(0.05)
-    while held[0]["steps"] < steps:
+    least = steps // workers // 2  # the other may have done all of them before this one had the machine
+    while held[0]["steps"] < steps or done < least:
         gradients, loss = peers.gradients([each["weight"] for each in held], numbers)
         held = ask([{"take": gradient} for gradient in gradients])
         done += 1

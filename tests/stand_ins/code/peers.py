@@ -12,10 +12,10 @@ SLOPE, SHIFT = 3.0, -1.0
 
 
 def connect(address: str, port: int) -> socket.socket:
-    """The peer may begin a little later."""
-    for _ in range(600):
+    """The peer may begin later, and where others need the machine, much later."""
+    for _ in range(6000):
         try:
-            return socket.create_connection((address, port), timeout=60)
+            return socket.create_connection((address, port), timeout=600)
         except OSError:
             time.sleep(0.1)
     raise TimeoutError(f"nobody listens at {address}:{port}")

@@ -16,8 +16,8 @@ from clusters.engines.docker.request import Sent
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import FaultReason, Phase, Progress, RuntimeFault
 from clusters.engines.sample_image import CHANGES, SAMPLE_IMAGE, root_file_system, static_busybox
+from tests.acceptance.docker_lab import DockerLab
 from tests.acceptance.portal import Portal, config, container_of, docker, inspect, portal_on
-from tests.acceptance.test_docker_runtime import DockerLab
 from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry

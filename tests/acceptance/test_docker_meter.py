@@ -10,7 +10,7 @@ import pytest
 from clusters.engines.docker.meter import WIDE, DockerMeter
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import ContainerRequest, RuntimeFault
-from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
+from tests.acceptance.docker_lab import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.contract_meter import MeterContract
 from tests.contract_runtime import FOREVER, request

@@ -10,7 +10,6 @@ import socket
 import tarfile
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +17,6 @@ from typing import Any
 
 import docker
 import pytest
-from docker.errors import APIError
 
 from clusters.engines.docker import images
 from clusters.engines.docker import runtime as docker_runtime
@@ -26,40 +24,11 @@ from clusters.engines.docker.request import secrets_sent
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.runtime import FaultReason, File, Phase, Progress, RuntimeFault
 from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
+from tests.acceptance.docker_lab import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.bed.registry import Registry
 from tests.contract_runtime import Program, RuntimeContract, ended, found, left_in_created, request, text
 from tests.helpers import LIMIT, quick, until
-from tests.shell_lab import ShellLab
-
-
-class DockerLab(ShellLab):
-    runtime: DockerRuntime
-    image = SAMPLE_IMAGE
-    absent_gpus = ("17",)
-
-    def __init__(self, runtime: DockerRuntime, node: BedNode, absent_image: str = "") -> None:
-        self.runtime = runtime
-        self.node, self.address = node, node.address
-        self.absent_image = absent_image
-        self.sdk = docker.DockerClient(base_url=node.unix, version="1.41")
-
-    def read_file(self, name: str, path: str) -> bytes:
-        stream, _ = self.sdk.api.get_archive(name, path)
-        with tarfile.open(fileobj=io.BytesIO(b"".join(stream))) as tar:
-            content = tar.extractfile(tar.getmembers()[0])
-            assert content is not None
-            return content.read()
-
-    def host_config(self, name: str) -> dict[str, Any]:
-        return dict(self.sdk.api.inspect_container(name)["HostConfig"])
-
-    def clear(self) -> None:
-        """Whatever is on the engine; what somebody else is just removing is as good as gone."""
-        for container in self.sdk.api.containers(all=True):
-            with suppress(APIError):
-                self.sdk.api.remove_container(container["Id"], force=True, v=True)
-        self.sdk.close()
 
 
 @pytest.fixture(params=["unix", "tls", "ssh"])
@@ -98,11 +67,6 @@ def far(docker_nodes: list[BedNode], unhurried: None) -> Iterator[DockerLab]:
 def stranger(lab: DockerLab) -> str:
     lab.sdk.containers.create(SAMPLE_IMAGE, ["true"], name="somebody-elses", network_mode="host")
     return "somebody-elses"
-
-
-def runtime_at(node: BedNode, way: str) -> DockerRuntime:
-    folder = {"unix": None, "tls": node.tls_dir, "ssh": node.ssh_dir}[way]
-    return DockerRuntime(getattr(node, way), folder, timeout=LIMIT)
 
 
 @pytest.mark.parametrize("way", ["unix"])

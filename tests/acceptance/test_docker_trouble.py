@@ -23,7 +23,7 @@ from clusters.engines.runtime import (
     RuntimeFault,
 )
 from jobs.logs.places import STREAMS
-from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
+from tests.acceptance.docker_lab import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.contract_runtime import PREFIX, Program, found, request, text
 from tests.helpers import LIMIT, until

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.acceptance.docker_lab import DockerLab, runtime_at
 from tests.acceptance.portal import Portal, config, container_of, docker
-from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.contract_runtime import found, request
 from tests.helpers import until

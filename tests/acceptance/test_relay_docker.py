@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from clusters.engines.runtime import FaultReason, RuntimeFault
-from tests.acceptance.test_docker_runtime import DockerLab, runtime_at
+from tests.acceptance.docker_lab import DockerLab, runtime_at
 from tests.bed.docker_bed import BedNode
 from tests.bed.ssh_image import ensure_python_image
 from tests.contract_runtime import exactly, request

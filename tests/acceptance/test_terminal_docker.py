@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from tests.acceptance.docker_lab import DockerLab
 from tests.acceptance.portal import Portal, config, container_of, docker, portal_on
-from tests.acceptance.test_docker_runtime import DockerLab, lab, way
+from tests.acceptance.test_docker_runtime import lab, way
 from tests.bed.docker_bed import BedNode
 from tests.contract_attach import AttachContract, Person
 from tests.helpers import LIMIT, until

@@ -34,7 +34,7 @@ def pieces_of(client: Any, kind: str) -> list[bytes]:
 
 def test_it_says_who_did_what_on_what_from_where(api: Api, alice: User, admin: User) -> None:
     mine = ApiClient()
-    mine.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(alice, 60, 'ci')}")
+    mine.credentials(HTTP_AUTHORIZATION=f"Bearer {tokens.issue(alice, 3600, 'ci')}")
     assert mine.post("/api/v1/jobs", config_text("one"), content_type="text/plain").status_code == 201
     assert mine.put("/api/v1/jobs/alice~one/executionType", {"value": "STOP"}, format="json").status_code == 202
     stopped, submitted = events(api(admin))

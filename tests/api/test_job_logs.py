@@ -13,6 +13,7 @@ import pytest
 from rest_framework.test import APIClient
 
 from base.models import User
+from jobs.logs.follow import hub
 from jobs.logs.lines import LogView
 from jobs.logs.together import hunt
 from jobs.logs.together import live as log_live
@@ -21,10 +22,10 @@ from jobs.logs.together.expression import Expression
 from jobs.models import Job
 from portal.logs.choice import choose_all
 from tests.cluster import Cluster
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 from tests.logs import cluster_with_logs
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_logs")]
 Api = Callable[[User | None], APIClient]
 LOGS = "/api/v1/user/alice/jobs/two/logs"
 
@@ -48,8 +49,11 @@ def job(cluster: Cluster) -> Job:
 def write(cluster: Cluster, job: Job, numbers: range) -> None:
     names = [task.container_name for task in job.tasks.order_by("index")]
     for number in numbers:
-        kind = "error" if number % 5 == 0 else "step"
-        cluster.engines["n1"].print(names[number % 2], f"{kind} {number}\n".encode())
+        cluster.engines["n1"].print(names[number % 2], written(number))
+
+
+def written(number: int) -> bytes:
+    return f"{'error' if number % 5 == 0 else 'step'} {number}\n".encode()
 
 
 def texts(client: APIClient, asked: str) -> list[str]:
@@ -103,6 +107,10 @@ def test_wrong_questions_are_refused(api: Api, alice: User, job: Job, asked: str
 def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cluster: Cluster, job: Job) -> None:
     sources = choose_all(job).sources
     got: list[dict[str, Any]] = []
+    size = sum(len(written(number)) for number in range(20))
+
+    def copied() -> int:
+        return sum(follower.spool.view().size for follower in list(hub._followers.values()))
 
     async def search() -> None:
         async for event in hunt.hunt_events(sources, Expression("error")):
@@ -111,10 +119,12 @@ def test_a_search_goes_on_while_the_logs_grow_and_ends_with_them(alice: User, cl
             got.append(json.loads(event.partition("data: ")[2]))
             if sum(got[-1]["counts"].values()) == 2 and got[-1]["done"]:
                 write(cluster, job, range(10, 20))
+                # The logs are copied one beside the other: a hit has its final rank when all lines before it are there.
+                await asyncio.to_thread(until, lambda: copied() == size)
             elif sum(got[-1]["counts"].values()) == 4 and got[-1]["done"]:
                 return
 
-    asyncio.run(asyncio.wait_for(search(), 30))
+    asyncio.run(asyncio.wait_for(search(), LIMIT))
     assert got[-1]["counts"] == {"0": 2, "2": 2}
     hits = sorted((rank, source, line) for event in got for source, line, rank in event["hits"])
     assert hits == [(0, 0, 1), (5, 2, 3), (10, 0, 6), (15, 2, 8)]
@@ -140,15 +150,17 @@ def test_who_searches_much_lets_others_have_their_turn(
 
     async def both() -> None:
         many = [asyncio.ensure_future(search(slow, 1)) for _ in range(10)]
-        await asyncio.to_thread(until, lambda: len(turns) == 2)
-        waiting = hunt._pool._work_queue.qsize()
-        other = asyncio.ensure_future(search(Expression("quick"), 2))
-        await asyncio.to_thread(until, lambda: hunt._pool._work_queue.qsize() > waiting)
-        gate.release(1000)
+        waiting = hunt._AHEAD - hunt._THREADS  # as many pieces of one user as may, beside those that have a thread
+        try:
+            await asyncio.to_thread(until, lambda: (len(turns), hunt._pool._work_queue.qsize()) == (2, waiting))
+            other = asyncio.ensure_future(search(Expression("quick"), 2))
+            await asyncio.to_thread(until, lambda: hunt._pool._work_queue.qsize() > waiting)
+        finally:
+            gate.release(1000)
         await asyncio.gather(other, *many)
 
     monkeypatch.setattr(hunt, "matching_lines", looked_at)
-    asyncio.run(asyncio.wait_for(both(), 60))
+    asyncio.run(asyncio.wait_for(both(), LIMIT))
     assert turns.index("quick") <= 6
 
 
@@ -173,7 +185,7 @@ def test_new_lines_of_several_logs_come_once_each_and_after_a_reconnect_only_the
                 break
         await events.aclose()
 
-    asyncio.run(asyncio.wait_for(watch(10), 30))
+    asyncio.run(asyncio.wait_for(watch(10), LIMIT))
     write(cluster, job, range(10, 14))
-    asyncio.run(asyncio.wait_for(watch(14), 30))
+    asyncio.run(asyncio.wait_for(watch(14), LIMIT))
     assert sorted(got) == [(source, line) for source in (0, 1) for line in range(1, 8)]

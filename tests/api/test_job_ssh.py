@@ -23,9 +23,17 @@ from jobs.models import Job, Task
 from portal.webhdfs.messages import Request, params_in
 from portal.webhdfs.operations import respond
 from tests.builders import make_job
+from tests.helpers import LIMIT
 
 pytestmark = pytest.mark.django_db
 Api = Callable[[User | None], APIClient]
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sshd is a thread of this process, and may be slow to greet."""
+    monkeypatch.setattr(ssh, "PATIENCE", LIMIT)
+    monkeypatch.setattr(ssh, "_ALTOGETHER", LIMIT)
 
 
 @pytest.fixture
@@ -99,7 +107,7 @@ def test_the_link_is_enough_as_it_stands_and_the_key_is_where_the_first_releases
     app = queries.current_attempt(job).app_id
     asked = [(alice, "train", 200), (alice, "alice~train", 200), (alice, "other", 404), (bob, "train", 403)]
     for user, name, status in asked:
-        headers = {"authorization": f"Bearer {tokens.issue(user, 60)}"}
+        headers = {"authorization": f"Bearer {tokens.issue(user, 3600)}"}
         for end in ("", ".pub"):
             path = f"/Container/alice/{name}/ssh/{app}/.ssh/{app}{end}"
             assert respond(Request("GET", path, {"op": "OPEN"}, headers)).status == status, (user, path)

@@ -16,6 +16,7 @@ from jobs.forecast import outlook
 from jobs.models import Holding, Job
 from jobs.waiting import queue
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.history import HOUR, held
 from tests.submitting import config_text, submitted
 
@@ -23,6 +24,13 @@ Api = Callable[[User | None], APIClient]
 URL = "/api/v1/jobs/validate"
 JSON = "application/json"
 IMAGE = "longshore/sample:latest"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes longer to try changes and to play a queue."""
+    monkeypatch.setattr(outlook, "FORECAST", LIMIT)
+    monkeypatch.setattr(outlook, "CHANGES", LIMIT)
 
 
 def test_it_says_yes_and_writes_nothing(api: Api, alice: User) -> None:
@@ -131,10 +139,8 @@ def test_a_job_may_be_named_validate(api: Api, alice: User) -> None:
 
 
 @pytest.fixture
-def busy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All four GPUs are taken by a job like those that ran for about an hour. A busy machine takes longer."""
-    monkeypatch.setattr(outlook, "FORECAST", 600.0)
-    monkeypatch.setattr(outlook, "CHANGES", 600.0)
+def busy() -> None:
+    """All four GPUs are taken by a job like those that ran for about an hour."""
     runs = make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node("gpu-01", gpus=4))
     now = milliseconds(timezone.now())
     Job.objects.filter(pk=runs.pk).update(started_at=timezone.now())
@@ -207,6 +213,8 @@ def test_behind_very_many_it_looks_at_the_picture_of_a_moment_ago(
     api: Api, alice: User, busy: None, monkeypatch: pytest.MonkeyPatch, django_assert_max_num_queries: Any
 ) -> None:
     monkeypatch.setattr(queue, "MANY", 1)
+    monkeypatch.setattr(queue, "SHORTEST", LIMIT)
+    monkeypatch.setattr(queue, "LONGEST", LIMIT)
     for name in ("first", "second"):
         make_job("bob", name, gpus=4)
     client = api(alice)

@@ -10,11 +10,19 @@ import pytest
 from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Job
+from jobs.waiting import why
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.http import ApiClient
 
 Api = Callable[[User | None], ApiClient]
 URL = "/api/v1/user/alice/jobs/large/why"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine takes longer to try changes."""
+    monkeypatch.setattr(why, "SECONDS", LIMIT)
 
 
 @pytest.fixture

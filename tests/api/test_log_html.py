@@ -15,7 +15,7 @@ from jobs.models import Job
 from tests.cluster import Cluster
 from tests.logs import cluster_with_logs, write
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.usefixtures("patient_logs")]
 
 Api = Callable[[User | None], APIClient]
 LOG = "/api/v1/user/alice/jobs/hello/taskRoles/worker/0/logs/1/"

@@ -29,7 +29,7 @@ MB = 2.0**20
 
 
 @pytest.fixture(autouse=True)
-def _folder(settings: Any, tmp_path: Path) -> None:
+def _folder(settings: Any, tmp_path: Path, measures_stay: None) -> None:
     settings.METRICS_DIR = tmp_path / "metrics"
 
 

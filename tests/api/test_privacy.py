@@ -257,7 +257,7 @@ def test_the_files_of_a_job_are_its_owner_s_by_their_place(job: Job, bob: User) 
     path = f"/Container/alice/alice~{RUNS}/JobConfig.json"
     assert open_store().stat(path).size
     for op, params in (("OPEN", {}), ("LISTSTATUS", {}), ("GETFILESTATUS", {})):
-        bearer = {"authorization": f"Bearer {tokens.issue(bob, 60)}"}
+        bearer = {"authorization": f"Bearer {tokens.issue(bob, 3600)}"}
         assert respond(Request("GET", path, {"op": op, **params}, bearer, "10.0.0.9", "http://x")).status == 403
 
 

@@ -21,6 +21,7 @@ from clusters.models import VirtualCluster
 from jobs.metrics import places, rates, ring
 from jobs.models import Task
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.http import ApiClient
 
 Api = Callable[[User | None], ApiClient]
@@ -29,7 +30,7 @@ DASHBOARD = Path(__file__).resolve().parents[2] / "docs" / "run" / "grafana.json
 
 
 @pytest.fixture(autouse=True)
-def cluster(settings: Any, tmp_path: Path, alice: User) -> None:
+def cluster(settings: Any, tmp_path: Path, alice: User, measures_stay: None) -> None:
     """One job runs on two GPUs, one of which it has not used for an hour; one waits."""
     settings.METRICS_DIR = tmp_path
     node = make_node("gpu-01", gpus=4, cpus=8)
@@ -138,7 +139,7 @@ def test_every_expression_of_the_dashboard_names_metrics_that_exist(api: Api, ad
     expressions = [target["expr"] for panel in panels for target in panel["targets"]]
     named = {name for text in expressions for name in re.findall(r"\blongshore_\w+", text)}
     processes.beat("scheduler")
-    assert store_state.is_up(30)
+    assert store_state.is_up(LIMIT)
     known = set(read(api(admin).get("/metrics")))
     assert len(named) >= 20 and named - known == set()
     assert all("longshore_" in text for text in expressions)

@@ -17,13 +17,13 @@ from tests.http import ApiClient
 Api = Callable[[User | None], ApiClient]
 pytestmark = pytest.mark.django_db
 URL = "/api/v1/cluster/replay"
-NOW = time.time_ns() // 1_000_000
 
 
 def a_day() -> None:
+    now = time.time_ns() // 1_000_000
     make_node("gpu-01", gpus=2)
-    held(NOW - 5 * HOUR, NOW - 3 * HOUR, gpus=2, gpu_ids="0,1")
-    held(NOW - 3 * HOUR, NOW - 2 * HOUR, gpus=1, gpu_ids="0", waited=HOUR)
+    held(now - 5 * HOUR, now - 3 * HOUR, gpus=2, gpu_ids="0,1")
+    held(now - 3 * HOUR, now - 2 * HOUR, gpus=1, gpu_ids="0", waited=HOUR)
 
 
 def test_a_day_is_asked_for_played_and_read(api: Api, admin: User) -> None:

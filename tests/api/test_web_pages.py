@@ -15,10 +15,12 @@ from django.utils import timezone
 from base.models import ApiToken, AuditEvent, User
 from clusters.models import VcGrant, VirtualCluster
 from jobs.models import Job, Task
+from jobs.web_pages import shown as looks
 from jobs.web_pages import visits
 from jobs.web_pages.models import PageShare, PageVisit
 from portal.web_pages import opening
 from tests.builders import make_job, make_node
+from tests.helpers import LIMIT
 from tests.hosts import Hosts
 from tests.http import ApiClient, Client
 from tests.web_app import Page, Server
@@ -27,6 +29,13 @@ Api = Callable[[User | None], ApiClient]
 Browse = Callable[[User | None], Client]
 PORTS = {"jupyter": [30000], "web": [30001], "http": [30002], "ssh": [30003]}
 pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are threads of this process, and may be slow to answer; a ticket is good for as long as the test takes."""
+    monkeypatch.setattr(looks, "PATIENCE", LIMIT)
+    monkeypatch.setattr(visits, "TICKET_SECONDS", 2 * LIMIT)
 
 
 @pytest.fixture
@@ -406,7 +415,7 @@ def test_who_has_a_link_fills_no_table(
 
 def test_a_share_may_last_for_a_time(api: Api, alice: User, bob: User, job: Job) -> None:
     to_bob = address("web", "shares/user/bob")
-    assert api(alice).put(to_bob, {"seconds": 60}, format="json").status_code == 201
+    assert api(alice).put(to_bob, {"seconds": 3600}, format="json").status_code == 201
     cookie = opened(api(bob))
     PageShare.objects.update(expires_at=timezone.now())
     assert visits.check([cookie]) == {}

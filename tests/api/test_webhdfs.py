@@ -39,7 +39,7 @@ def _own_store(tmp_path: Path, settings: Any) -> None:
 
 
 def ask(user: User | None, method: str, path: str, op: str, body: Any = None, **params: str) -> Answer:
-    headers = {"authorization": f"Bearer {tokens.issue(user, 60)}"} if user else {}
+    headers = {"authorization": f"Bearer {tokens.issue(user, 3600)}"} if user else {}
     request = Request(method, path, {"op": op, **params}, headers, "10.0.0.9", f"{URL}{path}", body is not None)
     answer = respond(request)
     if answer.into is not None:
@@ -124,7 +124,7 @@ def test_a_missing_file_is_told_before_any_redirect(alice: User, settings: Any) 
 def test_credentials_need_no_second_step_to_read(alice: User) -> None:
     ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"x"]))
     assert content(ask(alice, "GET", "/user/alice/a", "OPEN")) == b"x"
-    token = delegation.issue("alice", seconds=60)
+    token = delegation.issue("alice", seconds=3600)
     assert content(ask(None, "GET", "/user/alice/a", "OPEN", delegation=token)) == b"x"
 
 
@@ -201,7 +201,7 @@ def test_what_cannot_be_renamed_over_something_loses_nothing(alice: User, destin
 
 def test_a_part_can_be_asked_for_as_browsers_do(alice: User) -> None:
     ask(alice, "PUT", "/user/alice/a", "CREATE", iter([b"0123456789"]))
-    headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}", "range": "bytes=7-"}
+    headers = {"authorization": f"Bearer {tokens.issue(alice, 3600)}", "range": "bytes=7-"}
     answer = respond(Request("GET", "/user/alice/a", {"op": "OPEN"}, headers))
     assert (answer.status, content(answer), answer.headers["Content-Range"]) == (206, b"789", "bytes 7-9/10")
     headers["range"] = f"bytes={'9' * 5000}-"
@@ -279,7 +279,7 @@ def test_files_of_a_deleted_account_stay_closed(alice: User, bob: User, admin: U
 def test_listing_the_root_asks_the_database_once_for_all_names(alice: User, admin: User) -> None:
     for number in range(20):
         ask(admin, "PUT", f"/top-{number}", "MKDIRS")
-    headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}"}
+    headers = {"authorization": f"Bearer {tokens.issue(alice, 3600)}"}
     with CaptureQueriesContext(connection) as queries:
         assert respond(Request("GET", "/", {"op": "LISTSTATUS"}, headers)).status == 200
     assert len([each for each in queries if "IN (" in each["sql"]]) == 2, queries.captured_queries
@@ -385,7 +385,7 @@ def test_a_delegation_token_is_renewed_and_cancelled_but_gets_no_other(alice: Us
 
 def test_a_token_for_one_thing_renews_no_other(alice: User) -> None:
     wide = delegation.grant(alice)
-    narrow = delegation.issue("alice", seconds=60, path="/user/alice/key", ops=["OPEN"])
+    narrow = delegation.issue("alice", seconds=3600, path="/user/alice/key", ops=["OPEN"])
     job = delegation.issue_for_attempt("alice", submitted(alice).attempts.get().app_id)
     for token in (narrow, job):
         for op in ("RENEWDELEGATIONTOKEN", "CANCELDELEGATIONTOKEN"):
@@ -417,7 +417,7 @@ def test_no_operation_tells_whether_a_path_of_somebody_else_exists(
 
 def test_a_token_for_one_file_opens_nothing_else(alice: User) -> None:
     ask(alice, "PUT", "/user/alice/key", "CREATE", iter([b"x"]))
-    token = delegation.issue("alice", seconds=60, path="/user/alice/key", ops=["OPEN"])
+    token = delegation.issue("alice", seconds=3600, path="/user/alice/key", ops=["OPEN"])
     assert content(ask(None, "GET", "/user/alice/key", "OPEN", delegation=token)) == b"x"
     assert ask(None, "GET", "/user/alice", "LISTSTATUS", delegation=token).status == 403
     assert ask(None, "GET", "/", "GETDELEGATIONTOKEN", delegation=token).status == 403

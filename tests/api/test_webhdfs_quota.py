@@ -22,7 +22,7 @@ def _hundred_bytes(tmp_path: Path, settings: Any) -> None:
 
 
 def test_a_body_of_known_length_is_refused_as_hdfs_does_before_it_is_taken(alice: User) -> None:
-    headers = {"authorization": f"Bearer {tokens.issue(alice, 60)}", "content-length": "101"}
+    headers = {"authorization": f"Bearer {tokens.issue(alice, 3600)}", "content-length": "101"}
     sent = Request("PUT", "/user/alice/a", {"op": "CREATE"}, headers, "10.0.0.9", f"{URL}/a", has_body=True)
     answer = respond(sent)
     assert answer.into is None

@@ -64,34 +64,9 @@ TOGETHER = (
     ("test_examples.py", "test_files_and_ssh.py", "test_pai_fs.py"),
     ("test_extras_docker.py", "test_main_job.py", "test_samples.py", "test_secrets_docker.py", "test_seeds.py"),
 )
-# What runs on one database only. Sweeps over every route: bodies and queries on the one that is stricter, who may see
-# what on the other. The sweep over every exit. Random histories: two schedulers on the one that has several writers,
-# one scheduler on the other. And what hardly asks a database.
+# What runs on PostgreSQL alone where there is one: random histories of two schedulers, as it has several writers, and
+# the sweep over every route with bodies and queries, as it is the stricter one.
 ON_POSTGRES = ("tests/api/test_fuzz.py", "tests/integration/test_two_schedulers.py")
-ON_SQLITE = (
-    "tests/api/test_every_route.py",
-    "tests/api/test_log.py",
-    "tests/api/test_log_html.py",
-    "tests/api/test_metrics.py",
-    "tests/api/test_old_addresses.py",
-    "tests/api/test_openapi.py",
-    "tests/api/test_privacy.py",
-    "tests/api/test_schemathesis.py",
-    "tests/api/test_transport.py",
-    "tests/api/test_webhdfs.py",
-    "tests/integration/test_costs.py",
-    "tests/integration/test_delivery.py",
-    "tests/integration/test_fake_meter.py",
-    "tests/integration/test_fake_runtime.py",
-    "tests/integration/test_house.py",
-    "tests/integration/test_kubernetes_stop.py",
-    "tests/integration/test_log_archive.py",
-    "tests/integration/test_setup.py",
-    "tests/integration/test_simulation.py",
-    "tests/integration/test_slow_clients.py",
-    "tests/integration/test_truth.py",
-    "tests/integration/test_watch.py",
-)
 
 
 def gate() -> list[Lane]:
@@ -132,7 +107,11 @@ def everything() -> list[Lane]:
         Lane("sqlite", [*database, *([] if no_postgres else without(*ON_POSTGRES))], polite=True),
         *with_engines[2:],
         Lane(
-            "postgres", [*database, *without(*ON_SQLITE)], {"DATABASE_URL": "postgres"}, polite=True, lacks=no_postgres
+            "postgres",
+            [*dict.fromkeys((*DIFFERS, *ON_POSTGRES))],
+            {"DATABASE_URL": "postgres"},
+            polite=True,
+            lacks=no_postgres,
         ),
         Lane("unit", ["tests/unit"], polite=True),
         Lane("kubernetes", ["tests/kubernetes"], lacks=kubernetes_bed.missing()),

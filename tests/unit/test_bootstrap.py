@@ -14,7 +14,7 @@ import pytest
 
 from clusters.engines import runtime
 from jobs.containers import bootstrap
-from tests.helpers import patience, until
+from tests.helpers import LIMIT, until
 
 SHELLS = ["bash", "dash", "busybox"]
 
@@ -51,7 +51,7 @@ class Container:
 
     def run(self, command: str, **env: str) -> tuple[int, str, str]:
         process = self.start(command, **env)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=LIMIT)
         return process.returncode, out.decode(), err.decode()
 
     def read(self, path: str) -> str:
@@ -234,13 +234,13 @@ def _stop(container: Container, command: str) -> tuple[int, str, str]:
     process = container.start(command)
     until((container.work / "ready").exists)
     os.killpg(process.pid, signal.SIGTERM)
-    out, err = process.communicate(timeout=10)
+    out, err = process.communicate(timeout=LIMIT)
     return process.returncode, out.decode(), err.decode()
 
 
 def test_a_stopped_command_ends_with_143(container: Container) -> None:
-    assert _stop(container, ": >ready; sleep 60; echo not reached") == (143, "", "")
-    assert _stop(container, ": >ready; exec sleep 60") == (143, "", "")
+    assert _stop(container, ": >ready; sleep 600; echo not reached") == (143, "", "")
+    assert _stop(container, ": >ready; exec sleep 600") == (143, "", "")
 
 
 def test_a_child_may_save_its_work_when_it_is_stopped(container: Container) -> None:
@@ -255,12 +255,12 @@ def test_children_in_the_background_may_save_their_work_too(container: Container
 
 def test_a_command_may_handle_the_stop_itself(container: Container) -> None:
     # The child says that it is ready: between fork and exec it would still have the trap, and swallow the signal.
-    child = f"{container.shell} -c ': >ready; exec sleep 60'"
+    child = f"{container.shell} -c ': >ready; exec sleep 600'"
     assert _stop(container, f"trap 'echo bye; exit 7' TERM; {child} & wait")[:2] == (7, "bye\n")
 
 
 def test_a_command_can_still_be_interrupted(container: Container) -> None:
-    assert container.run("sleep 60 & child=$!; kill -TERM $child; wait $child; echo $?")[1] == "143\n"
+    assert container.run("sleep 600 & child=$!; kill -TERM $child; wait $child; echo $?")[1] == "143\n"
     assert container.run(f"{container.shell} -c 'kill -INT $$; echo not reached'; echo $?")[1] == "130\n"
 
 
@@ -333,7 +333,7 @@ def test_a_container_for_debugging_is_kept_and_ends_with_the_code_of_the_command
     held = container.root / "pai/bootstrap/held"
     until(held.exists, 10, what="it is kept")
     os.killpg(process.pid, signal.SIGTERM)  # as Docker's init does
-    _, err = process.communicate(timeout=10)
+    _, err = process.communicate(timeout=LIMIT)
     assert process.returncode == 3
     assert b"exit code 3" in err and b"kept for\n10 minutes" in err and b"stopped by hand" in err
     assert held.read_text() == "3\n"
@@ -344,7 +344,7 @@ def test_what_a_failed_command_left_behind_is_not_waited_for(container: Containe
     process = container.start(left, LONGSHORE_DEBUG_HOLD="600")
     until((container.root / "pai/bootstrap/held").exists, 10, what="it is kept")
     os.killpg(process.pid, signal.SIGTERM)
-    assert process.wait(5 * patience()) == 3
+    assert process.wait(LIMIT) == 3
 
 
 def test_a_hold_that_cannot_be_told_changes_no_exit_code(container: Container) -> None:
@@ -383,8 +383,8 @@ def test_it_is_kept_no_longer_than_its_time(container: Container) -> None:
 
 def test_what_succeeds_or_is_stopped_is_not_kept(container: Container) -> None:
     assert container.run("echo $LONGSHORE_DEBUG_HOLD.", LONGSHORE_DEBUG_HOLD="600")[:2] == (0, ".\n")
-    process = container.start("echo ready; sleep 60", LONGSHORE_DEBUG_HOLD="600")
+    process = container.start("echo ready; sleep 600", LONGSHORE_DEBUG_HOLD="600")
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     os.killpg(process.pid, signal.SIGTERM)
-    process.communicate(timeout=10)
+    process.communicate(timeout=LIMIT)
     assert process.returncode == 143

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from base.serving.bridge import UNTAKEN, Bridge, Fair
+from tests.helpers import LIMIT
 
 
 def test_many_slow_pages_for_one_address_keep_nobody_else_waiting() -> None:
@@ -15,7 +16,7 @@ def test_many_slow_pages_for_one_address_keep_nobody_else_waiting() -> None:
 
     def wsgi(environ: dict[str, Any], start: Any) -> list[bytes]:
         if environ["PATH_INFO"] == "/slow":
-            ended.wait(20)
+            ended.wait()
         start("200 OK", [])
         return [environ["REMOTE_ADDR"].encode()]
 
@@ -24,21 +25,20 @@ def test_many_slow_pages_for_one_address_keep_nobody_else_waiting() -> None:
         slow = [asyncio.create_task(_get(bridge, "/slow", "10.0.0.1")) for _ in range(50)]
         slow += [asyncio.create_task(_get(bridge, "/slow", f"fd00::{number:x}")) for number in (16, 17)]
         await asyncio.sleep(0)
-        assert await asyncio.wait_for(_get(bridge, "/", "10.0.0.2"), 5) == b"10.0.0.2"
-        ended.set()
+        try:
+            assert await asyncio.wait_for(_get(bridge, "/", "10.0.0.2"), LIMIT) == b"10.0.0.2"
+        finally:
+            ended.set()
         assert [len(answer) for answer in await asyncio.gather(*slow)] == [8] * 52
 
-    try:
-        asyncio.run(asked())
-    finally:
-        ended.set()
+    asyncio.run(asked())
 
 
 def test_a_question_whose_client_has_left_is_not_worked_on_and_what_changes_something_is() -> None:
     may_end, done = threading.Event(), list[str]()
 
     def wsgi(environ: dict[str, Any], start: Any) -> list[bytes]:
-        may_end.wait(20)
+        may_end.wait()
         done.append(environ["REQUEST_METHOD"] + environ["PATH_INFO"])
         start("200 OK", [])
         return [b"done"]
@@ -49,14 +49,13 @@ def test_a_question_whose_client_has_left_is_not_worked_on_and_what_changes_some
         await asyncio.sleep(0)
         left = [_get(bridge, "/left", "10.0.0.1", method=method, leaves=True) for method in ("GET", "HEAD", "POST")]
         tasks = [asyncio.create_task(each) for each in left]
-        assert await asyncio.wait_for(asyncio.gather(*tasks[:2]), 5) == [b"", b""]
-        may_end.set()
+        try:
+            assert await asyncio.wait_for(asyncio.gather(*tasks[:2]), LIMIT) == [b"", b""]
+        finally:
+            may_end.set()
         await asyncio.gather(*busy, tasks[2])
 
-    try:
-        asyncio.run(asked())
-    finally:
-        may_end.set()
+    asyncio.run(asked())
     assert sorted(done) == ["GET/busy"] * 8 + ["POST/left"]
 
 
@@ -71,9 +70,9 @@ def test_an_address_that_does_not_take_large_answers_gets_no_more_of_them() -> N
     async def asked() -> None:
         bridge, takes = Bridge(wsgi, lambda environ: 0), asyncio.Event()
         slow = [asyncio.create_task(_get(bridge, "/", "10.0.0.1", takes=takes)) for _ in range(40)]
-        await asyncio.wait_for(_until(lambda: len(made) >= 8), 5)  # its share of the threads, all at once
+        await asyncio.wait_for(_until(lambda: len(made) >= 8), LIMIT)  # its share of the threads, all at once
         for _ in range(3):
-            assert len(await asyncio.wait_for(_get(bridge, "/", "10.0.0.2"), 5)) == UNTAKEN // 2
+            assert len(await asyncio.wait_for(_get(bridge, "/", "10.0.0.2"), LIMIT)) == UNTAKEN // 2
         assert made.count("10.0.0.1") <= 9  # one more began when the first of these eight had ended
         takes.set()
         assert [len(answer) for answer in await asyncio.gather(*slow)] == [UNTAKEN // 2] * 40
@@ -88,11 +87,11 @@ def test_when_all_leave_too_much_untaken_those_wait_that_leave_something() -> No
         for number in range(9):  # each a little less than it may
             fair.note_untaken(f"10.0.0.{number}", UNTAKEN - 1)
         waits = asyncio.create_task(_taken(fair, "10.0.0.0"))
-        await asyncio.wait_for(_taken(fair, "10.0.1.1"), 5)
+        await asyncio.wait_for(_taken(fair, "10.0.1.1"), LIMIT)
         assert not waits.done()
         for number in (1, 2):
             fair.note_untaken(f"10.0.0.{number}", 1 - UNTAKEN)
-        await asyncio.wait_for(waits, 5)
+        await asyncio.wait_for(waits, LIMIT)
 
     asyncio.run(asked())
 

@@ -16,6 +16,7 @@ from clusters.engines.docker import ssh
 from clusters.engines.docker.connect import API_VERSION, Ways, ask, open_client
 from clusters.engines.docker.runtime import DockerRuntime
 from jobs.logs.places import STREAMS
+from tests.helpers import LIMIT
 
 
 class Client:
@@ -127,7 +128,7 @@ def engine(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_all_questions_to_a_socket_take_one_connection(engine: Server) -> None:
-    client = open_client(f"unix://{engine.server_address}", None, API_VERSION, 5.0)
+    client = open_client(f"unix://{engine.server_address}", None, API_VERSION, LIMIT)
     for name in ("a", "b", "c"):
         assert ask(client, f"/containers/{name}/start", method="post").json()
     client.close()
@@ -135,7 +136,7 @@ def test_all_questions_to_a_socket_take_one_connection(engine: Server) -> None:
 
 
 def test_what_is_asked_arrives_as_the_library_would_send_it(engine: Server) -> None:
-    client = open_client(f"unix://{engine.server_address}", None, API_VERSION, 5.0)
+    client = open_client(f"unix://{engine.server_address}", None, API_VERSION, LIMIT)
     client.create_container("image", "true", name="name")
     client.remove_container("name", v=True, force=True)
     client.put_archive("name", "/", io.BytesIO(b"tar"))
@@ -148,7 +149,7 @@ def test_what_is_asked_arrives_as_the_library_would_send_it(engine: Server) -> N
 
 
 def test_a_log_that_was_read_to_its_end_leaves_its_connection_to_others(engine: Server) -> None:
-    runtime = DockerRuntime(f"unix://{engine.server_address}")
+    runtime = DockerRuntime(f"unix://{engine.server_address}", timeout=LIMIT)
     for stream in STREAMS:
         (chunk,) = runtime.logs("name", stream, since=SINCE)
         assert chunk.data == b"a line\n"

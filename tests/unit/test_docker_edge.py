@@ -49,6 +49,7 @@ from clusters.engines.runtime import (
 from clusters.engines.runtime import FaultReason as R
 from clusters.engines.sample_image import is_static
 from tests.contract_runtime import resumed
+from tests.helpers import LIMIT
 
 # --- faults ---
 
@@ -417,8 +418,8 @@ def test_it_says_what_else_answers(said: dict[str, str], words: str) -> None:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(RuntimeFault, match=words):
-            DockerRuntime(f"tcp://127.0.0.1:{server.server_port}").info()
-        thread.join(10)
+            DockerRuntime(f"tcp://127.0.0.1:{server.server_port}", timeout=LIMIT).info()
+        thread.join(LIMIT)
 
 
 def test_an_answer_without_end_does_not_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -427,8 +428,8 @@ def test_an_answer_without_end_does_not_fill_the_memory(monkeypatch: pytest.Monk
         thread = threading.Thread(target=server.handle_request)
         thread.start()
         with pytest.raises(RuntimeFault, match="more than 1 MB"):
-            DockerRuntime(f"tcp://127.0.0.1:{server.server_port}").info()
-        thread.join(10)
+            DockerRuntime(f"tcp://127.0.0.1:{server.server_port}", timeout=LIMIT).info()
+        thread.join(LIMIT)
 
 
 IDEAL = {"ID": "x", "Name": "n1", "ServerVersion": "20.10", "NCPU": 8, "MemTotal": 2**30}
@@ -456,10 +457,10 @@ def test_it_speaks_a_version_the_engine_takes(oldest: str, newest: str, spoken: 
     with HTTPServer(("127.0.0.1", 0), type("Said", (_Answers,), {"said": said})) as server:
         thread = threading.Thread(target=server.handle_request)
         thread.start()
-        client = open_client(f"tcp://127.0.0.1:{server.server_port}", None, "1.41", 5)
+        client = open_client(f"tcp://127.0.0.1:{server.server_port}", None, "1.41", LIMIT)
         assert wanted_version(client) == spoken
         client.close()
-        thread.join(10)
+        thread.join(LIMIT)
 
 
 # --- values ---

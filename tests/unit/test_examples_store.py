@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from tensorboard_data_server import server_binary
 
-from tests.helpers import until
+from tests.helpers import LIMIT, until
 
 PROGRAM = Path(__file__).resolve().parents[2] / "docs/examples/code/store.py"
 BIG = bytes(range(256)) * 40_000  # ten megabytes: more than a connection holds by itself
@@ -124,6 +124,7 @@ def store(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "PAUSE", 0.02)
+    monkeypatch.setattr(module, "PATIENCE", LIMIT)
     monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None))
     yield module
     for connection in module._kept:

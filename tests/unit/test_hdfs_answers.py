@@ -11,8 +11,10 @@ from threading import Thread
 import pytest
 
 from base.files.store.base import StoreFull, StoreUnavailable
+from base.files.store.hdfs import client
 from base.files.store.hdfs.store import HdfsStore
 from portal.webhdfs.shapes import remote_exception
+from tests.helpers import LIMIT
 
 _STANDBY = {"RemoteException": {"exception": "StandbyException", "message": "Operation READ is not supported"}}
 _FOLDER = {
@@ -25,6 +27,12 @@ _FOLDER = {
         "permission": "755",
     }
 }
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The servers are threads of this process, and may be slow to answer."""
+    monkeypatch.setattr(client, "NAMENODE", (LIMIT, LIMIT))
 
 
 @contextmanager
@@ -51,7 +59,7 @@ def server(status: int, body: str) -> Iterator[tuple[str, list[str]]]:
     finally:
         http.shutdown()
         http.server_close()
-        thread.join(5)
+        thread.join(LIMIT)
 
 
 def test_of_a_pair_the_one_that_is_no_standby_is_asked_from_then_on() -> None:

@@ -11,7 +11,7 @@ from base.hosts.host_cache import HostCache
 
 def test_another_process_knows_it_until_its_time_is_over(tmp_path: Path) -> None:
     one, other = HostCache(str(tmp_path), {}), HostCache(str(tmp_path), {})
-    assert one.add("tried-out:n1", 1, 60) and not other.add("tried-out:n1", 1, 60)
+    assert one.add("tried-out:n1", 1, 3600) and not other.add("tried-out:n1", 1, 3600)
     one.set("ssh:1", 1, -1)
     assert other.get("ssh:1") is None and other.get("tried-out:n1") == 1
 

@@ -21,6 +21,7 @@ from clusters.engines.runtime import (
     File,
     RuntimeFault,
 )
+from tests.helpers import LIMIT
 
 
 def made(**more: Any) -> dict[str, Any]:
@@ -149,10 +150,11 @@ def test_a_label_that_is_none_becomes_one() -> None:
 @pytest.mark.parametrize("shell", ["dash", "bash", "busybox sh"])
 @pytest.mark.parametrize("code", [0, 3])
 def test_the_first_process_keeps_the_streams_apart_and_ends_as_its_command(
-    shell: str, code: int, tmp_path: Path
+    shell: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if shutil.which(shell.split()[0]) is None:
         pytest.skip(f"no {shell}")
+    monkeypatch.setattr(scripts, "_LONGEST_WAIT", 10 * int(LIMIT))
     (tmp_path / "files").mkdir()
     (tmp_path / "run").mkdir()
     (tmp_path / "files" / "file-0").write_bytes(b"echo out; echo err >&2; exit %d\n" % code)
@@ -162,8 +164,8 @@ def test_the_first_process_keeps_the_streams_apart_and_ends_as_its_command(
         for text in (scripts.main((file,)), scripts.STDERR)
     )
     reader = subprocess.Popen([*shell.split(), "-c", stderr], stdout=subprocess.PIPE)
-    done = subprocess.run([*shell.split(), "-c", main, "start", "sh", file.path], capture_output=True, timeout=30)
-    said, _ = reader.communicate(timeout=30)
+    done = subprocess.run([*shell.split(), "-c", main, "start", "sh", file.path], capture_output=True, timeout=LIMIT)
+    said, _ = reader.communicate(timeout=LIMIT)
     mark = f"{LOG_MARK}\n".encode()
     assert (done.returncode, done.stdout, said) == (code, mark + b"out\n", mark + b"err\n")
     assert Path(file.path).stat().st_mode & 0o777 == 0o750

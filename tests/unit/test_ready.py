@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,6 +20,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def ready_after(seconds: float, ages: dict[str, float | None], monkeypatch: pytest.MonkeyPatch) -> Ready:
+    monkeypatch.setattr(supervisor, "time", SimpleNamespace(monotonic=lambda: 1000.0))
     found = Ready("127.0.0.1", "80", "1", None)
     answer = json.dumps({"secondsSinceSeen": ages}).encode()
     monkeypatch.setattr(supervisor.urllib.request, "urlopen", lambda *_, **__: io.BytesIO(answer))

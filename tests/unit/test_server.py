@@ -10,6 +10,7 @@ import pytest
 import uvicorn
 
 from base.serving import server
+from tests.helpers import LIMIT
 
 
 def test_it_ends_when_it_is_told_and_not_at_its_next_look(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +21,7 @@ def test_it_ends_when_it_is_told_and_not_at_its_next_look(monkeypatch: pytest.Mo
         looping = asyncio.create_task(serving.main_loop())
         await asyncio.sleep(0)  # until it sleeps
         threading.Thread(target=serving.handle_exit, args=(signal.SIGTERM, None)).start()
-        await asyncio.wait_for(looping, 30)
+        await asyncio.wait_for(looping, LIMIT)
 
     asyncio.run(run())
     assert serving.should_exit

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from jobs.terminal.shell import View
+from tests.helpers import LIMIT
 
 
 class Window:
@@ -52,7 +53,7 @@ def test_of_many_sizes_only_the_newest_is_asked_of_the_engine_and_keys_do_not_wa
         asked: list[bytes | str] = [f'{{"resize": [{columns}, 24]}}' for columns in range(1, 1001)]
         view = View(cast("Any", shell), Window([*asked, b"ls"]), 0, flow=True)
         running = asyncio.create_task(view.run())
-        await asyncio.wait_for(shell.heard.wait(), 60)
+        await asyncio.wait_for(shell.heard.wait(), LIMIT)
         shell.answers.set()
         while len(shell.sizes) < 2:
             await asyncio.sleep(0)

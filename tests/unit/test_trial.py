@@ -5,14 +5,17 @@ from __future__ import annotations
 import shutil
 import ssl
 import threading
+import urllib.request
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from clusters.nodes import trial
 from tests.bed.nginx_bed import certificate
+from tests.helpers import LIMIT
 
 
 class _Slow:
@@ -34,7 +37,7 @@ def test_a_container_may_take_some_times_as_long_as_its_start_took(
 ) -> None:
     settings.INSTANCE = "i"
     engine: Any = _Slow(seconds)
-    monkeypatch.setattr(trial.time, "monotonic", lambda: engine.now)
+    monkeypatch.setattr(trial, "time", SimpleNamespace(monotonic=lambda: engine.now))
     with trial._container(engine, "portal", ("true",)) as one:
         assert one.patience == patience
 
@@ -50,8 +53,12 @@ class _Healthy(BaseHTTPRequestHandler):
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl is missing")
-def test_a_portal_with_a_certificate_of_its_own_knows_itself(tmp_path: Path, settings: Any) -> None:
+def test_a_portal_with_a_certificate_of_its_own_knows_itself(
+    tmp_path: Path, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else no node would be tried, and a mark of an older address would stay."""
+    ask = urllib.request.urlopen  # a thread of this process, which may be slow to answer
+    monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout, context: ask(url, None, LIMIT, context=context))
     server = HTTPServer(("127.0.0.1", 0), _Healthy)
     own = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     own.load_cert_chain(*certificate(tmp_path))

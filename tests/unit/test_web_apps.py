@@ -7,7 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Collection, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import Any
 
 import aiohttp
@@ -32,12 +32,21 @@ from portal.web_pages.serving.headers import (
 )
 from portal.web_pages.serving.hop import Hop
 from portal.web_pages.serving.proxy import Proxy
+from tests.helpers import LIMIT
 
 KEY = "tensorboard-worker-0-9f2c41aa0b3d"
 ALONE = PagePlace(KEY, f"http://{KEY}.localhost:9187", "")
 TOGETHER = PagePlace(KEY, "http://gpu-master:9187", f"/~/{KEY}")
 RESERVED = frozenset({"longshore", "csrftoken", "zone"})
 SETUP = Setup(9187, public_url="http://127.0.0.1:9186")
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages are sockets and threads of this process, and may be slow to answer. A connection that hangs does so for
+    longer than any test waits."""
+    monkeypatch.setattr(looks, "PATIENCE", LIMIT)
+    monkeypatch.setattr("portal.web_pages.serving.hop.ANSWER", 2 * LIMIT)
 
 
 def sent(*headers: tuple[str, str], place: PagePlace = ALONE) -> dict[bytes, bytes]:
@@ -300,8 +309,9 @@ def test_a_page_that_sends_a_byte_now_and_then_keeps_no_thread(monkeypatch: pyte
     ended = threading.Event()
 
     def drip() -> None:
-        while not ended.wait(0.05):
-            theirs.send(b"x")
+        with suppress(OSError):  # nobody listens any more
+            while not ended.wait(0.05):
+                theirs.send(b"x")
 
     dripping = threading.Thread(target=drip)
     dripping.start()
@@ -317,7 +327,7 @@ def test_a_port_that_accepts_nothing_keeps_nobody_from_another(monkeypatch: pyte
 
     def dial(target: Target) -> socket.socket:
         if target.task_id == 1:
-            ended.wait(20)
+            ended.wait()
         return socket.socketpair()[0]
 
     async def asked() -> None:
@@ -327,17 +337,16 @@ def test_a_port_that_accepts_nothing_keeps_nobody_from_another(monkeypatch: pyte
         for one in slow[::2]:
             one.cancel()  # a visitor that has gone leaves its thread behind
         await asyncio.gather(*slow[::2], return_exceptions=True)
-        with pytest.raises(aiohttp.ClientConnectionError):  # it is dialled, and the other end is gone
-            await asyncio.wait_for(hop.ask(_target(2), "GET", "/", [], None), 5)
-        ended.set()
+        try:
+            with pytest.raises(aiohttp.ClientConnectionError):  # it is dialled, and the other end is gone
+                await asyncio.wait_for(hop.ask(_target(2), "GET", "/", [], None), LIMIT)
+        finally:
+            ended.set()
         await asyncio.gather(*slow, return_exceptions=True)
         await hop.close()
 
     monkeypatch.setattr(Target, "dial", dial)
-    try:
-        asyncio.run(asked())
-    finally:
-        ended.set()
+    asyncio.run(asked())
 
 
 def _target(task: int) -> Target:
@@ -393,7 +402,7 @@ def test_a_status_that_is_no_answer_is_said(monkeypatch: pytest.MonkeyPatch, lin
     async def play() -> list[dict[str, Any]]:
         hop = Hop()
         try:
-            return await asyncio.wait_for(_knock(Door(_check), hop, "bob", "http"), 10)
+            return await asyncio.wait_for(_knock(Door(_check), hop, "bob", "http"), LIMIT)
         finally:
             await hop.close()
 

@@ -9,7 +9,7 @@ import pytest
 
 from clusters.engines.docker.runtime import DockerRuntime
 from clusters.engines.sample_image import SAMPLE_IMAGE, ensure_sample_image
-from tests.acceptance.portal import Portal, portal_on
+from tests.acceptance.portal import Portal, portal_of_files, portal_on
 from tests.bed.docker_bed import Bed, BedNode, missing
 from tests.bed.hdfs_bed import HdfsBed
 from tests.bed.registry import Registry
@@ -75,6 +75,13 @@ def shared_portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFacto
     """A portal on ``docker_engine`` for files that need no setting of their own: its start takes five processes. Each
     file leaves it without jobs that run (tests.lanes lets these files run in one session)."""
     with portal_on(tmp_path_factory.mktemp("portal"), docker_engine) as one:
+        yield one
+
+
+@pytest.fixture(scope="session")
+def files_portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
+    """A portal without an engine, for files that need its store, a folder, and no setting of their own."""
+    with portal_of_files(tmp_path_factory.mktemp("portal")) as one:
         yield one
 
 

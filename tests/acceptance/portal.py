@@ -39,6 +39,7 @@ WHO = {
     "sampler": "longshore sampler",
     "first start": "longshore first-start",
 }
+SECRET = "a long secret"  # mira's password
 ENDS = ("SUCCEEDED", "FAILED", "STOPPED")
 Json = dict[str, Any]
 _AS_USERS_HAVE_IT = str(Path(__file__).with_name("as_users_have_it"))
@@ -307,6 +308,16 @@ def portal_on(home: Path, node: BedNode, **settings: str) -> Iterator[Portal]:
 def portal_beside(*hosts: BedNode, home: Path, address: str = "127.0.0.1", **settings: str) -> Iterator[Portal]:
     """A portal without a node. Its test registers these hosts, and what it has left there is removed at the end."""
     with _started(Portal(home, f"unix://{home}/no-engine-here", address, **settings), *hosts) as portal:
+        yield portal
+
+
+@contextmanager
+def portal_of_files(home: Path, **settings: str) -> Iterator[Portal]:
+    """A portal without an engine, for its files: it believes names that come from this machine, and knows mira."""
+    trust = {"LONGSHORE_WEBHDFS_TRUST": "127.0.0.1"}
+    with _started(Portal(home, f"unix://{home}/no-engine-here", **trust, **settings)) as portal:
+        mira = {"username": "mira", "password": SECRET, "admin": False, "modify": False}
+        assert portal.http.put("/user", json=mira).status_code == 201
         yield portal
 
 

@@ -12,14 +12,13 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 import requests
 
-from tests.acceptance.portal import ROOT, Portal
+from tests.acceptance.portal import ROOT, SECRET, Portal
 from tests.bed.docker_bed import BedNode
 from tests.bed.hdfs_bed import CACHE, SCRIPT, HdfsBed
 from tests.helpers import LIMIT
@@ -27,7 +26,6 @@ from tests.helpers import LIMIT
 ELSEWHERE = ("kubernetes.md",)  # it needs a cluster: tests/kubernetes/test_document.py runs it
 PAGES = [ROOT / "README.md", *(page for page in sorted((ROOT / "docs").rglob("*.md")) if page.name not in ELSEWHERE)]
 COMMANDS = {"", "sh", "bash", "shell", "console", "python"}
-SECRET = "a long secret"
 NOT_RUN = {
     "git clone <this repository> longshore && cd longshore": "there is no network; test_up runs what make run does",
     "LONGSHORE_BIND=127.0.0.1:9186": "settings, which tests/acceptance of HTTPS set",
@@ -82,16 +80,9 @@ def blocks(page: str) -> list[Block]:
     return found
 
 
-@pytest.fixture(scope="module")
-def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    portal = Portal(tmp_path_factory.mktemp("portal"), "unix:///nowhere.sock", LONGSHORE_WEBHDFS_TRUST="127.0.0.1")
-    try:
-        portal.start()
-        mira = {"username": "mira", "password": SECRET, "admin": False, "modify": False}
-        assert portal.http.put("/user", json=mira).status_code == 201
-        yield portal
-    finally:
-        portal.close()
+@pytest.fixture
+def portal(files_portal: Portal) -> Portal:
+    return files_portal
 
 
 @pytest.fixture

@@ -7,21 +7,19 @@ from collections.abc import Iterator
 import pytest
 
 from clusters.engines.runtime import CAPABILITIES
-from tests.acceptance.portal import Json, Portal, config, container_of, inspect, portal_on
+from tests.acceptance.portal import Json, Portal, config, container_of, inspect
 from tests.bed.docker_bed import BedNode
-from tests.helpers import LIMIT, until
+from tests.helpers import until
 
 pytestmark = pytest.mark.docker
-HOLD = 10 * LIMIT  # seconds: longer than any test
-SHORT = 60  # for the one that waits for its end
+SHORT = 60  # seconds, for the one that waits for its end; else it is days
 
 
 @pytest.fixture(scope="module")
-def portal(docker_engine: BedNode, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    with portal_on(tmp_path_factory.mktemp("portal"), docker_engine, LONGSHORE_DEBUG_HOLD=f"{HOLD:.0f}") as one:
-        yield one
-        one.stop_all()
-        one.wait_clean(docker_engine)
+def portal(shared_portal: Portal, docker_engine: BedNode) -> Iterator[Portal]:
+    yield shared_portal
+    shared_portal.stop_all()
+    shared_portal.wait_clean(docker_engine)
 
 
 def held(portal: Portal, name: str) -> Json:
@@ -61,13 +59,16 @@ def test_its_time_is_over_also_without_the_portal(portal: Portal, docker_engine:
     """It must be seen to be kept, and the portal killed, within that time."""
     portal.terminate()
     portal.settings["LONGSHORE_DEBUG_HOLD"] = str(SHORT)
-    portal.start()
-    held(portal, "forgotten")
-    name = container_of(docker_engine, "forgotten")
-    portal.kill()
-    until(lambda: not inspect(docker_engine, name)["State"]["Running"], 2 * SHORT, 0.5, what="it ends by itself")
-    portal.settings["LONGSHORE_DEBUG_HOLD"] = f"{HOLD:.0f}"
-    portal.start()
+    try:
+        portal.start()
+        held(portal, "forgotten")
+        name = container_of(docker_engine, "forgotten")
+        portal.kill()
+        until(lambda: not inspect(docker_engine, name)["State"]["Running"], 2 * SHORT, 0.5, what="it ends by itself")
+    finally:
+        portal.kill()
+        del portal.settings["LONGSHORE_DEBUG_HOLD"]
+        portal.start()
     status = portal.wait_state("forgotten")
     assert (status["state"], status["appExitMessages"]["runtime"]["originalUserExitCode"]) == ("FAILED", 3)
 

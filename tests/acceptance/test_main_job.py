@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -243,6 +245,16 @@ def test_a_running_one_outlives_the_portal_which_takes_it_up_again(portal: Porta
         *numbers, last = portal.log(name).splitlines()
         assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
         assert (last, len(portal.attempts(name))) == ("end", 1)
+
+
+def test_work_goes_on_when_the_workers_are_killed(portal: Portal) -> None:
+    """Also a second time, and with an order in hand."""
+    for nth in range(2):
+        (victim,) = until(lambda: portal.running("workers"), 30, 0.1, what="they run")
+        name = portal.submit(config(f"beside-{nth}"))
+        os.kill(victim, signal.SIGKILL)
+        assert portal.wait_state(name)["state"] == "SUCCEEDED"
+        assert portal.wait_state(portal.submit(config(f"after-{nth}")))["state"] == "SUCCEEDED"
 
 
 def _of_job(node: BedNode, job: str) -> list[Any]:

@@ -8,16 +8,20 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from tests.acceptance.portal import ROOT, Portal
+from tests.acceptance.wire import Wire
 from tests.bed.hdfs_bed import HdfsBed
 from tests.helpers import LIMIT, quick, until
 
 PROGRAM = ROOT / "scripts" / "pai-fs"
+LARGE = 24 << 20  # bytes: such a file is written in parts
 
 
 @dataclass(frozen=True)
@@ -38,14 +42,16 @@ class Shell:
         return done.stdout + done.stderr
 
 
-@pytest.fixture(scope="module")
-def portal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
-    portal = Portal(tmp_path_factory.mktemp("portal"), "unix:///nowhere.sock")
-    try:
-        portal.start()
-        yield portal
-    finally:
-        portal.close()
+@pytest.fixture
+def portal(files_portal: Portal) -> Portal:
+    return files_portal
+
+
+@pytest.fixture
+def wire(portal: Portal) -> Iterator[Wire]:
+    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+    with closing(Wire((host, int(port)))) as wire:
+        yield wire
 
 
 @pytest.fixture(params=["portal", pytest.param("hdfs", marks=pytest.mark.hdfs)])
@@ -53,7 +59,7 @@ def pai_fs(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
     shell = Shell(tmp_path / "config.json")
     if request.param == "portal":
         portal: Portal = request.getfixturevalue("portal")
-        _sign_in(shell, portal)
+        _sign_in(shell, portal, portal.settings["LONGSHORE_BIND"])
     else:
         bed: HdfsBed = request.getfixturevalue("hdfs")
         host, port = bed.url.removeprefix("http://").split(":")
@@ -62,8 +68,8 @@ def pai_fs(request: pytest.FixtureRequest, tmp_path: Path) -> Shell:
     return shell
 
 
-def _sign_in(shell: Shell, portal: Portal) -> None:
-    host, port = portal.settings["LONGSHORE_BIND"].split(":")
+def _sign_in(shell: Shell, portal: Portal, address: str) -> None:
+    host, port = address.split(":")
     password = (portal.home / "secrets" / "admin-password").read_text().strip()
     said = shell("--config", f"host={host}", f"port={port}", "user=admin", PAI_FS_PASSWORD=password)
     assert "signed in" in said and password not in said
@@ -120,42 +126,36 @@ def test_nothing_is_lost_by_a_move_or_copy_onto_itself(pai_fs: Shell, tmp_path: 
     assert (tmp_path / "back").read_text() == "precious"
 
 
-def test_an_interrupted_copy_ends_at_once_and_the_next_goes_on(pai_fs: Shell, tmp_path: Path) -> None:
-    content = os.urandom(1 << 20) * 300
-    (tmp_path / "big").write_bytes(content)
-    pai_fs("-cp", str(tmp_path / "big"), "hdfs://shared/t/big")
-    (tmp_path / "back").mkdir()
-    ended = until(lambda: _interrupted(pai_fs, tmp_path / "back"), LIMIT, what="a copy is interrupted")
-    assert ended is not None
-    code, said = ended
-    assert code == 130 and "Traceback" not in said, said
-    assert not (tmp_path / "back" / "big").exists() and _parts(tmp_path / "back") > 0
-    pai_fs("-cp", "hdfs://shared/t/big", str(tmp_path / "back"))
-    assert (tmp_path / "back" / "big").read_bytes() == content
-    assert os.listdir(tmp_path / "back") == ["big"]
-
-
-def _interrupted(pai_fs: Shell, folder: Path) -> tuple[int, str] | None:
-    """How a copy into the folder ended that was interrupted, and what it said. None when it was through before that:
-    then nothing is left of it."""
+def test_an_interrupted_copy_ends_at_once_and_the_next_goes_on(portal: Portal, wire: Wire, tmp_path: Path) -> None:
+    shell = Shell(tmp_path / "config.json")
+    _sign_in(shell, portal, wire.address)
+    (tmp_path / "big").write_bytes(content := os.urandom(LARGE))
+    shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/big")
+    back = tmp_path / "back"
+    back.mkdir()
+    wire.hold(LARGE // 2)
     copying = subprocess.Popen(
-        [str(PROGRAM), "-cp", "hdfs://shared/t/big", str(folder)],
-        env={**os.environ, "PAI_FS_CONFIG": str(pai_fs.config)},
+        [str(PROGRAM), "-cp", "hdfs://shared/big", str(back)],
+        env={**os.environ, "PAI_FS_CONFIG": str(shell.config)},
         stderr=subprocess.PIPE,
         text=True,
     )
     try:
-        until(lambda: _parts(folder) > 20 << 20 or copying.poll() is not None, LIMIT, 0.005, "it is under way")
+        until(lambda: _parts(back) > LARGE // 4, LIMIT, what="it is under way")
         copying.send_signal(signal.SIGINT)
         with quick(5, "the end of an interrupted copy"):
             said = copying.communicate(timeout=LIMIT)[1]
     finally:
         copying.kill()
         copying.wait()
-    if not (folder / "big").exists():
-        return copying.returncode, said
-    (folder / "big").unlink()
-    return None
+    assert copying.returncode == 130 and "Traceback" not in said, said
+    assert not (back / "big").exists() and _parts(back) > 0
+    wire.let_go()
+    passed = wire.passed
+    shell("-cp", "hdfs://shared/big", str(back))
+    assert (back / "big").read_bytes() == content
+    assert os.listdir(back) == ["big"]
+    assert wire.passed - passed < LARGE, "what had arrived was not sent again"
 
 
 def _parts(folder: Path) -> int:
@@ -212,24 +212,21 @@ def _size(file: Path) -> int:
         return 0
 
 
-def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, tmp_path: Path) -> None:
+def test_a_copy_outlives_the_death_of_the_portal(portal: Portal, wire: Wire, tmp_path: Path) -> None:
     shell = Shell(tmp_path / "config.json")
-    _sign_in(shell, portal)
-    content = os.urandom(1 << 20) * 160
-    (tmp_path / "big").write_bytes(content)
+    _sign_in(shell, portal, wire.address)
+    (tmp_path / "big").write_bytes(content := os.urandom(LARGE))
     parts = portal.home / "store" / "shared"
-
-    def is_written() -> bool:
-        return any(_size(part) > 50 << 20 for part in parts.glob(".survivor*"))
-
-    def kill() -> None:
-        os.kill(portal.running("web")[0], signal.SIGKILL)
-
-    def copy() -> None:
-        shell("-cp", "-f", str(tmp_path / "big"), "hdfs://shared/survivor")
-
-    until(lambda: _struck(is_written, kill, copy), LIMIT, what="the web process is killed in the middle of a copy")
-    assert portal.text().count("web was ended by SIGKILL") >= 1
+    wire.hold(LARGE // 2)
+    with ThreadPoolExecutor(1) as copies:
+        copying = copies.submit(shell, "-cp", "-f", str(tmp_path / "big"), "hdfs://shared/survivor")
+        try:
+            until(lambda: sum(map(_size, parts.glob(".survivor*"))) > LARGE // 4, LIMIT, what="it is under way")
+            os.kill(portal.running("web")[0], signal.SIGKILL)
+            until(lambda: "web was ended by SIGKILL" in portal.text(), what="the web process is dead")
+        finally:
+            wire.let_go()
+        copying.result()
     assert shell("--hash", "hdfs://shared/survivor").split()[0] == hashlib.sha1(content).hexdigest()
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,74 +15,26 @@ from clusters import first_start
 from clusters.engines import own_ssh, schemes
 from clusters.models import Node
 from clusters.nodes import gpus, probe, survey
+from tests.acceptance.portal import docker
+from tests.bed.docker_bed import BedNode
 from tests.helpers import LIMIT
 from tests.keys import make_keys
 
-BED = Path(__file__).parent.parent / "bed" / "docker-bed.sh"
-PROGRAMS = ("dockerd", "sshd", "tini", "iptables", "openssl", "curl")
 URL = "/api/v1/nodes"
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.docker, pytest.mark.django_db]
 
 
-@dataclass(frozen=True)
-class OneHost:
-    """A Docker host of its own in namespaces, with dockerd on a socket, on TLS and behind sshd."""
-
-    folder: Path
-    environment: dict[str, str]
-
-    @property
-    def address(self) -> str:
-        return f"{self.environment['BED_NET']}.11"
-
-    @property
-    def socket(self) -> str:
-        return f"unix://{self.folder}/nodes/n1/docker.sock"
-
-    def tls(self) -> dict[str, str]:
-        client = self.folder / "tls" / "client"
-        return {name: (client / f"{name}.pem").read_text() for name in ("ca", "cert", "key")}
-
-    def run(self, *arguments: str) -> None:
-        answer = subprocess.run(
-            ["bash", str(BED), *arguments], env=self.environment, capture_output=True, text=True, timeout=3 * LIMIT
-        )
-        assert answer.returncode == 0, answer.stderr
-
-    def docker(self, *arguments: str) -> None:
-        command = ["docker", "-H", self.socket, *arguments]
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
-        assert answer.returncode == 0, answer.stderr
-
-
-@pytest.fixture(scope="module")
-def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneHost]:
-    _need_bed()
-    folder = tmp_path_factory.mktemp("bed")
-    number = os.getpid() % 250  # beds of other runs have other networks
-    settings = {"BED_DIR": str(folder), "BED_NET": f"10.91.{number}", "BED_BR": f"reg{number}"}
-    host = OneHost(folder, {**os.environ, **settings})
-    try:
-        host.run("up", "1")
-        yield host
-    finally:
-        host.run("down", "--purge")
-
-
-def _need_bed() -> None:
-    missing = [program for program in PROGRAMS if shutil.which(program) is None]
-    reason = f"not installed: {', '.join(missing)}" if missing else "needs root" if os.geteuid() else ""
-    if reason and "docker" in os.environ.get("LONGSHORE_REQUIRE", "").split(","):
-        pytest.fail(f"LONGSHORE_REQUIRE asks for docker: {reason}")
-    if reason:
-        pytest.skip(reason)
+@pytest.fixture
+def host(docker_nodes: list[BedNode]) -> BedNode:
+    """With dockerd on a socket, on TLS and behind sshd."""
+    return docker_nodes[0]
 
 
 @pytest.fixture
 def root(
-    host: OneHost, api: Callable[[User], APIClient], admin: User, monkeypatch: pytest.MonkeyPatch
+    host: BedNode, api: Callable[[User], APIClient], admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[APIClient]:
-    monkeypatch.setenv("HOME", str(host.folder / "home"))  # the keys and known_hosts of the user Longshore runs as
+    monkeypatch.setenv("HOME", str(host.bed.folder / "home"))  # the keys and known_hosts of the user Longshore runs as
     monkeypatch.setattr(probe, "DEADLINE", LIMIT)
     for room in (gpus, survey):
         monkeypatch.setattr(room, "PATIENCE", LIMIT)
@@ -95,16 +43,21 @@ def root(
     schemes.use(None)
 
 
-def bodies(host: OneHost) -> dict[str, dict[str, Any]]:
+def bodies(host: BedNode) -> dict[str, dict[str, Any]]:
+    tls = {name: (host.tls_dir / f"{name}.pem").read_text() for name in ("ca", "cert", "key")}
     return {
-        "unix": {"name": "by-unix", "endpoint": host.socket},
-        "tcp": {"name": "by-tcp", "endpoint": f"tcp://{host.address}:2376", "tls": host.tls()},
-        "ssh": {"name": "by-ssh", "endpoint": f"ssh://root@{host.address}"},
+        "unix": {"name": "by-unix", "endpoint": host.unix},
+        "tcp": {"name": "by-tcp", "endpoint": host.tls, "tls": tls},
+        "ssh": {"name": "by-ssh", "endpoint": host.ssh},
     }
 
 
+def authorized_keys(host: BedNode) -> Path:
+    return host.bed.folder / "nodes" / host.name / "ssh" / "authorized_keys"
+
+
 @pytest.mark.parametrize("way", ["unix", "tcp", "ssh"])
-def test_it_registers_a_real_engine(host: OneHost, root: APIClient, way: str) -> None:
+def test_it_registers_a_real_engine(host: BedNode, root: APIClient, way: str) -> None:
     answer = root.post(URL, bodies(host)[way], format="json")
     assert answer.status_code == 201, answer.json()
     node = answer.json()
@@ -114,7 +67,7 @@ def test_it_registers_a_real_engine(host: OneHost, root: APIClient, way: str) ->
     assert schemes.runtime_for(node["name"]).list() == []
 
 
-def test_it_knows_an_engine_again_behind_another_endpoint(host: OneHost, root: APIClient) -> None:
+def test_it_knows_an_engine_again_behind_another_endpoint(host: BedNode, root: APIClient) -> None:
     ways = bodies(host)
     assert root.post(URL, ways["ssh"], format="json").status_code == 201
     for way in ("unix", "tcp"):
@@ -125,7 +78,7 @@ def test_it_knows_an_engine_again_behind_another_endpoint(host: OneHost, root: A
     assert Node.objects.get().tls_dir
 
 
-def test_it_says_which_part_of_the_way_is_wrong(host: OneHost, root: APIClient, tmp_path: Path) -> None:
+def test_it_says_which_part_of_the_way_is_wrong(host: BedNode, root: APIClient, tmp_path: Path) -> None:
     tcp = bodies(host)["tcp"]
     wrong = [
         (tcp | {"tls": make_keys()}, "certificate"),
@@ -140,8 +93,8 @@ def test_it_says_which_part_of_the_way_is_wrong(host: OneHost, root: APIClient, 
     assert not Node.objects.exists()
 
 
-def test_it_says_what_a_user_without_docker_is_told(host: OneHost, root: APIClient) -> None:
-    keys = host.folder / "nodes" / "n1" / "ssh" / "authorized_keys"
+def test_it_says_what_a_user_without_docker_is_told(host: BedNode, root: APIClient) -> None:
+    keys = authorized_keys(host)
     key = keys.read_text()
     keys.write_text(f'command="echo permission denied while trying to connect to the socket >&2; exit 1" {key}')
     try:
@@ -152,46 +105,46 @@ def test_it_says_what_a_user_without_docker_is_told(host: OneHost, root: APIClie
     assert (answer.status_code, said in answer.json()["message"]) == (400, True), answer.json()
 
 
-def test_it_gives_up_on_a_frozen_host(host: OneHost, root: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_gives_up_on_a_frozen_host(host: BedNode, root: APIClient, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(probe, "DEADLINE", 1.0)
-    host.run("freeze", "1")
+    host.fault("freeze")
     try:
         answer = root.post(URL, bodies(host)["tcp"], format="json")
     finally:
-        host.run("thaw", "1")
+        host.fault("thaw")
     assert (answer.status_code, "does not answer within 1 s" in answer.json()["message"]) == (400, True)
 
 
-def test_it_refuses_a_host_of_a_swarm(host: OneHost, root: APIClient) -> None:
-    host.docker("swarm", "init", "--advertise-addr", host.address)
+def test_it_refuses_a_host_of_a_swarm(host: BedNode, root: APIClient) -> None:
+    docker(host, "swarm", "init", "--advertise-addr", host.address)
     try:
         answer = root.post(URL, bodies(host)["unix"], format="json")
     finally:
-        host.docker("swarm", "leave", "--force")
+        docker(host, "swarm", "leave", "--force")
     assert (answer.status_code, "Swarm" in answer.json()["message"]) == (400, True)
 
 
-def test_it_finds_the_engine_of_docker_host_at_the_first_start(host: OneHost, root: APIClient, settings: Any) -> None:
-    settings.DOCKER_HOST = host.socket
-    host.docker("image", "rm", "--force", "longshore/sample:1")
+def test_it_finds_the_engine_of_docker_host_at_the_first_start(host: BedNode, root: APIClient, settings: Any) -> None:
+    settings.DOCKER_HOST = host.unix
+    docker(host, "image", "rm", "--force", "longshore/sample:1")
     told: list[str] = []
     first_start.prepare(say=told.append)
     assert Node.objects.get().name == "local"
     assert told[0].startswith("Docker ") and "is node local" in told[0]
     assert told[1].startswith("Image longshore/sample:1 was made"), told
-    host.docker("image", "inspect", "longshore/sample:1")
+    docker(host, "image", "inspect", "longshore/sample:1")
     del told[:]
     first_start.prepare(say=told.append)
     assert told == []
 
 
 def test_the_portals_own_key_and_an_accepted_host_key_are_enough(
-    host: OneHost, browse: Callable[[User], Client], admin: User, settings: Any, monkeypatch: Any, tmp_path: Path
+    host: BedNode, browse: Callable[[User], Client], admin: User, settings: Any, monkeypatch: Any, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))  # a user without any key of their own
     settings.HOME = tmp_path
     schemes.use(None)
-    keys = host.folder / "nodes" / "n1" / "ssh" / "authorized_keys"
+    keys = authorized_keys(host)
     before, client = keys.read_text(), browse(admin)
     form = {"name": "by-page", "kind": "ssh", "ssh_to": f"root@{host.address}", "network": "host", "labels": ""}
     form |= {"port_from": "30000", "port_to": "39999"}

@@ -1,5 +1,6 @@
 """The gateway of a running portal, used by programs made for HDFS: HdfsCLI, fsspec, smart_open, curl, wget and Hadoop's
-own client."""
+own client. Where the files are is behind the gateway: with a real HDFS there, one program does all it can, a large file
+passes and an upload breaks off."""
 
 from __future__ import annotations
 
@@ -17,26 +18,23 @@ import requests
 import smart_open
 from hdfs import HdfsError, InsecureClient, TokenClient
 
-from tests.acceptance.portal import Portal
+from tests.acceptance.portal import Portal, portal_of_files
 from tests.bed.hdfs_bed import HdfsBed, client3_missing, fs3
 from tests.helpers import LIMIT, need, until
+
+by_folder = pytest.mark.parametrize("portal", ["folder"], indirect=True)
 
 
 @pytest.fixture(scope="module", params=["folder", pytest.param("hdfs", marks=pytest.mark.hdfs)])
 def portal(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     """A portal without an engine; its store is a folder, then a real HDFS."""
-    settings = {"LONGSHORE_WEBHDFS_TRUST": "127.0.0.1"}
-    if request.param == "hdfs":
-        bed: HdfsBed = request.getfixturevalue("hdfs")
-        settings |= {"LONGSHORE_STORE_URL": bed.store_url, "LONGSHORE_STORE_USER": bed.user}
-    portal = Portal(tmp_path_factory.mktemp("portal"), "unix:///nowhere.sock", **settings)
-    try:
-        portal.start()
-        mira = {"username": "mira", "password": "a long secret", "admin": False, "modify": False}
-        assert portal.http.put("/user", json=mira).status_code == 201
-        yield portal
-    finally:
-        portal.close()
+    if request.param == "folder":
+        yield request.getfixturevalue("files_portal")
+        return
+    bed: HdfsBed = request.getfixturevalue("hdfs")
+    settings = {"LONGSHORE_STORE_URL": bed.store_url, "LONGSHORE_STORE_USER": bed.user}
+    with portal_of_files(tmp_path_factory.mktemp("portal"), **settings) as one:
+        yield one
 
 
 @pytest.fixture
@@ -90,6 +88,7 @@ def test_hdfscli_does_all_it_can(portal: Portal, client: TokenClient, tmp_path: 
     assert client.delete("/shared/t") is False
 
 
+@by_folder
 def test_fsspec_writes_lists_seeks_and_appends(portal: Portal, client: TokenClient, token: str, tmp_path: Path) -> None:
     host, port = portal.settings["LONGSHORE_BIND"].split(":")
     files = fsspec.filesystem("webhdfs", host=host, port=int(port), token=token, skip_instance_cache=True)
@@ -122,6 +121,7 @@ def test_fsspec_writes_lists_seeks_and_appends(portal: Portal, client: TokenClie
     assert not files.exists("/shared/t")
 
 
+@by_folder
 def test_smart_open_writes_in_parts_and_reads_lines(portal: Portal, client: TokenClient, token: str) -> None:
     bind = portal.settings["LONGSHORE_BIND"]
     for address in (f"mira@{bind}/user/mira/lines.gz", f"{bind}/shared/t/lines?delegation={token}"):
@@ -134,6 +134,7 @@ def test_smart_open_writes_in_parts_and_reads_lines(portal: Portal, client: Toke
     assert kept < client.status("/shared/t/lines")["length"] / 2, "it was compressed on the way"
 
 
+@by_folder
 def test_curl_and_wget_work_as_hadoop_s_documents_have_it(portal: Portal, client: TokenClient, tmp_path: Path) -> None:
     token = client._session.params["delegation"]
     address = f"{portal.url}/webhdfs/v1/shared/t/file"
@@ -164,6 +165,7 @@ def test_curl_and_wget_work_as_hadoop_s_documents_have_it(portal: Portal, client
 
 
 @pytest.mark.hdfs
+@by_folder
 def test_hadoop_s_own_client_works_where_a_name_is_trusted(
     portal: Portal, client: TokenClient, hdfs: HdfsBed, tmp_path: Path
 ) -> None:
@@ -186,7 +188,7 @@ def test_hadoop_s_own_client_works_where_a_name_is_trusted(
 
 
 @pytest.mark.hdfs
-@pytest.mark.parametrize("portal", ["folder"], indirect=True)
+@by_folder
 def test_hadoop_3_does_all_that_its_shell_can(portal: Portal, client: TokenClient, tmp_path: Path) -> None:
     need("hdfs", client3_missing())
     root, local = f"webhdfs://{portal.settings['LONGSHORE_BIND']}/user/mira/three", f"file://{tmp_path}"
@@ -244,9 +246,9 @@ def test_an_upload_that_breaks_off_leaves_nothing(portal: Portal, client: TokenC
     until(lambda: client.list("/shared/t") == [], 10, what="nothing of it is left")
 
 
-def test_a_gigabyte_passes_in_constant_memory(portal: Portal, client: TokenClient) -> None:
+def test_a_large_file_passes_in_constant_memory(portal: Portal, client: TokenClient) -> None:
     (web,) = portal.running("web")
-    piece, count = os.urandom(1 << 20), 1024
+    piece, count = os.urandom(1 << 20), 192
     before = peak(web)
     client.write("/shared/t/big", data=(piece for _ in range(count)))
     assert client.status("/shared/t/big")["length"] == count << 20
@@ -256,7 +258,8 @@ def test_a_gigabyte_passes_in_constant_memory(portal: Portal, client: TokenClien
             size += len(chunk)
     assert size == count << 20
     client.delete("/shared/t/big")
-    assert peak(web) - before < 100 << 20, "the web process grew"
+    grown = peak(web) - before
+    assert grown < 50 << 20, f"the web process grew by {grown >> 20} MB"
 
 
 def peak(pid: int) -> int:

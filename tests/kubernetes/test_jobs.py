@@ -1,4 +1,4 @@
-"""Jobs through a whole portal on a real cluster: those of Docker nodes unchanged, and what may go wrong there."""
+"""Jobs through a whole portal on a real cluster: some that Docker nodes have too, and what may go wrong there."""
 
 from __future__ import annotations
 
@@ -53,43 +53,24 @@ def small(portal: Portal, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("small")
-class TestSeeds:
-    @pytest.mark.parametrize("seed", ["000", "001", "004"])
-    def test_parameter_servers_and_workers_know_each_other(self, portal: Portal, seed: str) -> None:
-        test_seeds.test_parameter_servers_and_workers_know_each_other(portal, seed)
-
-    @pytest.mark.parametrize(
-        "seed",
-        [
-            test_seeds.test_values_of_job_envs_reach_the_command,
-            test_seeds.test_a_command_of_several_steps_runs,
-            test_seeds.test_the_first_steps_tutorial_runs,
-        ],
-    )
-    def test_it_runs(self, portal: Portal, seed: Any) -> None:
-        seed(portal)
+def test_parameter_servers_and_workers_know_each_other(portal: Portal) -> None:
+    test_seeds.test_parameter_servers_and_workers_know_each_other(portal, *test_seeds.NEWEST)
 
 
-class TestMainJob:
-    @pytest.mark.parametrize(
-        "what",
-        [
-            test_main_job.test_a_command_of_several_lines_runs_as_it_is_written,
-            test_main_job.test_its_events_tell_the_whole_story,
-            test_main_job.test_it_says_why_it_failed_with_the_lines_that_say_so,
-            test_hold_docker.test_a_failed_command_keeps_its_container_until_it_is_released,
-        ],
-    )
-    def test_it_is_as_on_a_docker_node(self, portal: Portal, what: Any) -> None:
-        what(portal)
+@pytest.mark.parametrize(
+    "what",
+    [
+        # What a kubelet tells in another way than Docker: that its container is kept, and why it was killed.
+        test_hold_docker.test_a_failed_command_keeps_its_container_until_it_is_released,
+        test_main_job.test_it_says_why_it_failed_with_the_lines_that_say_so,
+    ],
+)
+def test_it_is_as_on_a_docker_node(portal: Portal, what: Any) -> None:
+    what(portal)
 
-    @pytest.mark.parametrize(
-        ("key", "command", "within"), [("obeys", FOREVER, 8), ("ignores", f"trap '' TERM; {FOREVER}", 18)]
-    )
-    def test_a_stop_ends_it_within_the_grace_period(
-        self, portal: Portal, key: str, command: str, within: float
-    ) -> None:
-        test_main_job.test_a_stop_ends_it_within_the_grace_period(portal, key, command, within)
+
+def test_a_stop_ends_it_within_the_grace_period(portal: Portal) -> None:
+    test_main_job.test_a_stop_ends_it_within_the_grace_period(portal, "obeys", FOREVER, 8)
 
 
 def containers_on(cluster: KubernetesBed, host: str) -> str:

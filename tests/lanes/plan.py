@@ -60,9 +60,18 @@ ONLY_WHOLE = ("tests/api/test_fuzz.py", "tests/api/test_schemathesis.py")
 ENGINES = 4  # lanes of a whole run that share the acceptance tests
 # Files that share a lane, with its HDFS or its portal: to start one takes ten seconds of the machine.
 TOGETHER = (
-    ("test_code_docker.py", "test_hdfs_store.py", "test_store_dies.py", "test_webhdfs_clients.py"),
-    ("test_examples.py", "test_files_and_ssh.py", "test_pai_fs.py"),
-    ("test_extras_docker.py", "test_main_job.py", "test_samples.py", "test_secrets_docker.py", "test_seeds.py"),
+    ("test_hdfs_store.py", "test_store_dies.py"),
+    ("test_documents.py", "test_webhdfs_clients.py", "test_examples.py", "test_files_and_ssh.py", "test_pai_fs.py"),
+    (
+        "test_code_docker.py",
+        "test_extras_docker.py",
+        "test_hold_docker.py",
+        "test_main_job.py",
+        "test_paused_docker.py",
+        "test_samples.py",
+        "test_secrets_docker.py",
+        "test_seeds.py",
+    ),
 )
 # What runs on PostgreSQL alone where there is one: random histories of two schedulers, as it has several writers, and
 # the sweep over every route with bodies and queries, as it is the stricter one.

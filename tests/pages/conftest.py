@@ -34,8 +34,8 @@ _CHROMIUM = [
     "--no-first-run",
 ]
 PATIENCE = 120_000  # milliseconds; a page that other processes leave no room is not broken
+PHONE, SCREEN = 390, 1280  # how wide they are
 _RULES = {"type": "tag", "values": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
-_COLOURS = {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}
 _MORE = {"label-content-name-mismatch": {"enabled": True}}  # what is said aloud begins with what is seen
 
 
@@ -43,6 +43,14 @@ _MORE = {"label-content-name-mismatch": {"enabled": True}}  # what is said aloud
 def _answers_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine in memory is asked by a thread, to which a busy machine may give no core for long."""
     monkeypatch.setattr(probe, "DEADLINE", LIMIT)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Who opens a tab needs Chromium, whether it says so or not."""
+    for item in items:
+        if "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.browser)
 
 
 @pytest.fixture(scope="session")
@@ -100,27 +108,25 @@ class Tab:
         self.page.goto(f"{self.site}{path}")
         return self.page
 
-    def check_everywhere(self, path: str) -> None:
-        """``check`` of a page on a phone and on a screen, in both colours."""
-        self.page.set_viewport_size({"width": 390, "height": 800})
+    def check_everywhere(self, path: str, *, dark: int = PHONE) -> None:
+        """``check`` of a page on a phone and on a screen, on one of them in the dark."""
+        self.page.set_viewport_size({"width": PHONE, "height": 800})
         self.open(path)
-        self.check_here(path)
+        self.check_here(path, dark=dark)
 
-    def check_here(self, what: str) -> None:
+    def check_here(self, what: str, *, dark: int = PHONE) -> None:
         """The same of what is open. It is loaded once: that and axe take longer than what axe does."""
-        for width in (390, 1280):
+        for width in (PHONE, SCREEN):
             self.page.set_viewport_size({"width": width, "height": 800})
-            self.page.emulate_media(color_scheme="light")
-            self.check(f"{what}, {width} wide")
-            self.page.emulate_media(color_scheme="dark")
-            self.check(f"{what}, {width} wide, dark", only_colours=True)
+            self.page.emulate_media(color_scheme="dark" if width == dark else "light")
+            self.check(f"{what}, {width} wide, dark at {dark}")
         self.page.emulate_media(color_scheme="light")
 
-    def check(self, what: str, *, only_colours: bool = False) -> None:
+    def check(self, what: str) -> None:
         """No sideways scroll, nothing in the console (a breach of the CSP shows there), nothing axe objects to."""
         wide, width = self.page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
         assert wide <= width, f"{what} scrolls sideways: {wide} of {width}"
-        options = {"runOnly": _COLOURS if only_colours else _RULES, "resultTypes": ["violations"], "rules": _MORE}
+        options = {"runOnly": _RULES, "resultTypes": ["violations"], "rules": _MORE}
         if not self.page.evaluate("'axe' in window"):
             self.page.evaluate(Axe().axe_script)
         found = self.page.evaluate("async (options) => (await axe.run(document, options)).violations", options)

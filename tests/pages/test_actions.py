@@ -29,7 +29,7 @@ def test_it_stops_a_job_by_the_dialog(tab: Callable[..., Tab], alice: User) -> N
     expect(dialog).to_be_hidden()
     expect(page.locator("#do-stop")).to_be_focused()
     page.click("#do-stop")
-    shown.check("the dialog")
+    shown.check_here("the dialog")
     dialog.get_by_role("button", name="Stop", exact=True).click()
     expect(page.locator("h1 ~ .ls-state")).to_have_text("Stopping")
     job = Job.objects.get()

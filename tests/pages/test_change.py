@@ -159,11 +159,6 @@ def test_a_config_that_hides_its_roles_in_a_text_is_left_to_its_owner(browse: Br
 
 
 @pytest.mark.browser
-def test_it_is_fit_for_everybody(tab: Callable[..., Tab], alice: User, large: Job) -> None:
-    tab(alice).check_everywhere(url(FEWER))
-
-
-@pytest.mark.browser
 def test_it_works_without_a_script(tab: Callable[..., Tab], alice: User, large: Job) -> None:
     page = tab(alice, java_script_enabled=False).open("/jobs/alice/large/why")
     page.get_by_role("link", name="Change and start now").click()

@@ -17,7 +17,6 @@ from jobs.containers import publish
 from jobs.models import Job
 from jobs.planning import exits
 from tests.builders import add_event, fail_again, make_attempt, make_job, make_node
-from tests.pages.conftest import Tab
 
 Browse = Callable[[User | None], Client]
 Count = Callable[[Callable[[], object]], int]
@@ -193,16 +192,6 @@ def test_after_the_third_failure_of_one_kind_pages_warn(browse: Browse, alice: U
         assert '<span class="ls-warn">Failing again and again: The registry' in client.get(path).content.decode()
     Job.objects.update(state="RUNNING", not_before=None)
     assert "The last 3 attempts failed in the same way" in page(client)
-
-
-@pytest.mark.browser
-def test_a_job_behind_others_reads_well_on_a_narrow_dark_screen(tab: Callable[..., Tab], alice: User) -> None:
-    make_job("bob", state="RUNNING", node=make_node(cpus=1))
-    make_job("bob", "first")
-    make_job("alice", "train")
-    shown = tab(alice, width=390, dark=True)
-    shown.open("/jobs/alice/train")
-    shown.check("a job that waits behind another")
 
 
 def test_those_ahead_in_the_queue_are_named_and_linked(browse: Browse, alice: User) -> None:

@@ -454,31 +454,6 @@ class TestInTheBrowser:
         expect(page.get_by_role("link", name="one.txt", exact=True)).to_be_visible()
         assert page.url.endswith("/files/user/alice/sub")
 
-    def test_it_is_accessible_and_fits(
-        self, tab: Callable[..., Tab], alice: User, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(queries, "ROWS", 4)
-        long = "a-rather-long-name-of-a-checkpoint-file-epoch-0001-step-120000.ckpt"
-        for name in ("metrics.jsonl", long, "sub/x", "b.tar", "config.py", ".bashrc"):
-            put(f"/user/alice/{name}", b'{"iter": 50, "loss": 1.4417}\n' * 30)
-        put("/user/alice/p.png", PNG)
-        put("/data/x")
-        shown = tab(alice)
-        for path in (
-            "/files",
-            HOME,
-            f"{HOME}?sort=-size&page=2&hidden=1",
-            f"{HOME}?q=zzz",
-            f"{HOME}/metrics.jsonl",
-            f"{HOME}/p.png",
-            f"{HOME}/b.tar?do=rename",
-            f"{HOME}/sub?do=delete",
-            f"{HOME}?do=folder",
-            "/files/Output/alice",
-            "/files/data",
-        ):
-            shown.check_everywhere(path)
-
 
 def names_in_store(folder: str) -> list[str]:
     try:

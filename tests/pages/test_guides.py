@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from django.conf import settings
 from django.test import Client
 
@@ -12,7 +11,6 @@ from base.models import User
 from jobs.containers.tasks import STOP_GRACE
 from portal.docs.views import titles
 from tests.builders import make_job, make_node
-from tests.pages.conftest import Tab
 
 
 def test_every_guide_can_be_read_by_everybody(browse: Callable[[User | None], Client]) -> None:
@@ -36,11 +34,11 @@ OLD = (
 )
 
 
-@pytest.mark.parametrize("name", OLD)
-def test_an_address_of_earlier_releases_leads_to_the_guide(name: str, browse: Callable[[User | None], Client]) -> None:
-    answer = browse(None).get(f"/guides/{name}", follow=True)
-    assert answer.status_code == 200
-    assert answer.request["PATH_INFO"].endswith(f"/{name}")
+def test_an_address_of_earlier_releases_leads_to_the_guide(browse: Callable[[User | None], Client]) -> None:
+    client = browse(None)
+    answers = {name: client.get(f"/guides/{name}", follow=True) for name in OLD}
+    found = {name: (answer.status_code, answer.request["PATH_INFO"]) for name, answer in answers.items()}
+    assert [each for each in found.items() if each[1][0] != 200 or not each[1][1].endswith(f"/{each[0]}")] == []
 
 
 def test_the_page_of_a_job_leads_to_how_it_is_told_to_end(browse: Callable[[User | None], Client], alice: User) -> None:
@@ -50,10 +48,3 @@ def test_the_page_of_a_job_leads_to_how_it_is_told_to_end(browse: Callable[[User
     assert f"stops or deletes the job</td><td>{STOP_GRACE} seconds" in told
     assert 'href="/guides/use/files"' in told and "<h1>How a job is told to end</h1>" in told
     assert f"</code>: {settings.EVICTION_GRACE} seconds, unless an admin" in told
-
-
-@pytest.mark.browser
-def test_it_is_accessible(tab: Callable[..., Tab], alice: User) -> None:
-    shown = tab(alice)
-    for path in ("/guides", "/guides/use/ending"):
-        shown.check_everywhere(path)

@@ -1,29 +1,53 @@
-"""Every page at two widths and in both colours: no sideways scroll, no breach of the CSP, nothing axe objects to."""
+"""Every page at two widths and in both colours: no sideways scroll, no breach of the CSP, nothing axe objects to. Other
+files look in this way at what opens on a page, at what comes of typing there, and at what an engine has to be for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import itertools
+import json
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from django.test import Client
+from django.utils import timezone
 
 from base.accounts import tokens
 from base.models import AuditEvent, User
 from clusters.engines.runtime import ContainerStatus, Phase
-from clusters.models import VirtualCluster
+from clusters.models import Node, VirtualCluster
 from jobs.checking import run
-from jobs.models import Attempt
+from jobs.models import Attempt, Dependency, Job, Task
 from jobs.planning import exits
+from jobs.submitting import drafts
+from jobs.what_if.answer import what_if
+from portal.files import queries
 from tests.builders import fail_again, make_job, make_node
-from tests.pages.conftest import Tab
+from tests.helpers import LIMIT
+from tests.history import HOUR, held
+from tests.pages.conftest import PHONE, SCREEN, Tab
 from tests.pages.test_diagnosis import FOUND
+from tests.pages.test_drafts import job as draft
+from tests.pages.test_files import HOME, PNG, put
+from tests.pages.test_forecasts import some_weeks
+from tests.pages.test_replay import NOW, a_day, played
+from tests.pages.test_usage import a_month
 
 pytestmark = pytest.mark.browser
 LONG = "x" * 60 + "-imagenet-lr0.001-bs256" * 4
+FEWER = json.dumps({"gpuNumber": 4})
 PAGES = [
     "/",
     "/jobs",
     "/jobs?state=failed&keyword=zzz",
     "/jobs/alice/waits",
+    "/jobs/alice/waits/why",
+    f"/jobs/alice/waits/change?change={FEWER}",
+    "/jobs/alice/behind",
+    "/jobs/alice/after",
+    "/jobs/alice/kept",
     "/jobs/alice/mistyped",
     "/jobs/alice/mistyped/attempts",
     f"/jobs/alice/{LONG}",
@@ -37,15 +61,23 @@ PAGES = [
     "/nodes/gpu-01/metrics",
     "/jobs/alice/runs/stop",
     "/submit?template=two-roles",
+    "/submit",
     "/nodes",
     "/nodes/gpu-01",
     "/nodes/gpu-02",
     "/nodes/gpu-04-of-a-rather-long-name-in-rack-12",
     "/account",
+    "/guides",
+    "/guides/use/ending",
 ]
-
-
-NODE_PAGES = (
+ADMIN_PAGES = (
+    "/?as=cluster",
+    "/vcs",
+    "/vcs/nlp",
+    "/vcs/nlp/delete",
+    "/users",
+    "/users/alice",
+    "/account/tokens",
     "/add-node",
     "/add-cluster",
     "/nodes/gpu-01/edit",
@@ -53,17 +85,24 @@ NODE_PAGES = (
     "/nodes/gpu-03/drain",
     "/nodes/gpu-01/remove",
     "/check-cluster",
+    "/jobs/alice/after/place",
     "/hosts",
 )
+
+
+def by_turns(*paths: str) -> Iterator[tuple[str, int]]:
+    """Each with the width at which it is looked at in the dark, so that what pages share is seen in every way."""
+    return zip(paths, itertools.cycle((PHONE, SCREEN)), strict=False)
 
 
 def test_it_is_accessible_and_fits_and_code_has_one_font_all_else_the_other_and_none_is_loaded(
     tab: Callable[..., Tab], alice: User
 ) -> None:
     a_cluster()
+    drafts.keep(alice, draft("older"))
     shown = tab(alice)
-    for path in PAGES:
-        shown.check_everywhere(path)
+    for path, dark in by_turns(*PAGES):
+        shown.check_everywhere(path, dark=dark)
         assert shown.page.evaluate(_FONTS) == {"wrong": [], "loaded": 0}, path
     assert shown.open("/jobs/alice/runs/ssh").evaluate(_FONTS) == {"wrong": [], "loaded": 0}
 
@@ -75,15 +114,65 @@ def test_it_is_accessible_to_admins(tab: Callable[..., Tab], admin: User, alice:
     row = {"node": "gpu-04-of-a-rather-long-name-in-rack-12", "failed": {"gpu": "It has none."}}
     AuditEvent.objects.create(actor="admin", action=run.ENDED, data={"rows": [row], "nodes": 4, "works": 3})
     shown = tab(admin)
-    for path in ("/vcs", "/vcs/nlp", "/vcs/nlp/delete", "/users", "/users/alice", "/account/tokens", *NODE_PAGES):
-        shown.check_everywhere(path)
+    for path, dark in by_turns(*ADMIN_PAGES):
+        shown.check_everywhere(path, dark=dark)
+
+
+def test_what_was_and_what_would_be_are_accessible(
+    tab: Callable[..., Tab], browse: Callable[[User | None], Client], admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(what_if, "__defaults__", (LIMIT,))  # a busy machine may take long to play the queues
+    a_day()
+    a_month()
+    some_weeks()
+    evicted = held(NOW - 8 * HOUR, NOW - HOUR, gpu_ids="3", username="bob", guest=True, outcome="EVICTED")
+    held(NOW - 8 * HOUR, None, gpu_ids="", gpus=0, username="bob")
+    make_job("alice", "runs", state="RUNNING", gpus=4, node=Node.objects.get())
+    make_job("alice", "short", age=90)
+    make_job("alice", LONG, gpus=2)
+    changes = f"change=job:alice~{LONG}:priority:5&change=node:gpu-01:drain&change=node:n3:add:8"
+    replay = played(browse(admin), vc="vision", gpus="1")
+    shown = tab(admin)
+    for path, dark in by_turns(
+        *("/timeline", f"/timeline?task={evicted.pk}", "/timeline?view=table"),
+        *("/usage?by=user", "/usage?by=day"),
+        *("/replay", replay),
+        *("/policy", f"/policy?{changes}"),
+        f"/jobs/alice/{LONG}/place",
+        "/forecasts",
+    ):
+        shown.check_everywhere(path, dark=dark)
+
+
+def test_files_are_accessible(
+    tab: Callable[..., Tab], alice: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.HOME = tmp_path
+    monkeypatch.setattr(queries, "ROWS", 4)
+    long = "a-rather-long-name-of-a-checkpoint-file-epoch-0001-step-120000.ckpt"
+    for name in ("metrics.jsonl", long, "sub/x", "b.tar", "config.py", ".bashrc"):
+        put(f"/user/alice/{name}", b'{"iter": 50, "loss": 1.4417}\n' * 30)
+    put("/user/alice/p.png", PNG)
+    put("/data/x")
+    shown = tab(alice)
+    for path, dark in by_turns(
+        "/files",
+        f"{HOME}?sort=-size&page=2&hidden=1",
+        f"{HOME}?q=zzz",
+        f"{HOME}/metrics.jsonl",
+        f"{HOME}/p.png",
+        f"{HOME}/b.tar?do=rename",
+        f"{HOME}/sub?do=delete",
+        "/files/data",
+    ):
+        shown.check_everywhere(path, dark=dark)
 
 
 def test_it_is_accessible_to_guests(tab: Callable[..., Tab], alice: User) -> None:
     a_cluster()
     shown = tab()
-    for path in ("/login", "/", "/wall", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
-        shown.check_everywhere(path)
+    for path, dark in by_turns("/login", "/", "/wall", "/jobs", "/vcs/default", "/jobs/alice/failed/config"):
+        shown.check_everywhere(path, dark=dark)
     shown.open("/jobs/alice/wai")
     shown.faults.clear()  # the browser tells of every 404
     shown.check_here("an address that does not exist")
@@ -130,3 +219,17 @@ def a_cluster() -> None:
     make_job(LONG[:60], LONG, tasks=200, gpus=4)
     exit_ = exits.from_fault("registry_unreachable", f"The registry {LONG} could not be reached.", permanent=False)
     fail_again(make_job("alice", "mistyped"), exit_, 4)
+    make_node("cpu-01")
+    make_job("alice", "large", tasks=2, gpus=8)  # for which two nodes are kept
+    make_job("alice", "behind", gpus=8)
+    after = make_job(
+        "alice",
+        "after",
+        config={"extras": {"dependsOn": ["waits", {"job": "gone", "after": "end"}], "maxRunSeconds": 90000}},
+        awaits=1,
+        priority=-7,
+    )
+    Dependency.objects.create(job=after, on=Job.objects.get(name="waits"), on_name="waits")
+    kept = make_job("alice", "kept", state="RUNNING", tasks=2, gpus=1, node=node)
+    Job.objects.filter(pk=kept.pk).update(spec={**kept.spec, "jobEnvs": {"isDebug": True}})
+    Task.objects.filter(job=kept, index=0).update(held_at=timezone.now() - timedelta(minutes=5))

@@ -259,11 +259,3 @@ def test_all_nodes_mark_the_gpus_that_are_yours(browse: Browse, bob: User, kept:
     squares = {line.view.name: line.squares for line in browse(bob).get("/nodes").context["nodes"]}
     assert squares == {"gpu-01": ("mine",) * 4, "cpu-01": ()}
     assert browse(None).get("/nodes").status_code == 302
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("url", ["/nodes", "/nodes/gpu-01"])
-def test_what_is_kept_is_fit_for_everybody(tab: Callable[..., Tab], bob: User, kept: Job, url: str) -> None:
-    shown = tab(bob)
-    shown.check_everywhere(url)
-    expect(shown.page.get_by_role("heading", name="Kept for")).to_be_visible()

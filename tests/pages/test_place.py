@@ -91,16 +91,11 @@ def test_who_stops_a_job_hears_which_others_fail_with_it(browse: Browse, alice: 
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_it_looks_right(tab: Callable[..., Tab], admin: User, job: Job, width: int, dark: bool) -> None:
-    extras = {"dependsOn": ["train", {"job": "gone", "after": "end"}], "maxRunSeconds": 90000}
-    waiter = make_job("alice", "eval", config={"extras": extras}, awaits=1, priority=-7)
-    Dependency.objects.create(job=waiter, on=job, on_name="train")
-    shown = tab(admin, width=width, dark=dark)
-    shown.open("/jobs/alice/eval")
-    shown.check("a job that waits for another")
-    shown.page.click("#do-place")
-    shown.check("the place of a job")
-    shown.page.fill("#p-priority", "9")
-    shown.page.click("text=Set the priority")
-    expect(shown.page.locator("#job-head")).to_contain_text("priority 9")
+def test_an_admin_goes_from_the_page_of_a_job_to_its_place_and_back(
+    tab: Callable[..., Tab], admin: User, job: Job
+) -> None:
+    page = tab(admin).open("/jobs/alice/train")
+    page.click("#do-place")
+    page.fill("#p-priority", "9")
+    page.click("text=Set the priority")
+    expect(page.locator("#job-head")).to_contain_text("priority 9")

@@ -104,15 +104,6 @@ def test_its_queries_do_not_grow(
 
 
 @pytest.mark.browser
-def test_it_is_accessible_and_fits(tab: Callable[..., Tab], admin: User) -> None:
-    a_queue()
-    shown = tab(admin)
-    many = f"change=job:alice~{LONG}:priority:5&change=node:n1:drain&change=node:n3:add:8"
-    for query in ("", "?change=node:n1:drain", f"?{many}"):
-        shown.check_everywhere(f"/policy{query}")
-
-
-@pytest.mark.browser
 def test_a_change_is_made_with_the_keyboard(tab: Callable[..., Tab], admin: User) -> None:
     a_queue()
     page = tab(admin).open("/policy")

@@ -138,15 +138,6 @@ def test_its_queries_do_not_grow(
 
 
 @pytest.mark.browser
-def test_it_is_accessible_and_fits(tab: Callable[..., Tab], browse: Browse, admin: User) -> None:
-    a_day()
-    url = played(browse(admin), vc="vision", gpus="1")
-    shown = tab(admin)
-    for path in ("/replay", url):
-        shown.check_everywhere(path)
-
-
-@pytest.mark.browser
 def test_an_open_page_shows_the_result_when_it_is_there(tab: Callable[..., Tab], admin: User) -> None:
     a_day()
     page = tab(admin).open("/replay")

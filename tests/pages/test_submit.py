@@ -113,7 +113,6 @@ def test_form_and_json_change_each_other_and_comments_stay(tab: Callable[..., Ta
     page.fill("#role-taskNumber", "")
     assert sent(page).count("taskNumber") == 1 and sent(page).count("//") == before.count("//")
     expect(page.locator("#plan")).not_to_have_class("dim")
-    shown.check("form and JSON")
 
 
 @pytest.mark.browser
@@ -225,16 +224,13 @@ def test_use_puts_the_change_into_the_editor(tab: Callable[..., Tab], alice: Use
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
-def test_what_it_says_of_a_start_is_fit_for_everybody(
-    tab: Callable[..., Tab], alice: User, width: int, dark: bool
-) -> None:
+def test_what_it_says_of_a_start_is_fit_for_everybody(tab: Callable[..., Tab], alice: User) -> None:
     make_job("bob", "train-9", state="RUNNING", gpus=4, node=make_node(gpus=4))
-    shown = tab(alice, width=width, dark=dark)
+    shown = tab(alice)
     page = shown.open("/submit")
     typed(page, json.dumps(make_config("mine", gpus=2), indent=2))
     expect(page.locator("#plan")).to_contain_text("4 used + 2 GPUs; 4 guaranteed")
-    shown.check(f"the outlook at {width}")
+    shown.check_here("the outlook")
 
 
 @pytest.mark.browser

@@ -123,17 +123,6 @@ def test_the_links_zoom_around_the_middle() -> None:
 
 
 @pytest.mark.browser
-def test_it_is_accessible_and_fits(tab: Callable[..., Tab], alice: User) -> None:
-    make_node("gpu-01", gpus=4)
-    held(NOW - 9 * HOUR, NOW - 2 * HOUR, gpu_ids="0,1", gpus=2)
-    row = held(NOW - 8 * HOUR, NOW - HOUR, gpu_ids="3", username="bob", guest=True, outcome="EVICTED")
-    held(NOW - 8 * HOUR, None, gpu_ids="", gpus=0, username="bob")
-    shown = tab(alice)
-    for path in ("/timeline", f"/timeline?task={row.pk}", "/timeline?view=table"):
-        shown.check_everywhere(path)
-
-
-@pytest.mark.browser
 def test_the_keyboard_reaches_a_bar_and_opens_it(tab: Callable[..., Tab], alice: User) -> None:
     held(NOW - int(timedelta(hours=9).total_seconds() * 1000), NOW - HOUR, job_name="long")
     page = tab(alice).open("/timeline")

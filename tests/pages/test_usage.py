@@ -71,14 +71,6 @@ def test_its_queries_do_not_grow(admin: User, count_queries: Callable[[Callable[
 
 
 @pytest.mark.browser
-def test_it_is_accessible_and_fits(tab: Callable[..., Tab], admin: User) -> None:
-    a_month()
-    shown = tab(admin)
-    for by in ("user", "day"):
-        shown.check_everywhere(f"/usage?by={by}")
-
-
-@pytest.mark.browser
 def test_a_bar_of_the_plot_is_as_high_as_its_hours(tab: Callable[..., Tab], admin: User) -> None:
     midnight = NOW - NOW % DAY
     held(midnight - DAY, midnight - DAY + 8 * HOUR, gpus=1)

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,20 +49,17 @@ def test_every_entry_uses_the_words_of_v1() -> None:
         assert spec.repro and (spec.reason is None) == (code == 0)
 
 
-@pytest.mark.parametrize(
-    ("code", "kind", "reaction", "behavior"),
-    [
-        (0, "USER_SUCCESS", "NEVER_RETRY", "UNKNOWN"),
-        (137, "PLATFORM_FAILURE", "ALWAYS_RETRY", "TRANSIENT_NORMAL"),
-        (196, "USER_FAILURE", "NEVER_RETRY", "NON_TRANSIENT"),
-        (255, "UNKNOWN_FAILURE", "RETRY_TO_MAX", "UNKNOWN"),
-        (-7112, "RESOURCE_ALLOCATION_TIMEOUT", "ALWAYS_BACKOFF_RETRY", "TRANSIENT_CONFLICT"),
-        (-7351, "USER_STOP", "NEVER_RETRY", "NON_TRANSIENT"),
-    ],
-)
-def test_the_classes_are_those_of_v1(code: int, kind: str, reaction: str, behavior: str) -> None:
-    spec = exits.spec_for(code)
-    assert (spec.type, spec.reaction, spec.behavior) == (kind, reaction, behavior)
+def test_the_classes_are_those_of_v1() -> None:
+    wanted = {
+        0: ("USER_SUCCESS", "NEVER_RETRY", "UNKNOWN"),
+        137: ("PLATFORM_FAILURE", "ALWAYS_RETRY", "TRANSIENT_NORMAL"),
+        196: ("USER_FAILURE", "NEVER_RETRY", "NON_TRANSIENT"),
+        255: ("UNKNOWN_FAILURE", "RETRY_TO_MAX", "UNKNOWN"),
+        -7112: ("RESOURCE_ALLOCATION_TIMEOUT", "ALWAYS_BACKOFF_RETRY", "TRANSIENT_CONFLICT"),
+        -7351: ("USER_STOP", "NEVER_RETRY", "NON_TRANSIENT"),
+    }
+    specs = {code: exits.spec_for(code) for code in wanted}
+    assert {code: (spec.type, spec.reaction, spec.behavior) for code, spec in specs.items()} == wanted
 
 
 def test_a_job_out_of_time_is_never_tried_again_whatever_its_retry_count() -> None:
@@ -73,10 +69,12 @@ def test_a_job_out_of_time_is_never_tried_again_whatever_its_retry_count() -> No
     assert not any(decide(-7501, retry_count=count, permanent=exit_.permanent).retry for count in (-2, -1, 0, 5))
 
 
-@pytest.mark.parametrize(("code", "template"), [(3, 256), (257, 256), (-1, -8000), (-9999, -8000)])
-def test_an_unlisted_code_gets_the_template_with_its_own_number(code: int, template: int) -> None:
-    spec = exits.spec_for(code)
-    assert (spec.code, spec.phrase) == (code, TABLE[template].phrase)
+def test_an_unlisted_code_gets_the_template_with_its_own_number() -> None:
+    wanted = {3: 256, 257: 256, -1: -8000, -9999: -8000}
+    specs = {code: exits.spec_for(code) for code in wanted}
+    assert {code: (spec.code, spec.phrase) for code, spec in specs.items()} == {
+        code: (code, TABLE[template].phrase) for code, template in wanted.items()
+    }
 
 
 def test_v1_reads_an_entry_as_json() -> None:
@@ -88,11 +86,13 @@ def test_v1_reads_an_entry_as_json() -> None:
     assert exits.as_v1(exits.spec_for(0))["solution"] is None
 
 
-@pytest.mark.parametrize("code", [1, 2, 3, 125, 126, 127, 128, 129, 138, 140, 154, 193, 196, 198, 254])
-def test_any_other_code_of_the_command_is_255_and_kept(code: int) -> None:
-    exit_ = exits.classify(ended(code), 100)
-    assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)
-    assert f"exit code {code}" in exit_.sentence
+def test_any_other_code_of_the_command_is_255_and_kept() -> None:
+    codes = (1, 2, 3, 125, 126, 127, 128, 129, 138, 140, 154, 193, 196, 198, 254)
+    found = {code: exits.classify(ended(code), 100) for code in codes}
+    assert {code: (one.code, one.raw_code, one.blame, one.oom) for code, one in found.items()} == {
+        code: (255, code, "your job", False) for code in codes
+    }
+    assert [one.sentence for code, one in found.items() if f"exit code {code}" not in one.sentence] == []
 
 
 def test_a_container_lost_with_its_host_is_the_clusters_fault_and_not_a_255_of_the_command() -> None:
@@ -101,11 +101,10 @@ def test_a_container_lost_with_its_host_is_the_clusters_fault_and_not_a_255_of_t
     assert (own.code, own.raw_code, own.blame) == (255, 255, "your job") and "exit code 255" in own.sentence
 
 
-@pytest.mark.parametrize("code", sorted(exits.KEPT_SIGNALS))
-def test_signals_keep_their_code_and_name(code: int) -> None:
-    exit_ = exits.classify(ended(code), 100)
-    assert (exit_.code, exit_.raw_code) == (code, code)
-    assert exit_.signal is not None and exit_.spec.phrase.endswith(exit_.signal)
+def test_signals_keep_their_code_and_name() -> None:
+    found = {code: exits.classify(ended(code), 100) for code in exits.KEPT_SIGNALS}
+    assert {code: (one.code, one.raw_code) for code, one in found.items()} == {code: (code, code) for code in found}
+    assert [one for one in found.values() if not (one.signal and one.spec.phrase.endswith(one.signal))] == []
 
 
 def test_a_kill_without_shortage_of_memory_is_the_clusters_fault() -> None:
@@ -123,16 +122,17 @@ def test_out_of_memory_is_certain_when_only_the_start_script_noticed() -> None:
     assert read_script(ended(runtime.KILLED_FOR_MEMORY), None) == ended(137, oom=True)
 
 
-@pytest.mark.parametrize(("ours", "code"), runtime.OWN_CODES.items())
-def test_a_code_of_the_command_itself_is_read_from_the_start_script(ours: int, code: int) -> None:
-    assert read_script(ended(ours), None) == replace(ended(code), by_itself=True)
+def test_a_code_of_the_command_itself_is_read_from_the_start_script() -> None:
+    assert {ours: read_script(ended(ours), None) for ours in runtime.OWN_CODES} == {
+        ours: replace(ended(code), by_itself=True) for ours, code in runtime.OWN_CODES.items()
+    }
 
 
-@pytest.mark.parametrize(("code", "signal"), [(137, "SIGKILL"), (143, "SIGTERM")])
-def test_a_kill_inside_the_container_is_the_jobs_own_failure_and_not_tried_again(code: int, signal: str) -> None:
-    exit_ = exits.classify(replace(ended(code), by_itself=True), 100)
-    assert (exit_.code, exit_.raw_code, exit_.signal, exit_.oom) == (196, code, signal, False)
-    assert (exit_.blame, exit_.spec.reaction) == ("your job", Reaction.NEVER_RETRY)
+def test_a_kill_inside_the_container_is_the_jobs_own_failure_and_not_tried_again() -> None:
+    for code, signal in ((137, "SIGKILL"), (143, "SIGTERM")):
+        exit_ = exits.classify(replace(ended(code), by_itself=True), 100)
+        assert (exit_.code, exit_.raw_code, exit_.signal, exit_.oom) == (196, code, signal, False)
+        assert (exit_.blame, exit_.spec.reaction) == ("your job", Reaction.NEVER_RETRY)
 
 
 def test_a_port_that_was_taken_is_the_clusters_fault() -> None:
@@ -141,24 +141,33 @@ def test_a_port_that_was_taken_is_the_clusters_fault() -> None:
     assert exit_.spec.reaction is Reaction.ALWAYS_RETRY
 
 
-@pytest.mark.parametrize("code", runtime.OUR_CODES)
-def test_a_code_of_ours_that_is_the_commands_own_is_kept(code: int) -> None:
-    exit_ = exits.classify(read_script(ended(code), str(code)), 100)
-    assert (exit_.code, exit_.raw_code, exit_.blame, exit_.oom) == (255, code, "your job", False)
+def test_a_code_of_ours_that_is_the_commands_own_is_kept() -> None:
+    found = {code: exits.classify(read_script(ended(code), str(code)), 100) for code in runtime.OUR_CODES}
+    assert {code: (one.code, one.raw_code, one.blame, one.oom) for code, one in found.items()} == {
+        code: (255, code, "your job", False) for code in runtime.OUR_CODES
+    }
 
 
-@pytest.mark.parametrize(
-    ("engine", "written", "code", "lost"),
-    [
-        *[(0, "5", 5, False), (0, "0", 0, False), (0, "", None, True), (0, None, 0, False)],
-        *[(None, "3", 3, False), (None, "", None, True), (None, None, None, True)],
-    ],
-)
-def test_an_engine_that_died_is_believed_less_than_the_start_script(
-    engine: int | None, written: str | None, code: int | None, lost: bool
-) -> None:
-    status = replace(ended(0), exit_code=engine, lost=engine is None)
-    assert read_script(status, written) == replace(status, exit_code=code, lost=lost)
+# What the engine and what the start script say, and what is believed: the code, and whether the container is lost.
+BELIEVED: dict[tuple[int | None, str | None], tuple[int | None, bool]] = {
+    (0, "5"): (5, False),
+    (0, "0"): (0, False),
+    (0, ""): (None, True),
+    (0, None): (0, False),
+    (None, "3"): (3, False),
+    (None, ""): (None, True),
+    (None, None): (None, True),
+}
+
+
+def test_an_engine_that_died_is_believed_less_than_the_start_script() -> None:
+    found = {}
+    for engine, written in BELIEVED:
+        status = replace(ended(0), exit_code=engine, lost=engine is None)
+        read = read_script(status, written)
+        assert read == replace(status, exit_code=read.exit_code, lost=read.lost), "the rest is the engine's"
+        found[engine, written] = (read.exit_code, read.lost)
+    assert found == BELIEVED
 
 
 def test_out_of_memory_is_likely_when_a_child_was_killed_and_the_command_failed() -> None:
@@ -175,42 +184,48 @@ def test_an_end_without_a_code_is_the_clusters_fault() -> None:
     assert exits.classify(ended(None), 100).code == 154
 
 
-@pytest.mark.parametrize(
-    ("reason", "permanent", "code", "retry"),
-    [
-        (FaultReason.IMAGE_MISSING, True, 255, False),
-        (FaultReason.IMAGE_DENIED, True, 255, False),
-        (FaultReason.IMAGE_NAME, False, 255, False),
-        (FaultReason.COMMAND_MISSING, True, 255, False),
-        (FaultReason.REGISTRY_UNREACHABLE, False, 193, True),
-        (FaultReason.PULL_FAILED, False, 193, True),
-        (FaultReason.NODE_BROKEN, False, 193, True),
-        (FaultReason.REFUSED, False, 193, True),
-        (FaultReason.REFUSED, True, 193, False),
-        (FaultReason.PORT_TAKEN, False, -7103, True),
-        (FaultReason.GPU_MISSING, False, -7150, True),
-        (FaultReason.GONE, False, -7110, True),
-        (FaultReason.GONE, True, -7110, True),
-        (FaultReason.UNREACHABLE, False, -7111, True),
-        (FaultReason.WITHDRAWN, False, -7400, False),
-    ],
-)
-def test_a_refused_start_is_tried_again_unless_it_cannot_help(
-    reason: FaultReason, permanent: bool, code: int, retry: bool
-) -> None:
-    exit_ = exits.from_fault(reason, "It was refused.", permanent)
-    assert (exit_.code, exit_.fault, exit_.sentence) == (code, reason, "It was refused.")
-    for retry_count in (0, 5, -1, -2):
-        decision = retries.decide_retry(
-            exit_, retry_count=retry_count, user_retries=0, platform_retries=0, resource_retries=0, random_unit=0.0
-        )
-        assert decision.retry is retry
+# A fault and whether it is permanent; the code of its exit, and whether the start is tried again.
+REFUSED = {
+    (FaultReason.IMAGE_MISSING, True): (255, False),
+    (FaultReason.IMAGE_DENIED, True): (255, False),
+    (FaultReason.IMAGE_NAME, False): (255, False),
+    (FaultReason.COMMAND_MISSING, True): (255, False),
+    (FaultReason.REGISTRY_UNREACHABLE, False): (193, True),
+    (FaultReason.PULL_FAILED, False): (193, True),
+    (FaultReason.NODE_BROKEN, False): (193, True),
+    (FaultReason.REFUSED, False): (193, True),
+    (FaultReason.REFUSED, True): (193, False),
+    (FaultReason.PORT_TAKEN, False): (-7103, True),
+    (FaultReason.GPU_MISSING, False): (-7150, True),
+    (FaultReason.GONE, False): (-7110, True),
+    (FaultReason.GONE, True): (-7110, True),
+    (FaultReason.UNREACHABLE, False): (-7111, True),
+    (FaultReason.WITHDRAWN, False): (-7400, False),
+}
 
 
-@pytest.mark.parametrize("reason", [reason for reason in FaultReason if exits.from_fault(reason, "", False).permanent])
-def test_what_is_never_tried_again_tells_users_what_to_do_instead(reason: FaultReason) -> None:
-    exit_ = exits.from_fault(reason, "It was refused.", False)
-    assert exit_.remedy not in ("", exits.of(exit_.code, permanent=True).remedy)
+def test_a_refused_start_is_tried_again_unless_it_cannot_help() -> None:
+    none_yet = {"user_retries": 0, "platform_retries": 0, "resource_retries": 0, "random_unit": 0.0}
+    found = set()
+    for reason, permanent in REFUSED:
+        exit_ = exits.from_fault(reason, "It was refused.", permanent)
+        for count in (0, 5, -1, -2):
+            decision = retries.decide_retry(exit_, retry_count=count, **none_yet)  # type: ignore[arg-type]
+            found.add((reason, permanent, exit_.fault, exit_.sentence, exit_.code, decision.retry))
+    assert found == {
+        (reason, permanent, reason, "It was refused.", code, retry)
+        for (reason, permanent), (code, retry) in REFUSED.items()
+    }
+
+
+def test_what_is_never_tried_again_tells_users_what_to_do_instead() -> None:
+    permanent = {reason: exit_ for reason in FaultReason if (exit_ := exits.from_fault(reason, "", False)).permanent}
+    unsaid = [
+        reason
+        for reason, exit_ in permanent.items()
+        if exit_.remedy in ("", exits.of(exit_.code, permanent=True).remedy)
+    ]
+    assert permanent and unsaid == []
 
 
 def test_every_fault_of_the_engine_has_a_code() -> None:
@@ -247,10 +262,9 @@ def test_an_end_kept_by_another_release_can_be_read() -> None:
     assert Exit.from_json({"code": 3, "unheard_of": 1}) == Exit(code=3, sentence="")
 
 
-@pytest.mark.parametrize("retry_count", [0, 1, 5, -1])
-def test_success_and_ends_that_would_repeat_are_not_tried_again(retry_count: int) -> None:
-    for code in (0, 196, 139, -7351, -7400, -7251):
-        assert not decide(code, retry_count=retry_count).retry
+def test_success_and_ends_that_would_repeat_are_not_tried_again() -> None:
+    pairs = [(code, retry_count) for code in (0, 196, 139, -7351, -7400, -7251) for retry_count in (0, 1, 5, -1)]
+    assert [(code, count) for code, count in pairs if decide(code, retry_count=count).retry] == []
 
 
 def test_user_failures_are_tried_again_as_often_as_asked() -> None:

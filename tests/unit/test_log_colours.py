@@ -42,14 +42,18 @@ def test_no_code_is_shown_and_no_text_is_lost(raw: str) -> None:
     assert not found or "".join(piece[0] for piece in found) == text
 
 
-@pytest.mark.parametrize("colour", [*range(256), (12, 34, 56), (250, 250, 120), (128, 128, 128)])
-def test_every_colour_can_be_read(colour: colours.Colour) -> None:
-    rgb = colours._rgb(colour)
-    both = colours._in_both(rgb).removeprefix("light-dark(").removesuffix(")").split(",")
-    for shown, behind in zip(both, colours._BEHIND, strict=True):
-        red, green, blue = bytes.fromhex(shown[1:])
-        assert colours._contrast((red, green, blue), behind) >= 4.5
-    assert colours._contrast(colours._ink_on(rgb), rgb) >= 4.5
+def test_every_colour_can_be_read() -> None:
+    wrong = []
+    for colour in (*range(256), (12, 34, 56), (250, 250, 120), (128, 128, 128)):
+        rgb = colours._rgb(colour)
+        both = colours._in_both(rgb).removeprefix("light-dark(").removesuffix(")").split(",")
+        for shown, behind in zip(both, colours._BEHIND, strict=True):
+            red, green, blue = bytes.fromhex(shown[1:])
+            if colours._contrast((red, green, blue), behind) < 4.5:
+                wrong.append(f"{colour}: {shown} on {behind}")
+        if colours._contrast(colours._ink_on(rgb), rgb) < 4.5:
+            wrong.append(f"{colour}: the ink on it")
+    assert wrong == []
 
 
 def stylesheet() -> str:

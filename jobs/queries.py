@@ -56,6 +56,9 @@ LIST_FIELDS = (
 _V1_FIELDS = tuple(name for name in LIST_FIELDS if name not in {"queued_at", "started_at", "changed_at", "forecast"})
 
 
+LONGEST_KEYWORD = 255  # characters, as the longest name has; SQLite refuses a search for more than 50,000
+
+
 @dataclass(frozen=True, slots=True)
 class JobFilter:
     """Which jobs a list has; an empty field means any. ``keyword`` is searched in name, user and virtual cluster.

@@ -178,7 +178,7 @@ def _insert(
     admission.require_few_tasks(user, more)
     job = _new_job(user, text, spec, _never(spec), legacy)
     if instead_of is not None:
-        _take_over_place(job, instead_of)
+        _take_over_place(job, spec, instead_of)
     try:
         with transaction.atomic():
             _write_all(user, [(job, spec, values)], f" in place of {instead_of.name}" if instead_of else "", more)
@@ -238,9 +238,15 @@ def _write(job: Job, user: User, spec: JobSpec, values: Mapping[str, str], why: 
     audit.record(user.username, "job submitted", str(job), data=asks)
 
 
-def _take_over_place(job: Job, other: Job) -> None:
+def _take_over_place(job: Job, spec: JobSpec, other: Job) -> None:
+    """A job that asks for more than the other one did is the last: else a small job would hold a place for a large
+    one. Evictions go with it, as its rest counts from them."""
     job.priority = other.priority
-    if job.vc == other.vc:
+    if job.vc != other.vc:
+        return
+    if other.evictions or other.guest_evictions:
+        job.evictions, job.guest_evictions, job.queued_at = other.evictions, other.guest_evictions, other.queued_at
+    if spec.asks_no_more_than(JobSpec.from_json(other.spec)):
         job.queue_time = other.queue_time or other.created_at
 
 

@@ -67,10 +67,15 @@ class Span:
     def sentence(self, nodes: Iterable[str], now: datetime) -> str:
         """Say what it keeps for whom; times are those of ``now``'s zone."""
         listed = words.listing(sorted(nodes))
+        return f"{listed}: kept for {self.holder.title} {self._when(now)} by the appointment “{self.title}”."
+
+    def sentence_for_others(self, nodes: Iterable[str], now: datetime) -> str:
+        """Say only when it keeps them: for whom and why is nobody's business whom it does not concern."""
+        return f"{words.listing(sorted(nodes))}: kept {self._when(now)} by an appointment."
+
+    def _when(self, now: datetime) -> str:
         begin, end = self.begin.astimezone(now.tzinfo), self.end.astimezone(now.tzinfo)
-        zone = words.zone(begin)
-        when = f"from {begin:%d %b, %H:%M} to {end:%d %b, %H:%M} ({zone})"
-        return f"{listed}: kept for {self.holder.title} {when} by the appointment “{self.title}”."
+        return f"from {begin:%d %b, %H:%M} to {end:%d %b, %H:%M} ({words.zone(begin)})"
 
 
 @dataclass(frozen=True, slots=True)

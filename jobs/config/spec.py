@@ -134,6 +134,19 @@ class JobSpec(_Spec):
     def total_gpus(self) -> int:
         return sum(role.task_number * role.gpu_number for role in self.task_roles)
 
+    def asks_no_more_than(self, other: JobSpec) -> bool:
+        """Whether no role has more tasks, and no task more of anything, than the role of that name has there."""
+        there = {role.name: role for role in other.task_roles}
+        return all(
+            (before := there.get(role.name)) is not None
+            and role.task_number <= before.task_number
+            and role.cpu_number <= before.cpu_number
+            and role.gpu_number <= before.gpu_number
+            and role.memory_mb <= before.memory_mb
+            and role.shm_mb <= before.shm_mb
+            for role in self.task_roles
+        )
+
     @property
     def effective_virtual_cluster(self) -> str:
         return self.virtual_cluster or DEFAULT

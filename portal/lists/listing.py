@@ -66,6 +66,8 @@ class ListQuery:
             self.wrong["state"] = f"must be one of [{', '.join(sorted(STATES))}]"
         if since and begin is None:
             self.wrong["since"] = "must be like 24h, 7d or 2026-11-20"
+        if len(keyword) > queries.LONGEST_KEYWORD:
+            self.wrong["keyword"] = f"must have at most {queries.LONGEST_KEYWORD} characters"
         if sort not in queries.SORTS:
             self.wrong["sort"] = f"must be one of [{', '.join(queries.SORTS)}]"
         self.odd = [name for name in params if name not in _KNOWN or name in self.wrong]
@@ -73,7 +75,7 @@ class ListQuery:
             username=username,
             vc=vc,
             state="" if "state" in self.wrong else state,
-            keyword=keyword,
+            keyword="" if "keyword" in self.wrong else keyword,
             shown_as=True,
             since=begin,
             sweep=sweep.replace("/", "~"),

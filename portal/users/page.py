@@ -21,6 +21,7 @@ from clusters.vcs.grants import granted, in_order, vc_names
 from clusters.vcs.rules import DEFAULT
 
 SIZE = 50
+MOST_SEARCHED = 200  # characters: no name or address is longer, and SQLite searches for no more than 50,000
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,8 @@ def user_url(username: str) -> str:
 def _filtered(query: UserQuery) -> QuerySet[User]:
     users = User.objects.all()
     if query.q:
-        users = users.filter(Q(username__icontains=query.q) | Q(email__icontains=query.q))
+        text = query.q[:MOST_SEARCHED]
+        users = users.filter(Q(username__icontains=text) | Q(email__icontains=text))
     if query.vc and query.vc != DEFAULT:
         people = VcGrant.objects.filter(vc__name=query.vc).values("username")
         users = users.filter(Q(is_admin=True) | Q(username__in=people))

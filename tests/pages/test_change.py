@@ -97,6 +97,22 @@ def test_it_submits_the_new_one_and_then_stops_the_old_one(browse: Browse, alice
     assert said["job.submitted"] == "Submitted by alice in place of large."
 
 
+def test_its_evictions_go_with_it(browse: Browse, alice: User, large: Job) -> None:
+    waits = large.queued_at - timedelta(hours=1)
+    Job.objects.filter(pk=large.pk).update(evictions=6, guest_evictions=2, queued_at=waits)
+    browse(alice).post(url(FEWER), sent(FEWER))
+    new = Job.objects.get(name="large-2")
+    assert (new.evictions, new.guest_evictions, new.queued_at) == (6, 2, waits), "it rests as long"
+
+
+@pytest.mark.parametrize(
+    "change", [{"taskNumber": {"worker": 3}}, {"memoryMB": {"worker": 200_000}}, {"shmMB": {"worker": 90}}]
+)
+def test_one_that_asks_for_more_is_the_last(browse: Browse, alice: User, large: Job, change: dict[str, Any]) -> None:
+    browse(alice).post(url(change), sent(change))
+    assert Job.objects.get(name="large-2").queue_time is None
+
+
 def test_in_another_virtual_cluster_it_is_the_last(browse: Browse, alice: User, large: Job) -> None:
     VirtualCluster.objects.create(name="theirs", capacity=10, max_capacity=100)
     VcGrant.objects.create(vc=VirtualCluster.objects.get(name="theirs"), username="alice")

@@ -85,8 +85,8 @@ def test_a_job_in_its_way_goes_to_another_node_and_keeps_nobody_waiting() -> Non
 def test_who_waits_is_told_the_appointment_and_without_it_starts() -> None:
     [blocker] = turn_of(waiting(), span_of()).blockers
     assert blocker.kind == "appointment"
-    assert blocker.sentence.startswith("It would run into an appointment on n1: kept for maintenance from ")
-    assert blocker.sentence.endswith("by the appointment “firmware”.")
+    assert blocker.sentence.startswith("It would run into an appointment on n1: kept from ")
+    assert blocker.sentence.endswith(" by an appointment."), "for whom and why is not told to others"
     assert turn_of(waiting()).move == "go"
 
 

@@ -54,7 +54,7 @@ class Appointed:
         return [
             Blocker(
                 "appointment",
-                f"It would run into an appointment on {span.sentence(span.nodes & nodes, self.now)}",
+                f"It would run into an appointment on {span.sentence_for_others(span.nodes & nodes, self.now)}",
                 until=span.end.astimezone(self.now.tzinfo).isoformat(timespec="seconds"),
             )
             for span in spans[:3]

@@ -57,7 +57,7 @@ def test_nothing_starts_that_would_run_into_it(cluster: Cluster, admin: User) ->
     assert (cluster.job(long).state, cluster.job(short).state) == ("WAITING", "RUNNING")
     turn = turn_now(long.pk)
     assert turn is not None and turn.blockers[0].kind == "appointment"
-    assert "“firmware”" in turn.blockers[0].sentence
+    assert " by an appointment. " in turn.blockers[0].sentence
 
 
 def test_a_change_while_it_runs_counts_at_once(cluster: Cluster, admin: User) -> None:

@@ -51,10 +51,12 @@ class Appointed:
         """Say which appointments withhold these nodes from it; the three that begin first."""
         spans = [span for span in self.spans if span.nodes & nodes and self._keeps_off(span, job)]
         spans.sort(key=lambda span: (span.begin, span.id))
+        unsaid = " It counts as one of a day, as no extras.maxRunSeconds says how long it runs."
+        more = unsaid if job.most_seconds is None else ""
         return [
             Blocker(
                 "appointment",
-                f"It would run into an appointment on {span.sentence_for_others(span.nodes & nodes, self.now)}",
+                f"It would run into an appointment on {span.sentence_for_others(span.nodes & nodes, self.now)}{more}",
                 until=span.end.astimezone(self.now.tzinfo).isoformat(timespec="seconds"),
             )
             for span in spans[:3]

@@ -159,7 +159,10 @@ def _check_port(setting: str, host: str, port: int) -> None:
         try:
             probe.bind((host, port))
         except OSError as error:
-            raise CommandError(f"{setting} is {host}:{port}, which cannot be used: {error.strerror}.") from error
+            said = (
+                f"{setting} is {host}:{port}, which cannot be used: {error.strerror}. Set {setting} to another address."
+            )
+            raise CommandError(said) from error
 
 
 def migrate(say: Callable[[str], object]) -> None:

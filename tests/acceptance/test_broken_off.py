@@ -42,13 +42,6 @@ def portal(bed: Bed, nodes: dict[str, BedNode], tmp_path_factory: pytest.TempPat
         one.wait_clean(*nodes.values())
 
 
-# Until the page has heard of it: it follows no more then, if it did.
-GO = """hash => new Promise((done) => {
-  addEventListener("hashchange", () => setTimeout(done), { once: true });
-  location.hash = hash;
-})"""
-
-
 class Desk:
     """The pages of a job of two tasks. The log of one, the shell and the web page are of the task on ``tls``."""
 
@@ -73,9 +66,9 @@ class Desk:
         newest = self.lines()[-1]
         until(lambda: self.lines()[-1] > newest, what="lines go on")
 
-    def lines(self) -> list[int]:
+    def lines(self, name: str = "log") -> list[int]:
         """Of the log of one task, as far as they are on the page: each says its own number, and none is missing."""
-        rows = self.pages["log"].eval_on_selector_all(
+        rows = self.pages[name].eval_on_selector_all(
             "#log-lines > li:not(.wait)", "rows => rows.map(row => [row.id, row.querySelector('code').textContent])"
         )
         numbers = [int(text.removeprefix("line ")) for _, text in rows]
@@ -84,13 +77,10 @@ class Desk:
         return numbers or [0]
 
     def has_whole(self, line: int) -> None:
-        """The log of one task, around the line at which something broke; then it is followed again."""
-        page = self.pages["log"]
-        page.evaluate(GO, f"L{line}")
-        until(lambda: {line - 1, line, line + 1} <= set(self.lines()), what=f"the lines around {line}")
-        page.evaluate("location.hash = ''")
-        if page.inner_text("#log-follow").strip() != "Following":
-            page.click("#log-follow")
+        """The log of one task, around the line at which something broke; in a page of its own, as who goes to a line
+        follows no more."""
+        self.pages["line"].goto(f"{self.pages['log'].url.partition('#')[0]}#L{line}")
+        until(lambda: {line - 1, line, line + 1} <= set(self.lines("line")), what=f"the lines around {line}")
 
     def web(self) -> str:
         page = self.pages["web"]
@@ -137,7 +127,7 @@ def desk(portal: Portal, browser: Browser) -> Iterator[Desk]:
     portal.submit(config("watched", COMMAND, taskNumber=2, cpuNumber=3, portList=labels))
     found = {portal.wait_running("watched", index=index)["nodeName"]: index for index in (0, 1)}
     with signed_in(browser, portal.url, "admin", password(portal)) as context:
-        yield Desk(portal, {name: context.new_page() for name in (*STATE, "web")}, found["tls"])
+        yield Desk(portal, {name: context.new_page() for name in (*STATE, "web", "line")}, found["tls"])
 
 
 def kill(portal: Portal, who: str) -> None:

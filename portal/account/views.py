@@ -36,15 +36,15 @@ def login(request: HttpRequest) -> HttpResponse:
     target = target if leads_here(request, target) else "/"
     page = {"next": target, "username": request.POST.get("username", ""), "error": ""}
     if request.method == "GET":
-        return redirect(target) if request.user.is_authenticated else render(request, "registration/login.html", page)
+        return redirect(target) if request.user.is_authenticated else render(request, "sign_in/login.html", page)
     try:
         user = passwords.check_password(request, page["username"], request.POST.get("password", ""))
     except (NoUser, IncorrectPassword):
         page["error"] = "User name or password is wrong."
-        return render(request, "registration/login.html", page, status=400)
+        return render(request, "sign_in/login.html", page, status=400)
     except LongshoreError as error:
         page["error"] = error.message
-        return render(request, "registration/login.html", page, status=error.status)
+        return render(request, "sign_in/login.html", page, status=error.status)
     auth.login(request, user)
     request.session.set_expiry(_REMEMBER_SECONDS if request.POST.get("remember") else 0)
     audit.record(user.username, "login")
@@ -64,11 +64,11 @@ def logout(request: HttpRequest) -> HttpResponse:
 def account(request: HttpRequest) -> HttpResponse:
     """Context: ``error``. Fields: old_password, new_password, again. Says what changing the password ends."""
     if request.method != "POST":
-        return render(request, "portal/account.html", {"error": ""})
+        return render(request, "account/account.html", {"error": ""})
     try:
         _change_password(request)
     except LongshoreError as error:
-        return render(request, "portal/account.html", {"error": error.message}, status=error.status)
+        return render(request, "account/account.html", {"error": error.message}, status=error.status)
     messages.success(request, "Your password is changed. Your API tokens and your other sessions are ended.")
     return redirect("/account")
 
@@ -125,7 +125,7 @@ def _tokens_page(
         "chosen": chosen,
         **more,
     }
-    return render(request, "portal/tokens.html", page, status=code)
+    return render(request, "account/tokens.html", page, status=code)
 
 
 @own_form
@@ -159,4 +159,4 @@ def remove_key(request: HttpRequest, key_id: int) -> HttpResponse:
 
 def _keys_page(request: HttpRequest, *, code: int = 200, **more: Any) -> HttpResponse:
     rows = UserKey.objects.filter(user=user_of(request)).order_by("id")
-    return render(request, "portal/keys.html", {"nav": "account", "keys": rows, **more}, status=code)
+    return render(request, "account/keys.html", {"nav": "account", "keys": rows, **more}, status=code)

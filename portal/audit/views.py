@@ -39,4 +39,4 @@ def show(request: HttpRequest) -> HttpResponse:
         "newer": f"?{asked.query(after=newer)}" if newer else "",
         "older": f"?{asked.query(before=older)}" if older else "",
     }
-    return render(request, "portal/audit.html", page)
+    return render(request, "audit/audit.html", page)

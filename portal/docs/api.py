@@ -42,7 +42,7 @@ def _written(renderer: Any) -> tuple[bytes, str]:
 @csrf_exempt
 @require_safe
 def docs(request: HttpRequest) -> HttpResponse:
-    return render(request, "portal/api_docs.html", {"groups": _groups(), "nav": "api"})
+    return render(request, "docs/api_docs.html", {"groups": _groups(), "nav": "api"})
 
 
 @cache

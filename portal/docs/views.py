@@ -26,7 +26,7 @@ READERS = {
 def guides(request: HttpRequest) -> HttpResponse:
     """Their titles, by reader."""
     groups = [(says, [each for each in titles() if _folder(each[0]) == folder]) for folder, says in READERS.items()]
-    return render(request, "portal/guides.html", {"groups": groups})
+    return render(request, "docs/guides.html", {"groups": groups})
 
 
 @require_safe
@@ -37,7 +37,7 @@ def guide(request: HttpRequest, name: str) -> HttpResponse:
         return redirect(f"/guides/{_moved(name)}")
     title, text = _read(path)
     html = mark_safe(html_of(text, partial(_address, name)))  # noqa: S308 - ours, and escaped
-    return render(request, "portal/guide.html", {"title": title, "text": html})
+    return render(request, "docs/guide.html", {"title": title, "text": html})
 
 
 def _moved(name: str) -> str:

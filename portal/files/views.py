@@ -83,7 +83,7 @@ def _page(request: HttpRequest, who: Who, path: str, *, error: str = "", status:
     }
     if entry is not None and is_file:
         page |= {"size": words.size(entry.size), "preview": _previewed(who, entry)}
-    return render(request, "portal/files.html", page, status=status)
+    return render(request, "files/files.html", page, status=status)
 
 
 def _previewed(who: Who, entry: Entry) -> preview.Preview:
@@ -112,7 +112,7 @@ def _down(request: HttpRequest, reason: str) -> HttpResponse:
     if request.GET.get("do") == "check":
         return JsonResponse({"message": reason}, status=503)
     page = {"nav": "files", "reason": reason, "url": request.path}
-    return render(request, "portal/files_down.html", page, status=503)
+    return render(request, "files/down.html", page, status=503)
 
 
 # --- putting and naming ----------------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def _name_form(request: HttpRequest, url: str, do: Callable[[str], str], page: d
         except LongshoreError as error:
             status = error.status
             page |= {"error": error.message, "value": typed}
-    return render(request, "portal/files_name.html", {"nav": "files", "url": url, **page}, status=status)
+    return render(request, "files/name.html", {"nav": "files", "url": url, **page}, status=status)
 
 
 # --- deleting --------------------------------------------------------------------------------------------------------

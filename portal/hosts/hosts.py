@@ -88,7 +88,7 @@ def show(request: HttpRequest) -> HttpResponse:
     require_admin(viewer_of(request))
     lines = hosts()
     page = {"nav": "nodes", "hosts": lines, "warnings": warnings(lines), "low": LOW}
-    return render(request, "portal/hosts.html", page)
+    return render(request, "hosts/hosts.html", page)
 
 
 def hosts() -> list[HostLine]:

@@ -80,4 +80,4 @@ def _page(
         "waiters": waiters([job]),
         "error": error.message if error else "",
     }
-    return render(request, "jobs/change.html", page, status=error.status if error else 200)
+    return render(request, "job/change.html", page, status=error.status if error else 200)

@@ -35,7 +35,7 @@ class LiveJob(LivePage):
         try:
             page, templates = self._shown(self._found())
         except NoJob:
-            return {"job-top": self.drawn("jobs/_gone.html", {"name": self._job.name})}
+            return {"job-top": self.drawn("job/_gone.html", {"name": self._job.name})}
         return {part: self.drawn(template, page) for part, template in templates.items()}
 
     def _found(self) -> Job:
@@ -44,7 +44,7 @@ class LiveJob(LivePage):
     def _shown(self, job: Job) -> tuple[dict[str, Any], dict[str, str]]:
         """The context of the page, and the template of each part by the id of its element."""
         page = context(job, self.viewer, self._tab, self.request.GET.dict())
-        templates = {"job-head": "jobs/_head.html", "job-top": "jobs/_top.html", "job-tabs": "jobs/_tabs.html"}
+        templates = {"job-head": "job/_head.html", "job-top": "job/_top.html", "job-tabs": "job/_tabs.html"}
         if self._tab in ("tasks", "events", "attempts"):
             templates["job-tab"] = str(page["tab_template"])
         return page, templates

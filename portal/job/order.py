@@ -66,7 +66,7 @@ def _page(request: HttpRequest, job: Job, user: User, error: LongshoreError | No
         "error": error.message if error else "",
         "typed": request.POST.get("priority", job.priority),
     }
-    return render(request, "jobs/place.html", page, status=error.status if error else 200)
+    return render(request, "job/place.html", page, status=error.status if error else 200)
 
 
 def _names(ids: list[int]) -> list[str]:

@@ -12,7 +12,7 @@ from portal.job.evidence import memory_of, tail_of
 
 
 def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str, Any]:
-    """The context of templates/jobs/detail.html; the live stream draws its parts from the same. Raises Unauthorized or
+    """The context of templates/job/detail.html; the live stream draws its parts from the same. Raises Unauthorized or
     Forbidden for a tab that the viewer may not read."""
     if tab != "tasks":
         access.require_story(viewer, job)
@@ -22,7 +22,7 @@ def context(job: Job, viewer: Any, tab: str, params: dict[str, str]) -> dict[str
         "shown": shown,
         "tab": tab,
         "tabs": page.tabs(shown, tab),
-        "tab_template": f"jobs/_tab_{tab}.html",
+        "tab_template": f"job/_tab_{tab}.html",
         "tail": tail_of(job, shown.cause) if shown.cause and shown.may_read_logs else None,
         "memory": memory_of(shown) if shown.cause and shown.cause.is_memory else None,
     }

@@ -48,7 +48,7 @@ def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBa
         "link": ssh.key_link(job, f"{request.scheme}://{request.get_host()}", signed=True) if may_have_key else "",
         "minutes": ssh.LINK_SECONDS // 60,
     }
-    return render(request, "jobs/_ssh_logins.html", context)
+    return render(request, "job/_ssh_logins.html", context)
 
 
 def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
@@ -59,7 +59,7 @@ def _tab(request: HttpRequest, username: str, name: str, tab: str) -> HttpRespon
     own = {"user": username, "name": name, "tab": tab, "v": versions.of_job_page(job)}
     stream = address("job", **{**request.GET.dict(), **own})
     return render(
-        request, "jobs/detail.html", {"stream": stream, **context(job, viewer_of(request), tab, request.GET.dict())}
+        request, "job/detail.html", {"stream": stream, **context(job, viewer_of(request), tab, request.GET.dict())}
     )
 
 

@@ -114,7 +114,7 @@ class Facet:
 
 
 def listing(query: ListQuery, viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/list.html."""
+    """The context of lists/list.html."""
     rows, newer, older = page_of(query, viewer)
     return {
         "nav": "jobs",

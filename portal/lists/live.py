@@ -20,8 +20,8 @@ class LiveHome(LivePage):
 
     def parts(self) -> dict[str, str]:
         page = home_context(self.viewer, as_cluster=self.asked.get("as", "") == CLUSTER)
-        first = "jobs/_home_needs.html" if page["as_cluster"] else "jobs/_home_jobs.html"
-        return {"home-jobs": self.drawn(first, page), "home-cluster": self.drawn("jobs/_home_cluster.html", page)}
+        first = "lists/_home_needs.html" if page["as_cluster"] else "lists/_home_jobs.html"
+        return {"home-jobs": self.drawn(first, page), "home-cluster": self.drawn("lists/_home_cluster.html", page)}
 
 
 class LiveJobList(LivePage):
@@ -42,12 +42,12 @@ class LiveJobList(LivePage):
     def parts(self) -> dict[str, str]:
         page: dict[str, Any] = {"facets": facets(self._query), "news": self._news(), "news_url": self._query.address()}
         drawn = {
-            "jobs-facets": self.drawn("jobs/_facets.html", page),
-            "jobs-news": self.drawn("jobs/_news.html", page),
+            "jobs-facets": self.drawn("lists/_facets.html", page),
+            "jobs-news": self.drawn("lists/_news.html", page),
         }
         for row in rows_by_id(self._ids, self._query.which, self.viewer):
             drawn[row.part] = render_to_string(
-                "jobs/_row.html", {"row": row, "selectable": bool(self.asked.get("sel"))}
+                "lists/_row.html", {"row": row, "selectable": bool(self.asked.get("sel"))}
             )
         return drawn
 

@@ -23,7 +23,7 @@ def home(request: HttpRequest) -> HttpResponse:
     view = request.GET.get("as", "")
     version = home_version(view)  # before the page is read: what changes meanwhile is sent again
     page = home_context(viewer_of(request), as_cluster=view == CLUSTER)
-    return render(request, "jobs/home.html", {"stream": address("home", **{"as": view}, v=version), **page})
+    return render(request, "lists/home.html", {"stream": address("home", **{"as": view}, v=version), **page})
 
 
 @reading
@@ -35,14 +35,14 @@ def job_list(request: HttpRequest) -> HttpResponse:
     top = max((row.id for row in rows), default=0)
     lines = {"top": top, "shown": len(rows), "sel": "1" if page["selectable"] else ""}
     stream = address("jobs", **{**request.GET.dict(), **lines, "v": version})
-    return render(request, "jobs/list.html", {"stream": stream, **page})
+    return render(request, "lists/list.html", {"stream": stream, **page})
 
 
 @reading
 def near(request: HttpRequest) -> HttpResponse:
     """What the jump box suggests while somebody types."""
     text = request.GET.get("q", "").strip()[:100]
-    return render(request, "jobs/_near.html", suggestions(text, viewer_of(request)))
+    return render(request, "lists/_near.html", suggestions(text, viewer_of(request)))
 
 
 @reading

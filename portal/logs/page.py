@@ -18,7 +18,7 @@ from portal.logs.choice import OUTPUTS, SHOWN_LINES, LogChoice, Shown
 
 
 def context(choice: LogChoice, page: Shown) -> dict[str, Any]:
-    """The context of templates/jobs/log.html. The page opens a stream when ``page.live`` is set."""
+    """The context of templates/logs/log.html. The page opens a stream when ``page.live`` is set."""
     job, task = choice.job, choice.task
     stream = choice.page.replace("/jobs/", "/stream/logs/", 1).removesuffix("/logs")
     attempts = list(Attempt.objects.filter(job=job).order_by("-number")[:100])

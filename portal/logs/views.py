@@ -73,7 +73,7 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
         "moved": first is not None,
         "only": request.GET.get("only") == "1",
     }
-    return render(request, "jobs/log.html", {**context(choice, shown), **more})
+    return render(request, "logs/log.html", {**context(choice, shown), **more})
 
 
 @never_cache

@@ -88,7 +88,7 @@ def choose(job: Job, params: Mapping[str, str]) -> PlotChoice:
 
 
 def page(choice: PlotChoice, query: Mapping[str, str]) -> dict[str, Any]:
-    """The context of jobs/_tab_metrics.html."""
+    """The context of job/_tab_metrics.html."""
     used = read.figures(choice.attempt, choice.tasks, choice.spec)
     is_measured = any(task.at for task in used)
     grid, lines = _lines(choice, POINTS)

@@ -30,7 +30,7 @@ def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
     own = {"user": username, "name": name, "tab": "metrics", "v": versions.of_job_page(job)}
     shared = context(job, viewer_of(request), "metrics", query)
     shown = page.page(page.choose(job, query), query)
-    return render(request, "jobs/metrics.html", {"stream": address("job", **{**query, **own}), **shared, **shown})
+    return render(request, "metrics/metrics.html", {"stream": address("job", **{**query, **own}), **shared, **shown})
 
 
 @never_cache
@@ -68,7 +68,7 @@ def node(request: HttpRequest, name: str) -> HttpResponse:
     shown = wholes.page(wholes.of_node(row, request.GET.dict()), url)
     rows = wholes.idle_rows(viewer_of(request), row.name)
     context = {"nav": "nodes", "node": row, "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
-    return render(request, "jobs/node_metrics.html", context)
+    return render(request, "metrics/node_metrics.html", context)
 
 
 @never_cache
@@ -83,7 +83,7 @@ def cluster(request: HttpRequest) -> HttpResponse:
     shown = wholes.page(wholes.of_cluster(request.GET.dict()), "/cluster/metrics")
     rows = wholes.idle_rows(viewer_of(request))
     context = {"nav": "nodes", "idle": rows, "idle_minutes": wholes.idle_minutes(), **shown}
-    return render(request, "jobs/node_metrics.html", context)
+    return render(request, "metrics/node_metrics.html", context)
 
 
 @never_cache

@@ -59,7 +59,7 @@ def of_cluster(query: Mapping[str, str]) -> Whole:
 
 
 def page(whole: Whole, url: str) -> dict[str, Any]:
-    """The context of jobs/_plots.html with its choice of ranges."""
+    """The context of metrics/_plots.html with its choice of ranges."""
     grid, lines = _lines(whole, POINTS)
     plots = [_plot(kind, whole, lines[kind.key]) for kind in whole.kinds if lines[kind.key]]
     missing = {kind.why_not: kind for kind in reversed(whole.kinds) if not lines[kind.key] and kind.why_not}

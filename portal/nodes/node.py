@@ -76,7 +76,7 @@ class NodeEvent:
 
 
 def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/node.html; nine queries, however much runs there, while nobody waits. Raises NoNode."""
+    """The context of nodes/node.html; nine queries, however much runs there, while nobody waits. Raises NoNode."""
     node = services.find_node(name)
     tasks = running_on(name, viewer)
     number = len(tasks) if len(tasks) < MOST_TASKS else _live_on(name).count()

@@ -82,7 +82,7 @@ class ShownReservation:
 
 
 def nodes_page(viewer: Viewer) -> dict[str, Any]:
-    """The context of clusters/_nodes.html; its queries grow neither with the nodes nor with what runs and waits."""
+    """The context of nodes/_nodes.html; its queries grow neither with the nodes nor with what runs and waits."""
     lines = node_lines(queries.gpus_of(viewer.username))
     of_clusters = any(line.is_of_cluster for line in lines)
     return {

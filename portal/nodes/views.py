@@ -31,19 +31,19 @@ from portal.shared.viewer import admin_of, viewer_of
 @own_page
 def all_nodes(request: HttpRequest) -> HttpResponse:
     stream = address("nodes", v=nodes_version())  # before the reads
-    return render(request, "clusters/nodes.html", {"nav": "nodes", "stream": stream, **nodes_page(viewer_of(request))})
+    return render(request, "nodes/nodes.html", {"nav": "nodes", "stream": stream, **nodes_page(viewer_of(request))})
 
 
 @own_page
 def node(request: HttpRequest, name: str) -> HttpResponse:
     stream = address("node", name=name, v=nodes.version(name))  # before the reads
-    return render(request, "jobs/node.html", {"stream": stream, **nodes.node_page(name, viewer_of(request))})
+    return render(request, "nodes/node.html", {"stream": stream, **nodes.node_page(name, viewer_of(request))})
 
 
 @reading
 def wall(request: HttpRequest) -> HttpResponse:
     stream = address("wall", v=walls.version())
-    return render(request, "jobs/wall.html", {"stream": stream, **walls.wall(viewer_of(request))})
+    return render(request, "nodes/wall.html", {"stream": stream, **walls.wall(viewer_of(request))})
 
 
 @own_form
@@ -56,7 +56,7 @@ def check(request: HttpRequest) -> HttpResponseBase:
             messages.success(request, "The check begins in a moment. This page shows what it finds.")
         return redirect(request.path)
     stream = address("check", v=_check_version())
-    return render(request, "jobs/check.html", {"stream": stream, **_check_page()})
+    return render(request, "nodes/check.html", {"stream": stream, **_check_page()})
 
 
 @own_form
@@ -69,7 +69,7 @@ def drain(request: HttpRequest, name: str) -> HttpResponseBase:
         messages.success(request, drains.DONE[to].format(name=name))
         return redirect(request.path)
     stream = address("drain", name=name, v=nodes.version(name))
-    return render(request, "jobs/drain.html", {"stream": stream, **drains.drain_page(name, viewer_of(request))})
+    return render(request, "nodes/drain.html", {"stream": stream, **drains.drain_page(name, viewer_of(request))})
 
 
 @own_form
@@ -94,7 +94,7 @@ class LiveNodes(LivePage):
         return nodes_version()
 
     def parts(self) -> dict[str, str]:
-        return {"nodes": self.drawn("clusters/_nodes.html", nodes_page(self.viewer))}
+        return {"nodes": self.drawn("nodes/_nodes.html", nodes_page(self.viewer))}
 
 
 class LiveNode(LivePage):
@@ -132,7 +132,7 @@ class LiveCheck(LivePage):
         return _check_version()
 
     def parts(self) -> dict[str, str]:
-        return {"check": self.drawn("jobs/_check.html", _check_page())}
+        return {"check": self.drawn("nodes/_check.html", _check_page())}
 
 
 class LiveWall(LivePage):
@@ -146,12 +146,12 @@ class LiveWall(LivePage):
         drawn = {f"wall-{part}": self.drawn(f"jobs/_wall_{part}.html", page) for part in ("top", "side", "alerts")}
         for number, block in enumerate(page["blocks"]):
             shown = {"nodes": block, "number": number}
-            drawn[f"wall-nodes-{number}"] = self.drawn("jobs/_wall_nodes.html", shown)
+            drawn[f"wall-nodes-{number}"] = self.drawn("nodes/_wall_nodes.html", shown)
         return drawn
 
 
 def _check_page() -> dict[str, Any]:
-    """The context of jobs/check.html; two queries."""
+    """The context of nodes/check.html; two queries."""
     ended, runs = checks.last()
     data = ended.data if ended else {}
     rows = [NodeCheck(**row) for row in data.get("rows", ())]

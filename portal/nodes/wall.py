@@ -80,7 +80,7 @@ class Need:
 
 
 def wall(viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/wall.html; some thirty queries, however many nodes there are."""
+    """The context of nodes/wall.html; some thirty queries, however many nodes there are."""
     vcs = load_vcs()
     colours = dict(zip((vc.name for vc in vcs), COLOURS, strict=False))
     lines = node_lines()
@@ -151,7 +151,7 @@ def _alerts(lines: Sequence[ShownNode]) -> list[str]:
 
 
 def cluster_needs(viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/_home_needs.html."""
+    """The context of lists/_home_needs.html."""
     needs = list(_needs(node_lines()))
     return {
         "needs": needs[:MOST_NEEDS],

@@ -51,7 +51,7 @@ def asked_of(fields: Mapping[str, str]) -> AskedReplay:
 
 
 def replays_page(admin: Viewer, fields: Mapping[str, str], error: str = "") -> dict[str, Any]:
-    """The context of jobs/replays.html. Raises Forbidden."""
+    """The context of policy/replays.html. Raises Forbidden."""
     yesterday = timezone.localdate() - timedelta(days=1)
     return {
         "nav": "nodes",
@@ -66,7 +66,7 @@ def replays_page(admin: Viewer, fields: Mapping[str, str], error: str = "") -> d
 
 
 def replay_page(admin: Viewer, id: int) -> dict[str, Any]:
-    """The context of jobs/replay.html. Raises Forbidden, NotFound."""
+    """The context of policy/replay.html. Raises Forbidden, NotFound."""
     row = run.find(admin, id)
     page = {
         "nav": "nodes",

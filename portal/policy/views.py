@@ -26,7 +26,7 @@ def policy(request: HttpRequest) -> HttpResponseBase:
     if more := composed(request.GET.dict()):
         return redirect(address([*texts, more]))
     page = what_if_page(admin, texts)
-    return render(request, "jobs/policy.html", page, status=400 if page["error"] else 200)
+    return render(request, "policy/policy.html", page, status=400 if page["error"] else 200)
 
 
 @own_form
@@ -34,13 +34,13 @@ def replays(request: HttpRequest) -> HttpResponseBase:
     """Fields of the POST: day (2026-11-20), policy, nodes (how many times as many), gpus and vc."""
     admin = admin_of(request)
     if request.method != "POST":
-        return render(request, "jobs/replays.html", replay_page.replays_page(admin, {}))
+        return render(request, "policy/replays.html", replay_page.replays_page(admin, {}))
     fields = request.POST.dict()
     try:
         row = run.ask(admin, replay_page.asked_of(fields))
     except BadRequest as error:
         page = replay_page.replays_page(admin, fields, error.message)
-        return render(request, "jobs/replays.html", page, status=error.status)
+        return render(request, "policy/replays.html", page, status=error.status)
     return redirect(f"{replay_page.URL}/{row.pk}")
 
 
@@ -49,7 +49,7 @@ def replays(request: HttpRequest) -> HttpResponseBase:
 def replay(request: HttpRequest, id: int) -> HttpResponseBase:
     admin = admin_of(request)
     stream = live.address("replay", id=id, v=replay_page.version(admin, id))
-    return render(request, "jobs/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
+    return render(request, "policy/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
 
 
 class LiveReplay(live.LivePage):
@@ -67,4 +67,4 @@ class LiveReplay(live.LivePage):
         return replay_page.version(self._admin, self._id)
 
     def parts(self) -> dict[str, str]:
-        return {"replay": self.drawn("jobs/_replay.html", replay_page.replay_page(self._admin, self._id))}
+        return {"replay": self.drawn("policy/_replay.html", replay_page.replay_page(self._admin, self._id))}

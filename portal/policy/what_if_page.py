@@ -73,7 +73,7 @@ def address(changes: Sequence[str]) -> str:
 
 
 def what_if_page(admin: Viewer, texts: Sequence[str]) -> dict[str, Any]:
-    """The context of jobs/policy.html. A change that cannot be is told in ``error``, and nothing is played then."""
+    """The context of policy/policy.html. A change that cannot be is told in ``error``, and nothing is played then."""
     try:
         changes, error = read_all(texts), ""
         result = what_if(admin, changes)

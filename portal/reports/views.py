@@ -28,7 +28,7 @@ def usage(request: HttpRequest) -> HttpResponse:
     query = {name: request.GET[name] for name in _KNOWN if request.GET.get(name)}
     which, by = read(query)
     page = usage_page(which, by, cast(User, request.user), query)
-    return render(request, "jobs/usage.html", {"nav": "usage", "odd": _odd(request, _KNOWN), **page})
+    return render(request, "reports/usage.html", {"nav": "usage", "odd": _odd(request, _KNOWN), **page})
 
 
 @reading
@@ -36,7 +36,7 @@ def timeline(request: HttpRequest) -> HttpResponse:
     """GET fields: from, to, vc and node as the API has them; ``task`` opens the card of one; ``view=table``."""
     query = {name: request.GET[name] for name in _TIMELINE if request.GET.get(name)}
     page = timeline_page(read_window(query), viewer_of(request), query)
-    return render(request, "jobs/timeline.html", {"nav": "nodes", "odd": _odd(request, _TIMELINE), **page})
+    return render(request, "reports/timeline.html", {"nav": "nodes", "odd": _odd(request, _TIMELINE), **page})
 
 
 @never_cache
@@ -44,7 +44,7 @@ def timeline(request: HttpRequest) -> HttpResponse:
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The page is for admins."""
     require_admin(viewer_of(request))
-    return render(request, "jobs/forecasts.html", {"nav": "forecasts", **forecasts_page()})
+    return render(request, "reports/forecasts.html", {"nav": "forecasts", **forecasts_page()})
 
 
 def _odd(request: HttpRequest, known: Sequence[str]) -> list[str]:

@@ -77,7 +77,7 @@ def submit(request: HttpRequest) -> HttpResponseBase:
 def check(request: HttpRequest) -> HttpResponseBase:
     """Show the what-if panel alone, for the text in the editor."""
     try:
-        return render(request, "jobs/_plan.html", {"plan": _plan(request, _sent(request))})
+        return render(request, "submit/_plan.html", {"plan": _plan(request, _sent(request))})
     except Spent as spent:
         return HttpResponse(spent.message, status=spent.status, headers=spent.headers, content_type="text/plain")
 
@@ -87,7 +87,7 @@ def sizes(request: HttpRequest) -> HttpResponseBase:
     """Fields: config, role (its number). When the job would start with other numbers of GPUs for that role."""
     with budget.question(user_of(request).username):
         others = other_sizes(_sent(request), user_of(request), whole(request.POST.get("role")) or 0)
-    return render(request, "jobs/_submit_sizes.html", {"sizes": others})
+    return render(request, "submit/_sizes.html", {"sizes": others})
 
 
 @own_page
@@ -165,7 +165,7 @@ def _page(
             "changed": _changed(request),
         },
     }
-    response = render(request, "jobs/submit.html", page, status=status)
+    response = render(request, "submit/submit.html", page, status=status)
     allow_styles(response, nonce)
     return response
 

@@ -24,7 +24,7 @@ class SweepLine:
 
 
 def page(sweep: Sweep, viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/sweep.html, without parameters for viewers who may not read configs. The number of queries
+    """The context of sweeps/sweep.html, without parameters for viewers who may not read configs. The number of queries
     does not grow with the jobs."""
     jobs = queries.visible_jobs().filter(sweep=sweep).order_by("id")
     rows = rows_of(list(with_gpu_type(queries.list_jobs()).filter(sweep=sweep).order_by("id")), viewer)

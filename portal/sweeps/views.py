@@ -24,7 +24,7 @@ from portal.sweeps.page import page
 def show(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     sweep = sweeps.find(username, name)
     stream = address("sweep", user=username, name=name, v=versions.of_pages())
-    return render(request, "jobs/sweep.html", {"stream": stream, **page(sweep, viewer_of(request))})
+    return render(request, "sweeps/sweep.html", {"stream": stream, **page(sweep, viewer_of(request))})
 
 
 @own_form
@@ -62,7 +62,7 @@ class LiveSweep(LivePage):
         return versions.of_pages()
 
     def parts(self) -> dict[str, str]:
-        return {"sweep": self.drawn("jobs/_sweep.html", page(self._find(), self.viewer))}
+        return {"sweep": self.drawn("sweeps/_sweep.html", page(self._find(), self.viewer))}
 
     def _find(self) -> Sweep:
         return sweeps.find(self.asked.get("user", ""), self.asked.get("name", ""))

@@ -18,7 +18,7 @@ from portal.job.live import LiveJob
 
 
 def context(job: Job, viewer: Viewer, params: dict[str, str]) -> dict[str, Any]:
-    """The context of templates/jobs/terminal.html. ``?task=worker-0`` names the task; without it, it is the first."""
+    """The context of terminal/terminal.html. ``?task=worker-0`` names the task; without it, it is the first."""
     return {**tabs.context(job, viewer, "terminal", params), **_terminals(job, viewer, params)}
 
 
@@ -58,4 +58,4 @@ class LiveTerminals(LiveJob):
     def _shown(self, job: Job) -> tuple[dict[str, Any], dict[str, str]]:
         _, templates = super()._shown(job)
         page = context(job, self.viewer, self.request.GET.dict())
-        return page, templates | ({"job-terminals": "jobs/_terminals.html"} if page.get("chosen") else {})
+        return page, templates | ({"job-terminals": "terminal/_terminals.html"} if page.get("chosen") else {})

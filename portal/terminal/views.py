@@ -30,7 +30,7 @@ def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
     own = {"user": username, "name": name, "tab": "terminal", "v": versions.of_job_page(job)}
     stream = "" if page.get("is_window") else address("terminal", **{**request.GET.dict(), **own})
     nonce = token_urlsafe(16)
-    response = render(request, "jobs/terminal.html", {"stream": stream, "nonce": nonce, **page})
+    response = render(request, "terminal/terminal.html", {"stream": stream, "nonce": nonce, **page})
     allow_styles(response, nonce)
     return response
 

@@ -37,7 +37,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         if request.GET.get("template") == "csv":
             return _template()
-        return render(request, "clusters/users.html", pages.page(UserQuery.read(request.GET.dict()), admin))
+        return render(request, "users/users.html", pages.page(UserQuery.read(request.GET.dict()), admin))
     action = request.POST.get("action")
     if action in ("check", "import"):
         return _import(request, admin, only_check=action == "check")
@@ -184,11 +184,11 @@ def _edit_page(
         "is_self": shown.row.user.username == admin.username,
         "all_vcs": vc_names(),
     }
-    return render(request, "clusters/users_edit.html", page, status=error.status if error else 200)
+    return render(request, "users/edit.html", page, status=error.status if error else 200)
 
 
 def _list_page(request: HttpRequest, admin: User, status: int, **more: object) -> HttpResponse:
-    return render(request, "clusters/users.html", pages.page(UserQuery(), admin, **more), status=status)
+    return render(request, "users/users.html", pages.page(UserQuery(), admin, **more), status=status)
 
 
 def _purpose(admin: User) -> str:

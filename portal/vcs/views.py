@@ -47,7 +47,7 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
     context = {**page, **(pages.panel(line, viewer_of(request), form) if line else {"add": form or VcForm()})}
     # 200 for a check, also of a form with errors: nothing was refused, and htmx would not show a refusal.
     status = 400 if form and form.errors and not _only_check(request) else 200
-    return render(request, "clusters/vcs.html", context, status=status)
+    return render(request, "vcs/vcs.html", context, status=status)
 
 
 @own_form
@@ -69,7 +69,7 @@ def settings(request: HttpRequest, name: str) -> HttpResponseBase:
             messages.success(request, f"The settings of {name} were saved.")
             return redirect(line.url)
     context = {**page, **pages.panel(line, viewer_of(request), settings=form)}
-    return render(request, "clusters/vcs.html", context, status=400)
+    return render(request, "vcs/vcs.html", context, status=400)
 
 
 @own_form

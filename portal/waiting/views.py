@@ -38,7 +38,7 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
         "changes": _changes(found.changes, url, viewer.username == username) if found else [],
         "may_read_config": access.may_read_config(viewer, job),
     }
-    return render(request, "jobs/why.html", context)
+    return render(request, "waiting/why.html", context)
 
 
 @never_cache
@@ -52,7 +52,7 @@ def fixes(request: HttpRequest, username: str, name: str) -> HttpResponse:
     if changes is None:
         cache.set(key, changes := offered(job), FIXES_LAST)
     shown = _changes(changes[:MOST_FIXES], job_url(username, name), viewer.username == username)
-    return render(request, "jobs/_fixes.html", {"changes": shown}) if shown else HttpResponse()
+    return render(request, "waiting/_fixes.html", {"changes": shown}) if shown else HttpResponse()
 
 
 def _changes(changes: Sequence[Change], url: str, is_owner: bool) -> list[tuple[Change, str]]:

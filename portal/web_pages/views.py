@@ -40,7 +40,7 @@ def tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
     own = {"user": username, "name": name, "tab": "web", "v": versions.of_job_page(job)}
     page = context(job, viewer_of(request), "web", request.GET.dict())
     more = {"web": _listed(request, job, asks=False), "sharing": _sharing(request, job), **_ended(request, job)}
-    return render(request, "jobs/detail.html", {"stream": address("job", **own), **page, **more})
+    return render(request, "job/detail.html", {"stream": address("job", **own), **page, **more})
 
 
 @never_cache
@@ -50,7 +50,7 @@ def part(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job = queries.get_job(username, name)
     access.require_story(viewer_of(request), job)
     viewer = viewer_of(request)
-    return render(request, "jobs/_web_pages.html", {"web": _listed(request, job, asks=viewer.is_authenticated)})
+    return render(request, "web_pages/_web_pages.html", {"web": _listed(request, job, asks=viewer.is_authenticated)})
 
 
 @never_cache

@@ -31,7 +31,7 @@ Found = list[tuple[str, str, str]]  # (name, where it leads, state of a job)
 
 
 def suggestions(text: str, viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/_near.html; three queries."""
+    """The context of lists/_near.html; three queries."""
     pages = [*_PAGES, *(_OF_USERS if viewer.is_authenticated else ()), *(_OF_ADMINS if viewer.is_admin else ())]
     guides = [(title, f"/guides/{name}") for name, title in titles()]
     nodes = Node.objects.filter(name__icontains=text).order_by("name").values_list("name", flat=True)[:MOST]

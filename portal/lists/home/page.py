@@ -45,7 +45,7 @@ class Total:
 
 
 def home_context(viewer: Viewer, *, as_cluster: bool = False) -> dict[str, Any]:
-    """The context of jobs/home.html. A guest sees everybody's jobs, a user their own, an admin those or what needs
+    """The context of lists/home.html. A guest sees everybody's jobs, a user their own, an admin those or what needs
     them; about twenty queries."""
     as_cluster = as_cluster and viewer.is_admin
     shown = wall.cluster_needs(viewer) if as_cluster else _jobs(viewer)

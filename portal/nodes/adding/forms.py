@@ -85,7 +85,7 @@ class EngineForm:
 class NodeForm(EngineForm):
     """An empty ``gpus`` means those that the engine hands out."""
 
-    NEW, CHANGE, KEYS, PAIRS, TEMPLATE = NewNode, NodeChange, PEM_FILES, "labels", "clusters/node_form.html"
+    NEW, CHANGE, KEYS, PAIRS, TEMPLATE = NewNode, NodeChange, PEM_FILES, "labels", "nodes/adding/node_form.html"
     EXPIRED = "The keys sent with the test have expired. Give them again."
 
     kind: str = "ssh"
@@ -139,7 +139,7 @@ class ClusterForm(EngineForm):
     """Without a kubeconfig it is the cluster that Longshore runs in or, of one that is known, the keys that it has."""
 
     NEW, CHANGE, KEYS, PAIRS = NewCluster, ClusterChange, ("kubeconfig",), "selector"
-    TEMPLATE = "clusters/cluster_form.html"
+    TEMPLATE = "nodes/adding/cluster_form.html"
     EXPIRED = "The kubeconfig sent with the test has expired. Give it again."
 
     namespace: str = "longshore-jobs"

@@ -194,7 +194,7 @@ def _tested(request: HttpRequest, form: F, test: Callable[[F, str], Tested]) -> 
     if not is_script:
         return _page(request, form, tested=tested)
     goes_on = tested is not None and stage in checks.STAGES[1:]
-    template = "clusters/_node_steps.html" if goes_on else "clusters/_node_test.html"
+    template = "nodes/adding/_steps.html" if goes_on else "nodes/adding/_test.html"
     return render(request, template, {"tested": tested, "form": form, "url": request.path, "script": bool(stage)})
 
 

@@ -8,30 +8,51 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from portal.appointments import api as appointments
-from portal.audit import api as audit
-from portal.hosts import api as hosts
-from portal.job import api as job
-from portal.job import history
-from portal.lists import api as lists
-from portal.lists import api_v2 as job_v2
-from portal.lists import early
-from portal.logs import api as logs
-from portal.logs import container_log
-from portal.metrics import api as metrics
-from portal.nodes import api as nodes
-from portal.nodes import paths as _paths  # noqa: F401 - makes <node:name> known
-from portal.policy import api as policy
-from portal.reports import api as reports
-from portal.rewind import api as rewind
+import portal.nodes.paths  # noqa: F401 - makes <node:name> known
+from portal.appointments.api import Appointments, OneAppointment
+from portal.audit.api import Audit
+from portal.hosts.api import Hosts
+from portal.job.api import ExecutionType, JobConfig, JobSsh, OneJob, Position, Priority, Release
+from portal.job.history import Attempts, Events, OneAttempt
+from portal.lists.api import JobList, Validate
+from portal.lists.api_v2 import JobConfigV2, JobListV2, ProtocolProbe
+from portal.lists.early import Auth, EarlyJob, EarlyJobs
+from portal.logs.api import JobLogs, TaskLog
+from portal.logs.container_log import ContainerLog, ContainerLogs
+from portal.metrics.api import Summary, TaskMetrics
+from portal.nodes.api import NodeDetail, NodeGone, NodeList, NodeStatusView
+from portal.policy.api import OneReplay, Replays, WhatIfView
+from portal.reports.api import Forecasts, Timeline, Usage
+from portal.rewind.api import Rewind
 from portal.shared.api.v1 import V1View
 from portal.sign_in.api import AuthnInfo, TokenView
-from portal.sweeps import api as sweeps
-from portal.terminal import api as terminal
-from portal.users import api as users
-from portal.vcs import api as vcs
-from portal.waiting import api as waiting
-from portal.web_pages import api as web_pages
+from portal.sweeps.api import OneSweep, SweepExecutionType, Sweeps, ValidateSweep
+from portal.terminal.api import TerminalTicket
+from portal.users.api import (
+    EarlierUsers,
+    Groups,
+    GroupUsers,
+    Membership,
+    OneGroup,
+    OneUser,
+    OneUserToo,
+    Password,
+    Users,
+    put_admin,
+    put_email,
+    put_extension,
+    put_external_name,
+    put_github_pat,
+    put_grants,
+    put_group_description,
+    put_group_extension,
+    put_grouplist,
+    put_store_quota,
+    put_virtual_clusters,
+)
+from portal.vcs.api import OneVirtualCluster, VirtualClusters, VirtualClusterStatus
+from portal.waiting.api import JobWhy
+from portal.web_pages.api import Link, OpenTicket, ServeTensorBoard, Services, Share
 
 _ROOTS = ("jobs", "user/<str:username>/jobs")
 _TASK = "<str:job>/taskRoles/<str:role>/<int:index>"
@@ -43,27 +64,27 @@ _sign_in = [
     path("authn/basic/login", TokenView.as_view()),
 ]
 _vcs = [
-    path("virtual-clusters", vcs.VirtualClusters.as_view()),
-    path("virtual-clusters/<str:vc>", vcs.OneVirtualCluster.as_view()),
-    path("virtual-clusters/<str:vc>/status", vcs.VirtualClusterStatus.as_view()),
+    path("virtual-clusters", VirtualClusters.as_view()),
+    path("virtual-clusters/<str:vc>", OneVirtualCluster.as_view()),
+    path("virtual-clusters/<str:vc>/status", VirtualClusterStatus.as_view()),
 ]
 # v0.14's, below v1 and v2 alike. Of ``/user`` and ``/user/:username`` there are two kinds: v1's are v0.9's to v0.13's.
 _users = [
-    path("user/<str:username>/password", users.Password.as_view()),
-    path("user/<str:username>/virtualcluster", users.grants.as_view()),
-    path("user/<str:username>/admin", users.admin.as_view()),
-    path("user/<str:username>/email", users.email.as_view()),
-    path("user/<str:username>/storequota", users.store_quota.as_view()),
-    path("user/<str:username>/extension", users.extension.as_view()),
-    path("user/<str:username>/grouplist", users.grouplist.as_view()),
-    path("user/<str:username>/group", users.Membership.as_view()),
-    path("user/<str:username>/githubPAT", users.github_pat.as_view()),
-    path("group", users.Groups.as_view()),
-    path("group/<str:group>", users.OneGroup.as_view()),
-    path("group/<str:group>/extension", users.group_extension.as_view()),
-    path("group/<str:group>/description", users.description.as_view()),
-    path("group/<str:group>/externalname", users.external_name.as_view()),
-    path("group/<str:group>/userlist", users.GroupUsers.as_view()),
+    path("user/<str:username>/password", Password.as_view()),
+    path("user/<str:username>/virtualcluster", put_grants.as_view()),
+    path("user/<str:username>/admin", put_admin.as_view()),
+    path("user/<str:username>/email", put_email.as_view()),
+    path("user/<str:username>/storequota", put_store_quota.as_view()),
+    path("user/<str:username>/extension", put_extension.as_view()),
+    path("user/<str:username>/grouplist", put_grouplist.as_view()),
+    path("user/<str:username>/group", Membership.as_view()),
+    path("user/<str:username>/githubPAT", put_github_pat.as_view()),
+    path("group", Groups.as_view()),
+    path("group/<str:group>", OneGroup.as_view()),
+    path("group/<str:group>/extension", put_group_extension.as_view()),
+    path("group/<str:group>/description", put_group_description.as_view()),
+    path("group/<str:group>/externalname", put_external_name.as_view()),
+    path("group/<str:group>/userlist", GroupUsers.as_view()),
 ]
 
 
@@ -73,85 +94,85 @@ def _of_jobs(*routes: tuple[str, type[V1View]]) -> list[URLPattern]:
 
 
 _logs = _of_jobs(
-    ("<str:job>/logs", logs.JobLogs),
-    (f"{_TASK}/logs/<int:attempt>", container_log.ContainerLogs),
-    (f"{_TASK}/logs/<str:stream>", logs.TaskLog),
-    (f"{_TASK}/logs/<int:attempt>/<str:stream>", container_log.ContainerLog),
+    ("<str:job>/logs", JobLogs),
+    (f"{_TASK}/logs/<int:attempt>", ContainerLogs),
+    (f"{_TASK}/logs/<str:stream>", TaskLog),
+    (f"{_TASK}/logs/<int:attempt>/<str:stream>", ContainerLog),
 )
-_one_job = _of_jobs(("<str:job>", job.OneJob))
+_one_job = _of_jobs(("<str:job>", OneJob))
 _job = _of_jobs(
-    ("<str:job>/executionType", job.ExecutionType),
-    ("<str:job>/release", job.Release),
-    ("<str:job>/rewind", rewind.Rewind),
-    ("<str:job>/priority", job.Priority),
-    ("<str:job>/position", job.Position),
-    ("<str:job>/config", job.JobConfig),
-    ("<str:job>/ssh", job.JobSsh),
-    ("<str:job>/attempts", history.Attempts),
-    ("<str:job>/attempts/<str:number>", history.OneAttempt),
-    ("<str:job>/events", history.Events),
-    ("<str:job>/why", waiting.JobWhy),
+    ("<str:job>/executionType", ExecutionType),
+    ("<str:job>/release", Release),
+    ("<str:job>/rewind", Rewind),
+    ("<str:job>/priority", Priority),
+    ("<str:job>/position", Position),
+    ("<str:job>/config", JobConfig),
+    ("<str:job>/ssh", JobSsh),
+    ("<str:job>/attempts", Attempts),
+    ("<str:job>/attempts/<str:number>", OneAttempt),
+    ("<str:job>/events", Events),
+    ("<str:job>/why", JobWhy),
 )
 _around_a_job = _of_jobs(
-    (f"{_TASK}/terminal", terminal.TerminalTicket),
-    (f"{_TASK}/metrics", metrics.TaskMetrics),
-    ("<str:job>/metrics/summary", metrics.Summary),
-    ("<str:job>/services", web_pages.Services),
-    (f"<str:job>/{_PAGE}/ticket", web_pages.OpenTicket),
-    (f"<str:job>/{_PAGE}/links", web_pages.Link),
-    (f"<str:job>/{_PAGE}/shares/<str:kind>/<str:name>", web_pages.Share),
-    ("<str:job>/tensorboard", web_pages.ServeTensorBoard),
+    (f"{_TASK}/terminal", TerminalTicket),
+    (f"{_TASK}/metrics", TaskMetrics),
+    ("<str:job>/metrics/summary", Summary),
+    ("<str:job>/services", Services),
+    (f"<str:job>/{_PAGE}/ticket", OpenTicket),
+    (f"<str:job>/{_PAGE}/links", Link),
+    (f"<str:job>/{_PAGE}/shares/<str:kind>/<str:name>", Share),
+    ("<str:job>/tensorboard", ServeTensorBoard),
 )
 
 v1: list[URLPattern] = [
     # What clients poll stands first, as the addresses are tried one after the other.
-    path("jobs/validate", lists.Validate.as_view(), {"job": "validate"}),
-    *(path(root, lists.JobList.as_view()) for root in _ROOTS),
+    path("jobs/validate", Validate.as_view(), {"job": "validate"}),
+    *(path(root, JobList.as_view()) for root in _ROOTS),
     *_one_job,
     *_sign_in,
-    path("hosts", hosts.Hosts.as_view()),
-    path("audit", audit.Audit.as_view()),
-    path("user", users.EarlierUsers.as_view()),
-    path("user/<str:username>", users.OneUserToo.as_view()),
-    path("user/<str:username>/virtualClusters", users.virtual_clusters.as_view()),
+    path("hosts", Hosts.as_view()),
+    path("audit", Audit.as_view()),
+    path("user", EarlierUsers.as_view()),
+    path("user/<str:username>", OneUserToo.as_view()),
+    path("user/<str:username>/virtualClusters", put_virtual_clusters.as_view()),
     *_users,
-    path("nodes", nodes.NodeList.as_view()),
-    path("nodes/<node:name>", nodes.NodeDetail.as_view()),
-    path("nodes/<node:name>/status", nodes.NodeStatusView.as_view()),
-    path("nodes/<node:name>/gone", nodes.NodeGone.as_view()),
+    path("nodes", NodeList.as_view()),
+    path("nodes/<node:name>", NodeDetail.as_view()),
+    path("nodes/<node:name>/status", NodeStatusView.as_view()),
+    path("nodes/<node:name>/gone", NodeGone.as_view()),
     *_vcs,
     *_logs,
     *_job,
     *_around_a_job,
-    path("appointments", appointments.Appointments.as_view()),
-    path("appointments/<int:id>", appointments.OneAppointment.as_view()),
-    path("usage", reports.Usage.as_view()),
-    path("cluster/forecasts", reports.Forecasts.as_view()),
-    path("cluster/timeline", reports.Timeline.as_view()),
-    path("cluster/what-if", policy.WhatIfView.as_view()),
-    path("cluster/replay", policy.Replays.as_view()),
-    path("cluster/replay/<int:id>", policy.OneReplay.as_view()),
-    path("sweeps", sweeps.Sweeps.as_view()),
-    path("sweeps/validate", sweeps.ValidateSweep.as_view()),
-    path("sweeps/<str:sweep>", sweeps.OneSweep.as_view()),
-    path("sweeps/<str:sweep>/executionType", sweeps.SweepExecutionType.as_view()),
+    path("appointments", Appointments.as_view()),
+    path("appointments/<int:id>", OneAppointment.as_view()),
+    path("usage", Usage.as_view()),
+    path("cluster/forecasts", Forecasts.as_view()),
+    path("cluster/timeline", Timeline.as_view()),
+    path("cluster/what-if", WhatIfView.as_view()),
+    path("cluster/replay", Replays.as_view()),
+    path("cluster/replay/<int:id>", OneReplay.as_view()),
+    path("sweeps", Sweeps.as_view()),
+    path("sweeps/validate", ValidateSweep.as_view()),
+    path("sweeps/<str:sweep>", OneSweep.as_view()),
+    path("sweeps/<str:sweep>/executionType", SweepExecutionType.as_view()),
 ]
 v2: list[URLPattern] = [
     *_sign_in,
-    path("user", users.Users.as_view()),
-    path("user/<str:username>", users.OneUser.as_view()),
+    path("user", Users.as_view()),
+    path("user/<str:username>", OneUser.as_view()),
     *_users,
     *_vcs,
     *_logs,
-    path("jobs", job_v2.JobListV2.as_view()),
-    path("user/<str:username>/jobs", lists.JobList.as_view()),
-    path("jobs/protocolversion/config", job_v2.ProtocolProbe.as_view()),
-    path("jobs/<str:job>/config", job_v2.JobConfigV2.as_view()),
+    path("jobs", JobListV2.as_view()),
+    path("user/<str:username>/jobs", JobList.as_view()),
+    path("jobs/protocolversion/config", ProtocolProbe.as_view()),
+    path("jobs/<str:job>/config", JobConfigV2.as_view()),
     *_one_job,
     *_job,
 ]
 first_release: list[URLPattern] = [
-    path("auth", early.Auth.as_view()),
-    path("job", early.EarlyJobs.as_view()),
-    path("job/<str:job>", early.EarlyJob.as_view()),
+    path("auth", Auth.as_view()),
+    path("job", EarlyJobs.as_view()),
+    path("job/<str:job>", EarlyJob.as_view()),
 ]

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from base.files.store import state as store_state
+from base.files.store.state import is_store_up, store_fault
 from base.models import Heartbeat
 from base.wakes import processes
 from portal.hosts import hosts
@@ -38,7 +38,7 @@ def _wants_text(request: HttpRequest) -> bool:
 
 def report() -> tuple[bool, dict[str, Any]]:
     """What /healthz says: whether the database and the file store answer, and the ages in seconds."""
-    store = store_state.is_up(_FIRST_LOOK)
+    store = is_store_up(_FIRST_LOOK)
     try:
         rows = processes.rows()
         living, silent = hosts.alive()
@@ -50,7 +50,7 @@ def report() -> tuple[bool, dict[str, Any]]:
     room = processes.free_bytes()[0] >= hosts.FULL
     status = "ok" if store is not False and room and seen and not troubled else "degraded"
     rounded = {name: None if age is None else round(age, 1) for name, age in seconds.items()}
-    told = {"storeReason": store_state.reason()} if store is False else {}
+    told = {"storeReason": store_fault()} if store is False else {}
     here = {"room": room, "hosts": {"alive": living, "silent": silent}}
     parts = {"status": status, "database": True, "store": store, **told, **here}
     return True, {**parts, "secondsSinceSeen": rounded, **scheduler}

@@ -7,38 +7,74 @@ from collections.abc import Callable
 from django.http import HttpRequest
 from django.urls import URLPattern, path
 
-from portal.account import views as account
-from portal.audit import views as audit
-from portal.docs import views as guides
-from portal.files import views as files
-from portal.hosts import hosts
-from portal.job import actions, change, order
-from portal.job import views as job
+import portal.nodes.paths  # noqa: F401 - makes <node:name> known
+from portal.account.views import account, keys, login, logout, remove_key, revoke_token, tokens
+from portal.audit.views import audit_page
+from portal.docs.views import guide, guides
+from portal.files.views import files
+from portal.hosts.hosts import hosts_page
+from portal.job.actions import delete_job, release_job, stop_job, stop_jobs
+from portal.job.change import change_job, submit_again
 from portal.job.live import LiveJob
-from portal.lists import views as lists
+from portal.job.order import move_in_queue
+from portal.job.views import job_config, job_page, ssh_logins
 from portal.lists.live import LiveHome, LiveJobList
-from portal.logs import views as logs
-from portal.metrics import exposition
-from portal.metrics import views as metrics
-from portal.nodes import paths as _paths  # noqa: F401 - makes <node:name> known
-from portal.nodes import views as nodes
-from portal.nodes.adding import views as adding
-from portal.policy import views as policy
-from portal.reports import views as reports
-from portal.rewind import views as rewind
+from portal.lists.views import home, job_list, jump, jump_suggestions
+from portal.logs.views import download_log, log_page, log_rows, log_stream, search_log
+from portal.metrics.exposition import Metrics
+from portal.metrics.views import (
+    cluster_metrics,
+    cluster_metrics_data,
+    job_metrics,
+    job_metrics_csv,
+    job_metrics_data,
+    node_metrics,
+    node_metrics_data,
+)
+from portal.nodes.adding.views import (
+    add_cluster,
+    add_node,
+    edit_cluster,
+    edit_node,
+    node_status,
+    remove_cluster,
+    remove_node,
+)
+from portal.nodes.views import (
+    LiveCheck,
+    LiveNode,
+    LiveNodes,
+    LiveWall,
+    all_nodes,
+    cluster_check,
+    drain_node,
+    node,
+    node_gone,
+    wall,
+)
+from portal.policy.views import LiveReplay, policy, replay, replays
+from portal.reports.views import forecasts, timeline, usage
+from portal.rewind.views import reopen
 from portal.shared import old_addresses
-from portal.shared.live import stream
 from portal.shared.live.page import LivePage
+from portal.shared.live.stream import page_stream
 from portal.shared.look.context import choose_theme
-from portal.submit import keeping
-from portal.submit import views as submit
-from portal.sweeps import views as sweeps
-from portal.terminal import views as terminal
+from portal.submit.keeping import delete_template, discard_draft, ignored_files, keep_draft, save_template
+from portal.submit.views import check_submission, images, schema, sizes, submit
+from portal.sweeps.views import LiveSweep, stop_sweep, sweep_page
 from portal.terminal.page import LiveTerminals
-from portal.users import views as users
-from portal.vcs import views as vcs
-from portal.waiting import views as waiting
-from portal.web_pages import views as web_pages
+from portal.terminal.views import close_terminal, may_open_terminal, terminal_page, terminal_ready
+from portal.users.views import delete_user, user, users
+from portal.vcs.views import delete_vc, vc_settings, vc_status, vcs
+from portal.waiting.views import why_fixes, why_page
+from portal.web_pages.views import (
+    open_link,
+    open_page,
+    serve_tensorboard,
+    share_web_page,
+    web_pages_part,
+    web_pages_tab,
+)
 
 _JOB = "jobs/<str:username>/<str:name>"
 # Pages that change while they are open, by the name that their streams have for them.
@@ -47,120 +83,120 @@ LIVE: dict[str, Callable[[HttpRequest], LivePage]] = {
     "jobs": LiveJobList,
     "job": LiveJob,
     "terminal": LiveTerminals,
-    "nodes": nodes.LiveNodes,
-    "node": nodes.LiveNode,
-    "drain": nodes.LiveNode,
-    "wall": nodes.LiveWall,
-    "check": nodes.LiveCheck,
-    "sweep": sweeps.LiveSweep,
-    "replay": policy.LiveReplay,
+    "nodes": LiveNodes,
+    "node": LiveNode,
+    "drain": LiveNode,
+    "wall": LiveWall,
+    "check": LiveCheck,
+    "sweep": LiveSweep,
+    "replay": LiveReplay,
 }
 
 urlpatterns: list[URLPattern] = [
     path("theme", choose_theme),
-    path("guides", guides.guides),
-    path("guides/<path:name>", guides.guide),
+    path("guides", guides),
+    path("guides/<path:name>", guide),
     # one's own account
-    path("login", account.login),
-    path("logout", account.logout),
-    path("account", account.account),
-    path("account/tokens", account.tokens),
-    path("account/tokens/<int:token_id>/revoke", account.revoke),
-    path("account/keys", account.keys),
-    path("account/keys/<int:key_id>/remove", account.remove_key),
+    path("login", login),
+    path("logout", logout),
+    path("account", account),
+    path("account/tokens", tokens),
+    path("account/tokens/<int:token_id>/revoke", revoke_token),
+    path("account/keys", keys),
+    path("account/keys/<int:key_id>/remove", remove_key),
     # files, hosts, audit
-    path("files", files.files),
-    path("files/<path:path>", files.files),
-    path("hosts", hosts.show),
-    path("admin/audit", audit.show),
+    path("files", files),
+    path("files/<path:path>", files),
+    path("hosts", hosts_page),
+    path("admin/audit", audit_page),
     # nodes, clusters of nodes
-    path("nodes", nodes.all_nodes),
-    path("nodes/<node:name>", nodes.node),
-    path("nodes/<node:name>/drain", nodes.drain),
-    path("nodes/<node:name>/edit", adding.edit),
-    path("nodes/<node:name>/remove", adding.remove),
-    path("nodes/<node:name>/status", adding.status),
-    path("nodes/<node:name>/gone", nodes.gone),
-    path("nodes/<node:name>/metrics", metrics.node),
-    path("nodes/<node:name>/metrics/data", metrics.node_data),
-    path("add-node", adding.add),
-    path("add-cluster", adding.add_cluster),
-    path("clusters/<str:name>/edit", adding.edit_cluster),
-    path("clusters/<str:name>/remove", adding.remove_cluster),
-    path("check-cluster", nodes.check),
-    path("wall", nodes.wall),
+    path("nodes", all_nodes),
+    path("nodes/<node:name>", node),
+    path("nodes/<node:name>/drain", drain_node),
+    path("nodes/<node:name>/edit", edit_node),
+    path("nodes/<node:name>/remove", remove_node),
+    path("nodes/<node:name>/status", node_status),
+    path("nodes/<node:name>/gone", node_gone),
+    path("nodes/<node:name>/metrics", node_metrics),
+    path("nodes/<node:name>/metrics/data", node_metrics_data),
+    path("add-node", add_node),
+    path("add-cluster", add_cluster),
+    path("clusters/<str:name>/edit", edit_cluster),
+    path("clusters/<str:name>/remove", remove_cluster),
+    path("check-cluster", cluster_check),
+    path("wall", wall),
     # users, virtual clusters
-    path("users", users.users),
-    path("users/<str:username>", users.user),
-    path("users/<str:username>/delete", users.delete),
-    path("vcs", vcs.vcs),
-    path("vcs/<str:name>", vcs.vcs),
-    path("vcs/<str:name>/settings", vcs.settings),
-    path("vcs/<str:name>/status", vcs.status),
-    path("vcs/<str:name>/delete", vcs.delete),
+    path("users", users),
+    path("users/<str:username>", user),
+    path("users/<str:username>/delete", delete_user),
+    path("vcs", vcs),
+    path("vcs/<str:name>", vcs),
+    path("vcs/<str:name>/settings", vc_settings),
+    path("vcs/<str:name>/status", vc_status),
+    path("vcs/<str:name>/delete", delete_vc),
     # home, the job list
-    path("", lists.home),
-    path("jobs", lists.job_list),
-    path("jobs/stop", actions.stop_many),
-    path("jump", lists.jump),
-    path("jump/near", lists.near),
-    path("stream/page", stream.page, {"pages": LIVE}),
+    path("", home),
+    path("jobs", job_list),
+    path("jobs/stop", stop_jobs),
+    path("jump", jump),
+    path("jump/near", jump_suggestions),
+    path("stream/page", page_stream, {"pages": LIVE}),
     # Submit Job
-    path("submit", submit.submit),
-    path("submit/check", submit.check),
-    path("submit/sizes", submit.sizes),
-    path("submit/schema", submit.schema),
-    path("submit/ignored", keeping.ignored),
-    path("submit/drafts", keeping.keep),
-    path("submit/drafts/<int:id>/delete", keeping.discard),
-    path("submit/templates", keeping.save_template),
-    path("submit/templates/<int:id>/delete", keeping.delete_template),
-    path("submit/images", submit.images),
-    path("sweeps/<str:username>/<str:name>", sweeps.show),
-    path("sweeps/<str:username>/<str:name>/stop", sweeps.stop),
+    path("submit", submit),
+    path("submit/check", check_submission),
+    path("submit/sizes", sizes),
+    path("submit/schema", schema),
+    path("submit/ignored", ignored_files),
+    path("submit/drafts", keep_draft),
+    path("submit/drafts/<int:id>/delete", discard_draft),
+    path("submit/templates", save_template),
+    path("submit/templates/<int:id>/delete", delete_template),
+    path("submit/images", images),
+    path("sweeps/<str:username>/<str:name>", sweep_page),
+    path("sweeps/<str:username>/<str:name>/stop", stop_sweep),
     # one job
-    path(_JOB, job.show, {"tab": "tasks"}),
-    path(f"{_JOB}/events", job.show, {"tab": "events"}),
-    path(f"{_JOB}/attempts", job.show, {"tab": "attempts"}),
-    path(f"{_JOB}/config", job.config),
-    path(f"{_JOB}/ssh", job.show, {"tab": "ssh"}),
-    path(f"{_JOB}/ssh/logins", job.ssh_logins),
-    path(f"{_JOB}/stop", actions.stop),
-    path(f"{_JOB}/release", actions.release),
-    path(f"{_JOB}/delete", actions.delete),
-    path(f"{_JOB}/why", waiting.page),
-    path(f"{_JOB}/why/fixes", waiting.fixes),
-    path(f"{_JOB}/change", change.change),
-    path(f"{_JOB}/again", change.again),
-    path(f"{_JOB}/place", order.place),
-    path(f"{_JOB}/rewind", rewind.reopen),
-    path(f"{_JOB}/logs", logs.page),
-    path(f"{_JOB}/logs/rows", logs.rows),
-    path(f"{_JOB}/logs/download", logs.download),
-    path("stream/logs/<str:username>/<str:name>", logs.stream),
-    path("stream/logs/<str:username>/<str:name>/search", logs.search),
-    path(f"{_JOB}/terminal", terminal.show),
-    path(f"{_JOB}/terminal/ready", terminal.ready),
-    path(f"{_JOB}/terminal/close", terminal.close),
-    path("terminal/<str:username>/<str:name>/<str:role>/<int:index>", terminal.may_open),
-    path(f"{_JOB}/metrics", metrics.show),
-    path(f"{_JOB}/metrics/data", metrics.data),
-    path(f"{_JOB}/metrics/csv", metrics.as_csv),
-    path(f"{_JOB}/web", web_pages.tab),
-    path(f"{_JOB}/web/pages", web_pages.part),
-    path(f"{_JOB}/web/share", web_pages.share),
-    path(f"{_JOB}/web/serve", web_pages.serve),
-    path(f"{_JOB}/web/<str:role>/<int:index>/<str:label>", web_pages.open_page),
-    path("s/<str:token>", web_pages.open_link),
+    path(_JOB, job_page, {"tab": "tasks"}),
+    path(f"{_JOB}/events", job_page, {"tab": "events"}),
+    path(f"{_JOB}/attempts", job_page, {"tab": "attempts"}),
+    path(f"{_JOB}/config", job_config),
+    path(f"{_JOB}/ssh", job_page, {"tab": "ssh"}),
+    path(f"{_JOB}/ssh/logins", ssh_logins),
+    path(f"{_JOB}/stop", stop_job),
+    path(f"{_JOB}/release", release_job),
+    path(f"{_JOB}/delete", delete_job),
+    path(f"{_JOB}/why", why_page),
+    path(f"{_JOB}/why/fixes", why_fixes),
+    path(f"{_JOB}/change", change_job),
+    path(f"{_JOB}/again", submit_again),
+    path(f"{_JOB}/place", move_in_queue),
+    path(f"{_JOB}/rewind", reopen),
+    path(f"{_JOB}/logs", log_page),
+    path(f"{_JOB}/logs/rows", log_rows),
+    path(f"{_JOB}/logs/download", download_log),
+    path("stream/logs/<str:username>/<str:name>", log_stream),
+    path("stream/logs/<str:username>/<str:name>/search", search_log),
+    path(f"{_JOB}/terminal", terminal_page),
+    path(f"{_JOB}/terminal/ready", terminal_ready),
+    path(f"{_JOB}/terminal/close", close_terminal),
+    path("terminal/<str:username>/<str:name>/<str:role>/<int:index>", may_open_terminal),
+    path(f"{_JOB}/metrics", job_metrics),
+    path(f"{_JOB}/metrics/data", job_metrics_data),
+    path(f"{_JOB}/metrics/csv", job_metrics_csv),
+    path(f"{_JOB}/web", web_pages_tab),
+    path(f"{_JOB}/web/pages", web_pages_part),
+    path(f"{_JOB}/web/share", share_web_page),
+    path(f"{_JOB}/web/serve", serve_tensorboard),
+    path(f"{_JOB}/web/<str:role>/<int:index>/<str:label>", open_page),
+    path("s/<str:token>", open_link),
     # reports, what-if
-    path("usage", reports.usage),
-    path("forecasts", reports.forecasts),
-    path("timeline", reports.timeline),
-    path("metrics", exposition.Metrics.as_view()),
-    path("cluster/metrics", metrics.cluster),
-    path("cluster/metrics/data", metrics.cluster_data),
-    path("policy", policy.policy),
-    path("replay", policy.replays),
-    path("replay/<int:id>", policy.replay),
+    path("usage", usage),
+    path("forecasts", forecasts),
+    path("timeline", timeline),
+    path("metrics", Metrics.as_view()),
+    path("cluster/metrics", cluster_metrics),
+    path("cluster/metrics/data", cluster_metrics_data),
+    path("policy", policy),
+    path("replay", replays),
+    path("replay/<int:id>", replay),
     *old_addresses.urlpatterns,
 ]

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from django.urls import include, path, re_path
 
-from portal import health
+from portal import health, page_urls
 from portal.api_urls import first_release, v1, v2
-from portal.docs import api as document
-from portal.page_urls import urlpatterns as pages
+from portal.docs.api import DocumentView, docs
 from portal.shared import error_pages
 from portal.shared.api import paths
 
@@ -20,12 +19,12 @@ urlpatterns = [
     path("rest-server/api/v1/", include((v1, "rest-server"))),
     path("rest-server/api/v2/", include((v2, "rest-server-v2"))),
     path("api/v2/", include((v2, "v2"))),
-    path("api/schema", document.DocumentView.as_view()),
-    path("api/docs", document.docs),
+    path("api/schema", DocumentView.as_view()),
+    path("api/docs", docs),
     path("rest-server/api/", include((first_release, "rest-server-early"))),
     path("api/", include(first_release)),
     re_path(rf"^{paths.PREFIX}", paths.other_spelling),
-    *pages,
+    *page_urls.urlpatterns,
 ]
 handler400 = error_pages.bad_request
 handler403 = error_pages.forbidden

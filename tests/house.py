@@ -1,6 +1,7 @@
 """The measures of the house: how large its floors are, how their rooms stand, and how far a request goes through them.
 
-``python -m tests.house [CHECKOUT]`` prints a line for each floor of this checkout, or of another one.
+``python -m tests.house [CHECKOUT]`` prints a line for each floor of this checkout, or of another one,
+and how many imports are renamed on arrival.
 """
 
 from __future__ import annotations
@@ -64,6 +65,14 @@ class House:
         """How many imports of this floor's modules lead to a floor above it."""
         above = FLOORS[: FLOORS.index(app)] if app in FLOORS else ()
         return sum(floor(name) == app and floor(other) in above for name, other in self.arrows())
+
+    def renamed_imports(self) -> Iterator[tuple[Path, str]]:
+        """The lines of imports that give a name of ours or of a library another name on arrival, with their files."""
+        for path in self.modules.values():
+            lines = path.read_text().splitlines()
+            for node in ast.walk(ast.parse("\n".join(lines))):
+                if isinstance(node, (ast.Import, ast.ImportFrom)):
+                    yield from ((path, lines[alias.lineno - 1]) for alias in node.names if alias.asname)
 
     def row(self, app: str) -> tuple[object, ...]:
         """What ``HEAD`` names."""
@@ -145,7 +154,8 @@ def _height(graph: Mapping[str, Collection[str]]) -> object:
 def table(root: Path = ROOT) -> str:
     house = House(root)
     lines = [HEAD, ["---"] * len(HEAD), *(house.row(app) for app in APPS)]
-    return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+    rows = "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
+    return f"{rows}\nImports renamed on arrival: {len(list(house.renamed_imports()))}\n"
 
 
 def entered(work: Callable[[], Any]) -> set[str]:

@@ -3,7 +3,7 @@ pages. A job's container and a client of WebHDFS look as their user."""
 
 from __future__ import annotations
 
-from collections.abc import Set as AbstractSet
+from collections.abc import Set as AbstractSet  # ``Set`` beside ``set`` would be misread
 from dataclasses import dataclass
 from urllib.parse import quote
 

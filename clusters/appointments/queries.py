@@ -7,12 +7,12 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from clusters.appointments.rules import AppointmentView, Holder, Span, next_spans
-from clusters.models import Appointment as Row
+from clusters.models import Appointment
 
 
-def rows(now: datetime) -> QuerySet[Row]:
+def rows(now: datetime) -> QuerySet[Appointment]:
     """Those that are not over, the elder first."""
-    return Row.objects.exclude(weekly=False, end__lte=now).select_related("vc").order_by("id")
+    return Appointment.objects.exclude(weekly=False, end__lte=now).select_related("vc").order_by("id")
 
 
 def load_appointments(now: datetime) -> list[AppointmentView]:
@@ -25,7 +25,7 @@ def spans(now: datetime) -> tuple[Span, ...]:
     return tuple(next_spans(load_appointments(now), now))
 
 
-def as_value(row: Row) -> AppointmentView:
+def as_value(row: Appointment) -> AppointmentView:
     holder = Holder(row.vc.name if row.vc else "", row.username, row.job)
     when = row.begin, row.end, row.zone, row.weekly
     return AppointmentView(row.pk or 0, row.title, holder, frozenset(row.nodes), *when)

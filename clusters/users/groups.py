@@ -18,8 +18,8 @@ from base.core.errors import BadRequest, ConflictGroup, Forbidden, NoGroup
 from base.models import User
 from clusters.models import Group, GroupMember, VcGrant, VirtualCluster
 from clusters.users import rules
-from clusters.users import services as users
 from clusters.users.queries import load_users
+from clusters.users.services import update_user
 from clusters.vcs.grants import granted, vc_names
 from clusters.vcs.rules import ADMIN_GROUP, DEFAULT
 
@@ -111,7 +111,7 @@ def set_grouplist(actor: Viewer, username: str, names: Iterable[str]) -> None:
         raise NoGroup(f"Updated nonexistent grouplist: {','.join(missing)}")
     with transaction.atomic():
         user = rules.find_user(username, lock=True)
-        users.update_user(actor, username, admin=ADMIN_GROUP in wanted)
+        update_user(actor, username, admin=ADMIN_GROUP in wanted)
         vcs = rules.known_vcs(sorted(name for name in wanted if kinds[name] == VC))
         rules.write_grants(username, [] if ADMIN_GROUP in wanted else vcs)
         GroupMember.objects.filter(username=username).delete()
@@ -127,7 +127,7 @@ def add_member(actor: Viewer, username: str, name: str) -> None:
         user = _changeable(username)
         kind = find_group(name).kind
         if kind == ADMIN:
-            users.update_user(actor, username, admin=True)
+            update_user(actor, username, admin=True)
         elif kind == VC:
             _grant(user, name)
         else:

@@ -28,7 +28,7 @@ from jobs.models import Attempt, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
 from jobs.waiting.why import turn_of, waiting_reason
 
-LIMIT = 120  # seconds of a whole check
+CHECK_LIMIT = 120  # seconds of a whole check
 LEFT_OVER = 600  # seconds after which a job of a check that was killed ends by itself
 BEGUN, ENDED = "cluster check begun", "cluster check ended"
 MOST_ROWS = 200  # of nodes with something to say that are kept for the page
@@ -40,14 +40,14 @@ def check(
     admin: Viewer,
     *,
     only: Collection[str] = (),
-    seconds: int = LIMIT,
+    seconds: int = CHECK_LIMIT,
     image: str = SAMPLE_IMAGE,
     say: Callable[[str], None] = lambda _: None,
 ) -> list[NodeCheck]:
     """Return a row for each node, or for those in ``only``. It takes ``seconds`` and a little at most. Raises Forbidden
     for others than admins."""
     user = require_admin(admin)
-    is_alone = not last()[1]
+    is_alone = not last_check()[1]
     audit.record(user.username, BEGUN, data={"seconds": seconds})
     wake.notify("pages")
     if is_alone:
@@ -66,7 +66,7 @@ def check(
     return rows
 
 
-def order(admin: Viewer) -> None:
+def order_check(admin: Viewer) -> None:
     """Let a worker check the cluster; the page shows how far it is. Raises Forbidden."""
     async_task("jobs.checking.run.in_worker", require_admin(admin).username)
 
@@ -76,13 +76,13 @@ def in_worker(username: str) -> None:
     run_beside("check", lambda: check(User.objects.get(username=username)))
 
 
-def last() -> tuple[AuditEvent | None, bool]:
+def last_check() -> tuple[AuditEvent | None, bool]:
     """The end of the last check, and whether one is under way."""
     ended = AuditEvent.objects.filter(action=ENDED).order_by("-id").first()
     begun = AuditEvent.objects.filter(action=BEGUN).order_by("-id").first()
     if begun is None or (ended is not None and ended.pk > begun.pk):
         return ended, False
-    longest = int(begun.data.get("seconds", LIMIT)) + 30
+    longest = int(begun.data.get("seconds", CHECK_LIMIT)) + 30
     return ended, (timezone.now() - begun.at).total_seconds() < longest
 
 

@@ -20,7 +20,7 @@ from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold, add, freed
 from jobs.planning.queue.lengths import DRAWS
 from jobs.planning.queue.lines import in_order
-from jobs.planning.queue.scene import NOTHING_LEARNT, Runner, Scene, W, evicted, holds_at
+from jobs.planning.queue.scene import NOTHING_LEARNT, Runner, Scene, W, as_evicted, holds_at
 from jobs.planning.turns import Move, Turn, turns
 
 MOST = 400  # waiting jobs that are played, the first of the queue
@@ -290,7 +290,7 @@ class _Draw(Generic[W]):
         for victim in (victim for turn in taken for victim in turn.victims):
             if victim.job.id in self.running:
                 self._free(victim.job.id)
-                again.append(evicted(victim.job, at))
+                again.append(as_evicted(victim.job, at))
         self._makes_room = bool(again)
         if gone or again:
             self.waiting = [job for job in self.waiting if job.id not in gone] + again

@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 
 from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
 from clusters.placement.shares import Quota, add, freed, taken
-from jobs.planning.queue.scene import KnownJob, Runner, evicted, holds_at
+from jobs.planning.queue.scene import KnownJob, Runner, as_evicted, holds_at
 
 GRACE = 30.0  # seconds that an evicted job takes to leave
 
@@ -235,7 +235,7 @@ class Day:
         self._has_changed = True
         self._note(placed, placed.ends)
         if placed.is_evicted:
-            self._cluster.waiting[placed.run.id] = evicted(placed.runner.job, self._cluster.at(placed.ends))
+            self._cluster.waiting[placed.run.id] = as_evicted(placed.runner.job, self._cluster.at(placed.ends))
         else:
             self._policy.ended(placed)
 

@@ -16,8 +16,7 @@ from clusters.placement.fit import OWN_LABEL, NodeView
 from clusters.placement.shares import Right, quotas, wholes
 from clusters.vcs.rules import Gpus, find_gpu_mistake, part_of
 from jobs.planning.queue import reclaim
-from jobs.planning.queue.scene import Runner, Scene, W
-from jobs.planning.queue.scene import evicted as as_evicted
+from jobs.planning.queue.scene import Runner, Scene, W, as_evicted
 from jobs.what_if.asked import (
     BOTH,
     CEILING,

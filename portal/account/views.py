@@ -96,7 +96,7 @@ def tokens(request: HttpRequest) -> HttpResponse:
 
 
 @own_form
-def revoke(request: HttpRequest, token_id: int) -> HttpResponse:
+def revoke_token(request: HttpRequest, token_id: int) -> HttpResponse:
     user = user_of(request)
     if request.method == "POST":
         if services.revoke_token(user, token_id):

@@ -15,7 +15,7 @@ _SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "365d": "1 year",
 
 @never_cache
 @own_page
-def show(request: HttpRequest) -> HttpResponse:
+def audit_page(request: HttpRequest) -> HttpResponse:
     """Admins see what everybody did, others what they did themselves."""
     viewer = user_of(request)
     asked = queries.AuditQuery.read(request.GET.dict())

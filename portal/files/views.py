@@ -15,8 +15,8 @@ from base.accounts import audit
 from base.core import words
 from base.core.errors import BadRequest, LongshoreError, NotFound
 from base.files.store import open_store
-from base.files.store import state as store_state
 from base.files.store.base import Entry, StoreUnavailable, TreeUsage, joined, names_of
+from base.files.store.state import is_store_up
 from base.files.who import Who, address, inside, parent
 from portal.files import preview, queries, services
 from portal.files.tars import FolderTar, require_tar
@@ -32,7 +32,7 @@ _INERT = {"Content-Security-Policy": "default-src 'none'; sandbox", "X-Content-T
 def files(request: HttpRequest, path: str = "") -> HttpResponseBase:
     """Show the page. A store that is known to be down is not asked, so the page comes at once; ``?now`` asks all the
     same."""
-    if request.method != "POST" and "now" not in request.GET and store_state.is_up() is False:
+    if request.method != "POST" and "now" not in request.GET and is_store_up() is False:
         return _down(request, "")
     try:
         who = Who.of(user_of(request), open_store())

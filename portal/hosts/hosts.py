@@ -83,7 +83,7 @@ class HostLine:
 
 @never_cache
 @own_page
-def show(request: HttpRequest) -> HttpResponse:
+def hosts_page(request: HttpRequest) -> HttpResponse:
     """The page of the hosts, for admins."""
     require_admin(viewer_of(request))
     lines = hosts()

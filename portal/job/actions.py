@@ -26,7 +26,7 @@ MOST_AT_ONCE = 100
 
 
 @own_form
-def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def stop_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = _owned(request, username, name, "execute")
     if request.method != "POST":
         return _ask_stop(request, [job], request.path, bulk=False, skipped=0)
@@ -35,7 +35,7 @@ def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 
 
 @own_form
-def release(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def release_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = _owned(request, username, name, "execute")
     if request.method != "POST":
         return ask(
@@ -54,7 +54,7 @@ def release(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 
 
 @own_form
-def stop_many(request: HttpRequest) -> HttpResponseBase:
+def stop_jobs(request: HttpRequest) -> HttpResponseBase:
     """Fields: job (user/name), many times; typed (the number of jobs, when there are many)."""
     chosen = _chosen((request.POST if request.method == "POST" else request.GET).getlist("job"))
     able = [job for job in chosen if _may_stop(request, job)]
@@ -68,7 +68,7 @@ def stop_many(request: HttpRequest) -> HttpResponseBase:
 
 
 @own_form
-def delete(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def delete_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = _owned(request, username, name, "remove")
     if request.method != "POST":
         runs = "It is stopped first. " if job.state in queries.LIVE else ""

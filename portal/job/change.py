@@ -23,7 +23,7 @@ from portal.shared.viewer import user_of
 
 
 @own_form
-def change(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def change_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Field: change, as JSON. GET shows what would be submitted, POST does it and then stops the old job."""
     job, user = queries.get_job(username, name), user_of(request)
     asked = _asked(request)
@@ -38,7 +38,7 @@ def change(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 
 
 @own_post
-def again(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def submit_again(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Field: change, as JSON. Submits an ended job anew with it, at once: the change is a number or a list of nodes."""
     job, user, asked = queries.get_job(username, name), user_of(request), _asked(request)
     try:

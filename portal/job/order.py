@@ -21,7 +21,7 @@ MOST_AHEAD = 100  # jobs that are offered to be overtaken
 
 
 @own_form
-def place(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def move_in_queue(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Fields of the POST: priority (a number), or before (user/job)."""
     job = queries.get_job(username, name)
     user = user_of(request)

@@ -17,13 +17,13 @@ from portal.shared.viewer import viewer_of
 
 
 @reading
-def show(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
+def job_page(request: HttpRequest, username: str, name: str, tab: str) -> HttpResponse:
     """The page with one of the tabs that need no view of their own (logs and config have one)."""
     return _tab(request, username, name, tab)
 
 
 @reading
-def config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def job_config(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     if "download" not in request.GET:
         return _tab(request, username, name, "config")
     job = queries.get_job(username, name)

@@ -28,7 +28,7 @@ from portal.shared.api.v1 import LongJson, V1View, body
 from portal.shared.jobs import serializers, shapes
 from portal.shared.jobs.base import is_legacy, query_number
 from portal.shared.viewer import reader_of, user_of, viewer_of
-from portal.waiting import api as why
+from portal.waiting.api import check_result_of
 
 AT_ONCE = 1000  # lines of the list in memory; a longer list is streamed
 _PARAMETERS = [
@@ -87,7 +87,7 @@ class Validate(OneJob):
     def post(self, request: Request, job: str) -> Response:
         user = user_of(request)
         with budget.question(user.username):
-            return Response(why.checked(check_config(body(request), user)))
+            return Response(check_result_of(check_config(body(request), user)))
 
 
 def json_list(lines: Iterator[Mapping[str, Any]]) -> Iterator[bytes]:

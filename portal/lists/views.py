@@ -39,7 +39,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
 
 
 @reading
-def near(request: HttpRequest) -> HttpResponse:
+def jump_suggestions(request: HttpRequest) -> HttpResponse:
     """What the jump box suggests while somebody types."""
     text = request.GET.get("q", "").strip()[:100]
     return render(request, "lists/_near.html", suggestions(text, viewer_of(request)))

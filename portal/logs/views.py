@@ -47,7 +47,7 @@ _PLACES = re.compile(r"(?:(?:\d{1,6}:)?\d{1,15}(?:-(?!\Z)|\Z)){0,1000}\Z", re.AS
 
 @never_cache
 @require_safe
-def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def log_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """Query: as the head of portal/logs/page.py says; from (the place of a line), q, only=1 (what is around
     matches). It shows and searches also without a script."""
     try:
@@ -78,7 +78,7 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @require_safe
-def rows(request: HttpRequest, username: str, name: str) -> JsonResponse:
+def log_rows(request: HttpRequest, username: str, name: str) -> JsonResponse:
     """Query: from (the place of a line, from 1; without it the last lines), or at (source.line), or time (ms); count;
     q. {"rows": [...], "from", "total", "size", "counts", "live", "note"}; with ``at`` and ``time`` also "place", and
     the lines begin some before it. An error is JSON with its sentence: the script shows it."""
@@ -90,7 +90,7 @@ def rows(request: HttpRequest, username: str, name: str) -> JsonResponse:
 
 @never_cache
 @require_safe
-def download(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def download_log(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Query: as the page's; since and until (ms, or a local time such as 2026-11-20T14:28:00); first and last (lines,
     as source.line); form=zip for each log as it was written, else one text in the order of times."""
     choice = _choice(request, username, name)
@@ -103,7 +103,7 @@ def download(request: HttpRequest, username: str, name: str) -> HttpResponseBase
 
 
 @require_safe
-async def stream(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+async def log_stream(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Query: as the page's; from (log:line, joined by "-") or offset (log:byte); of the first log its number may be
     left out. The header Last-Event-ID is as offset, and wins over both. With then=1 it goes on behind the end until the
     job has another attempt, or has ended."""
@@ -119,7 +119,7 @@ async def stream(request: HttpRequest, username: str, name: str) -> HttpResponse
 
 
 @require_safe
-async def search(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+async def search_log(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Query: as the page's; q. Events of jobs/logs/together/hunt.py."""
 
     def begin() -> Any:

@@ -14,7 +14,7 @@ from django.utils import timezone
 from django_q.models import OrmQ
 from prometheus_client.core import GaugeMetricFamily, InfoMetricFamily, Metric
 
-from base.files.store.state import is_up
+from base.files.store.state import is_store_up
 from base.wakes import processes
 from clusters.models import Node, VirtualCluster
 from clusters.taken import sums
@@ -59,7 +59,7 @@ def _of_portal() -> Iterator[Metric]:
     info.add_metric([], {"version": settings.VERSION, "instance": settings.INSTANCE})
     yield info
     yield by("process", "process_seen_seconds", "Since a process was last seen", processes.ages())
-    store = is_up()
+    store = is_store_up()
     yield gauge("store_up", "Whether the file store answers", [], {(): None if store is None else float(store)})
     yield gauge("orders", "Orders that workers have not carried out yet", [], {(): float(OrmQ.objects.count())})
 

@@ -24,7 +24,7 @@ _MOST_POINTS = 720
 
 
 @reading
-def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def job_metrics(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job = queries.get_job(username, name)
     query = request.GET.dict()
     own = {"user": username, "name": name, "tab": "metrics", "v": versions.of_job_page(job)}
@@ -35,14 +35,14 @@ def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @reading
-def data(request: HttpRequest, username: str, name: str) -> JsonResponse:
+def job_metrics_data(request: HttpRequest, username: str, name: str) -> JsonResponse:
     choice = page.choose(_job(request, username, name), request.GET.dict())
     return JsonResponse(page.data(choice, _MOST_POINTS))
 
 
 @never_cache
 @reading
-def as_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def job_metrics_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """A line for each task and step; a value that nobody knows is empty."""
     choice = page.choose(_job(request, username, name), request.GET.dict())
     data = page.data(choice, _MOST_POINTS, apart=False)
@@ -62,7 +62,7 @@ def as_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 
 @own_page
-def node(request: HttpRequest, name: str) -> HttpResponse:
+def node_metrics(request: HttpRequest, name: str) -> HttpResponse:
     row = services.find_node(name)
     url = f"/nodes/{quote(row.name)}/metrics"
     shown = wholes.page(wholes.of_node(row, request.GET.dict()), url)
@@ -73,12 +73,12 @@ def node(request: HttpRequest, name: str) -> HttpResponse:
 
 @never_cache
 @own_page
-def node_data(request: HttpRequest, name: str) -> JsonResponse:
+def node_metrics_data(request: HttpRequest, name: str) -> JsonResponse:
     return JsonResponse(wholes.data(wholes.of_node(services.find_node(name), request.GET.dict())))
 
 
 @own_page
-def cluster(request: HttpRequest) -> HttpResponse:
+def cluster_metrics(request: HttpRequest) -> HttpResponse:
     """It shows the idle GPUs and their owners too."""
     shown = wholes.page(wholes.of_cluster(request.GET.dict()), "/cluster/metrics")
     rows = wholes.idle_rows(viewer_of(request))
@@ -88,7 +88,7 @@ def cluster(request: HttpRequest) -> HttpResponse:
 
 @never_cache
 @own_page
-def cluster_data(request: HttpRequest) -> JsonResponse:
+def cluster_metrics_data(request: HttpRequest) -> JsonResponse:
     return JsonResponse(wholes.data(wholes.of_cluster(request.GET.dict())))
 
 

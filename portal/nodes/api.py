@@ -13,8 +13,8 @@ from base.core.errors import BadRequest
 from clusters.models import Cluster, Node
 from clusters.nodes import services
 from clusters.nodes.gone import confirm_gone
-from clusters.nodes.kubernetes import services as kubernetes
 from clusters.nodes.kubernetes.body import ENDPOINT, ClusterChange, ClusterObject, NewCluster, cluster_object
+from clusters.nodes.kubernetes.services import change_cluster, register_cluster, remove_cluster
 from clusters.nodes.serializers import NewNode, NodeChange, NodeObject, NodeStatus, node_objects
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.parsers import Json
@@ -43,7 +43,7 @@ class NodeList(NodeApi):
     def post(self, request: Request) -> Response:
         admin, body = admin_of(request), _body(request)
         if _is_cluster(body):
-            cluster, hints = kubernetes.register_cluster(admin, body)
+            cluster, hints = register_cluster(admin, body)
             return Response(cluster_object(cluster, hints), status=status.HTTP_201_CREATED)
         node = services.register_node(admin, body)
         return Response(node_objects([node])[0], status=status.HTTP_201_CREATED)
@@ -68,7 +68,7 @@ class NodeDetail(NodeApi):
     def put(self, request: Request, name: str) -> Response:
         admin, body = admin_of(request), _body(request)
         if Cluster.objects.filter(name=name).exists():
-            return Response(cluster_object(*kubernetes.change_cluster(admin, name, body)))
+            return Response(cluster_object(*change_cluster(admin, name, body)))
         return Response(node_objects([services.change_node(admin, name, body)])[0])
 
     @extend_schema(
@@ -78,7 +78,7 @@ class NodeDetail(NodeApi):
     def delete(self, request: Request, name: str) -> Response:
         admin = admin_of(request)
         if Cluster.objects.filter(name=name).exists():
-            kubernetes.remove_cluster(admin, name)
+            remove_cluster(admin, name)
             return Response({"message": f"cluster {name} removed"})
         services.remove_node(admin, name)
         return Response({"message": f"node {name} removed"})

@@ -101,7 +101,7 @@ def node_page(name: str, viewer: Viewer) -> dict[str, Any]:
     }
 
 
-def version(name: str) -> str:
+def node_version(name: str) -> str:
     last = Event.objects.aggregate(last=Max("id"))["last"] or 0
     return f"{seen_version()}.{last}"
 

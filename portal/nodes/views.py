@@ -16,12 +16,12 @@ from base.core.errors import NoNode
 from clusters.models import Node
 from clusters.nodes import services
 from clusters.nodes.gone import confirm_gone
-from jobs.checking import run as checks
 from jobs.checking.plan import PARTS, NodeCheck
-from portal.nodes import drain as drains
-from portal.nodes import node as nodes
-from portal.nodes import wall as walls
+from jobs.checking.run import CHECK_LIMIT, last_check, order_check
+from portal.nodes.drain import DONE, drain_page
+from portal.nodes.node import node_page, node_version
 from portal.nodes.rows import nodes_page, nodes_version
+from portal.nodes.wall import wall_page, wall_version
 from portal.shared.confirm import ask, back, question
 from portal.shared.guard import own_form, own_page, reading
 from portal.shared.live.page import LivePage, address
@@ -36,23 +36,23 @@ def all_nodes(request: HttpRequest) -> HttpResponse:
 
 @own_page
 def node(request: HttpRequest, name: str) -> HttpResponse:
-    stream = address("node", name=name, v=nodes.version(name))  # before the reads
-    return render(request, "nodes/node.html", {"stream": stream, **nodes.node_page(name, viewer_of(request))})
+    stream = address("node", name=name, v=node_version(name))  # before the reads
+    return render(request, "jobs/node.html", {"stream": stream, **node_page(name, viewer_of(request))})
 
 
 @reading
 def wall(request: HttpRequest) -> HttpResponse:
-    stream = address("wall", v=walls.version())
-    return render(request, "nodes/wall.html", {"stream": stream, **walls.wall(viewer_of(request))})
+    stream = address("wall", v=wall_version())
+    return render(request, "jobs/wall.html", {"stream": stream, **wall_page(viewer_of(request))})
 
 
 @own_form
-def check(request: HttpRequest) -> HttpResponseBase:
+def cluster_check(request: HttpRequest) -> HttpResponseBase:
     """What the last check of the cluster found; POST begins another one."""
     admin = admin_of(request)
     if request.method == "POST":
-        if not checks.last()[1]:
-            checks.order(admin)
+        if not last_check()[1]:
+            order_check(admin)
             messages.success(request, "The check begins in a moment. This page shows what it finds.")
         return redirect(request.path)
     stream = address("check", v=_check_version())
@@ -60,20 +60,20 @@ def check(request: HttpRequest) -> HttpResponseBase:
 
 
 @own_form
-def drain(request: HttpRequest, name: str) -> HttpResponseBase:
+def drain_node(request: HttpRequest, name: str) -> HttpResponseBase:
     """Field of the POST: to (draining, cordoned, active)."""
     admin = admin_of(request)
     if request.method == "POST":
         to = request.POST.get("to", "")
         services.set_node_status(admin, name, {"nodeStatus": to})
-        messages.success(request, drains.DONE[to].format(name=name))
+        messages.success(request, DONE[to].format(name=name))
         return redirect(request.path)
-    stream = address("drain", name=name, v=nodes.version(name))
-    return render(request, "nodes/drain.html", {"stream": stream, **drains.drain_page(name, viewer_of(request))})
+    stream = address("drain", name=name, v=node_version(name))
+    return render(request, "jobs/drain.html", {"stream": stream, **drain_page(name, viewer_of(request))})
 
 
 @own_form
-def gone(request: HttpRequest, name: str) -> HttpResponseBase:
+def node_gone(request: HttpRequest, name: str) -> HttpResponseBase:
     admin = admin_of(request)
     node = services.find_node(name)
     url = f"/nodes/{quote(name)}"
@@ -104,10 +104,10 @@ class LiveNode(LivePage):
         return require_admin(viewer) if self._is_drain else require_user(viewer)
 
     def version(self) -> str:
-        return nodes.version(self._name)
+        return node_version(self._name)
 
     def parts(self) -> dict[str, str]:
-        part, page = ("drain", drains.drain_page) if self._is_drain else ("node", nodes.node_page)
+        part, page = ("drain", drain_page) if self._is_drain else ("node", node_page)
         try:
             return {part: self.drawn(f"jobs/_{part}.html", page(self._name, self.viewer))}
         except NoNode:
@@ -139,10 +139,10 @@ class LiveWall(LivePage):
     """The whole cluster on one screen."""
 
     def version(self) -> str:
-        return walls.version()
+        return wall_version()
 
     def parts(self) -> dict[str, str]:
-        page = walls.wall(self.viewer)
+        page = wall_page(self.viewer)
         drawn = {f"wall-{part}": self.drawn(f"jobs/_wall_{part}.html", page) for part in ("top", "side", "alerts")}
         for number, block in enumerate(page["blocks"]):
             shown = {"nodes": block, "number": number}
@@ -151,8 +151,8 @@ class LiveWall(LivePage):
 
 
 def _check_page() -> dict[str, Any]:
-    """The context of nodes/check.html; two queries."""
-    ended, runs = checks.last()
+    """The context of jobs/check.html; two queries."""
+    ended, runs = last_check()
     data = ended.data if ended else {}
     rows = [NodeCheck(**row) for row in data.get("rows", ())]
     return {
@@ -164,12 +164,12 @@ def _check_page() -> dict[str, Any]:
         "skipped": sum(bool(row.skipped) for row in rows),
         "nodes": data.get("nodes", 0),
         "works": data.get("works", 0),
-        "limit": checks.LIMIT,
+        "limit": CHECK_LIMIT,
     }
 
 
 def _check_version() -> str:
-    ended, runs = checks.last()
+    ended, runs = last_check()
     return f"{ended.pk if ended else 0}.{runs}"
 
 

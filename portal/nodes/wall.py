@@ -79,8 +79,8 @@ class Need:
     action: tuple[str, str]
 
 
-def wall(viewer: Viewer) -> dict[str, Any]:
-    """The context of nodes/wall.html; some thirty queries, however many nodes there are."""
+def wall_page(viewer: Viewer) -> dict[str, Any]:
+    """The context of jobs/wall.html; some thirty queries, however many nodes there are."""
     vcs = load_vcs()
     colours = dict(zip((vc.name for vc in vcs), COLOURS, strict=False))
     lines = node_lines()
@@ -103,7 +103,7 @@ def wall(viewer: Viewer) -> dict[str, Any]:
     }
 
 
-def version() -> str:
+def wall_version() -> str:
     """Changes whenever the wall may look different. That a node was seen again changes nothing there."""
     nodes = Node.objects.aggregate(n=Count("id"), changed=Max("updated_at"), last=Max("id"))
     taken = Allocation.objects.aggregate(n=Count("id"), last=Max("id"))

@@ -11,9 +11,9 @@ from base.core.errors import BadRequest
 from base.core.words import whole
 from jobs.replay import run
 from portal.policy import replay_page
-from portal.policy.what_if_page import address, composed, what_if_page
+from portal.policy.what_if_page import composed, what_if_address, what_if_page
 from portal.shared.guard import own_form, own_page
-from portal.shared.live import page as live
+from portal.shared.live.page import LivePage, address
 from portal.shared.viewer import admin_of
 
 
@@ -24,7 +24,7 @@ def policy(request: HttpRequest) -> HttpResponseBase:
     admin = admin_of(request)
     texts = [text for text in request.GET.getlist("change") if text.strip()]
     if more := composed(request.GET.dict()):
-        return redirect(address([*texts, more]))
+        return redirect(what_if_address([*texts, more]))
     page = what_if_page(admin, texts)
     return render(request, "policy/policy.html", page, status=400 if page["error"] else 200)
 
@@ -48,11 +48,11 @@ def replays(request: HttpRequest) -> HttpResponseBase:
 @own_page
 def replay(request: HttpRequest, id: int) -> HttpResponseBase:
     admin = admin_of(request)
-    stream = live.address("replay", id=id, v=replay_page.version(admin, id))
-    return render(request, "policy/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
+    stream = address("replay", id=id, v=replay_page.version(admin, id))
+    return render(request, "jobs/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
 
 
-class LiveReplay(live.LivePage):
+class LiveReplay(LivePage):
     """How far a replay is, and then its result. It is for admins."""
 
     def __init__(self, request: HttpRequest) -> None:

@@ -68,7 +68,7 @@ def composed(query: Mapping[str, str]) -> str:
     return ""
 
 
-def address(changes: Sequence[str]) -> str:
+def what_if_address(changes: Sequence[str]) -> str:
     return f"{URL}?{urlencode([('change', each) for each in changes])}" if changes else URL
 
 
@@ -101,7 +101,7 @@ def what_if_page(admin: Viewer, texts: Sequence[str]) -> dict[str, Any]:
         "left_out": result.left_out,
         "forms": _forms(changes),
         "choices": _choices(result),
-        "json": f"/api/v1/cluster/what-if{address(texts).removeprefix(URL)}",
+        "json": f"/api/v1/cluster/what-if{what_if_address(texts).removeprefix(URL)}",
     }
 
 
@@ -114,7 +114,7 @@ def _changes(texts: Sequence[str]) -> list[tuple[str, str]]:
             says = change.sentence
         except BadRequest:
             says = text
-        changes.append((says, address([*texts[:at], *texts[at + 1 :]])))
+        changes.append((says, what_if_address([*texts[:at], *texts[at + 1 :]])))
     return changes
 
 

@@ -17,7 +17,7 @@ from portal.shared.viewer import user_of
 
 
 @own_post
-def keep(request: HttpRequest) -> HttpResponseBase:
+def keep_draft(request: HttpRequest) -> HttpResponseBase:
     """Fields: config, draft (its number, empty for a new one), version. Answers {"id", "version"} of the draft that has
     the text now; {"id": 0} for no text."""
     try:
@@ -29,7 +29,7 @@ def keep(request: HttpRequest) -> HttpResponseBase:
 
 
 @own_post
-def ignored(request: HttpRequest) -> HttpResponseBase:
+def ignored_files(request: HttpRequest) -> HttpResponseBase:
     """Fields: patterns (of a .longshoreignore), paths (JSON). Answers {"left": the numbers of those that it names}."""
     try:
         with budget.question(user_of(request).username):
@@ -40,7 +40,7 @@ def ignored(request: HttpRequest) -> HttpResponseBase:
 
 
 @own_post
-def discard(request: HttpRequest, id: int) -> HttpResponseBase:
+def discard_draft(request: HttpRequest, id: int) -> HttpResponseBase:
     drafts.delete(user_of(request), id)
     return _done(request, "The draft is gone.", {})
 

@@ -74,7 +74,7 @@ def submit(request: HttpRequest) -> HttpResponseBase:
 
 
 @own_post
-def check(request: HttpRequest) -> HttpResponseBase:
+def check_submission(request: HttpRequest) -> HttpResponseBase:
     """Show the what-if panel alone, for the text in the editor."""
     try:
         return render(request, "submit/_plan.html", {"plan": _plan(request, _sent(request))})

@@ -21,14 +21,14 @@ from portal.sweeps.page import page
 
 @never_cache
 @reading
-def show(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def sweep_page(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     sweep = sweeps.find(username, name)
     stream = address("sweep", user=username, name=name, v=versions.of_pages())
     return render(request, "sweeps/sweep.html", {"stream": stream, **page(sweep, viewer_of(request))})
 
 
 @own_form
-def stop(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def stop_sweep(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     sweep = sweeps.find(username, name)
     shown = page(sweep, viewer_of(request))["sweep"]
     if viewer_of(request).username != username and not viewer_of(request).is_admin:

@@ -24,7 +24,7 @@ from portal.terminal.page import context
 
 @never_cache
 @reading
-def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def terminal_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job = queries.get_job(username, name)
     page = context(job, viewer_of(request), request.GET.dict())
     own = {"user": username, "name": name, "tab": "terminal", "v": versions.of_job_page(job)}
@@ -37,7 +37,7 @@ def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @reading
-def ready(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def terminal_ready(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """Asked by a page that waits for its task: it is loaded again when there is one to enter, or none to come."""
     job = queries.get_job(username, name)
     access.require_enter(viewer_of(request), job)
@@ -46,7 +46,7 @@ def ready(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 
 @own_post
-def close(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def close_terminal(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """End one of the reader's own terminals, wherever it is open."""
     user, token = user_of(request), request.POST.get("token", "").replace("\x00", "")
     row = records.open_terminals(user.username).filter(token=token).first()
@@ -59,7 +59,7 @@ def close(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @require_safe
-def may_open(request: HttpRequest, username: str, name: str, role: str, index: int) -> HttpResponse:
+def may_open_terminal(request: HttpRequest, username: str, name: str, role: str, index: int) -> HttpResponse:
     """The address of the WebSocket, asked by GET: 204, or why it would be refused. A script cannot read that from a
     refused WebSocket."""
     try:

@@ -14,8 +14,16 @@ from base.accounts.viewer import require_admin, require_self_or_admin
 from base.core.errors import Forbidden, IncorrectPassword, NoUser
 from base.models import User
 from clusters.users import groups
-from clusters.users import services as users
 from clusters.users.queries import UserRecord, load_user, load_users
+from clusters.users.services import (
+    create_user,
+    delete_user,
+    merge_extension,
+    set_github_pat,
+    set_grants,
+    set_store_quota,
+    update_user,
+)
 from portal.shared.api.bodies import V1Body, read
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, said
@@ -65,7 +73,7 @@ class OneUser(V1View):
 
     @extend_schema(summary="Remove a user", responses={200: Message, **errors(409)})
     def delete(self, request: Request, username: str) -> Response:
-        users.delete_user(require_admin(viewer_of(request), NON_ADMIN), username)
+        delete_user(require_admin(viewer_of(request), NON_ADMIN), username)
         return said("user is removed successfully", 200)
 
     def shown(self, record: UserRecord, full: bool) -> shapes.UserObject:
@@ -80,37 +88,37 @@ class Password(V1View):
         actor = require_self_or_admin(user, username, NON_ADMIN)
         if not actor.is_admin:
             _prove(request, actor, change.old_password or "")
-        users.update_user(actor, username, password=change.new_password)
+        update_user(actor, username, password=change.new_password)
         return said("update user password successfully.")
 
 
 @putting("Where a user may submit", shapes.Grants, "Update user virtualCluster data successfully.")
-def grants(user: User, body: shapes.Grants, username: str) -> None:
-    users.set_grants(require_admin(user, NON_ADMIN), username, body.virtual_cluster)
+def put_grants(user: User, body: shapes.Grants, username: str) -> None:
+    set_grants(require_admin(user, NON_ADMIN), username, body.virtual_cluster)
 
 
 @putting("Make a user admin or not", shapes.AdminFlag, "Update user admin permission successfully.")
-def admin(user: User, body: shapes.AdminFlag, username: str) -> None:
-    users.update_user(require_admin(user, NON_ADMIN), username, admin=body.admin)
+def put_admin(user: User, body: shapes.AdminFlag, username: str) -> None:
+    update_user(require_admin(user, NON_ADMIN), username, admin=body.admin)
 
 
 @putting("Change an e-mail address", shapes.EmailChange, "Update user email data successfully.")
-def email(user: User, body: shapes.EmailChange, username: str) -> None:
-    users.update_user(require_self_or_admin(user, username, NON_ADMIN), username, email=body.email)
+def put_email(user: User, body: shapes.EmailChange, username: str) -> None:
+    update_user(require_self_or_admin(user, username, NON_ADMIN), username, email=body.email)
 
 
 @putting("Limit what a user's files may take", shapes.StoreQuota, "Update user store quota successfully.")
-def store_quota(user: User, body: shapes.StoreQuota, username: str) -> None:
-    users.set_store_quota(require_admin(user, NON_ADMIN), username, body.store_quota)
+def put_store_quota(user: User, body: shapes.StoreQuota, username: str) -> None:
+    set_store_quota(require_admin(user, NON_ADMIN), username, body.store_quota)
 
 
 @putting("Merge into what clients keep with a user", shapes.ExtensionChange, "Update user extension data successfully.")
-def extension(user: User, body: shapes.ExtensionChange, username: str) -> None:
-    users.merge_extension(require_self_or_admin(user, username, NON_ADMIN), username, body.extension)
+def put_extension(user: User, body: shapes.ExtensionChange, username: str) -> None:
+    merge_extension(require_self_or_admin(user, username, NON_ADMIN), username, body.extension)
 
 
 @putting("Exactly these groups", shapes.GroupList, "update user grouplist successfully.")
-def grouplist(user: User, body: shapes.GroupList, username: str) -> None:
+def put_grouplist(user: User, body: shapes.GroupList, username: str) -> None:
     groups.set_grouplist(require_admin(user, NON_ADMIN), username, body.grouplist)
 
 
@@ -145,9 +153,9 @@ class EarlierUsers(V1View):
         actor = user_of(request)
         put = read(shapes.UserPut, request)
         if put.modify:
-            users.update_user(actor, put.username, password=put.password, admin=put.admin)
+            update_user(actor, put.username, password=put.password, admin=put.admin)
         else:
-            users.create_user(actor, username=put.username, password=put.password, admin=bool(put.admin))
+            create_user(actor, username=put.username, password=put.password, admin=bool(put.admin))
         return said("update successfully")
 
     @extend_schema(summary="Make a user (v2 body)", request=shapes.NewUser, responses={201: Message, **errors(409)})
@@ -159,19 +167,19 @@ class EarlierUsers(V1View):
     )
     def delete(self, request: Request) -> Response:
         actor = user_of(request)
-        users.delete_user(actor, read(shapes.UserDelete, request).username)
+        delete_user(actor, read(shapes.UserDelete, request).username)
         return said("remove successfully", 200)
 
 
 @putting("Where a user may submit: a comma string", shapes.GrantText, "update user virtual clusters successfully")
-def virtual_clusters(user: User, body: shapes.GrantText, username: str) -> None:
+def put_virtual_clusters(user: User, body: shapes.GrantText, username: str) -> None:
     names = body.virtual_clusters.split(",")
-    users.set_grants(user, username, [name for name in names if name])
+    set_grants(user, username, [name for name in names if name])
 
 
 @putting("Note or clear a GitHub token", shapes.GithubPat, "update user github PAT successfully")
-def github_pat(user: User, body: shapes.GithubPat, username: str) -> None:
-    users.set_github_pat(user, username, body.pat)
+def put_github_pat(user: User, body: shapes.GithubPat, username: str) -> None:
+    set_github_pat(user, username, body.pat)
 
 
 class OneUserToo(OneUser):
@@ -223,17 +231,17 @@ class GroupUsers(V1View):
 
 
 @putting("Merge into a group's extension", shapes.ExtensionChange, "update group extension data successfully.")
-def group_extension(user: User, body: shapes.ExtensionChange, group: str) -> None:
+def put_group_extension(user: User, body: shapes.ExtensionChange, group: str) -> None:
     groups.change_group(require_admin(user, NON_ADMIN), group, {"extension": body.extension})
 
 
 @putting("Describe a group", shapes.Description, "update group description data successfully.")
-def description(user: User, body: shapes.Description, group: str) -> None:
+def put_group_description(user: User, body: shapes.Description, group: str) -> None:
     groups.change_group(require_admin(user, NON_ADMIN), group, {"description": body.description})
 
 
 @putting("What a group is called elsewhere", shapes.ExternalName, "update group externalNameData data successfully.")
-def external_name(user: User, body: shapes.ExternalName, group: str) -> None:
+def put_external_name(user: User, body: shapes.ExternalName, group: str) -> None:
     groups.change_group(require_admin(user, NON_ADMIN), group, {"external_name": body.external_name})
 
 
@@ -249,7 +257,7 @@ def group_object(record: groups.GroupRecord) -> shapes.GroupObject:
 def make_user(request: Request) -> Response:
     user = user_of(request)
     new = read(shapes.NewUser, request)
-    users.create_user(
+    create_user(
         require_admin(user, NON_ADMIN),
         username=new.username,
         password=new.password,

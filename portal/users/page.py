@@ -85,8 +85,8 @@ class Edited:
         return words.quota_text(self.row.user.store_quota)
 
 
-def page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
-    """The context of users/users.html. Eleven queries, however many users there are."""
+def users_page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
+    """The context of clusters/users.html. Eleven queries, however many users there are."""
     users = _filtered(query)
     shown, newer, older = _slice(users, query)
     rows = _rows(shown)

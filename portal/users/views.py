@@ -22,8 +22,7 @@ from clusters.vcs.rules import DEFAULT
 from portal.shared.confirm import ask, question
 from portal.shared.guard import own_form
 from portal.shared.viewer import admin_of
-from portal.users import page as pages
-from portal.users.page import Edited, UserForm, UserQuery, user_url
+from portal.users.page import Edited, UserForm, UserQuery, edited, user_url, users_page
 
 MOST_BYTES = 1_000_000
 _SECONDS_TO_IMPORT = 3600
@@ -37,7 +36,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         if request.GET.get("template") == "csv":
             return _template()
-        return render(request, "users/users.html", pages.page(UserQuery.read(request.GET.dict()), admin))
+        return render(request, "clusters/users.html", users_page(UserQuery.read(request.GET.dict()), admin))
     action = request.POST.get("action")
     if action in ("check", "import"):
         return _import(request, admin, only_check=action == "check")
@@ -49,7 +48,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
 def user(request: HttpRequest, username: str) -> HttpResponseBase:
     """Fields of the POST: email, password (empty keeps it), admin, active, vcs (many), with_vcs, quota."""
     admin = admin_of(request)
-    shown = pages.edited(username)
+    shown = edited(username)
     if request.method != "POST":
         row = shown.row.user
         form = UserForm(username, row.email, row.is_admin, row.is_active, tuple(shown.row.vcs), shown.quota)
@@ -58,19 +57,19 @@ def user(request: HttpRequest, username: str) -> HttpResponseBase:
     try:
         _save(request, admin, shown, form)
     except LongshoreError as error:
-        return _edit_page(request, admin, pages.edited(username), form, error)
+        return _edit_page(request, admin, edited(username), form, error)
     messages.success(request, f"{username} was saved.")
     return redirect("/users" if form.admin or username != admin.username else "/account")
 
 
 @own_form
-def delete(request: HttpRequest, username: str) -> HttpResponseBase:
+def delete_user(request: HttpRequest, username: str) -> HttpResponseBase:
     admin = admin_of(request)
     if request.method == "POST":
         services.delete_user(admin, username)
         messages.success(request, f"The user {username} was deleted.")
         return redirect("/users")
-    return ask(request, user_url(username), nav="users", **_delete_question(pages.edited(username)))
+    return ask(request, user_url(username), nav="users", **_delete_question(edited(username)))
 
 
 def _add(request: HttpRequest, admin: User) -> HttpResponse:
@@ -188,7 +187,7 @@ def _edit_page(
 
 
 def _list_page(request: HttpRequest, admin: User, status: int, **more: object) -> HttpResponse:
-    return render(request, "users/users.html", pages.page(UserQuery(), admin, **more), status=status)
+    return render(request, "clusters/users.html", users_page(UserQuery(), admin, **more), status=status)
 
 
 def _purpose(admin: User) -> str:

@@ -125,8 +125,8 @@ class VcForm:
         return float(self.capacity), float(self.maximum or self.capacity)
 
 
-def page(viewer: Viewer) -> dict[str, Any]:
-    """The context of vcs/vcs.html. Eight queries at most, however many virtual clusters there are."""
+def vcs_page(viewer: Viewer) -> dict[str, Any]:
+    """The context of clusters/vcs.html. Eight queries at most, however many virtual clusters there are."""
     gpus, out = cluster_gpus()
     lines = vc_lines(gpus)
     return {
@@ -180,7 +180,7 @@ def panel(
     }
 
 
-def checked(form: VcForm, lines: list[VcLine], *, is_new: bool) -> VcForm:
+def checked_form(form: VcForm, lines: list[VcLine], *, is_new: bool) -> VcForm:
     """The form with its errors, or with what saving it would do."""
     before = next((line for line in lines if line.name == form.name), None)
     default, errors = lines[0], _errors(form)

@@ -18,8 +18,7 @@ from clusters.vcs import rules, services
 from portal.shared.confirm import ask, back, question
 from portal.shared.guard import own_form, reader
 from portal.shared.viewer import admin_of, viewer_of
-from portal.vcs import page as pages
-from portal.vcs.page import VcForm, VcLine
+from portal.vcs.page import VcForm, VcLine, checked_form, default_says, one_line, panel, vc_lines, vcs_page
 from portal.vcs.settings_form import SettingsForm
 
 
@@ -29,8 +28,8 @@ from portal.vcs.settings_form import SettingsForm
 def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
     """Show all of them, or with one of them open. POST adds one, or resizes the open one. Fields: name (of a new one),
     capacity, maximum, action (check: only say what it would do)."""
-    page = pages.page(viewer_of(request))
-    line = pages.one_line(page["lines"], name) if name else None
+    page = vcs_page(viewer_of(request))
+    line = one_line(page["lines"], name) if name else None
     form = None
     if request.method == "POST":
         admin_of(request)
@@ -39,24 +38,24 @@ def vcs(request: HttpRequest, name: str = "") -> HttpResponseBase:
         typed: dict[str, Any] = {
             field: request.POST.get(field, "").strip() for field in ("name", "capacity", "maximum")
         }
-        form = pages.checked(VcForm(**{**typed, "name": name or typed["name"]}), page["lines"], is_new=line is None)
+        form = checked_form(VcForm(**{**typed, "name": name or typed["name"]}), page["lines"], is_new=line is None)
         if not _only_check(request) and not form.errors:
             form = _save(request, form)
             if not form.errors:
                 return redirect("/vcs" if line else f"/vcs/{form.name}")
-    context = {**page, **(pages.panel(line, viewer_of(request), form) if line else {"add": form or VcForm()})}
+    context = {**page, **(panel(line, viewer_of(request), form) if line else {"add": form or VcForm()})}
     # 200 for a check, also of a form with errors: nothing was refused, and htmx would not show a refusal.
     status = 400 if form and form.errors and not _only_check(request) else 200
     return render(request, "vcs/vcs.html", context, status=status)
 
 
 @own_form
-def settings(request: HttpRequest, name: str) -> HttpResponseBase:
+def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
     """Fields of the POST: gpu_guarantee, gpu_ceiling, user_gpus, user_jobs, store_quota (empty: none), profile, rdma,
     log_days, log_gigabytes, node (many). Of ``default`` only what users and logs are limited to counts."""
     admin = admin_of(request)
-    page = pages.page(viewer_of(request))
-    line = pages.one_line(page["lines"], name)
+    page = vcs_page(viewer_of(request))
+    line = one_line(page["lines"], name)
     if request.method != "POST":
         return redirect(f"{line.url}#settings")
     form = SettingsForm.typed(request.POST)
@@ -68,12 +67,12 @@ def settings(request: HttpRequest, name: str) -> HttpResponseBase:
         else:
             messages.success(request, f"The settings of {name} were saved.")
             return redirect(line.url)
-    context = {**page, **pages.panel(line, viewer_of(request), settings=form)}
-    return render(request, "vcs/vcs.html", context, status=400)
+    context = {**page, **panel(line, viewer_of(request), settings=form)}
+    return render(request, "clusters/vcs.html", context, status=400)
 
 
 @own_form
-def status(request: HttpRequest, name: str) -> HttpResponseBase:
+def vc_status(request: HttpRequest, name: str) -> HttpResponseBase:
     """Stop or activate, whichever it is not. Field of the POST: to (stopped, running)."""
     admin = admin_of(request)
     _require_changeable(name)
@@ -88,14 +87,14 @@ def status(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 @own_form
-def delete(request: HttpRequest, name: str) -> HttpResponseBase:
+def delete_vc(request: HttpRequest, name: str) -> HttpResponseBase:
     admin = admin_of(request)
     _require_changeable(name)
     if request.method == "POST":
         services.delete_vc(admin, name)
         messages.success(request, f"The virtual cluster {name} was deleted.")
         return redirect("/vcs")
-    return ask(request, "/vcs", nav="vcs", **_delete_question(pages.vc_lines(0), name))
+    return ask(request, "/vcs", nav="vcs", **_delete_question(vc_lines(0), name))
 
 
 def _stop_question(line: VcLine) -> dict[str, Any]:
@@ -115,14 +114,14 @@ def _activate_question(line: VcLine) -> dict[str, Any]:
 
 
 def _delete_question(lines: list[VcLine], name: str) -> dict[str, Any]:
-    line = pages.one_line(lines, name)
+    line = one_line(lines, name)
     if line.view.jobs.all:
         live = words.count(line.view.jobs.all, "job waits or runs", "jobs wait or run")
         link = format_html('<a href="/jobs?vc={}">{}</a>', line.name, live)
         effect = format_html("{} in it. It can be deleted once they have ended; stop it, so that none start.", link)
         return question(f"{line.name} is in use", effect)
     people = f" {line.people} can no longer submit to it." if line.granted else ""
-    grows = pages.default_says(lines, name, 0.0)
+    grows = default_says(lines, name, 0.0)
     says = f"{grows}{people} Ended jobs stay in the list."
     return question(f"Delete {line.name}?", says, f"Delete {line.name}", keep="Keep it")
 
@@ -144,7 +143,7 @@ def _save(request: HttpRequest, form: VcForm) -> VcForm:
 
 
 def _line(name: str) -> VcLine:
-    return pages.one_line(pages.vc_lines(0), name)
+    return one_line(vc_lines(0), name)
 
 
 def _require_changeable(name: str) -> None:

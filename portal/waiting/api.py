@@ -55,7 +55,7 @@ def answer(found: WhyWaiting) -> dict[str, Any]:
     }
 
 
-def checked(result: CheckResult) -> dict[str, Any]:
+def check_result_of(result: CheckResult) -> dict[str, Any]:
     """The answer of ``/jobs/validate``, a shapes.CheckedConfig."""
     return {
         "valid": result.is_valid,

@@ -25,7 +25,7 @@ FIXES_LAST = 30  # seconds
 
 @never_cache
 @reading
-def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def why_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job, viewer = queries.get_job(username, name), viewer_of(request)
     access.require_story(viewer, job)
     found, url = why(job), job_url(username, name)
@@ -43,7 +43,7 @@ def page(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @reading
-def fixes(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def why_fixes(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """The changes alone, for the job's own page. Trying them takes some time, so a job's are known for a while."""
     job, viewer = queries.get_job(username, name), viewer_of(request)
     access.require_story(viewer, job)

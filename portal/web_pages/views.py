@@ -33,7 +33,7 @@ _QUICK, _SLOW = 2, 30  # seconds until it is asked again whether pages answer: w
 
 @never_cache
 @reading
-def tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def web_pages_tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """Query: share (``role/index/label``), the page whose shares are shown."""
     job = queries.get_job(username, name)
     access.require_story(viewer_of(request), job)
@@ -45,7 +45,7 @@ def tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @reading
-def part(request: HttpRequest, username: str, name: str) -> HttpResponse:
+def web_pages_part(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """The table of pages, for which each of them is asked. The tab fetches it again and again."""
     job = queries.get_job(username, name)
     access.require_story(viewer_of(request), job)
@@ -73,7 +73,7 @@ def open_link(request: HttpRequest, token: str) -> HttpResponseBase:
 
 
 @own_post
-def share(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def share_web_page(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Fields: role, index, label; kind and name; seconds, for which it is shared; ``end`` to take it back."""
     job = queries.get_job(username, name)
     fields = request.POST
@@ -97,7 +97,7 @@ def share(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
 
 
 @own_post
-def serve(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
+def serve_tensorboard(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """Fields: folder, image."""
     job = queries.get_job(username, name)
     access.require_config(viewer_of(request), job)

@@ -139,7 +139,7 @@ def test_every_expression_of_the_dashboard_names_metrics_that_exist(api: Api, ad
     expressions = [target["expr"] for panel in panels for target in panel["targets"]]
     named = {name for text in expressions for name in re.findall(r"\blongshore_\w+", text)}
     processes.beat("scheduler")
-    assert store_state.is_up(LIMIT)
+    assert store_state.is_store_up(LIMIT)
     known = set(read(api(admin).get("/metrics")))
     assert len(named) >= 20 and named - known == set()
     assert all("longshore_" in text for text in expressions)

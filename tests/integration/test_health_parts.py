@@ -26,7 +26,7 @@ def _late(monkeypatch: pytest.MonkeyPatch) -> None:
 def told(client: Client, report: Report) -> dict[str, Any]:
     fresh.who_lives()
     fresh.the_store()
-    assert store_state.is_up(LIMIT)
+    assert store_state.is_store_up(LIMIT)
     processes.beat("workers")
     processes.beat("sampler")
     processes.beat("scheduler", report)

@@ -60,7 +60,7 @@ def test_a_silent_store_holds_up_no_page(client: Client, admin: User, silent: No
 
 
 def test_a_store_that_answers_is_no_news(client: Client, admin: User) -> None:
-    assert store_state.is_up(LIMIT) is True
+    assert store_state.is_store_up(LIMIT) is True
     client.force_login(admin)
     assert _SENTENCE not in client.get("/account").content.decode()
 
@@ -109,10 +109,10 @@ def test_a_store_that_takes_no_files_is_told(monkeypatch: pytest.MonkeyPatch) ->
     (sentence,) = said
     assert sentence.startswith("Files cannot be kept yet. The file store has no room for /")
     assert sentence.endswith(": No space left on device. Jobs run, and their files are written later.")
-    assert store_state.is_up(LIMIT) is False
+    assert store_state.is_store_up(LIMIT) is False
 
 
 def test_the_trial_of_a_write_leaves_nothing(settings: Any, tmp_path: Path) -> None:
     settings.HOME = tmp_path
-    assert store_state.is_up(LIMIT) is True
+    assert store_state.is_store_up(LIMIT) is True
     assert open_store().list("/") == []

@@ -96,16 +96,16 @@ def test_a_thousand_nodes_take_little_cpu(browse: Browse, alice: User) -> None:
 
 def test_only_blocks_that_changed_have_another_text(alice: User) -> None:
     a_thousand_nodes()
-    before = wall.wall(alice)["blocks"]
+    before = wall.wall_page(alice)["blocks"]
     Allocation.objects.filter(node__name="gpu-0007").delete()
-    after = wall.wall(alice)["blocks"]
+    after = wall.wall_page(alice)["blocks"]
     changed = [at for at, (one, other) in enumerate(zip(before, after, strict=True)) if one != other]
     assert changed == [0]
 
 
 def test_its_version_differs_after_every_change_that_shows(alice: User) -> None:
     node = make_node("gpu-01", gpus=1)
-    before = wall.version()
+    before = wall.wall_version()
     for change in (
         lambda: make_job("alice", state="RUNNING", gpus=1, node=node),
         lambda: Allocation.objects.all().delete(),
@@ -113,8 +113,8 @@ def test_its_version_differs_after_every_change_that_shows(alice: User) -> None:
         lambda: Node.objects.filter(name="gpu-02").delete(),
     ):
         change()
-        assert wall.version() != before
-        before = wall.version()
+        assert wall.wall_version() != before
+        before = wall.wall_version()
 
 
 @pytest.mark.browser

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from clusters.placement.fit import Demand, NodeView, Placement, PortDemand
 from clusters.placement.shares import Amount, Hold, Quota, add, of_gpus
 from jobs.planning.queue.lengths import Lengths
-from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Runner, Scene, Waiting, evicted
+from jobs.planning.queue.scene import NOTHING_LEARNT, POLICY, Policy, Runner, Scene, Waiting, as_evicted
 from jobs.planning.turns import Move, Turn, turns
 
 NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
@@ -94,7 +94,7 @@ class Play:
 
     def evict(self, job: Played, *, counts: bool = True) -> None:
         job, _ = self.running.pop(job.id)
-        self.waiting.append(evicted(job, self.now, counts=counts))
+        self.waiting.append(as_evicted(job, self.now, counts=counts))
 
     def views(self) -> list[NodeView]:
         holds: dict[str, list[Hold]] = {}

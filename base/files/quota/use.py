@@ -133,13 +133,13 @@ def use_of(username: str, store: Store) -> QuotaUse:
     return _uses.setdefault(username, QuotaUse(lambda: _count(username, store)))
 
 
-def outdate(username: str) -> None:
+def outdate_count(username: str) -> None:
     """Something of that user's was deleted or became smaller."""
     if use := _uses.get(username):
         use.outdate()
 
 
-def drop(username: str) -> None:
+def drop_count(username: str) -> None:
     """The user has no limit now, and what they write is not counted: with a new limit the count begins anew."""
     _uses.pop(username, None)
 

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from base.core import words
 from base.core.errors import LongshoreError
-from base.files.quota import use as counting
-from base.files.quota.use import QuotaUse, limit_of, use_of
+from base.files.quota.use import QuotaUse, drop_count, limit_of, outdate_count, use_of
 from base.files.store import rules
 from base.files.store.base import QuotaExceeded, Store, Writing, fill, find
 from base.files.store.rules import Accounts
@@ -74,7 +73,7 @@ class Writes:
         owner = rules.owner_of(path, self.accounts)
         limit = limit_of(owner) if owner else None
         if limit is None:
-            counting.drop(owner)
+            drop_count(owner)
             return None
         return _Room(use_of(owner, self.store), limit, owner)
 
@@ -107,7 +106,7 @@ class Writes:
 
     def _outdate(self, path: str) -> None:
         if owner := rules.owner_of(path, self.accounts):
-            counting.outdate(owner)
+            outdate_count(owner)
 
 
 @dataclass(slots=True)

@@ -17,8 +17,7 @@ from pathlib import Path
 from django.conf import settings
 
 from base.files.store.base import PathExists, PathNotFound, Store, StoreUnavailable
-from base.files.store.local import MARKER as NAME
-from base.files.store.local import LocalStore
+from base.files.store.local import MARKER, LocalStore
 from base.files.store.rules import PORTAL
 from base.models import LocalFolder, Shared
 
@@ -139,7 +138,7 @@ def give(store: Store, marker: str, *, overwrite: bool = True) -> None:
 def take(store: Store) -> None:
     """Remove the id from a store that has given its files away."""
     if isinstance(store, LocalStore):
-        (store.root / NAME).unlink(missing_ok=True)
+        (store.root / MARKER).unlink(missing_ok=True)
     else:
         store.delete(REMOTE)
 
@@ -152,7 +151,7 @@ def forget() -> None:
 
 def read(root: Path) -> str:
     try:
-        return (root / NAME).read_text().strip()
+        return (root / MARKER).read_text().strip()
     except (OSError, UnicodeDecodeError):
         return ""
 
@@ -165,7 +164,7 @@ def _compare(there: KnownStore, id: str, place: str) -> None:
             f"The database knows files that {place} has not: they were at {there.place}. Move them: manage.py "
             f"move_files '{there.place}' '{place}'. If they are given up: manage.py move_files none '{place}'"
         )
-    at = f"{place}/{NAME}" if place.startswith("/") else f"{REMOTE} at {place}"
+    at = f"{place}/{MARKER}" if place.startswith("/") else f"{REMOTE} at {place}"
     accept = f"run: echo {there.id} > {at}" if place.startswith("/") else f"run: manage.py move_files none '{place}'"
     raise NotTheStore(
         f"{place} is not the store in which this portal keeps its files: there is no {at} with the right id. Is its"
@@ -175,7 +174,7 @@ def _compare(there: KnownStore, id: str, place: str) -> None:
 
 def _write(root: Path, marker: str) -> None:
     """Write the id to the disk first, then to the database."""
-    file = os.open(root / NAME, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    file = os.open(root / MARKER, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     try:
         os.write(file, f"{marker}\n".encode())
         os.fsync(file)

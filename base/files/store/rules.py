@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Set as AbstractSet  # ``Set`` beside ``set`` would be misread
 from dataclasses import dataclass, replace
 from typing import Protocol
 

@@ -22,14 +22,14 @@ _WRITE_EVERY = 60.0  # seconds
 _wrote_at = -_WRITE_EVERY
 
 
-def is_up(wait: float = 0.0) -> bool | None:
+def is_store_up(wait: float = 0.0) -> bool | None:
     """Whether it is, as of the last seconds. None when this process does not know yet; it waits up to ``wait`` seconds
     for that."""
     fault = _watch.told(wait)
     return None if fault is None else not fault
 
 
-def reason() -> str | None:
+def store_fault() -> str | None:
     """A sentence about what is wrong with the store; empty when nothing is."""
     return _watch.told()
 

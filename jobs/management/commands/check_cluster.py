@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("nodes", nargs="*", help="only these nodes")
-        parser.add_argument("--seconds", type=int, default=run.LIMIT, help="the limit of the whole check")
+        parser.add_argument("--seconds", type=int, default=run.CHECK_LIMIT, help="the limit of the whole check")
         parser.add_argument("--user", help="the admin whose jobs they are; the first one by default")
         parser.add_argument("--image", default=SAMPLE_IMAGE, help="one with sh, httpd, wget and nc; it is pulled")
         parser.add_argument("--json", action="store_true", help="print the rows as JSON")

@@ -191,7 +191,7 @@ def holds_at(job: W, placements: Sequence[Placement]) -> tuple[Hold, ...]:
     )
 
 
-def evicted(job: W, now: datetime, *, counts: bool = True) -> W:
+def as_evicted(job: W, now: datetime, *, counts: bool = True) -> W:
     """A running job as it waits again from now on after its eviction. It remembers that one that ``counts``: what an
     admin does, to a job or a node, says nothing of what it borrowed."""
     was_guest = job.is_guest

@@ -30,7 +30,7 @@ CLUSTER = "cluster"  # ?as=
 
 def home_version(view: str) -> str:
     """Changes whenever the page may look different."""
-    return wall.version() if view == CLUSTER else versions.of_pages()
+    return wall.wall_version() if view == CLUSTER else versions.of_pages()
 
 
 class Total:

@@ -15,7 +15,7 @@ from base.core.errors import LongshoreError
 from clusters.engines import own_ssh
 from clusters.models import Node
 from clusters.nodes import services
-from clusters.nodes.kubernetes import services as clusters
+from clusters.nodes.kubernetes import services as clusters  # ``services`` are those of nodes
 from portal.nodes.adding import checks, cluster_checks, forms
 from portal.nodes.adding.checks import Tested
 from portal.nodes.adding.forms import ClusterForm, EngineForm, NodeForm
@@ -27,7 +27,7 @@ F = TypeVar("F", bound=EngineForm)
 
 
 @own_form
-def add(request: HttpRequest) -> HttpResponseBase:
+def add_node(request: HttpRequest) -> HttpResponseBase:
     """POST with ``action``: test (``stage``: one of checks.STAGES, for a script that asks for one after the other),
     add, or cordoned (add it and offer nothing of it yet)."""
     admin = admin_of(request)
@@ -46,7 +46,7 @@ def add(request: HttpRequest) -> HttpResponseBase:
 
 
 @own_form
-def edit(request: HttpRequest, name: str) -> HttpResponseBase:
+def edit_node(request: HttpRequest, name: str) -> HttpResponseBase:
     """POST with ``action``: test as above, or save."""
     admin = admin_of(request)
     node = services.find_node(name)
@@ -101,7 +101,7 @@ def edit_cluster(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 @own_form
-def remove(request: HttpRequest, name: str) -> HttpResponseBase:
+def remove_node(request: HttpRequest, name: str) -> HttpResponseBase:
     admin = admin_of(request)
     node = services.find_node(name)
     if node.cluster is not None:
@@ -129,7 +129,7 @@ def remove_cluster(request: HttpRequest, name: str) -> HttpResponseBase:
 
 
 @own_form
-def status(request: HttpRequest, name: str) -> HttpResponseBase:
+def node_status(request: HttpRequest, name: str) -> HttpResponseBase:
     """Cordon it, or offer it again; draining has a page of its own. Field of the POST: to (active, cordoned)."""
     admin = admin_of(request)
     node = services.find_node(name)

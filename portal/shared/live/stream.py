@@ -41,7 +41,7 @@ _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="stream")
 
 
 @require_safe
-async def page(request: HttpRequest, pages: Pages) -> HttpResponseBase:
+async def page_stream(request: HttpRequest, pages: Pages) -> HttpResponseBase:
     """Query: page (one of ``pages``), v, and the query of the page's own address."""
     try:
         shown = await in_thread(open_page, request, pages, pool=_pool)

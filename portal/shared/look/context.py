@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from base.core import words
-from base.files.store import state as store_state
+from base.files.store.state import is_store_up
 from base.wakes import processes
 from portal.shared.confirm import leads_here
 from portal.shared.viewer import viewer_of
@@ -35,7 +35,7 @@ def page(request: HttpRequest) -> dict[str, Any]:
             "is_admin": viewer_of(request).is_admin,
             "zone": name if name == words.zone(now) else f"{name} ({words.zone(now)})",
             "offset": int((now.utcoffset() or timedelta(0)).total_seconds() // 60),
-            "health": {**processes.up(), "store": store_state.is_up() is not False},
+            "health": {**processes.up(), "store": is_store_up() is not False},
         }
     }
 

@@ -37,13 +37,13 @@ def all_nodes(request: HttpRequest) -> HttpResponse:
 @own_page
 def node(request: HttpRequest, name: str) -> HttpResponse:
     stream = address("node", name=name, v=node_version(name))  # before the reads
-    return render(request, "jobs/node.html", {"stream": stream, **node_page(name, viewer_of(request))})
+    return render(request, "nodes/node.html", {"stream": stream, **node_page(name, viewer_of(request))})
 
 
 @reading
 def wall(request: HttpRequest) -> HttpResponse:
     stream = address("wall", v=wall_version())
-    return render(request, "jobs/wall.html", {"stream": stream, **wall_page(viewer_of(request))})
+    return render(request, "nodes/wall.html", {"stream": stream, **wall_page(viewer_of(request))})
 
 
 @own_form
@@ -69,7 +69,7 @@ def drain_node(request: HttpRequest, name: str) -> HttpResponseBase:
         messages.success(request, DONE[to].format(name=name))
         return redirect(request.path)
     stream = address("drain", name=name, v=node_version(name))
-    return render(request, "jobs/drain.html", {"stream": stream, **drain_page(name, viewer_of(request))})
+    return render(request, "nodes/drain.html", {"stream": stream, **drain_page(name, viewer_of(request))})
 
 
 @own_form
@@ -151,7 +151,7 @@ class LiveWall(LivePage):
 
 
 def _check_page() -> dict[str, Any]:
-    """The context of jobs/check.html; two queries."""
+    """The context of nodes/check.html; two queries."""
     ended, runs = last_check()
     data = ended.data if ended else {}
     rows = [NodeCheck(**row) for row in data.get("rows", ())]

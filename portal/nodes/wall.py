@@ -80,7 +80,7 @@ class Need:
 
 
 def wall_page(viewer: Viewer) -> dict[str, Any]:
-    """The context of jobs/wall.html; some thirty queries, however many nodes there are."""
+    """The context of nodes/wall.html; some thirty queries, however many nodes there are."""
     vcs = load_vcs()
     colours = dict(zip((vc.name for vc in vcs), COLOURS, strict=False))
     lines = node_lines()

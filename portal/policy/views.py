@@ -49,7 +49,7 @@ def replays(request: HttpRequest) -> HttpResponseBase:
 def replay(request: HttpRequest, id: int) -> HttpResponseBase:
     admin = admin_of(request)
     stream = address("replay", id=id, v=replay_page.version(admin, id))
-    return render(request, "jobs/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
+    return render(request, "policy/replay.html", {"stream": stream, **replay_page.replay_page(admin, id)})
 
 
 class LiveReplay(LivePage):

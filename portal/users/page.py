@@ -86,7 +86,7 @@ class Edited:
 
 
 def users_page(query: UserQuery, me: User, **more: Any) -> dict[str, Any]:
-    """The context of clusters/users.html. Eleven queries, however many users there are."""
+    """The context of users/users.html. Eleven queries, however many users there are."""
     users = _filtered(query)
     shown, newer, older = _slice(users, query)
     rows = _rows(shown)

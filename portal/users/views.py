@@ -36,7 +36,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     if request.method != "POST":
         if request.GET.get("template") == "csv":
             return _template()
-        return render(request, "clusters/users.html", users_page(UserQuery.read(request.GET.dict()), admin))
+        return render(request, "users/users.html", users_page(UserQuery.read(request.GET.dict()), admin))
     action = request.POST.get("action")
     if action in ("check", "import"):
         return _import(request, admin, only_check=action == "check")
@@ -187,7 +187,7 @@ def _edit_page(
 
 
 def _list_page(request: HttpRequest, admin: User, status: int, **more: object) -> HttpResponse:
-    return render(request, "clusters/users.html", users_page(UserQuery(), admin, **more), status=status)
+    return render(request, "users/users.html", users_page(UserQuery(), admin, **more), status=status)
 
 
 def _purpose(admin: User) -> str:

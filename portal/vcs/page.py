@@ -126,7 +126,7 @@ class VcForm:
 
 
 def vcs_page(viewer: Viewer) -> dict[str, Any]:
-    """The context of clusters/vcs.html. Eight queries at most, however many virtual clusters there are."""
+    """The context of vcs/vcs.html. Eight queries at most, however many virtual clusters there are."""
     gpus, out = cluster_gpus()
     lines = vc_lines(gpus)
     return {

@@ -68,7 +68,7 @@ def vc_settings(request: HttpRequest, name: str) -> HttpResponseBase:
             messages.success(request, f"The settings of {name} were saved.")
             return redirect(line.url)
     context = {**page, **panel(line, viewer_of(request), settings=form)}
-    return render(request, "clusters/vcs.html", context, status=400)
+    return render(request, "vcs/vcs.html", context, status=400)
 
 
 @own_form

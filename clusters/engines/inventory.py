@@ -17,7 +17,8 @@ GPU = "nvidia.com/gpu"  # what an id without a resource is one of
 # A node offers the first of these that it has, else another resource that ends with /gpu. Clusters often taint nodes
 # with them; every task tolerates that, as Longshore itself decides who gets these nodes.
 GPUS = (GPU, "amd.com/gpu")
-# Words that follow a node's name in the addresses of pages: no host is shown under one of them alone.
+# Words that follow a node's name in the addresses of pages and routes: no host is shown under one of them alone, and
+# what is not here is taken for the name of a host (portal/nodes/paths.py).
 RESERVED = ("drain", "edit", "gone", "metrics", "remove", "status")
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _ENDPOINT = re.compile(rf"kubernetes://(?P<cluster>{_LABEL}(\.{_LABEL})*)/(?P<namespace>{_LABEL})")

@@ -258,7 +258,8 @@ def test_hardly_an_import_is_renamed_on_arrival_and_each_says_why() -> None:
 
 def test_no_file_is_longer_than_one_can_read_at_once() -> None:
     lengths = {path: len(path.read_text().splitlines()) for path in ours()}
-    assert {named(path): lines for path, lines in lengths.items() if lines > most(path)} == {}
+    too_long = {named(path): f"{lines} of {most(path)}" for path, lines in lengths.items() if lines > most(path)}
+    assert too_long == {}, "what has a subject of its own goes into a module beside it"
 
 
 def test_no_line_of_a_page_is_wider_than_one_can_read() -> None:

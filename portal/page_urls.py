@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.urls import URLPattern, path
 
 import portal.nodes.paths  # noqa: F401 - makes <node:name> known
-from portal.account.views import account, keys, login, logout, remove_key, revoke_token, tokens
+from portal.account.views import account, keys, remove_key, revoke_token, tokens
 from portal.audit.views import audit_page
 from portal.docs.views import guide, guides
 from portal.files.views import files
@@ -59,6 +59,7 @@ from portal.shared import old_addresses
 from portal.shared.live.page import LivePage
 from portal.shared.live.stream import page_stream
 from portal.shared.look.context import choose_theme
+from portal.sign_in.views import login, logout
 from portal.submit.keeping import delete_template, discard_draft, ignored_files, keep_draft, save_template
 from portal.submit.views import check_submission, images, schema, sizes, submit
 from portal.sweeps.views import LiveSweep, stop_sweep, sweep_page

@@ -22,7 +22,6 @@ from jobs.planning.streak import End
 
 STOPPING = "STOPPING"  # no state of the table: a live job that was asked to stop
 LIVE = (JobState.WAITING.value, JobState.RUNNING.value)
-ENDED = tuple(sorted(state.value for state in JOB_ENDS))
 VERY_MANY = 20_000  # ended jobs; nobody notices the time that counting fewer takes
 ENDED_FOR = 10.0  # seconds for which their number is remembered
 _MOST_REMEMBERED = 64  # filters
@@ -183,14 +182,11 @@ def get_job(username: str, name: str, *, mine: str = "") -> Job:
         username, _, name = name.partition("~")
     if "\x00" in username + name:  # PostgreSQL refuses to look for it
         raise NoJob(f"Job {asked} is not found.")
-    job = _named(username, name) if username else _by_name_alone(name, mine)
+    named = "deleted_at IS NULL AND username = %s AND name = %s"
+    job = first_where(Job, named, username, name) if username else _by_name_alone(name, mine)
     if job is None:
         raise NoJob(f"Job {asked} is not found.")
     return job
-
-
-def _named(username: str, name: str) -> Job | None:
-    return first_where(Job, "deleted_at IS NULL AND username = %s AND name = %s", username, name)
 
 
 def free_name(username: str, name: str) -> str:

@@ -18,6 +18,7 @@ from base.models import User
 from clusters.models import VirtualCluster
 from clusters.vcs.grants import granted
 from clusters.vcs.rules import DEFAULT
+from jobs.access import is_insider
 from jobs.config.web_pages import WebPage
 from jobs.models import Job
 from jobs.web_pages.addresses import PagePlace
@@ -29,10 +30,6 @@ MOST_SHARES = 200  # of one page
 
 def key_of(job_id: int, page: WebPage | PageShare | PageVisit) -> Key:
     return (job_id, page.role, page.index, page.label)
-
-
-def is_insider(viewer: Viewer, owner: str) -> bool:
-    return viewer.is_authenticated and (viewer.username == owner or viewer.is_admin)
 
 
 def openers(keys: Collection[Key]) -> dict[Key, list[PageShare]]:

@@ -26,7 +26,6 @@ CROWDED = {
     "base/core": 13,
     "clusters/engines/docker": 16,
     "clusters/engines/kubernetes": 15,
-    "jobs/containers": 13,
     "jobs/planning": 14,
     "portal/job": 14,
 }

@@ -90,17 +90,18 @@ def require_free_name(username: str, name: str, legacy: bool = False) -> None:
 
 def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     """Why ``require_may_submit`` refuses it, and where that stands in ``text``; None when it does not."""
+    mend = None
     try:
         require_may_submit(user, spec)
+        return None
     except (NotGiven, BadDependency) as error:
-        return _problem_at(text, error.path, error.message)
+        path, message = error.path, error.message
     except (NoVirtualCluster, Forbidden) as error:
-        return _problem_at(text, "/virtualCluster", error.message)
+        path, message = "/virtualCluster", error.message
     except ConflictJob as error:
         free = queries.free_name(user.username, spec.job_name)
-        mend = Mend(f'Rename to "{free}"', "set", "/jobName", free)
-        return _problem_at(text, "/jobName", error.message, mend)
-    return None
+        path, message, mend = "/jobName", error.message, Mend(f'Rename to "{free}"', "set", "/jobName", free)
+    return jsonc.parse(text).problem(path, message, mend)
 
 
 class NotGiven(Forbidden):
@@ -109,10 +110,6 @@ class NotGiven(Forbidden):
     def __init__(self, path: str, message: str) -> None:
         super().__init__(message)
         self.path = path
-
-
-def _problem_at(text: str, path: str, message: str, mend: Mend | None = None) -> Problem:
-    return jsonc.parse(text).problem(path, message, mend)
 
 
 def _require_grant(user: User, vc: str) -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
 
 from base.core.bulk import all_values, first_where
 from base.core.errors import NoJob
@@ -109,21 +107,6 @@ def list_jobs(which: JobFilter = JobFilter(), sort: str = "newest") -> QuerySet[
 def order_of(sort: str) -> tuple[str, str]:
     field = SORTS[sort]
     return field, "-id" if field.startswith("-") else "id"
-
-
-def read_since(text: str, now: datetime) -> datetime | None:
-    """``24h``, ``7d``, ``30m`` or ``2w`` before now, ``2026-11-20`` or a time in ISO 8601; None for anything else."""
-    if match := _SPAN.fullmatch(text.strip()):
-        return now - timedelta(minutes=int(match[1]) * _MINUTES[match[2]])
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return (moment if moment.tzinfo else timezone.make_aware(moment)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-_SPAN = re.compile(r"([0-9]{1,5})([mhdw])")
-_MINUTES = {"m": 1, "h": 60, "d": 1440, "w": 10080}
 
 
 def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:

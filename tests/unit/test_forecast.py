@@ -181,7 +181,7 @@ def test_the_same_world_gives_the_same_forecast() -> None:
 
 def ranks(one: JobView) -> list[float]:
     table = play._Table([one], Scene(nodes=[], now=NOW), lambda _: list(range(DRAWS)))
-    draws: list[Any] = [table.future(draw) for draw in range(DRAWS)]
+    draws: list[Any] = [play._Draw(table, draw) for draw in range(DRAWS)]
     return [draw._length(one) for draw in draws]
 
 

@@ -26,7 +26,7 @@ from jobs.models import Job
 def may_read_story(viewer: Viewer, username: str) -> bool:
     """Whether the viewer may read the story of that user's jobs: events, attempts, why they failed, images, addresses
     and ports."""
-    return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or _is_insider(viewer, username))
+    return may_read_jobs(viewer) and (settings.JOB_PRIVACY == "open" or is_insider(viewer, username))
 
 
 def reads_stories_as(viewer: Viewer) -> str:
@@ -67,12 +67,12 @@ def require_logs(viewer: Viewer, job: Job) -> None:
 
 def may_write(viewer: Viewer, job: Job) -> bool:
     """Stop and delete: its owner and admins."""
-    return _is_insider(viewer, job.username)
+    return is_insider(viewer, job.username)
 
 
 def may_stop(viewer: Viewer, username: str, state: str, execution: str) -> bool:
     """Whether to offer it: it is not needed for a job that has ended, or that somebody has stopped."""
-    return state in queries.LIVE and execution == Job.Execution.START and _is_insider(viewer, username)
+    return state in queries.LIVE and execution == Job.Execution.START and is_insider(viewer, username)
 
 
 def require_write(viewer: Viewer, job: Job, doing: str) -> None:
@@ -86,7 +86,7 @@ def require_write(viewer: Viewer, job: Job, doing: str) -> None:
 def may_enter(viewer: Viewer, job: Job) -> bool:
     """Open a terminal in its containers: admins, and its owner while they may use its virtual cluster."""
     if not viewer.is_authenticated or viewer.is_admin or viewer.username != job.username or job.vc == DEFAULT:
-        return _is_insider(viewer, job.username)
+        return is_insider(viewer, job.username)
     return may_use(job.username, job.vc, is_admin=False)
 
 
@@ -103,7 +103,8 @@ def require_enter(viewer: Viewer, job: Job) -> None:
         )
 
 
-def _is_insider(viewer: Viewer, username: str) -> bool:
+def is_insider(viewer: Viewer, username: str) -> bool:
+    """Whether the jobs of that user are the viewer's own, or the viewer is an admin."""
     return viewer.is_authenticated and (viewer.username == username or viewer.is_admin)
 
 

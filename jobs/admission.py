@@ -33,8 +33,7 @@ _IS_TAKEN = """
 
 def require_may_submit(user: User, spec: JobSpec, username: str | None = None, legacy: bool = False) -> None:
     """Check what the config alone does not show: that the name is free and the user may submit to the virtual cluster.
-    Raises ConflictJob, NoVirtualCluster, Forbidden, NoRdma, NoProfile,
-    BadDependency."""
+    Raises ConflictJob, NoVirtualCluster, Forbidden, NotGiven, BadDependency."""
     require_free_name(username or user.username, spec.job_name, legacy)
     require_rights(user, spec)
     if username is not None and username != user.username:
@@ -43,17 +42,25 @@ def require_may_submit(user: User, spec: JobSpec, username: str | None = None, l
 
 
 def require_rights(user: User, spec: JobSpec) -> None:
-    """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NotKept, NoRdma,
-    NoProfile."""
+    """Check that the user may have what the job asks for. Raises NoVirtualCluster, Forbidden, NotGiven."""
     vc = spec.effective_virtual_cluster
     if vc != DEFAULT:
         _require_grant(user, vc)
     if is_snapshot(spec.image) and not snapshots.may_start(user, spec.image):
-        raise NotKept(spec.image)
+        says = f"Image {spec.image} is not kept for you. Open a failed task again from the page of its job."
+        raise NotGiven("/image", says)
     if spec.wants_rdma and not VirtualCluster.objects.filter(name=vc, rdma=True).exists():
-        raise NoRdma(vc)
+        raise NotGiven(
+            "/jobEnvs/paiAzRDMA",
+            f"paiAzRDMA asks for InfiniBand, which jobs of virtual cluster {vc} may not have."
+            " An admin can give it to another virtual cluster than default: its rdma must be true.",
+        )
     if spec.asked.profile == PAI and not VirtualCluster.objects.filter(name=vc, profile=PAI).exists():
-        raise NoProfile(vc)
+        raise NotGiven(
+            "/extras/profile",
+            f"The profile pai asks for rights to mount file systems, which jobs of virtual cluster {vc} may not have."
+            " An admin can give it to another virtual cluster than default, on the page of virtual clusters.",
+        )
 
 
 def require_few_tasks(user: User, more: int, *, written: int = 0) -> None:
@@ -83,54 +90,26 @@ def require_free_name(username: str, name: str, legacy: bool = False) -> None:
 
 def refusal(user: User, text: str, spec: JobSpec) -> Problem | None:
     """Why ``require_may_submit`` refuses it, and where that stands in ``text``; None when it does not."""
+    mend = None
     try:
         require_may_submit(user, spec)
-    except (NoRdma, NoProfile, NotKept, BadDependency) as error:
-        return _problem_at(text, error.path, error.message)
+        return None
+    except (NotGiven, BadDependency) as error:
+        path, message = error.path, error.message
     except (NoVirtualCluster, Forbidden) as error:
-        return _problem_at(text, "/virtualCluster", error.message)
+        path, message = "/virtualCluster", error.message
     except ConflictJob as error:
         free = queries.free_name(user.username, spec.job_name)
-        mend = Mend(f'Rename to "{free}"', "set", "/jobName", free)
-        return _problem_at(text, "/jobName", error.message, mend)
-    return None
-
-
-class NotKept(Forbidden):
-    """The image was made of a failed container of somebody else, or is not kept any more."""
-
-    path = "/image"
-
-    def __init__(self, image: str) -> None:
-        super().__init__(f"Image {image} is not kept for you. Open a failed task again from the page of its job.")
-
-
-class NoRdma(Forbidden):
-    """The job asks for InfiniBand, and its virtual cluster has not been given it."""
-
-    path = "/jobEnvs/paiAzRDMA"
-
-    def __init__(self, vc: str) -> None:
-        super().__init__(
-            f"paiAzRDMA asks for InfiniBand, which jobs of virtual cluster {vc} may not have."
-            " An admin can give it to another virtual cluster than default: its rdma must be true."
-        )
-
-
-class NoProfile(Forbidden):
-    """The job asks for the profile ``pai``, and its virtual cluster has not been given it."""
-
-    path = "/extras/profile"
-
-    def __init__(self, vc: str) -> None:
-        super().__init__(
-            f"The profile pai asks for rights to mount file systems, which jobs of virtual cluster {vc} may not have."
-            " An admin can give it to another virtual cluster than default, on the page of virtual clusters."
-        )
-
-
-def _problem_at(text: str, path: str, message: str, mend: Mend | None = None) -> Problem:
+        path, message, mend = "/jobName", error.message, Mend(f'Rename to "{free}"', "set", "/jobName", free)
     return jsonc.parse(text).problem(path, message, mend)
+
+
+class NotGiven(Forbidden):
+    """The job asks for what its user, or its virtual cluster, has not been given. ``path`` is where."""
+
+    def __init__(self, path: str, message: str) -> None:
+        super().__init__(message)
+        self.path = path
 
 
 def _require_grant(user: User, vc: str) -> None:

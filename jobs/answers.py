@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Literal
 
-from django.db.models import Count, Sum
+from django.db.models import Count, Q, Sum
 from django.utils import timezone
 
 from base.core.signals import LiveJobs
@@ -52,11 +52,10 @@ def note(sender: Any, node: str, kind: str, reason: str, **_: Any) -> None:
 
 
 def _counted(jobs: Any, by: str) -> dict[str, LiveJobs]:
-    counts: dict[str, dict[str, int]] = {}
-    for name, state, number, gpus in jobs.values_list(by, "state").annotate(Count("id"), Sum("total_gpus")):
-        row = counts.setdefault(name, {"waiting": 0, "running": 0, "gpus": 0})
-        if state == JobState.RUNNING:
-            row |= {"running": number, "gpus": gpus}
-        else:
-            row["waiting"] += number
-    return {name: LiveJobs(**row) for name, row in counts.items()}
+    runs = Q(state=JobState.RUNNING)
+    rows = jobs.values(by).annotate(
+        waiting=Count("id", filter=~runs),
+        running=Count("id", filter=runs),
+        gpus=Sum("total_gpus", filter=runs, default=0),
+    )
+    return {row.pop(by): LiveJobs(**row) for row in rows}

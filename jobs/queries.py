@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
-from django.utils import timezone
 
 from base.core.bulk import all_values, first_where
 from base.core.errors import NoJob
@@ -22,7 +20,6 @@ from jobs.planning.streak import End
 
 STOPPING = "STOPPING"  # no state of the table: a live job that was asked to stop
 LIVE = (JobState.WAITING.value, JobState.RUNNING.value)
-ENDED = tuple(sorted(state.value for state in JOB_ENDS))
 VERY_MANY = 20_000  # ended jobs; nobody notices the time that counting fewer takes
 ENDED_FOR = 10.0  # seconds for which their number is remembered
 _MOST_REMEMBERED = 64  # filters
@@ -112,21 +109,6 @@ def order_of(sort: str) -> tuple[str, str]:
     return field, "-id" if field.startswith("-") else "id"
 
 
-def read_since(text: str, now: datetime) -> datetime | None:
-    """``24h``, ``7d``, ``30m`` or ``2w`` before now, ``2026-11-20`` or a time in ISO 8601; None for anything else."""
-    if match := _SPAN.fullmatch(text.strip()):
-        return now - timedelta(minutes=int(match[1]) * _MINUTES[match[2]])
-    try:
-        moment = datetime.fromisoformat(text.strip())
-        return (moment if moment.tzinfo else timezone.make_aware(moment)).astimezone(UTC)
-    except (ValueError, OverflowError):
-        return None
-
-
-_SPAN = re.compile(r"([0-9]{1,5})([mhdw])")
-_MINUTES = {"m": 1, "h": 60, "d": 1440, "w": 10080}
-
-
 def iterate_jobs(which: JobFilter, at_once: int) -> Iterator[dict[str, Any]]:
     """All of the list for the v1 answer, ``at_once`` rows in memory. Each query starts where the last one ended, so
     none stays open."""
@@ -183,14 +165,11 @@ def get_job(username: str, name: str, *, mine: str = "") -> Job:
         username, _, name = name.partition("~")
     if "\x00" in username + name:  # PostgreSQL refuses to look for it
         raise NoJob(f"Job {asked} is not found.")
-    job = _named(username, name) if username else _by_name_alone(name, mine)
+    named = "deleted_at IS NULL AND username = %s AND name = %s"
+    job = first_where(Job, named, username, name) if username else _by_name_alone(name, mine)
     if job is None:
         raise NoJob(f"Job {asked} is not found.")
     return job
-
-
-def _named(username: str, name: str) -> Job | None:
-    return first_where(Job, "deleted_at IS NULL AND username = %s AND name = %s", username, name)
 
 
 def free_name(username: str, name: str) -> str:

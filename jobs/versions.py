@@ -6,11 +6,10 @@ drawn again. Every change of a job writes an Event, so most go by the newest one
 
 from __future__ import annotations
 
-from datetime import datetime
-
 from django.db.models import Max
 
 from base.core.bulk import one_row
+from base.core.values import milliseconds
 from jobs.models import Event, Job, Task
 from jobs.planning.lifecycle import JobState, TaskState
 
@@ -45,16 +44,12 @@ def of_pages() -> str:
     # One index leads to the running jobs, which are few, and another one from them to their tasks.
     running = Job.objects.filter(state=JobState.RUNNING, deleted_at__isnull=True).values("id")
     progress = Task.objects.filter(job__in=running, state=TaskState.STARTING).aggregate(last=Max("fact_at"))["last"]
-    return f"{last}.{_milliseconds(progress)}"
+    return f"{last}.{milliseconds(progress)}"
 
 
 def of_job_page(job: Job) -> str:
     """Return that of a job's page. Of a waiting job it changes with all of the cluster, which may let it start."""
     last = Event.objects.filter(job=job).aggregate(last=Max("id"))["last"] or 0
     tasks = Task.objects.filter(job=job).aggregate(changed=Max("changed_at"), fact=Max("fact_at"))
-    own = f"{last}.{_milliseconds(tasks['changed'])}.{_milliseconds(tasks['fact'])}.{job.attempt_number}"
+    own = f"{last}.{milliseconds(tasks['changed'])}.{milliseconds(tasks['fact'])}.{job.attempt_number}"
     return f"{own}-{of_pages()}" if job.state == JobState.WAITING else own
-
-
-def _milliseconds(moment: datetime | None) -> str:
-    return str(int(moment.timestamp() * 1000)) if moment else ""

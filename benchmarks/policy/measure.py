@@ -14,7 +14,7 @@ from benchmarks.sizes import size
 from jobs.forecast.errors import Corrections, Moments, PastForecast, ShownForecast, score
 from jobs.forecast.play import starts
 from jobs.planning.queue.lengths import Lengths
-from jobs.replay.day import Chosen, Day, ReplayCluster, ReplayPolicy, Run
+from jobs.replay.day import Chosen, Day, PlacedRun, ReplayCluster, ReplayPolicy, Run
 from jobs.replay.outcome import CLASSES, DayOutcome, Setting, sum_up
 from jobs.replay.policies import Backfill, Easy, Fifo, Longshore
 
@@ -133,11 +133,11 @@ def measure(report: Report) -> None:
     _judge(report, found[Foreseeing], found[Fifo], found[Easy])
 
 
-class Timed:
+class Timed(ReplayPolicy):
     """A policy with the seconds of CPU that it takes to decide."""
 
     def __init__(self, policy: ReplayPolicy) -> None:
-        self.policy, self.name, self.ended, self.seconds = policy, policy.name, policy.ended, 0.0
+        self.policy, self.name, self.seconds = policy, policy.name, 0.0
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         began = time.process_time()
@@ -145,6 +145,9 @@ class Timed:
             return self.policy.decide(cluster)
         finally:
             self.seconds += time.process_time() - began
+
+    def ended(self, placed: PlacedRun) -> None:
+        self.policy.ended(placed)
 
 
 def _play(runs: Sequence[Run], nodes: int, policy: ReplayPolicy) -> tuple[DayOutcome, float]:

@@ -75,10 +75,6 @@ class PortSpec(_Spec):
     begin_at: Int = Field(0, ge=0, le=PORT_MAX)  # 0: any free ports
     port_number: Int = Field(1, ge=1, le=PORT_MAX)
 
-    @property
-    def is_fixed(self) -> bool:
-        return self.begin_at > 0
-
 
 class RoleSpec(_Spec):
     name: Name
@@ -98,7 +94,7 @@ class RoleSpec(_Spec):
         has them; fixed ranges first, as v1 lists them."""
         own = {port.label for port in self.port_list}
         added = tuple(PortSpec(label=label) for label in ("http", "ssh") if label not in own)
-        return tuple(sorted(self.port_list + added, key=lambda port: not port.is_fixed))
+        return tuple(sorted(self.port_list + added, key=lambda port: port.begin_at == 0))
 
 
 class JobSpec(_Spec):

@@ -37,11 +37,7 @@ Visible = Callable[[Iterable[Entry]], Iterable[Entry]]
 
 
 class CodeTooLarge(Exception):
-    """The code is larger than CODE_LIMIT. ``size`` is the sum in bytes at which that was noticed."""
-
-    def __init__(self, size: int) -> None:
-        super().__init__()
-        self.size = size
+    """The code is larger than CODE_LIMIT."""
 
 
 @contextmanager
@@ -52,7 +48,7 @@ def spooled(
     lasts.
 
     ``key`` names the attempt. ``visible`` filters the entries of a folder to those that the user may see. ``report`` is
-    called with the bytes read and their sum, and may raise to give up. Raises TooLarge, PathNotFound when there is
+    called with the bytes read and their sum, and may raise to give up. Raises CodeTooLarge, PathNotFound when there is
     nothing at ``path``, and the store's other errors.
     """
     folder = _folder()
@@ -130,13 +126,13 @@ def _write(store: Store, root: Entry, file: BinaryIO, report: Report, visible: V
 
 
 def _walk(store: Store, root: Entry, visible: Visible, working: Callable[[], None]) -> Iterator[Entry]:
-    """The entry and all below it, a folder before its content. Raises TooLarge as soon as the sum exceeds the limit."""
+    """The entry and all below it, a folder before its content. Raises CodeTooLarge once the sum exceeds the limit."""
     total, todo = 0, deque([root])
     while todo:
         entry = todo.popleft()
         total += entry.size
         if total > settings.CODE_LIMIT:
-            raise CodeTooLarge(total)
+            raise CodeTooLarge
         yield entry
         if entry.is_dir:
             working()

@@ -2,6 +2,9 @@
 
 Everything is read with the rights of the job's user. A mistake that the user can mend is a DeliveryFault and ends the
 attempt. A store that is down is not (StoreUnavailable passes through): the start is tried again later.
+
+What is too large for an engine's API is put where containers fetch it: a tar in the folder of its attempt in the store,
+at an address that is signed for this one file. The file goes when the job is purged, as its logs do.
 """
 
 from __future__ import annotations
@@ -10,20 +13,25 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.parse import quote, urlencode
 
 from django.conf import settings
 
 from base.core.errors import LongshoreError
-from base.files.store import open_store, rules
+from base.files.store import delegation, open_store, rules
 from base.files.store.base import PathNotFound, StoreUnavailable, find
 from base.files.who import KnownAccounts, Who
 from base.models import User
 from clusters.engines.image_names import DOCKER_HUB, registry_of
-from clusters.engines.runtime import FaultReason, RuntimeFault
+from clusters.engines.runtime import LARGE, FaultReason, RuntimeFault
 from jobs.config.spec import JobSpec, substitute_paths
 from jobs.containers import code_tar
+from jobs.containers.launch import Launch
+from jobs.logs.places import attempt_folder
 from jobs.planning.exits import StartFault
 
+HELD = 3600  # seconds that an address holds: a start that waits longer for its image asks for another one
+_PIECE = 1 << 20
 _AUTH_BYTES = 10_000
 _HUB_NAMES = ("docker.io", "index.docker.io", "registry-1.docker.io", "hub.docker.com", "registry.hub.docker.com")
 
@@ -154,3 +162,26 @@ def _login(reader: Who, uri: str) -> _Login:
             StartFault.AUTH_MALFORMED, f"{uri} must have three lines: the registry's server, the user, the password."
         )
     return _Login(lines[0].strip(), lines[1].strip(), lines[2])
+
+
+def addresses_of(tars: tuple[Path, ...], launch: Launch) -> tuple[str, ...]:
+    """The addresses of these tars; none when they are small enough to be handed over. Raises StoreUnavailable."""
+    if sum(tar.stat().st_size for tar in tars) <= LARGE:
+        return ()
+    full_name = f"{launch.username}~{launch.spec.job_name}"
+    folder = attempt_folder(launch.username, full_name, launch.app_id)
+    return tuple(_offered(tar, f"{folder}/code-{nth}.tar", launch) for nth, tar in enumerate(tars))
+
+
+def _offered(tar: Path, path: str, launch: Launch) -> str:
+    store = open_store()
+    there = find(store, path)
+    if there is None or there.size != tar.stat().st_size:  # else another task of the attempt has put it there
+        store.write(path, _pieces(tar), owner=launch.username, mode=0o600)
+    token = delegation.issue(launch.username, seconds=HELD, path=path, ops=("OPEN",))
+    return f"{launch.files_url}{quote(path)}?{urlencode({'op': 'OPEN', 'delegation': token})}"
+
+
+def _pieces(tar: Path) -> Iterator[bytes]:
+    with tar.open("rb") as file:
+        yield from iter(lambda: file.read(_PIECE), b"")

@@ -32,7 +32,7 @@ from clusters.engines.runtime import ContainerStatus, FaultReason, Progress, Run
 from clusters.nodes import refusals, snapshots
 from clusters.nodes import survey as surveying  # ``survey`` here is the order, whose address workers know
 from clusters.nodes.gone import remove_container
-from jobs.containers import claims, code_tar, delivery, handing
+from jobs.containers import claims, code_tar, delivery
 from jobs.containers.delivery import Delivery, DeliveryFault
 from jobs.containers.discard import discard_all
 from jobs.containers.inputs import launch_of
@@ -175,7 +175,7 @@ def _ensure(launch: Launch, delivered: Delivery, id: int, claim: str) -> Contain
         claims.note(id, claim, progress)
 
     image = launch.spec.image
-    addresses = handing.addresses_of(delivered.tars, launch) if launch.host else ()
+    addresses = delivery.addresses_of(delivered.tars, launch) if launch.host else ()
     try:
         status = schemes.runtime_for(launch.node_name).ensure(
             request(launch, tars=delivered.tars, addresses=addresses, auth=delivered.auth),

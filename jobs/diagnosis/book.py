@@ -8,7 +8,8 @@ from pathlib import Path
 import structlog
 from django.conf import settings
 
-from jobs.diagnosis.rules import LARGEST, Book, Rule, RuleProblem, joined, read
+from base.core.errors import Problem
+from jobs.diagnosis.rules import LARGEST, Book, Rule, joined, read
 
 OWN = Path(__file__).with_name("causes")
 log = structlog.get_logger()
@@ -24,7 +25,7 @@ def own() -> tuple[Book, ...]:
     return tuple(read(path.read_text()) for path in sorted(OWN.glob("*.yaml")))
 
 
-def problems() -> list[RuleProblem]:
+def problems() -> list[Problem]:
     """What is wrong with the admin's file; nothing without one."""
     return list(_admins(*_stamp()).problems)
 
@@ -52,8 +53,8 @@ def _admins(path: str, changed: int, size: int) -> Book:
     if size < 0:
         return Book()
     if size > 4 * LARGEST:
-        return Book(problems=(RuleProblem(1, 1, f"The file is longer than {LARGEST // 1024} kB."),))
+        return Book(problems=(Problem(1, 1, "", f"The file is longer than {LARGEST // 1024} kB."),))
     try:
         return read(Path(path).read_text())
     except (OSError, UnicodeDecodeError) as error:
-        return Book(problems=(RuleProblem(1, 1, f"The file cannot be read: {error}."),))
+        return Book(problems=(Problem(1, 1, "", f"The file cannot be read: {error}."),))

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from base.core.errors import Problem
 from jobs.config.yaml_text import is_plain
 from jobs.diagnosis.template import MessageTemplate, NoTemplate, template
 
@@ -100,28 +101,19 @@ class Rule(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleProblem:
-    """Something wrong with a file of rules; line and column count from 1."""
-
-    line: int
-    column: int
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
 class Book:
     """The rules in the order in which they were written, without those that cannot be read. ``remove``: rules of
-    earlier files that this one takes out."""
+    earlier files that this one takes out; ``problems``: what is wrong with the text, by line and column."""
 
     rules: tuple[Rule, ...] = ()
     remove: tuple[str, ...] = ()
-    problems: tuple[RuleProblem, ...] = field(default=())
+    problems: tuple[Problem, ...] = field(default=())
 
 
 def read(text: str, loader: Any = _FAST) -> Book:
     """The rules in a YAML text: {"rules": [...], "remove": [ids]}. Whatever is wrong becomes a Problem."""
     if len(text) > LARGEST:
-        return Book(problems=(RuleProblem(1, 1, f"The file is longer than {LARGEST // 1024} kB."),))
+        return Book(problems=(Problem(1, 1, "", f"The file is longer than {LARGEST // 1024} kB."),))
     try:
         if not is_plain(text, MAX_DEPTH, loader):
             raise ValueError("it is nested too deep or has an alias.")
@@ -132,9 +124,9 @@ def read(text: str, loader: Any = _FAST) -> Book:
             return read(text, yaml.SafeLoader)  # it knows better where the fault is
         mark = error.problem_mark or error.context_mark
         where = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        return Book(problems=(RuleProblem(*where, f"This is no YAML: {error.problem or error.context}."),))
+        return Book(problems=(Problem(*where, "", f"This is no YAML: {error.problem or error.context}."),))
     except (yaml.YAMLError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-        return Book(problems=(RuleProblem(1, 1, f"This is no YAML: {str(error).splitlines()[0]}"),))
+        return Book(problems=(Problem(1, 1, "", f"This is no YAML: {str(error).splitlines()[0]}"),))
     if node is None:
         return Book()
     return _RuleReader(node).book(value)
@@ -155,7 +147,7 @@ class _RuleReader:
     def __init__(self, node: yaml.Node) -> None:
         self.places: dict[tuple[str | int, ...], tuple[int, int]] = {}
         self._walk(node, ())
-        self.problems: list[RuleProblem] = []
+        self.problems: list[Problem] = []
 
     def book(self, value: Any) -> Book:
         if not isinstance(value, dict) or set(value) - {"rules", "remove"}:
@@ -196,7 +188,7 @@ class _RuleReader:
     def _problem(self, path: tuple[str | int, ...], message: str) -> None:
         while path and path not in self.places:
             path = path[:-1]
-        self.problems.append(RuleProblem(*self.places.get(path, (1, 1)), message))
+        self.problems.append(Problem(*self.places.get(path, (1, 1)), "", message))
 
     def _walk(self, node: yaml.Node, path: tuple[str | int, ...]) -> None:
         self.places[path] = node.start_mark.line + 1, node.start_mark.column + 1

@@ -89,7 +89,9 @@ def _changes(known: Outlook, username: str) -> Sequence[Change]:
 def _outlook(turn: Turn[Queued], foreseen: Foreseen[Queued] | None, seen: RecentQueue) -> Outlook:
     ran = _ran(turn.job, seen)
     if turn.move is Move.GO:
-        return Outlook(turn, None, pull=blockers.to_pull(turn.queue.nodes, turn.job.demands, turn.placements), ran=ran)
+        return Outlook(
+            turn, None, pull=blockers.to_pull(turn.queue.scene.nodes, turn.job.demands, turn.placements), ran=ran
+        )
     blocking = turn.blockers
     never = next((blocker for blocker in blocking if blocker.kind == "never"), None)
     return Outlook(

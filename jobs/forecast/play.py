@@ -59,7 +59,7 @@ def starts(waiting: Sequence[W], scene: Scene[W], length: Length[W], spent: Spen
     nothing."""
     table = _Table(first(waiting, most), scene, length)
     for draw in range(DRAWS):
-        future = table.future(draw)
+        future = _Draw(table, draw)
         is_whole = future.play(_over(spent, (draw + 1) / LEAST_DRAWS)) is not None
         if not is_whole and draw >= LEAST_DRAWS:
             break  # it would say less of each job than those before
@@ -91,7 +91,7 @@ def at_limits(
 ) -> dict[int, float]:
     """Seconds until each waiting job starts if every one runs for its limit: what a scheduler foresees that only goes
     by limits. Of those alone that were seen to start before the time was over."""
-    future = _Table(first(waiting, most), scene, lambda job: [limit(job)] * DRAWS).future(0)
+    future = _Draw(_Table(first(waiting, most), scene, lambda job: [limit(job)] * DRAWS), 0)
     future.play(_over(spent))
     return future.began
 
@@ -114,7 +114,7 @@ def side_by_side(
     for draw in range(DRAWS):
         played = []
         for table in tables:
-            began = table.future(draw).play(_over(spent))
+            began = _Draw(table, draw).play(_over(spent))
             if began is None:
                 return [table.spreads() for table in tables]
             played.append(began)
@@ -134,9 +134,6 @@ class _Table(Generic[W]):
         self.earliest: dict[int, list[float]] = {job.id: [] for job in self.queue}  # inf: never, as far as is known
         self.free = FreeNodes(node for node in scene.nodes if node.name not in scene.unseen)
         self.idle = FreeNodes(scene.nodes, empty=True)
-
-    def future(self, draw: int, watched: int | None = None) -> _Draw[W]:
-        return _Draw(self, draw, watched)
 
     def note(self, began: dict[int, float], played: float | None = None) -> None:
         """``played`` are the seconds after which a draw was cut off: what starts later is not known."""
@@ -181,7 +178,7 @@ def start_of(job: W, waiting: Sequence[W], scene: Scene[W], length: Length[W], s
     table = _Table(queue, scene, length)
     after: Counter[int] = Counter()
     for draw in range(DRAWS):
-        future = table.future(draw, job.id)
+        future = _Draw(table, draw, job.id)
         began = future.play(_over(spent))
         if began is None:
             break
@@ -218,7 +215,7 @@ def _spread(delays: list[float], now: datetime) -> Spread | None:
 class _Draw(Generic[W]):
     """One possible future."""
 
-    def __init__(self, table: _Table[W], draw: int, watched: int | None) -> None:
+    def __init__(self, table: _Table[W], draw: int, watched: int | None = None) -> None:
         """``watched``: the job with whose start the future that matters ends."""
         scene = table.scene
         self.scene, self.draw, self.lengths, self.watched = scene, draw, table.lengths, watched

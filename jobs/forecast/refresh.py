@@ -60,7 +60,9 @@ def refresh(budget: float = BUDGET) -> int:
     if lengths:
         at = scene.now.timestamp()
         forecasts = starts(waiting, scene, lambda job: length_of(lengths, job, at), clock(budget))
-        limits = at_limits(waiting, scene, _limit, clock(budget / LEAST_DRAWS)) if forecasts.spreads else {}
+        if forecasts.spreads:
+            spent = clock(budget / LEAST_DRAWS)
+            limits = at_limits(waiting, scene, lambda job: float(job.most_seconds or NO_LIMIT), spent)
     by_limit = {id: milliseconds(scene.now + timedelta(seconds=delay)) for id, delay in limits.items()}
     played = {id: in_milliseconds(spread) for id, spread in forecasts.spreads.items()}
     now = milliseconds(scene.now)
@@ -103,10 +105,6 @@ def length_of(lengths: Lengths, job: Queued, now: float) -> Sequence[float]:
 def in_milliseconds(spread: Spread) -> dict[str, int]:
     """{"p10", "p50", "p90"}, as rows and answers have it."""
     return dict(zip(_MOMENTS, map(milliseconds, spread), strict=True))
-
-
-def _limit(job: Queued) -> float:
-    return float(job.most_seconds or NO_LIMIT)
 
 
 def clock(budget: float, patience: float = PATIENCE) -> Callable[[], float]:

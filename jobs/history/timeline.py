@@ -11,6 +11,7 @@ from django.db.models.lookups import GreaterThanOrEqual
 from base.accounts.viewer import Viewer
 from clusters.models import Node
 from jobs.access import may_read_story
+from jobs.history.holdings import types_of
 from jobs.history.window import TimeWindow
 from jobs.models import Event, Holding, Job
 
@@ -97,12 +98,10 @@ def bars(window: TimeWindow, *, node: str = "", vc: str = "") -> list[HoldingBar
 def rows(held: Sequence[HoldingBar], node: str = "") -> list[TimelineNode]:
     """The nodes that are registered, and those on which something was held, by name; with ``node`` that one alone."""
     nodes = Node.objects.filter(name=node) if node else Node.objects.all()
-    known = {
-        name: TimelineNode(
-            name, tuple((str(gpu["id"]), str(gpu.get("type") or "")) for gpu in gpus), _state(status, health)
-        )
-        for name, gpus, status, health in nodes.values_list("name", "gpus", "status", "health")
-    }
+    known: dict[str, TimelineNode] = {}
+    for name, gpus, status, health in nodes.values_list("name", "gpus", "status", "health"):
+        shown = status if health == Node.Health.READY else "unreachable"
+        known[name] = TimelineNode(name, tuple(types_of(gpus).items()), shown)
     missing: dict[str, dict[str, str]] = {}
     for span in held:
         if span.node not in known:
@@ -143,7 +142,3 @@ def _within(window: TimeWindow, node: str, vc: str) -> QuerySet[Holding]:
     rows = Holding.objects.filter(Q(ended__gt=window.begin) | Q(ended=None), began__lt=window.until)
     rows = rows.filter(node=node) if node else rows
     return rows.filter(vc=vc) if vc else rows
-
-
-def _state(status: str, health: str) -> str:
-    return "unreachable" if health != Node.Health.READY else status

@@ -74,6 +74,17 @@ def read_window(begin: str, end: str, now: datetime, *, span: timedelta, longest
     return TimeWindow(first, last, milliseconds(now), zone)
 
 
+def read_since(text: str, now: datetime) -> datetime | None:
+    """``24h``, ``7d``, ``30m`` or ``2w`` before now, ``2026-11-20`` or a time in ISO 8601; None for anything else."""
+    if match := _SPAN.fullmatch(text.strip()):
+        return now.astimezone(UTC) - timedelta(minutes=int(match[1]) * _MINUTES[match[2]])
+    try:
+        moment = datetime.fromisoformat(text.strip())
+        return (moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
 def midnight_after(day: datetime) -> datetime:
     following = (day.replace(tzinfo=None) + timedelta(days=1)).replace(hour=0, minute=0, second=0, microsecond=0)
     return following.replace(tzinfo=day.tzinfo)

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any
 
@@ -193,10 +192,6 @@ def _leftovers(store: Store, place: LogPlace, stream: Stream) -> Iterator[Piece]
         while data := file.read(BLOCK):
             yield data, b"" if times else None
     if times:
-        yield from _times_in(times)
-
-
-def _times_in(path: Path) -> Iterator[Piece]:
-    with path.open("rb") as file:
-        while times := file.read(BLOCK):
-            yield b"", times[: len(times) // WIDTH * WIDTH]
+        with times.open("rb") as stamped:
+            while piece := stamped.read(BLOCK):
+                yield b"", piece[: len(piece) // WIDTH * WIDTH]

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from base.core import words
 from jobs.logs.colours import Piece, pieces
 
 SHOWN = 16 * 1024  # bytes of one line that a page gets; the download has the rest
@@ -41,7 +42,7 @@ def show(number: int, start: int, end: int, head: bytes, tail: bytes, *, partial
     """Return the line to show. ``head`` and ``tail`` are its first and its last SHOWN bytes, without the newline; of a
     shorter line both are the whole."""
     size = end - start - (0 if partial else 1)
-    raw, note = (head, "") if size <= SHOWN else (head, f"… {_size(size)} line, download to see all")
+    raw, note = (head, "") if size <= SHOWN else (head, f"… {words.size(size)} line, download to see all")
     tail = tail.removesuffix(b"\r")  # part of the line end in files from Windows
     if b"\r" in tail:
         raw, note = _last_state(tail, whole=size <= SHOWN)
@@ -66,10 +67,3 @@ def _kind(text: str) -> Kind:
     if _ERROR.search(start):
         return "err"
     return "warn" if _WARNING.search(start) else ""
-
-
-def _size(size: int) -> str:
-    for unit, divisor in (("MB", 1 << 20), ("KB", 1 << 10)):
-        if size >= divisor:
-            return f"{size / divisor:.1f} {unit}"
-    return f"{size} bytes"

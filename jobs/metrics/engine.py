@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from urllib.parse import urlsplit
 
 import structlog
@@ -92,37 +93,31 @@ class EngineSampler:
     def __init__(self, endpoint: str, tls_dir: str) -> None:
         self.endpoint = endpoint
         self.latest: tuple[int, dict[str, list[float]]] = (0, {})
-        self.thread = KeptThread(f"sample-{endpoint}", self._step, longest=_LONGEST, interrupt=self._wake)
+        self.thread = KeptThread(
+            f"sample-{endpoint}", self._step, longest=_LONGEST, interrupt=lambda: self._given.put(None)
+        )
         self._tls_dir = tls_dir
         self._meter: Measurable | None = None
         self._before: dict[int, ContainerUsage] = {}
         self._asks_at: dict[int, float] = {}  # when the container of a task is asked for its GPUs again (monotonic)
         self._rest = Rest()
         self._exporters: dict[str, Rest] = {}
-        self._work: Work | None = None
-        self._given = threading.Condition()
+        self._given: SimpleQueue[Work | None] = SimpleQueue()
 
     def give(self, work: Work) -> None:
         """It is done at once; while the last one is not done yet, this one is left out."""
         self.thread.keep()
-        with self._given:
-            self._work = work
-            self._given.notify()
+        with suppress(Empty):
+            self._given.get_nowait()
+        self._given.put(work)
 
     def stop(self) -> None:
         self.thread.stop()
 
-    def _wake(self) -> None:
-        with self._given:
-            self._given.notify()
-
     def _step(self) -> None:
-        with self._given:
-            if self._work is None:
-                self._given.wait(_LONGEST / 4)
-            work, self._work = self._work, None
-        if work is not None:
-            self.sample(work)
+        with suppress(Empty):
+            if (work := self._given.get(timeout=_LONGEST / 4)) is not None:
+                self.sample(work)
 
     def sample(self, work: Work) -> None:
         """Ask, and write what is known. Raises OSError when the files cannot be written."""

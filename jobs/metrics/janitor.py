@@ -15,6 +15,7 @@ from pathlib import Path
 import structlog
 from django.conf import settings
 
+from base.core.bulk import chunks
 from clusters.models import Node
 from jobs.metrics import places, sharing
 from jobs.models import Attempt
@@ -22,7 +23,6 @@ from jobs.models import Attempt
 log = structlog.get_logger()
 
 _YOUNG = 3600.0  # seconds: what was written lately belongs to something
-_AT_ONCE = 500
 
 
 def clean_up(now: float) -> None:
@@ -45,12 +45,10 @@ def clean_up(now: float) -> None:
 
 
 def _known(app_ids: set[str]) -> set[str]:
-    some = sorted(app_ids)
-    return {
-        app_id
-        for start in range(0, len(some), _AT_ONCE)
-        for app_id in Attempt.objects.filter(app_id__in=some[start : start + _AT_ONCE]).values_list("app_id", flat=True)
-    }
+    known: set[str] = set()
+    for some in chunks(sorted(app_ids)):
+        known.update(Attempt.objects.filter(app_id__in=some).values_list("app_id", flat=True))
+    return known
 
 
 def _beyond(folders: list[tuple[Path, float, int]], limit: int, now: float) -> Iterator[Path]:

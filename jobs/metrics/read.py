@@ -18,7 +18,7 @@ from jobs.config.spec import JobSpec
 from jobs.metrics import places, rates, ring
 from jobs.metrics.layout import TIERS, Mean, RingSummary
 from jobs.metrics.rates import FRESH
-from jobs.models import Attempt, Job, Task
+from jobs.models import Attempt, Task
 
 OLDEST = TIERS[-1].span  # seconds
 
@@ -77,14 +77,6 @@ class GpuFigures:
         since = max(self.idle_since, held_since.timestamp() if held_since else 0.0)
         seconds = time.time() - since
         return words.duration(seconds) if self.idle_since and seconds >= settings.GPU_IDLE_AFTER else ""
-
-
-def attempt_of(job: Job, number: int = 0) -> Attempt:
-    """Return the attempt of that number, the newest without one. Raises NoJob."""
-    attempt = Attempt.objects.filter(job=job, number=number or job.attempt_number).first()
-    if attempt is None:
-        raise NoJob(f"Job {job.name} has no attempt {number}.")
-    return attempt
 
 
 def task_of(attempt: Attempt, role: str, index: int) -> Task:

@@ -3,8 +3,7 @@
 
 from jobs.models.attempt import Attempt, Task
 from jobs.models.draft import Draft, Sweep, Template
-from jobs.models.forecast import Prediction, Replay
-from jobs.models.history import Event, Holding
+from jobs.models.history import Event, Holding, Prediction, Replay
 from jobs.models.job import Dependency, Discarded, Job, JobKey, JobSecrets
 
 __all__ = [

@@ -80,10 +80,6 @@ _SUB_STATES = {
 _TASK_WORDS = {T.STARTING: "WAITING", T.STOPPING: "RUNNING"}
 
 
-def v1_state(state: JobState) -> str:
-    return str(state)
-
-
 def v1_sub_state(state: JobState) -> str:
     return _SUB_STATES[state]
 

@@ -11,23 +11,26 @@ from dataclasses import replace
 from datetime import datetime
 from functools import cache, partial
 
+from base.core import words
 from clusters.engines.runtime import Look
 from clusters.placement.fit import NodeView
 from clusters.placement.pace import NO_PACES, Pace
+from clusters.placement.shares import Hold
 from jobs.planning import exits
-from jobs.planning.evictions import evict
 from jobs.planning.leftovers import plan_leftovers
-from jobs.planning.lifecycle import TaskState
-from jobs.planning.live import Standing, end_state, settle_job, to_look_at
+from jobs.planning.lifecycle import TASK_ENDS, TaskState
+from jobs.planning.live import Standing, end_attempt, end_state, settle_job, to_look_at
 from jobs.planning.queue.lines import ending
+from jobs.planning.queue.reclaim import own_nodes
 from jobs.planning.queue.scene import Runner, Scene
 from jobs.planning.queue.still import Still, step, still
 from jobs.planning.settle import is_claimed
 from jobs.planning.starts import limit_starts
-from jobs.planning.turns import Move, turns
-from jobs.planning.world import Decision, JobPlan, JobView, LiveJob, Plan, World
+from jobs.planning.turns import Move, Turn, turns
+from jobs.planning.world import Decision, Eviction, JobPlan, JobView, LiveJob, Plan, World
 
 MOST_PLACED = 512  # tasks placed in one pass, so that no event of an engine waits long behind a full queue
+_TOLD = 36.0  # GPU-seconds of lost work that are worth a sentence of who is evicted
 MOST_SETTLED = 512  # rows of live jobs changed in one pass, each job whole: no transaction is long when a rack dies
 
 
@@ -100,7 +103,7 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
         if turn.error is not None:
             made.jobs.append(JobPlan(turn.job, parked=turn.error))
         elif turn.victims:
-            evict(world, turn, made)
+            _evict(world, turn, made)
         elif turn.move is Move.GO:
             if placed >= MOST_PLACED:
                 made.more = True
@@ -108,6 +111,50 @@ def _place_all(world: World, seen: Scene[JobView], made: Plan) -> bool:
             made.jobs.append(JobPlan(turn.job, placements=turn.placements, is_guest=turn.is_guest))
             placed += len(turn.placements)
     return acts
+
+
+def _evict(world: World, turn: Turn[JobView], made: Plan) -> None:
+    """End the attempts of a turn's victims: all of them or, where this pass already plans something else for one of
+    them or frees room there, none, and the next pass, which follows at once, looks again."""
+    planned = {job_plan.job.id for job_plan in made.jobs}
+    freed = {change.task.node for job_plan in made.jobs for change in job_plan.changes if change.after in TASK_ENDS}
+    nodes = turn.reservation.nodes if turn.reservation else ()
+    if not freed.isdisjoint(nodes) or any(victim.job.id in planned for victim in turn.victims):
+        made.more = True
+        return
+    live = {job.id: tasks for job, tasks in world.live}
+    for victim in turn.victims:
+        why = _why(turn.job, victim, own_nodes(turn.job.vc, world.nodes), world.now)
+        job_plan = end_attempt(world, victim.job, live[victim.job.id], Decision(exits.evicted(why.reason)))
+        job_plan.evicted = why
+        made.jobs.append(job_plan)
+
+
+def _why(owner: JobView, victim: Runner[JobView], own: frozenset[str], now: datetime) -> Eviction:
+    """``own`` are the nodes dedicated to the owner's virtual cluster."""
+    job, held = victim.job, _in_words(victim.holds)
+    dedicated = sorted({hold.node for hold in victim.holds} & own)
+    if dedicated and job.vc != owner.vc:
+        serve = f"Node {dedicated[0]} serves" if len(dedicated) == 1 else f"Nodes {words.listing(dedicated)} serve"
+        reason = f"{serve} VC {owner.vc} only by now, and {owner.title} of it has a right to {held}."
+    elif job.is_guest:
+        reason = f"It ran as a guest on room that is reserved for {owner.title}, which can start now."
+    else:
+        reason = (
+            f"VC {job.vc} gives back {held}, which it had borrowed: {owner.title} of VC {owner.vc} has a right to it."
+        )
+    if (lost := victim.lost(now)) >= _TOLD:
+        since = "it last said that it saved" if job.saved_at else "it started"
+        reason += f" That loses {lost / 3600:,.2f} GPU-hours at most: what it did since {since}."
+    return Eviction(held, reason, owner.id, owner.attempt_number, job.is_guest)
+
+
+def _in_words(holds: Sequence[Hold]) -> str:
+    """ "4 GPUs and 8 CPU cores on n1"."""
+    gpus, cpus = sum(len(hold.gpu_ids) for hold in holds), sum(hold.cpus for hold in holds)
+    parts = [words.count(gpus, "GPU")] if gpus else []
+    nodes = words.listing(sorted({hold.node for hold in holds}))
+    return f"{' and '.join([*parts, words.count(cpus, 'CPU core')])} on {nodes}"
 
 
 def _basis(world: World, seen: Scene[JobView], running: tuple[object, object]) -> tuple[object, ...]:

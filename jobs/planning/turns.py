@@ -24,9 +24,8 @@ from clusters.placement.shares import above_ceiling, is_within, rank
 from jobs.planning.queue import limits, sentences
 from jobs.planning.queue.coming import room_to_come
 from jobs.planning.queue.free import FreeInRound, Shape
-from jobs.planning.queue.guests import end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.lines import AGE, Queue, VcQueue, in_order
-from jobs.planning.queue.reservations import Reservation
+from jobs.planning.queue.reservations import Reservation, end_of_guest, leaves_in_time, may_be_guest
 from jobs.planning.queue.scene import Runner, Scene, W
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from heapq import heappop, heappush
 from math import ceil, inf
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from clusters.placement.fit import Demand, NodeView, Placement, with_tasks
 from clusters.placement.shares import Quota, add, freed, taken
@@ -160,16 +160,15 @@ class Played:
 Chosen = tuple[Sequence[RunStart], Sequence[int]]
 
 
-class ReplayPolicy(Protocol):
+class ReplayPolicy:
     name: str
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
         """Which waiting jobs start now and where, and the ids of running ones that are evicted."""
-        ...
+        raise NotImplementedError
 
     def ended(self, placed: PlacedRun) -> None:
         """A run has come to its own end: what can be learnt of it."""
-        ...
 
 
 class Day:

@@ -125,11 +125,11 @@ def _by_class(runs: Mapping[int, Run], waits: Mapping[int, float]) -> dict[str, 
     for id, wait in waits.items():
         gpus = runs[id].gpus
         by_class[next(name for name, (least, most) in CLASSES.items() if least <= gpus <= most)].append(wait)
-    return {name: _waits(sorted(each)) for name, each in by_class.items() if each}
-
-
-def _waits(waits: Sequence[float]) -> Waits:
-    return Waits(len(waits), sum(waits) / len(waits), _rank(waits, 0.5), _rank(waits, 0.95))
+    waited = {name: sorted(each) for name, each in by_class.items() if each}
+    return {
+        name: Waits(len(each), sum(each) / len(each), _rank(each, 0.5), _rank(each, 0.95))
+        for name, each in waited.items()
+    }
 
 
 def _rank(waits: Sequence[float], part: float) -> float:

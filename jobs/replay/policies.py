@@ -14,32 +14,34 @@ from clusters.placement.free import FreeNodes
 from jobs.planning.queue.lengths import Lengths, LikeJobs
 from jobs.planning.queue.scene import Scene
 from jobs.planning.turns import Move, turns
-from jobs.replay.day import Chosen, PlacedRun, ReplayCluster, Run, RunStart
+from jobs.replay.day import Chosen, PlacedRun, ReplayCluster, ReplayPolicy, Run, RunStart
 
 LEARNT, LEARN_EVERY = 5_000, 600.0  # ended runs; seconds
 _WHAT = ("cpus", "memory_mb", "gpus")
 _Amounts = Counter[tuple[str, str]]  # by node and _WHAT; one less another has nothing below nothing
 
 
-class Fifo:
+class Fifo(ReplayPolicy):
     """Nothing starts before a job that was submitted earlier."""
 
     name = "plain FIFO"
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        free, starts = FreeNodes(cluster.nodes), list[RunStart]()
-        for run in cluster.in_order():
-            placements = free.place(run.demands, run.id, vc=run.vc)
-            if placements is None:
-                break
-            starts.append(RunStart(run, placements))
-        return starts, ()
-
-    def ended(self, placed: PlacedRun) -> None:
-        pass
+        return _in_turn(cluster)[0], ()
 
 
-class Backfill(Fifo):
+def _in_turn(cluster: ReplayCluster) -> tuple[list[RunStart], FreeNodes, list[Run]]:
+    """The first ones of the queue up to one that does not fit, what these leave of the nodes, and the rest of it."""
+    queue, starts, free = cluster.in_order(), list[RunStart](), FreeNodes(cluster.nodes)
+    for at, run in enumerate(queue):
+        placements = free.place(run.demands, run.id, vc=run.vc)
+        if placements is None:
+            return starts, free, queue[at:]
+        starts.append(RunStart(run, placements))
+    return starts, free, []
+
+
+class Backfill(ReplayPolicy):
     """Whatever fits starts, in order of submission."""
 
     name = "FIFO with backfill"
@@ -67,7 +69,7 @@ class Shelf:
         return RunStart(run, placements)
 
 
-class Easy(Fifo):
+class Easy(ReplayPolicy):
     """EASY backfill with foresight: it knows when every run ends. The first job that does not fit has the moment
     reserved at which it will; others start when that moment stays as it is: those that end before it anywhere, those
     that run longer only on room that the first one will not need."""
@@ -75,14 +77,8 @@ class Easy(Fifo):
     name = "EASY backfill, knowing all ends"
 
     def decide(self, cluster: ReplayCluster) -> Chosen:
-        queue, starts = cluster.in_order(), list[RunStart]()
-        free = FreeNodes(cluster.nodes)
-        for at, run in enumerate(queue):
-            placements = free.place(run.demands, run.id, vc=run.vc)
-            if placements is None:
-                return [*starts, *_behind(cluster, starts, free, queue[at:])], ()
-            starts.append(RunStart(run, placements))
-        return starts, ()
+        starts, free, queue = _in_turn(cluster)
+        return [*starts, *(_behind(cluster, starts, free, queue) if queue else ())], ()
 
 
 def _behind(
@@ -147,7 +143,7 @@ def _set_aside(free: FreeNodes, amounts: _Amounts) -> None:
         free.set_aside([Demand("", "", 0, cpus, memory_mb, gpus, "")], [node])
 
 
-class Longshore:
+class Longshore(ReplayPolicy):
     """The very turns that the planner executes."""
 
     name = "Longshore"

@@ -90,7 +90,7 @@ def play(asked: AskedReplay, is_over: Callable[[float], bool] = lambda part: Fal
     nodes, then = _changed(_sized(past.nodes, asked.nodes), asked)
     there = ReplayCluster.of(nodes, then, local_time(asked.window.begin, asked.window.zone))
     runs = _set_up(there, past)
-    policy = _policy(asked)
+    policy = Longshore(ended(asked.window.begin)) if asked.policy == "longshore" else POLICIES[asked.policy]()
     day = Day(runs, there, policy, step=_STEP, look=_LOOK)
     played = day.play(past.seconds, lambda now: is_over(now / past.seconds))
     now = quotas(_rights(), *wholes(past.nodes))
@@ -109,10 +109,6 @@ def play(asked: AskedReplay, is_over: Callable[[float], bool] = lambda part: Fal
         sum_up((everybody | {run.id: run for run in runs}).values(), played.stays, later, until),
         _notes(asked, past, until),
     )
-
-
-def _policy(asked: AskedReplay) -> ReplayPolicy:
-    return Longshore(ended(asked.window.begin)) if asked.policy == "longshore" else POLICIES[asked.policy]()
 
 
 def _sized(nodes: Sequence[NodeView], times: float) -> list[NodeView]:

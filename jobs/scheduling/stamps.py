@@ -71,10 +71,6 @@ def state_of_job(stamp: Stamp) -> str:
     return stamp[1]
 
 
-def job_of_task(stamp: Stamp) -> int:
-    return int(stamp[1])
-
-
 def _read(columns: tuple[str, ...], rows: str) -> Stamps:
     join = "string_agg(coalesce(CAST({} AS TEXT), ''), ',')"
     if connection.vendor == "sqlite":

@@ -18,6 +18,7 @@ from base.models import User
 from clusters.models import VirtualCluster
 from clusters.vcs.grants import granted
 from clusters.vcs.rules import DEFAULT
+from jobs.access import is_insider
 from jobs.config.web_pages import WebPage
 from jobs.models import Job
 from jobs.web_pages.addresses import PagePlace
@@ -29,10 +30,6 @@ MOST_SHARES = 200  # of one page
 
 def key_of(job_id: int, page: WebPage | PageShare | PageVisit) -> Key:
     return (job_id, page.role, page.index, page.label)
-
-
-def is_insider(viewer: Viewer, owner: str) -> bool:
-    return viewer.is_authenticated and (viewer.username == owner or viewer.is_admin)
 
 
 def openers(keys: Collection[Key]) -> dict[Key, list[PageShare]]:
@@ -104,7 +101,7 @@ def share(actor: User, job: Job, page: WebPage, kind: str, name: str, until: dat
 def add(actor: User, job: Job, page: WebPage, kind: str, name: str, until: datetime | None) -> PageShare:
     """Write the share down, or its new end. Who may is asked before. Raises BadRequest."""
     with transaction.atomic():
-        of_page = _of_page(job, page)
+        of_page = columns_of(job, page)
         rows = PageShare.objects.filter(**of_page)
         rows.filter(expires_at__lte=timezone.now()).delete()
         if rows.count() >= MOST_SHARES:
@@ -118,7 +115,7 @@ def unshare(actor: User, job: Job, page: WebPage, kind: str, name: str) -> None:
     """Whoever has it open is cut off within seconds. Succeeds also when it was not shared. Raises Forbidden."""
     require_owner(actor, job)
     with transaction.atomic():
-        if PageShare.objects.filter(**_of_page(job, page), kind=kind, name=name).delete()[0]:
+        if PageShare.objects.filter(**columns_of(job, page), kind=kind, name=name).delete()[0]:
             _record(actor, "web page share ended", job, page, kind, name)
 
 
@@ -135,7 +132,7 @@ def require_harmless(page: WebPage) -> None:
         raise BadRequest(says)
 
 
-def _of_page(job: Job, page: WebPage) -> dict[str, Any]:
+def columns_of(job: Job, page: WebPage) -> dict[str, Any]:
     return {"job": job, "role": page.role, "index": page.index, "label": page.label}
 
 

@@ -18,7 +18,7 @@ from base.core.errors import NotFound
 from clusters.engines.runtime import FaultReason, RuntimeFault
 from clusters.models import Node
 from clusters.vcs.grants import granted
-from jobs import queries
+from jobs import access, queries
 from jobs.config import web_pages
 from jobs.config.spec import JobSpec
 from jobs.config.web_pages import WebPage
@@ -123,13 +123,13 @@ def _promised(spec: JobSpec) -> list[WebPage]:
 def _with_rights(job: Job, viewer: Viewer, url: str, rows: Sequence[tuple[WebPage, str, State]]) -> list[ListedPage]:
     shares = rights.openers({rights.key_of(job.pk, page) for page, _, _ in rows}) if rows else {}
     vcs = granted([viewer.username]) if viewer.is_authenticated else {}
-    is_insider = rights.is_insider(viewer, job.username)
+    may_share = access.is_insider(viewer, job.username)
     pages = []
     for page, node, state in rows:
         of_page = shares[rights.key_of(job.pk, page)]
         may_open = rights.may_open(viewer, job.username, of_page, vcs)
         address = f"{url}/web/{quote(page.role)}/{page.index}/{quote(page.label)}"
-        pages.append(ListedPage(page, node, state, may_open, address, of_page if is_insider else ()))
+        pages.append(ListedPage(page, node, state, may_open, address, of_page if may_share else ()))
     return pages
 
 

@@ -84,11 +84,8 @@ def begin(
     PageVisit.objects.filter(expires_at__lt=now).delete()
     ticket = secrets.token_urlsafe(32)
     PageVisit.objects.create(
+        **rights.columns_of(job, page),
         user=user,
-        job=job,
-        role=page.role,
-        index=page.index,
-        label=page.label,
         session=session,
         token=token,
         link=link,

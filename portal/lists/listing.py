@@ -15,6 +15,7 @@ from base.accounts.viewer import Viewer
 from base.core.words import whole
 from clusters.models import Node, VirtualCluster
 from jobs import queries
+from jobs.history.window import read_since
 from jobs.models import Job
 from jobs.planning.lifecycle import JobState
 from jobs.queries import JobFilter
@@ -60,7 +61,7 @@ class ListQuery:
             params.get(name, "").strip() for name in ("username", "vc", "keyword", "sweep", "since")
         )
         state, sort, limit = params.get("state", "").upper(), params.get("sort") or "newest", whole(params.get("limit"))
-        begin = queries.read_since(since, timezone.now()) if since else None
+        begin = read_since(since, timezone.localtime()) if since else None
         self.wrong: dict[str, str] = {}
         if state and state not in STATES:
             self.wrong["state"] = f"must be one of [{', '.join(sorted(STATES))}]"

@@ -9,6 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
+from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.metrics import read
 from jobs.metrics.read import TaskFigures
@@ -76,7 +77,8 @@ class TaskMetrics(V1View):
         responses={200: MetricsAnswer, **errors(401)},
     )
     def get(self, request: Request, job: str, role: str, index: int, username: str = "") -> Response:
-        attempt = read.attempt_of(find_story(request, username, job), query_number(request, "attempt", 0))
+        row = find_story(request, username, job)
+        attempt = queries.get_attempt(row, query_number(request, "attempt", 0) or row.attempt_number)
         task = read.task_of(attempt, role, index)
         first, last = read.span_of(attempt, time.time())
         begin = query_number(request, "from", 1000 * first, most=_MOST_TIME)
@@ -96,7 +98,7 @@ class Summary(V1View):
     )
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_story(request, username, job)
-        attempt = read.attempt_of(row, query_number(request, "attempt", 0))
+        attempt = queries.get_attempt(row, query_number(request, "attempt", 0) or row.attempt_number)
         rows = Task.objects.filter(attempt=attempt, id__gt=query_number(request, "after", 0)).order_by("id")
         tasks = list(rows[: _MOST_TASKS + 1])
         more, tasks = len(tasks) > _MOST_TASKS, tasks[:_MOST_TASKS]

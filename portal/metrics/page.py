@@ -16,6 +16,7 @@ from base.core import words
 from base.core.errors import BadRequest
 from clusters.engines import schemes
 from clusters.models import Node
+from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.metrics import read
 from jobs.metrics.read import TaskFigures
@@ -73,7 +74,7 @@ class Plot:
 
 def choose(job: Job, params: Mapping[str, str]) -> PlotChoice:
     """Query: attempt, task, range; from and to in seconds win over the range. Raises NoJob, BadRequest."""
-    attempt = read.attempt_of(job, number_in(params, "attempt"))
+    attempt = queries.get_attempt(job, number_in(params, "attempt") or job.attempt_number)
     spec = JobSpec.from_json(job.spec)
     tasks = list(Task.objects.filter(attempt=attempt).order_by("id")[:MOST_TASKS])
     wanted = params.get("task", "")

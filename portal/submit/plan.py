@@ -128,7 +128,7 @@ def _notes(result: CheckResult, user: User, jobs: int = 1) -> tuple[FolderNote, 
 def _image(turn: Turn[Queued]) -> Iterator[FolderNote]:
     """Which of the nodes that could run its tasks have the image already."""
     shapes, vc = shapes_of(turn.job.demands), turn.job.vc
-    able = [node for node in turn.queue.nodes if node.serves(vc) and any(could(node, shape) for shape in shapes)]
+    able = [node for node in turn.queue.scene.nodes if node.serves(vc) and any(could(node, shape) for shape in shapes)]
     having = [node.name for node in able if shapes[0].image in node.images]
     if not able:
         return

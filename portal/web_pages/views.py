@@ -120,7 +120,7 @@ def _listed(request: HttpRequest, job: Job, *, asks: bool) -> dict[str, Any]:
         "url": url,
         "owner": job.username,
         "is_mine": viewer.username == job.username,
-        "may_share": rights.is_insider(viewer, job.username),
+        "may_share": access.is_insider(viewer, job.username),
         "site": request.build_absolute_uri("/").rstrip("/"),
     }
 
@@ -128,7 +128,7 @@ def _listed(request: HttpRequest, job: Job, *, asks: bool) -> dict[str, Any]:
 def _sharing(request: HttpRequest, job: Job) -> dict[str, Any] | None:
     """The card with the shares of one page; for those who may change them."""
     asked = request.GET.get("share", "").split("/")
-    if len(asked) != 3 or not rights.is_insider(viewer_of(request), job.username):
+    if len(asked) != 3 or not access.is_insider(viewer_of(request), job.username):
         return None
     page = shown.find(job, asked[0], whole(asked[1], 9) or 0, asked[2])
     shares = rights.openers([key := rights.key_of(job.pk, page)])[key]

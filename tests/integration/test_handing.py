@@ -12,7 +12,7 @@ import pytest
 from base.files.store import delegation, open_store
 from base.models import User
 from clusters.engines.runtime import LARGE
-from jobs.containers import handing
+from jobs.containers import delivery
 from tests.unit.test_launch import LAUNCH
 
 pytestmark = pytest.mark.django_db
@@ -28,7 +28,7 @@ def tar(tmp_path: Path, settings: Any) -> Path:
 
 def test_an_address_opens_one_file_and_nothing_else(tar: Path) -> None:
     mira = User.objects.create_user("mira", "a long secret", is_admin=True)
-    [address] = handing.addresses_of((tar,), replace(LAUNCH, files_url="https://portal/webhdfs/v1"))
+    [address] = delivery.addresses_of((tar,), replace(LAUNCH, files_url="https://portal/webhdfs/v1"))
     query = parse_qs(urlsplit(address).query)
     path = urlsplit(address).path.removeprefix("/webhdfs/v1")
     found = delegation.read(query["delegation"][0])
@@ -40,4 +40,4 @@ def test_an_address_opens_one_file_and_nothing_else(tar: Path) -> None:
 
 def test_what_is_small_gets_no_address(tar: Path) -> None:
     tar.write_bytes(b"small")
-    assert handing.addresses_of((tar,), LAUNCH) == ()
+    assert delivery.addresses_of((tar,), LAUNCH) == ()

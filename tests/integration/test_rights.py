@@ -9,7 +9,7 @@ import pytest
 from base.models import User
 from clusters.models import VcGrant, VirtualCluster
 from jobs import services
-from jobs.admission import NoProfile, NoRdma
+from jobs.admission import NotGiven
 from jobs.containers import launch
 from jobs.containers.inputs import launch_of
 from jobs.models import Job
@@ -34,7 +34,7 @@ def request_of(cluster: Cluster, job: Job) -> Any:
 def test_infiniband_is_refused_where_nobody_gave_it_and_the_place_is_told(alice: User, admin: User) -> None:
     vc(alice)
     for user in (alice, admin):
-        with pytest.raises(NoRdma, match="hpc may not have"):
+        with pytest.raises(NotGiven, match="hpc may not have"):
             services.submit(user, config_text(**RDMA))
     (problem,) = check_config(config(jobEnvs={"paiAzRDMA": True}), alice).problems
     assert problem.path == "/jobEnvs/paiAzRDMA" and "virtual cluster default" in problem.message
@@ -63,7 +63,7 @@ def test_the_profile_of_v1_is_refused_where_nobody_gave_it_and_the_place_is_told
     vc(alice)
     asks = {"virtualCluster": "hpc", "extras": {"profile": "pai"}}
     for user in (alice, admin):
-        with pytest.raises(NoProfile, match="rights to mount file systems, which jobs of virtual cluster hpc may not"):
+        with pytest.raises(NotGiven, match="rights to mount file systems, which jobs of virtual cluster hpc may not"):
             services.submit(user, config_text(**asks))
     (problem,) = check_config(config(extras={"profile": "pai"}), alice).problems
     assert problem.path == "/extras/profile" and "virtual cluster default" in problem.message

@@ -23,6 +23,7 @@ from base.wakes import processes
 from base.wakes.lease import Fenced, Lease
 from clusters.engines.runtime import LABEL_TASK, ContainerRequest
 from clusters.models import Node
+from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.containers import discard
 from jobs.metrics import engine, janitor, places, rates, read, ring
@@ -77,7 +78,7 @@ def tick(sampler: Sampler, at: int) -> None:
 
 
 def figures(job: Job) -> dict[str, read.Figure]:
-    attempt = read.attempt_of(job)
+    attempt = queries.current_attempt(job)
     return dict(read.figures(attempt, attempt.tasks.all(), JobSpec.from_json(job.spec))[0].figures)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -20,6 +20,13 @@ from jobs.planning.world import JobView
 from tests.unit.test_planner import NOW, job, node, spec
 
 ME = LikeJobs("alice", "train-7", 4, "nlp")
+
+
+class Mine(NamedTuple):
+    id: int = 1
+    like: LikeJobs = ME
+
+
 HOUR = 3600.0
 
 
@@ -45,7 +52,7 @@ def test_many_of_the_like_say_how_long_it_runs() -> None:
 def test_few_of_the_like_are_shrunk_to_the_wider_class() -> None:
     wide = [(LikeJobs("alice", "other", 1, "nlp"), HOUR)] * 50
     one, many = Lengths([(ME, 60.0), *wide]), Lengths([(ME, 60.0)] * 40 + wide)
-    assert (one.likely(ME), many.likely(ME)) == (HOUR, 60.0)
+    assert (one.likely_of(Mine(), 0.0), many.likely_of(Mine(), 0.0)) == (HOUR, 60.0)
     assert one.quantiles(ME)[0] < 60.0, "but what is known of the like counts too"
 
 
@@ -59,7 +66,7 @@ def test_a_stranger_gets_what_the_virtual_cluster_had_and_then_all() -> None:
 
 def test_a_running_job_is_compared_with_those_that_ran_longer() -> None:
     lengths = Lengths([(ME, float(seconds)) for seconds in (10, 20, 30, 1000, 1100)])
-    assert lengths.likely(ME, ran=40.0) == 1000.0
+    assert lengths.likely_of(Mine(), 40.0) == 1000.0
     assert min(lengths.quantiles(ME, ran=40.0)) > 40.0
 
 
@@ -174,7 +181,7 @@ def test_the_same_world_gives_the_same_forecast() -> None:
 
 def ranks(one: JobView) -> list[float]:
     table = play._Table([one], Scene(nodes=[], now=NOW), lambda _: list(range(DRAWS)))
-    draws: list[Any] = [table.future(draw) for draw in range(DRAWS)]
+    draws: list[Any] = [play._Draw(table, draw) for draw in range(DRAWS)]
     return [draw._length(one) for draw in draws]
 
 

@@ -22,7 +22,6 @@ from jobs.planning.lifecycle import (
     TaskState,
     move_job,
     move_task,
-    v1_state,
     v1_sub_state,
     v1_task_state,
 )
@@ -78,12 +77,12 @@ def test_every_state_is_in_the_tables_and_ends_are_final() -> None:
 
 
 def test_v1_words_of_a_job() -> None:
-    assert {str(state): (v1_state(state), v1_sub_state(state)) for state in JobState} == {
-        "WAITING": ("WAITING", "FRAMEWORK_WAITING"),
-        "RUNNING": ("RUNNING", "APPLICATION_RUNNING"),
-        "SUCCEEDED": ("SUCCEEDED", "FRAMEWORK_COMPLETED"),
-        "FAILED": ("FAILED", "FRAMEWORK_COMPLETED"),
-        "STOPPED": ("STOPPED", "FRAMEWORK_COMPLETED"),
+    assert {str(state): v1_sub_state(state) for state in JobState} == {
+        "WAITING": "FRAMEWORK_WAITING",
+        "RUNNING": "APPLICATION_RUNNING",
+        "SUCCEEDED": "FRAMEWORK_COMPLETED",
+        "FAILED": "FRAMEWORK_COMPLETED",
+        "STOPPED": "FRAMEWORK_COMPLETED",
     }
 
 

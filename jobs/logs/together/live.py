@@ -22,10 +22,12 @@ from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import astuple, dataclass
 
+from django.db import DatabaseError
+
 from base.core.errors import LongshoreError, NoLog
 from base.core.threads import in_thread
 from clusters.engines.runtime import Stream
-from jobs.logs import silent
+from clusters.models import Node
 from jobs.logs.follow import LogFollower, hub
 from jobs.logs.lines import EMPTY
 from jobs.logs.places import current_place
@@ -40,6 +42,8 @@ INTERVAL = 0.1  # seconds between two batches
 HEARTBEAT = 15.0  # seconds between two comments
 _SHARED = 64  # batches that are kept for other viewers of a log
 LOOK_FOR_STARTED = 3.0  # seconds between two looks whether waiting tasks have started
+_LOOK_FOR_SILENT = 3.0  # seconds between two looks at nodes, of all viewers of this process together
+_silent: tuple[float, frozenset[str]] = (-_LOOK_FOR_SILENT, frozenset())  # when they were read, and their names
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +221,7 @@ class _Viewer:
         """Why nothing comes from one of the logs, or nothing. That its node is silent is told before what its engine's
         connection broke of: which of the two is noticed first is chance."""
         waits = {log.watched.node for log in self._logs if log.rest is None and log.looked}
-        if gone := sorted(waits & await silent.nodes()) if waits else []:
+        if gone := sorted(waits & await _silent_nodes()) if waits else []:
             return f"Node {gone[0]} does not answer. What is written there comes when it does."
         return next((log.problem for log in self._logs if log.problem), "")
 
@@ -285,3 +289,24 @@ def _totals(logs: Iterable[_Viewed]) -> dict[str, int]:
 
 def _any_started(waiting: Sequence[int]) -> bool:
     return Task.objects.filter(pk__in=waiting).exclude(state=TaskState.WAITING).exists()
+
+
+async def _silent_nodes() -> frozenset[str]:
+    """The names of the nodes that do not answer now. A log that stands still looks like one whose task is quiet. The
+    connection to its engine takes a minute to notice that nobody is there; the scheduler notices within seconds, and
+    writes it down."""
+    global _silent
+    at, names = _silent
+    if time.monotonic() - at < _LOOK_FOR_SILENT:
+        return names
+    _silent = time.monotonic(), names  # nobody else asks meanwhile
+    names = await in_thread(_read_silent)
+    _silent = time.monotonic(), names
+    return names
+
+
+def _read_silent() -> frozenset[str]:
+    try:
+        return frozenset(Node.objects.filter(health=Node.Health.UNREACHABLE).values_list("name", flat=True))
+    except DatabaseError:
+        return frozenset()

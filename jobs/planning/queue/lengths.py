@@ -85,13 +85,9 @@ class Lengths:
         lengths = _widened(middle, unsure, ran) if middle else [inf] * DRAWS
         return [min(each, most) for each in lengths] if most is not None else lengths
 
-    def likely(self, like: LikeJobs, ran: float = 0.0) -> float:
-        """The median of ``quantiles``, in seconds. Little work when it is asked for again and again."""
-        return self._span(_classes(like), ran)[2]
-
     def likely_of(self, job: HasLike, ran: float) -> float:
-        """Return ``likely`` of one job. It is worked out again only for another object, or where the median is another
-        by then."""
+        """The median of ``quantiles`` of one job, in seconds. It is worked out again only for another object, or where
+        the median is another by then."""
         known = self._of_job.get(job.id)
         if known is None or known[0] is not job or not known[1] <= ran < known[2]:
             known = self._of_job[job.id] = job, *self._span(_classes(job.like), ran)
@@ -147,10 +143,6 @@ def _classes(like: LikeJobs) -> _Classes:
     return ((like.username, stem(like.name), like.gpus), (like.username,), ("", like.vc), ())
 
 
-def _part(draw: int) -> float:
-    return (draw + 0.5) / DRAWS
-
-
 def _unheard_of(ran: float) -> float:
     """The likely length, as far as plans need one, of a job that has run for longer than all of the like did."""
     return min(_LONGEST, 2 * max(ran, 60.0))
@@ -177,7 +169,7 @@ def _quantiles(weighted: Sequence[_Weighted], draws: Iterable[int]) -> list[floa
     passed, values = 0.0, iter(weighted)
     length = weighted[0][0] if weighted else 0.0
     for draw in draws if weighted else ():
-        part = _part(draw) * whole
+        part = (draw + 0.5) / DRAWS * whole
         while passed < part:
             length, weight, _ = next(values, (weighted[-1][0], whole, 0))
             passed += weight

@@ -168,10 +168,6 @@ class Queue(Generic[W]):
         self._asked: dict[int, tuple[Sequence[Demand], Amount]] = {}
         self._amount: tuple[Sequence[Placement], Amount] = (), {}
 
-    @property
-    def nodes(self) -> Sequence[NodeView]:
-        return self.scene.nodes
-
     def ahead(self, job: W) -> Sequence[W]:
         return self.lines[job.vc].jobs[: self._positions[job.id]]
 
@@ -259,7 +255,7 @@ class Queue(Generic[W]):
         off = self.scene.appointed.withheld(job)
         key: tuple[object, ...] = id(demands), vc if vc in self._owners or off else "", len(self.taken), off
         if key not in self._short:
-            never = never_fits([node for node in self.nodes if node.serves(vc)], demands)
+            never = never_fits([node for node in self.scene.nodes if node.serves(vc)], demands)
             self._short[key] = demands, [never] if never else self._missing(job)
         if self._short[key][1]:
             return self._short[key][1]
@@ -270,7 +266,7 @@ class Queue(Generic[W]):
 
     @cached_property
     def _owners(self) -> frozenset[str]:
-        return frozenset(node.dedicated_to for node in self.nodes)
+        return frozenset(node.dedicated_to for node in self.scene.nodes)
 
     def _missing(self, job: W) -> list[Blocker]:
         left = self.left()

@@ -3,7 +3,7 @@
 Nothing is remembered from pass to pass: the nodes are chosen anew, where the room comes first as far as running jobs
 say when they end, else where the least is still to wait for. What is reserved is given to nobody but guests, who leave
 at once, so what there is to wait for never grows, and the choice stays where it is until another node is strictly
-nearer.
+nearer. Who may be such a guest, and until when, is said at the end.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from heapq import heapify, heappop, heapreplace
 from itertools import accumulate
 from typing import Generic
 
-from clusters.placement.fit import Demand, FreeNode, NodeView, is_alike
+from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, is_alike
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
-from jobs.planning.queue.scene import W
+from jobs.planning.queue.scene import Scene, W
 
 Lack = tuple[int, int, int]  # GPUs, cores and MB that must still come free
 Rank = tuple[bool, datetime, Lack, str]  # of a node: the smallest is the nearest
@@ -163,3 +163,37 @@ def _any_way(demands: Sequence[Demand], vc: str, nodes: Iterable[NodeView]) -> t
     """Some way to put them on idle nodes: a packing that one task after the other misses."""
     placements = FreeNodes(nodes, empty=True).place(demands, vc=vc)
     return None if placements is None else (tuple(place.node for place in placements), None)
+
+
+# --- guests --------------------------------------------------------------------------------------------------------
+
+
+def may_be_guest(job: W, scene: Scene[W]) -> bool:
+    """Whether it agreed to leave at any moment, or something tells when it ends, and it was not evicted too often."""
+    if job.guest_evictions >= scene.policy.guest_evictions:
+        return False
+    return job.is_preemptible or job.most_seconds is not None or bool(scene.lengths())
+
+
+def end_of_guest(job: W, scene: Scene[W], latest: datetime | None, too_late: datetime | None) -> datetime | None:
+    """When one that may be a guest leaves the room of others at the latest; None where that is too late. ``latest`` is
+    the last of the moments at which reserved room is likely free, ``too_late`` an end of the like that was too late for
+    all."""
+    if job.is_preemptible:
+        return scene.about  # its owner agreed that it leaves at any moment
+    end = scene.likely_end(job)
+    if end is None or (too_late is not None and end >= too_late):
+        return None
+    return end if latest is not None and end <= latest else None
+
+
+def leaves_in_time(
+    job: W, placements: Sequence[Placement], end: datetime, reservations: Sequence[Reservation[W]], now: datetime
+) -> bool:
+    """Whether it likely leaves before the room on its nodes is free for those who have it reserved; if it does not, it
+    is evicted then. Where the room comes at this very moment, a guest would only hold that up."""
+    nodes = {place.node for place in placements}
+    moments = [each.moment for each in reservations if not nodes.isdisjoint(each.nodes)]
+    if any(moment is not None and moment <= now for moment in moments):
+        return False
+    return job.is_preemptible or all(moment is not None and end <= moment for moment in moments)

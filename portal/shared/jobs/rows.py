@@ -269,7 +269,7 @@ def _first_reason(turn: Turn[Queued], shapes: set[int]) -> str:
     if turn.move is Move.GO:
         return ""
     shape = id(turn.job.demands)
-    if shape in shapes or (len(shapes) + 1) * len(turn.queue.nodes) <= _MOST_LOOKS:
+    if shape in shapes or (len(shapes) + 1) * len(turn.queue.scene.nodes) <= _MOST_LOOKS:
         shapes.add(shape)
         return turn.blockers[0].sentence
     return turn.rules[0].sentence if turn.rules else "It does not fit on the nodes as they are now."

@@ -23,7 +23,7 @@ from jobs.containers import launch, ssh
 from jobs.containers.ssh import Login
 from jobs.diagnosis.evidence import from_json
 from jobs.models import Attempt, Event, Job
-from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_state, v1_sub_state, v1_task_state
+from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_sub_state, v1_task_state
 from jobs.queries import TaskRow
 from jobs.waiting.why import turn_of, waiting_reason
 from portal.shared.jobs import exit_report, shapes
@@ -193,7 +193,7 @@ def _status(row: Mapping[str, Any]) -> shapes.JobSummary:
     details = {name: row[f"{name}_retries"] for name in ("user", "platform", "resource")}
     return {
         "username": row["username"],
-        "state": v1_state(state),
+        "state": str(state),
         "subState": v1_sub_state(state),
         "executionType": row["execution"],
         "retries": sum(details.values()),

@@ -12,10 +12,8 @@ class ClustersRows(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
 
-class ClustersConfig(AppConfig):
-    name = "clusters"
+class ClustersConfig(ClustersRows):
     default = True
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         from base.core.signals import answer_about_vcs, first_start

@@ -9,7 +9,7 @@ from base.wakes import processes
 
 def who_lives() -> None:
     processes._last.clear()
-    processes._seen = (0.0, {})
+    processes.seen.forget()
 
 
 def the_store() -> None:

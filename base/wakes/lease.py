@@ -37,7 +37,7 @@ class Lease:
 
     def __init__(self, name: str, *, holder: str = "", patience: timedelta = PATIENCE) -> None:
         self.name = name
-        self.holder = holder or this_process()
+        self.holder = holder or name_of(os.getpid())
         self.epoch: int | None = None  # None: not held
         self._patience = patience
         self._pid = os.getpid()
@@ -100,13 +100,8 @@ class Lease:
         return self.epoch
 
 
-def this_process() -> str:
-    """A name for this process among those of all hosts: machine, namespace, number, and when it started."""
-    return name_of(os.getpid())
-
-
 def name_of(pid: int) -> str:
-    """Such a name for a process of this host."""
+    """A name for a process of this host among those of all hosts: machine, namespace, number, and when it started."""
     return f"{_host()} {pid} {_started(pid)}"
 
 

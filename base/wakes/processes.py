@@ -23,6 +23,7 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from base.core.bulk import all_rows
+from base.core.clock import Remembered
 from base.core.threads import KeptThread
 from base.hosts import here
 from base.models import Heartbeat, Process
@@ -37,7 +38,6 @@ LATE = 20.0  # seconds without a beat after which a process counts as down
 FRESH = 2.0  # seconds for which pages show an answer again
 _shown: dict[str, tuple[float, list[str]]] = {}  # when it was shown last, and the ids of its rows
 _last: dict[str, float] = {}
-_seen: tuple[float, dict[str, float | None]] = (0.0, {})
 
 
 def show(name: Name) -> None:
@@ -116,16 +116,15 @@ def ages() -> dict[str, float | None]:
     return ages_of(rows())
 
 
+seen = Remembered(ages, FRESH)
+
+
 def up() -> dict[str, bool]:
     """Which processes are up, for pages. At most one query every FRESH seconds; none is while the database is away."""
-    global _seen
-    taken, values = _seen
-    if not values or time.monotonic() - taken > FRESH:
-        try:
-            _seen = (time.monotonic(), ages())
-        except DatabaseError:
-            return dict.fromkeys(NAMES, False)
-    return {name: age is not None and age < LATE for name, age in _seen[1].items()}
+    try:
+        return {name: age is not None and age < LATE for name, age in seen().items()}
+    except DatabaseError:
+        return dict.fromkeys(NAMES, False)
 
 
 def rows() -> dict[str, Heartbeat]:

@@ -27,11 +27,9 @@ THREADS = CONNECTIONS  # HDFS may take 0.4 s to close a small file
 class CopyProgress(Protocol):
     def begin(self, total: int) -> None:
         """Called with the number of bytes to copy."""
-        ...
 
     def at(self, name: str, done: int) -> None:
         """Called with the number of bytes of this file that are in the target."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,21 +69,17 @@ class Inventoried(Protocol):
     def fitness(self, network: str) -> Fitness:
         """Asks for its version, for every right that the engine needs, and whether it takes containers on the
         ``network`` of their host ("host") or with addresses of their own ("bridge")."""
-        ...
 
     def inventory(self, selector: Mapping[str, str], instance: str) -> Inventory:
         """The hosts that have these labels. Containers of the portal ``instance`` are not counted as others'."""
-        ...
 
     def forget(self, container: str) -> None:
         """Delete what the cluster knows of this container by force, without the word of its host. Only for a host of
         which an admin says that it is gone: a container that runs on goes unseen. Succeeds also when it knows none."""
-        ...
 
     def wait_change(self, timeout: float) -> None:
         """Watch the hosts of the last ``inventory``. Returns as soon as one of them changes, comes or goes, when the
         cluster ends the stream, and after ``timeout`` seconds."""
-        ...
 
 
 def parts_of(endpoint: str) -> tuple[str, str]:

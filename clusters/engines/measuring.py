@@ -32,12 +32,10 @@ class Measurable(Protocol):
     def usage(self, names: Sequence[str], seconds: float) -> dict[str, ContainerUsage]:
         """The usage of these containers by name, within ``seconds``. Those are missing that do not run, and those for
         which the time was too short. Raises UNREACHABLE when the engine answers nothing at all."""
-        ...
 
     def output(self, name: str, argv: Sequence[str], seconds: float) -> str:
         """What a program writes to its standard output when it is run in the container: 64 KiB at most. Empty when
         there is no such container or program, or when it fails. Raises UNREACHABLE when it takes longer."""
-        ...
 
 
 class Unmeasured:

@@ -299,7 +299,6 @@ class ContainerRuntime(Protocol):
         """Return every container with LABEL_TASK, running or not. An engine may miss the end of a container (its disk
         is full). Then the end is noticed LOOK_CLOSER seconds later, or by the next list with ``doubted``. A fault that
         is ``late`` says besides that the host still takes connections."""
-        ...
 
     def ensure(
         self,
@@ -312,29 +311,24 @@ class ContainerRuntime(Protocol):
         started, one that runs or has ended is returned as it is (what has ended is never started again).
         ``still_wanted`` is asked right before create (after the pull) and right before start; False raises WITHDRAWN.
         When start is refused, the created container is removed before the error is raised."""
-        ...
 
     def stop(self, name: str, grace: int) -> None:
         """TERM, then KILL after ``grace`` seconds. Succeeds also when it is gone or does not run."""
-        ...
 
     def remove(self, name: str, id: str = "") -> None:
         """Remove it with its anonymous volumes, by force. Succeeds also when it is gone. ``id``: what ``ensure`` said
         of it, where that is known; an engine need not be asked then whether it is one of Longshore's."""
-        ...
 
     def logs(self, name: str, stream: Stream, *, since: str = "", follow: bool = False) -> Iterator[LogChunk]:
         """The stream's log from the chunk stamped ``since`` on (inclusive). With ``follow`` it ends when the container
         does. Chunks have at most 64 KiB. Where the engine cannot read on, REFUSED is raised. Engines may give a part of
         a followed log twice when they rotate it; then stamps go back, as they do when the node's clock is set back.
         Close the iterator to give the connection back."""
-        ...
 
     def wait_event(self, timeout: float, wake: Callable[[], None], images: Callable[[], None] = lambda: None) -> bool:
         """Watch the engine's events for at most ``timeout`` seconds, and call ``wake`` at each about a Longshore
         container, ``images`` where it has got or lost an image, if it tells of them. True when the window ended in
         order, False when the engine ended the stream."""
-        ...
 
 
 class Engine(ContainerRuntime, Attachable, Protocol):
@@ -345,29 +339,23 @@ class Engine(ContainerRuntime, Attachable, Protocol):
 
     def image_names(self) -> frozenset[str]:
         """The names of all images, as in clusters.engines.image_names."""
-        ...
 
     def disk_use(self) -> DiskUse:
         """May take the engine long, as it adds up files."""
-        ...
 
     def keep(self, name: str, image: str, most: int) -> int:
         """Make an image of a container that has ended: its files and its environment; returns the bytes that the
         container has written. Raises RuntimeFault: REFUSED when these are more than ``most``, GONE."""
-        ...
 
     def drop_image(self, image: str) -> None:
         """Remove the image. Succeeds also when it is gone, or when a container uses it: then only its name goes."""
-        ...
 
     def dial(self, address: str, port: int, container: str = "") -> socket:
         """A connection to a TCP port of the host, whose ``address`` this is. Over SSH it is a channel of the connection
         on which the engine is reached; of another engine whose ports are shut to us it goes through the engine and
         ``container``, which has the port. So nothing else of the host need be open. Raises RuntimeFault: REFUSED when
         nothing listens on the port, UNREACHABLE when the host does not answer."""
-        ...
 
     def given_gpus(self, name: str) -> tuple[str, ...]:
         """The ids of the GPUs that a running container was given; empty where the container has those that it was asked
         for by id, and where nobody knows."""
-        ...

@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
+from django.utils.module_loading import import_string
+
 from base.core.bulk import one_row
 from base.hosts import shared
 from clusters.engines import own_ssh
@@ -23,11 +25,13 @@ from clusters.engines.runtime import Engine, FaultReason, RuntimeFault
 from clusters.models import Node
 
 Factory = Callable[[str, Path | None], Engine]
-MeterFactory = Callable[[str, Path | None], Measurable]
 
 HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.:-]{0,253}[A-Za-z0-9])?")  # a name, an IPv4 or an IPv6 address
 _SOCKET = re.compile(r"(/[^/]+)+")
 _USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}")
+_DOCKER = "clusters.engines.docker.runtime.DockerRuntime"
+_DOCKER_METER = "clusters.engines.docker.meter.DockerMeter"
+_KUBERNETES = "clusters.engines.kubernetes.runtime.KubernetesRuntime"
 _LONGEST = 255
 _EXAMPLES = "tcp://gpu-01:2376 or ssh://user@gpu-01"
 
@@ -38,8 +42,9 @@ class Scheme:
 
     engine: str  # what runs there, for people
     check: Callable[[str], object]
-    connect: Factory
-    meter: MeterFactory | None  # None: it does not say what its containers use
+    # Names of what connects, which is imported late: processes that never touch an engine do not load its library.
+    runtime: str
+    meter: str  # empty: it does not say what its containers use
     takes_tls: bool = False  # needs TLS keys, unless its host is this one
     is_here: bool = False  # always this host's
     for_many: bool = False  # one endpoint stands for several nodes
@@ -75,28 +80,9 @@ def _host_in(endpoint: str) -> SplitResult:
     return parts
 
 
-# What connects is imported late: processes that never touch an engine do not load its library.
-def _docker(endpoint: str, folder: Path | None) -> Engine:
-    from clusters.engines.docker.runtime import DockerRuntime
-
-    return DockerRuntime(endpoint, folder)
-
-
-def _docker_meter(endpoint: str, folder: Path | None) -> Measurable:
-    from clusters.engines.docker.meter import DockerMeter
-
-    return DockerMeter(endpoint, folder)
-
-
-def _kubernetes(endpoint: str, folder: Path | None) -> Engine:
-    from clusters.engines.kubernetes.runtime import KubernetesRuntime
-
-    return KubernetesRuntime(endpoint, folder)
-
-
 def load() -> None:
     """Import what the first connection takes: it would be late by that."""
-    import clusters.engines.docker.runtime  # noqa: F401
+    import_string(_DOCKER)
 
 
 def host_key(endpoint: str) -> HostKey:
@@ -107,10 +93,10 @@ def host_key(endpoint: str) -> HostKey:
 
 
 SCHEMES = {
-    "unix": Scheme("Docker", _check_socket, _docker, _docker_meter, is_here=True),
-    "tcp": Scheme("Docker", _check_port, _docker, _docker_meter, takes_tls=True),
-    "ssh": Scheme("Docker", _check_login, _docker, _docker_meter),
-    "kubernetes": Scheme("Kubernetes", parts_of, _kubernetes, None, for_many=True),
+    "unix": Scheme("Docker", _check_socket, _DOCKER, _DOCKER_METER, is_here=True),
+    "tcp": Scheme("Docker", _check_port, _DOCKER, _DOCKER_METER, takes_tls=True),
+    "ssh": Scheme("Docker", _check_login, _DOCKER, _DOCKER_METER),
+    "kubernetes": Scheme("Kubernetes", parts_of, _KUBERNETES, "", for_many=True),
 }
 _lock = threading.Lock()
 _open: dict[tuple[str, str], Engine] = {}
@@ -158,7 +144,7 @@ def connect(endpoint: str, tls_dir: str | Path | None = None) -> Engine:
     with _lock:
         engine = _open.get(key)
     if engine is None:
-        factory = _factory or scheme_of(endpoint).connect
+        factory: Factory = _factory or import_string(scheme_of(endpoint).runtime)
         new = factory(endpoint, _keys(endpoint, tls_dir))
         with _lock:
             engine = _open.setdefault(key, new)
@@ -171,7 +157,7 @@ def meter_at(endpoint: str, tls_dir: str | Path | None = None) -> Measurable:
     if _factory is not None:
         return cast(Measurable, _factory(endpoint, folder))
     meter = scheme_of(endpoint).meter
-    return meter(endpoint, folder) if meter else Unmeasured()
+    return cast(Measurable, import_string(meter)(endpoint, folder)) if meter else Unmeasured()
 
 
 def inventory_at(endpoint: str, tls_dir: str | Path | None = None) -> Inventoried:

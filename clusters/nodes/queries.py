@@ -13,7 +13,6 @@ from django.db import connection
 from django.db.models import Count, F, Max, QuerySet, Sum
 from django.utils import timezone
 
-from base.core.bulk import columns_of
 from clusters.models import Allocation, Node
 from clusters.nodes.refusals import marks_of, refused_ports_of
 from clusters.nodes.serializers import taken_by_others
@@ -166,15 +165,14 @@ class Ledger:
         self._learn(Allocation.objects.filter(id__gt=max(self._rows)))
         if (len(self._rows), sum(self._rows)) == (known["n"], known["all"]):
             return  # some have come, and none has gone
-        ids = set(columns_of(Allocation.objects.values("id"))["id"])
+        ids = set(Allocation.objects.values_list("id", flat=True))
         for id in self._rows.keys() - ids:
             self._forget(id)
         if missing := sorted(ids - self._rows.keys()):
             self._learn(Allocation.objects.filter(id__gte=missing[0]))
 
     def _learn(self, rows: QuerySet[Allocation]) -> None:
-        read = columns_of(rows.values("id", "node_id", "owner", "vc", *_HELD))
-        for id, node_id, owner, vc, *what in zip(*read.values(), strict=True):
+        for id, node_id, owner, vc, *what in rows.values_list("id", "node_id", "owner", "vc", *_HELD):
             if id not in self._rows:
                 self._remember(id, node_id, owner, vc, what)
 

@@ -340,11 +340,6 @@ def copies(shape: Demand, cpus: int, memory_mb: int, gpus: int) -> int:
     return min(most, gpus // shape.gpus) if shape.gpus else most
 
 
-def is_alike(one: Demand, other: Demand) -> bool:
-    """Return whether both ask the same of a node."""
-    return asked_of_node(one) == asked_of_node(other)
-
-
 asked_of_node = attrgetter("gpus", "cpus", "memory_mb", "gpu_type", "ports", "image", "labels")
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import groupby
 from operator import itemgetter
 
-from clusters.placement.fit import Demand, FreeNode, Labels, Likeness, NodeView, Placement, bars, copies, is_alike
+from clusters.placement.fit import Demand, FreeNode, Labels, Likeness, NodeView, Placement, asked_of_node, bars, copies
 
 TOPOLOGIES = 3  # tried for a gang that fits on no single node
 
@@ -335,8 +335,7 @@ def _left(
 
 def _runs(demands: Sequence[Demand]) -> list[Sequence[Demand]]:
     """The demands cut where one asks for something else than the one before it."""
-    cuts = [at for at in range(1, len(demands)) if not is_alike(demands[at], demands[at - 1])]
-    return [demands[begin:end] for begin, end in pairwise([0, *cuts, len(demands)])]
+    return [list(run) for _, run in groupby(demands, asked_of_node)]
 
 
 def _tightness(group: list[FreeNode]) -> tuple[int, int, str]:

@@ -22,7 +22,7 @@ from django.db.models import Exists, OuterRef
 from django.utils import timezone
 
 from base.core import bulk, clock
-from base.core.bulk import among, chunks, columns_of
+from base.core.bulk import among, chunks
 from clusters.appointments.queries import load_appointments
 from clusters.appointments.rules import AppointmentView, Span, next_spans
 from clusters.engines.runtime import LABEL_TASK, ContainerStatus, Look
@@ -244,8 +244,7 @@ class WorldLoader:
         self._read_specs(living.keys())
         for some in chunks(changed):
             jobs = among(Job.objects.all(), some).annotate(**columns.ASKED)
-            read = columns_of(jobs.values(*columns.JOB))
-            rows = [dict(zip(read, row, strict=True)) for row in zip(*read.values(), strict=True)]
+            rows = list(jobs.values(*columns.JOB))
             before = earlier.of([row["id"] for row in rows if row["attempt_number"] > 1])
             for row in rows:
                 view = self._view(row, before.get(row["id"], NOTHING_EARLIER), timezone.now(), clock.steady())
@@ -255,10 +254,9 @@ class WorldLoader:
     def _read_tasks(self, by_id: Mapping[int, Stamp]) -> None:
         changed = _changed(self._tasks, by_id)
         for some in chunks(changed):
-            read = columns_of(among(Task.objects.all(), some).values(*columns.TASK))
+            rows = list(among(Task.objects.all(), some).values(*columns.TASK))
             read_at = clock.steady()
-            for values in zip(*read.values(), strict=True):
-                row = dict(zip(read, values, strict=True))
+            for row in rows:
                 self._tasks[row["id"]] = self._task(row, by_id[row["id"]], read_at)
 
     def _task(self, row: dict[str, Any], stamp: Stamp, read_at: datetime) -> _ReadTask:

@@ -13,12 +13,10 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from base.core import bulk
-from base.core.bulk import among, columns_of
 from clusters.models import Allocation, Node
 from clusters.nodes.queries import Ledger
 from jobs.history import earlier
 from jobs.models import Job, Task
-from jobs.scheduling import columns
 from tests.builders import make_job, make_node
 from tests.cluster import Cluster
 
@@ -75,21 +73,6 @@ def test_own_changes_are_told_from_those_of_others() -> None:
     by_another_connection(job)
     others = bulk.own_version()
     assert others and others[:2] != own[:2]
-
-
-@pytest.mark.django_db
-def test_columns_have_what_values_have() -> None:
-    now = timezone.now()
-    job = make_job(state="RUNNING", tasks=2)
-    Task.objects.filter(job=job).update(fact_at=now, fault={"reason": "x", "é": [1, None]}, ports={"http": [1]})
-    Job.objects.filter(id=job.pk).update(not_before=now, deleted_at=now)
-    for model, asked, names in ((Task, {}, columns.TASK), (Job, columns.ASKED, columns.JOB)):
-        rows = among(model.objects.all(), [row.pk for row in model.objects.all()])
-        rows = rows.annotate(**asked).order_by("id").values(*names)
-        found = columns_of(rows)
-        assert [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)] == list(rows)
-        none = columns_of(rows.filter(id=-1))
-        assert set(none) == set(names) and not any(none.values())
 
 
 @pytest.mark.django_db(transaction=True)

@@ -111,11 +111,9 @@ class Writing(Protocol):
 
     def keep(self) -> int:
         """Give the file its name, with all that was added. Returns its size."""
-        ...
 
     def drop(self) -> None:
         """Remove it all, except what was appended to an existing file. After ``keep`` it does nothing."""
-        ...
 
 
 def fill(writing: Writing, chunks: Iterable[bytes]) -> int:
@@ -136,7 +134,6 @@ class Store(Protocol):
         """The file from byte ``offset`` on; beyond its end it reads as empty. ``read`` gives all that it is asked for,
         less only at the end. The caller closes it. ``known``: the entry, if the caller has just looked, which saves
         looking again."""
-        ...
 
     def write(
         self, path: str, chunks: Iterable[bytes], *, owner: str = "", mode: int = 0o644, overwrite: bool = True
@@ -148,7 +145,6 @@ class Store(Protocol):
 
     def begin(self, path: str, *, owner: str = "", mode: int = 0o644, overwrite: bool = True) -> Writing:
         """``write`` for callers that get the chunks one by one."""
-        ...
 
     def append(self, path: str, chunks: Iterable[bytes]) -> int:
         """Add to the file's end and return its new size. What arrived before a failure may stay. PathNotFound."""
@@ -156,11 +152,9 @@ class Store(Protocol):
 
     def begin_append(self, path: str) -> Writing:
         """``append`` for callers that get the chunks one by one."""
-        ...
 
     def truncate(self, path: str, size: int) -> None:
         """Cut the file to its first ``size`` bytes. BadRequest when it is shorter."""
-        ...
 
     def concat(self, path: str, sources: Sequence[str]) -> None:
         """Move the contents of ``sources``, in order, to the end of the file, and delete the sources."""
@@ -176,22 +170,18 @@ class Store(Protocol):
     def mkdirs(self, path: str, *, owner: str = "", mode: int = 0o755) -> None:
         """Make the folder and those above it; success without a change when it exists. What is made gets ``owner`` and
         ``mode``."""
-        ...
 
     def change(
         self, path: str, *, owner: str | None = None, mode: int | None = None, modified_at: datetime | None = None
     ) -> None:
         """Set owner, mode and time of a file or folder. A store that cannot set times leaves them."""
-        ...
 
     def usage(self, path: str) -> TreeUsage:
         """Return the sum over all below ``path``."""
-        ...
 
     def list(self, path: str, pick: Pick | None = None) -> builtins.list[Entry]:
         """What is in the folder, by name. Its owners, modes and folders' times may be the usual ones: see ``exact``.
         ``pick`` chooses among the sorted names, so that a store with cheap names looks at the chosen files only."""
-        ...
 
     def exact(self, entries: Sequence[Entry]) -> builtins.list[Entry]:
         """The entries of a list with owner, mode and time as ``stat`` tells them: not every store has these in a
@@ -203,17 +193,14 @@ class Store(Protocol):
     def rename(self, source: str, target: str, *, overwrite: bool = False) -> None:
         """Raises PathExists when ``target`` is there; its folder must exist. With ``overwrite`` a file takes the place
         of a file, and a folder that of an empty one, in one step."""
-        ...
 
     def clean_up(self, age: float = PART_AGE) -> int:
         """Delete parts that killed writers left behind: nothing was added to them for ``age`` seconds and nobody has
         them open. Returns how many there were."""
-        ...
 
     def delete(self, path: str, *, recursive: bool = False) -> None:
         """Delete it; success also when it does not exist. A folder that is not empty needs ``recursive``, else
         PathExists."""
-        ...
 
 
 def require_distinct(path: str, sources: Sequence[str]) -> None:

@@ -26,7 +26,6 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^/]*")
 class Accounts(Protocol):
     def among(self, names: AbstractSet[str]) -> AbstractSet[str]:
         """Those of the names that are, or were, the name of an account."""
-        ...
 
 
 def owner_of(path: str, accounts: Accounts) -> str:

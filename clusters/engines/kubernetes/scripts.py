@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable
+from typing import Literal
 
 from clusters.engines.runtime import EXIT_FILE, LOG_MARK, File
 
@@ -59,27 +60,20 @@ def unpack(tars: int, *, fetched: bool) -> str:
     """Unpack the tars: those in the Secret, or ``fetched`` from the addresses in it. A fetch that breaks off leaves a
     tar without its end, which no tar unpacks."""
     if not fetched:
-        return "\n".join(("set -e", *(f"tar -xf {FILES}/{tar_key(nth)} -C {STAGE}" for nth in range(tars))))
+        return "\n".join(("set -e", *(f"tar -xf {FILES}/{key('tar', nth)} -C {STAGE}" for nth in range(tars))))
     fetch = 'fetch() { if command -v curl >/dev/null; then curl -fsSL "$1"; else wget -qO- "$1"; fi; }'
     return "\n".join(
         (
             "set -e",
             fetch,
-            *(f'fetch "$(cat {FILES}/{address_key(nth)})" | tar -xf - -C {STAGE}' for nth in range(tars)),
+            *(f'fetch "$(cat {FILES}/{key("address", nth)})" | tar -xf - -C {STAGE}' for nth in range(tars)),
         )
     )
 
 
-def file_key(nth: int) -> str:
-    return f"file-{nth}"
-
-
-def tar_key(nth: int) -> str:
-    return f"tar-{nth}"
-
-
-def address_key(nth: int) -> str:
-    return f"address-{nth}"
+def key(kind: Literal["file", "tar", "address"], nth: int) -> str:
+    """Return the key in the Secret."""
+    return f"{kind}-{nth}"
 
 
 def _placing(files: Iterable[File]) -> list[str]:
@@ -87,7 +81,7 @@ def _placing(files: Iterable[File]) -> list[str]:
     for nth, file in enumerate(files):
         path, folder = shlex.quote(file.path), shlex.quote(file.path.rpartition("/")[0] or "/")
         lines.append(
-            f"(umask 077; [ -d {folder} ] || (umask 022; mkdir -p {folder}); cat {FILES}/{file_key(nth)} >{path} "
+            f"(umask 077; [ -d {folder} ] || (umask 022; mkdir -p {folder}); cat {FILES}/{key('file', nth)} >{path} "
             f"&& chmod {file.mode:o} {path}) || exit 255"
         )
     return lines

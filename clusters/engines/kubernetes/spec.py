@@ -95,11 +95,11 @@ def pod(request: ContainerRequest) -> Json:
 
 def files_secret(request: ContainerRequest, uid: str) -> Json:
     """The Secret that starts the pod with this uid."""
-    data = {scripts.file_key(nth): file.content for nth, file in enumerate(request.files)}
+    data = {scripts.key("file", nth): file.content for nth, file in enumerate(request.files)}
     if request.addresses:
-        data |= {scripts.address_key(nth): address.encode() for nth, address in enumerate(request.addresses)}
+        data |= {scripts.key("address", nth): address.encode() for nth, address in enumerate(request.addresses)}
     else:
-        data |= {scripts.tar_key(nth): path.read_bytes() for nth, path in enumerate(request.tars)}
+        data |= {scripts.key("tar", nth): path.read_bytes() for nth, path in enumerate(request.tars)}
     if (size := sum(map(len, data.values()))) > MOST_SECRET:
         raise RuntimeFault(
             f"The code and the command have {size:,} bytes; on Kubernetes they may have {MOST_SECRET:,}.",

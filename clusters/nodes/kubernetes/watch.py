@@ -106,7 +106,8 @@ class ClusterFollower:
         try:
             self._inventory = self._inventory or schemes.inventory_at(self.cluster.endpoint, self.cluster.tls_dir)
             self.take(self._inventory.inventory(self.cluster.selector, str(settings.INSTANCE)))
-            self._await_news(self._inventory, began)
+            self._inventory.wait_change(max(1.0, LIST_EVERY - (time.monotonic() - began)))
+            time.sleep(max(0.0, LEAST_PAUSE - (time.monotonic() - began)))
         except RuntimeFault as fault:
             self._silent(fault.sentence)
             time.sleep(RETRY_EVERY)
@@ -144,11 +145,6 @@ class ClusterFollower:
             name: self.silent.get(name) or Silence(clock.steady() - max(timedelta(), since.get(name, timedelta())), why)
             for name, why in reasons.items()
         }
-
-    def _await_news(self, inventory: Inventoried, began: float) -> None:
-        """Wait until something has changed, or the next list is due."""
-        inventory.wait_change(max(1.0, LIST_EVERY - (time.monotonic() - began)))
-        time.sleep(max(0.0, LEAST_PAUSE - (time.monotonic() - began)))
 
     def _silent(self, reason: str) -> None:
         self.was_asked = True

@@ -16,7 +16,7 @@ from heapq import heapify, heappop, heapreplace
 from itertools import accumulate
 from typing import Generic
 
-from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, is_alike
+from clusters.placement.fit import Demand, FreeNode, NodeView, Placement, asked_of_node
 from clusters.placement.free import FreeNodes
 from clusters.placement.shares import Hold
 from jobs.planning.queue.scene import Scene, W
@@ -77,7 +77,7 @@ def nearest(
     latest = now
     for place, at in enumerate(order):
         demand = demands[at]
-        if not place or not is_alike(demand, demands[order[place - 1]]):
+        if not place or asked_of_node(demand) != asked_of_node(demands[order[place - 1]]):
             heap = [(_least_rank(free, demand, ends.get(name, ()), now), False) for name, free in frees.items()]
             heapify(heap)
         while heap and not (heap[0][1] and spot(heap[0][0][-1]).whole.fits(demand)):

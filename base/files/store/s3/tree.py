@@ -8,9 +8,10 @@ as the tools for S3 write it too, or any object whose key begins so.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, TypeVar
 from urllib.parse import quote, unquote
 
@@ -94,7 +95,8 @@ class Tree:
 
     def delete(self, keys: Iterable[str], path: str) -> None:
         """Delete objects, also those that are gone. ``path`` is for errors."""
-        for some in _batches(keys, _DELETED):
+        left = iter(keys)
+        while some := list(islice(left, _DELETED)):
             for key in filter(_NO_XML.search, some):
                 with self._server.translated(path):
                     self._server.client.delete_object(**self._server.object(key))
@@ -132,14 +134,3 @@ class Tree:
             if page is None:
                 return
             yield page
-
-
-def _batches(keys: Iterable[str], size: int) -> Iterator[Sequence[str]]:
-    batch: list[str] = []
-    for key in keys:
-        batch.append(key)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from urllib.parse import quote
 
@@ -18,6 +16,7 @@ from portal.job.tabs import context
 from portal.metrics import page, wholes
 from portal.shared.guard import own_page, reading
 from portal.shared.live.page import address
+from portal.shared.sheets import saved, sheet
 from portal.shared.viewer import viewer_of
 
 _MOST_POINTS = 720
@@ -46,19 +45,15 @@ def as_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """A line for each task and step; a value that nobody knows is empty."""
     choice = page.choose(_job(request, username, name), request.GET.dict())
     data = page.data(choice, _MOST_POINTS, apart=False)
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(["time", "task", *data["plots"]])
+    rows = [["time", "task", *data["plots"]]]
     for number, task in enumerate(choice.shown):
         lines = [plot["lines"][number] if number < len(plot["lines"]) else [] for plot in data["plots"].values()]
         for at, moment in enumerate(data["times"]):
             values = [line[at] if at < len(line) and line[at] is not None else "" for line in lines]
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
             if any(value != "" for value in values):
-                writer.writerow([stamp, task.label, *values])
-    answer = HttpResponse(file.getvalue(), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{choice.job.name}-{choice.attempt.number}-metrics.csv"'
-    return answer
+                rows.append([stamp, task.label, *values])
+    return saved(sheet(rows), f"{choice.job.name}-{choice.attempt.number}-metrics")
 
 
 @own_page

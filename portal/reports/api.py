@@ -12,7 +12,7 @@ from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
@@ -22,10 +22,9 @@ from base.core.values import local_time
 from jobs.forecast import scores
 from jobs.forecast.errors import AIM
 from jobs.history import timeline, usage, window
-from jobs.history.timeline import HoldingBar
 from jobs.history.usage import HOUR, Filter, UsageSum
 from portal.reports.timeline_page import read_window
-from portal.shared.api.filled import V1Answer, called
+from portal.shared.api.filled import OrNull, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import query_number, query_text
@@ -142,27 +141,31 @@ def _cells(line: UsageSum, by: str, which: Filter) -> tuple[str | float | None, 
 
 _LIMIT, _MOST = 1_000, 10_000  # rows of the timeline
 
-# ``from`` and ``to`` are milliseconds; ``to`` is null while it runs. ``outcome``: SUCCEEDED, FAILED, STOPPED, EVICTED
-# or LOST. ``events`` is the address of the decisions behind it, while the job is there.
-HeldItem = TypedDict(
-    "HeldItem",
-    {
-        "job": str,
-        "vc": str,
-        "attempt": int,
-        "task": str,
-        "node": str,
-        "gpus": list[str],
-        "gpuType": str,
-        "cpus": int,
-        "memoryMB": int,
-        "guest": bool,
-        "from": int,
-        "to": int | None,
-        "outcome": str | None,
-        "events": str,
-    },
-)
+
+def _events_of(job: str) -> str:
+    return "/api/v1/user/{}/jobs/{}/events".format(*map(quote, job.split("/", 1)))
+
+
+class HeldItem(V1Answer):
+    """``from`` and ``to`` are milliseconds; ``to`` is null while it runs. ``outcome``: SUCCEEDED, FAILED, STOPPED,
+    EVICTED or LOST. ``events`` is the address of the decisions behind it, while the job is there."""
+
+    job: Annotated[str, BeforeValidator(lambda job: job.replace("/", "~", 1))]
+    vc: str
+    attempt: int
+    task: str
+    node: str
+    gpus: list[str]
+    gpuType: str = called("gpu_type")
+    cpus: int
+    memoryMB: int = called("memory_mb")
+    guest: bool
+    began: int = Field(serialization_alias="from")
+    ended: int | None = Field(serialization_alias="to")
+    outcome: OrNull
+    events: Annotated[str, BeforeValidator(_events_of)] = called("job")
+
+
 TimelineAnswer = TypedDict("TimelineAnswer", {"from": int, "to": int, "held": list[HeldItem], "next": int | None})
 
 
@@ -185,27 +188,8 @@ class Timeline(V1View):
         held = timeline.spans(window, node=texts["node"], vc=texts["vc"], after=after, most=limit + 1)
         more, held = len(held) > limit > 0, held[:limit]
         following = held[-1].id if more else None
-        items = [_item(one) for one in held]
+        items = [HeldItem.of(one) for one in held]
         return Response({"from": window.begin, "to": window.end, "held": items, "next": following})
-
-
-def _item(one: HoldingBar) -> HeldItem:
-    return {
-        "job": f"{one.username}~{one.job_name}",
-        "vc": one.vc,
-        "attempt": one.attempt,
-        "task": one.task,
-        "node": one.node,
-        "gpus": list(one.gpus),
-        "gpuType": one.gpu_type,
-        "cpus": one.cpus,
-        "memoryMB": one.memory_mb,
-        "guest": one.guest,
-        "from": one.began,
-        "to": one.ended,
-        "outcome": one.outcome or None,
-        "events": f"/api/v1/user/{quote(one.username)}/jobs/{quote(one.job_name)}/events",
-    }
 
 
 _Whole = Annotated[int | None, BeforeValidator(lambda time: None if time is None else round(time))]

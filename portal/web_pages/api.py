@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
@@ -79,15 +79,11 @@ class Serving(TypedDict):
     name: str
 
 
-class ShareAsked(V1Body):
-    model_config = ConfigDict(extra="ignore")
-
+class ShareAsked(V1Body, extra="ignore"):
     seconds: WholeNumber = Field(0, ge=0, le=_LONGEST, description="That it lasts; 0 as without it.")
 
 
-class TensorBoardAsked(V1Body):
-    model_config = ConfigDict(extra="ignore")
-
+class TensorBoardAsked(V1Body, extra="ignore"):
     folder: FilledText = ""
     image: FilledText = ""
 

@@ -12,14 +12,13 @@ from typing import Any
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
 from base.core import words
 from base.core.bulk import one_row
 from base.hosts import here, joining
 from base.models import Host, LeaseRow, Process
 from base.wakes import processes
-from portal.shared.guard import own_page
+from portal.shared.guard import fresh_page
 from portal.shared.viewer import admin_of
 
 LATE = timedelta(seconds=processes.LATE)
@@ -80,8 +79,7 @@ class HostLine:
         return sorted({process.release for process in self.processes if process.lives})
 
 
-@never_cache
-@own_page
+@fresh_page
 def show(request: HttpRequest) -> HttpResponse:
     """The page of the hosts, for admins."""
     admin_of(request)

@@ -7,14 +7,13 @@ from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
 from clusters.nodes import services
 from jobs import access, queries, versions
 from jobs.models import Job
 from portal.job.tabs import context
 from portal.metrics import page, wholes
-from portal.shared.guard import own_page, reading
+from portal.shared.guard import fresh_page, fresh_reading, own_page, reading
 from portal.shared.live.page import address
 from portal.shared.sheets import saved, sheet
 from portal.shared.viewer import viewer_of
@@ -32,15 +31,13 @@ def show(request: HttpRequest, username: str, name: str) -> HttpResponse:
     return render(request, "jobs/metrics.html", {"stream": address("job", **{**query, **own}), **shared, **shown})
 
 
-@never_cache
-@reading
+@fresh_reading
 def data(request: HttpRequest, username: str, name: str) -> JsonResponse:
     choice = page.choose(_job(request, username, name), request.GET.dict())
     return JsonResponse(page.data(choice, _MOST_POINTS))
 
 
-@never_cache
-@reading
+@fresh_reading
 def as_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """A line for each task and step; a value that nobody knows is empty."""
     choice = page.choose(_job(request, username, name), request.GET.dict())
@@ -66,8 +63,7 @@ def node(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "jobs/node_metrics.html", context)
 
 
-@never_cache
-@own_page
+@fresh_page
 def node_data(request: HttpRequest, name: str) -> JsonResponse:
     return JsonResponse(wholes.data(wholes.of_node(services.find_node(name), request.GET.dict())))
 
@@ -81,8 +77,7 @@ def cluster(request: HttpRequest) -> HttpResponse:
     return render(request, "jobs/node_metrics.html", context)
 
 
-@never_cache
-@own_page
+@fresh_page
 def cluster_data(request: HttpRequest) -> JsonResponse:
     return JsonResponse(wholes.data(wholes.of_cluster(request.GET.dict())))
 

@@ -57,7 +57,7 @@ class Audit(V1View):
         kind = request.query_params.get("format", "json")
         if kind == "json":
             rows, _, older = queries.page_of(viewer, asked)
-            return Response({"events": [queries.item(row) for row in rows], "older": older or None})
+            return Response({"events": [queries.AuditItem.of(row) for row in rows], "older": older or None})
         if kind not in _KINDS:
             raise BadRequest("format must be json, jsonl or csv.")
         write = queries.csv_pieces if kind == "csv" else queries.line_pieces

@@ -2,52 +2,49 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
+from typing import Annotated
 from urllib.parse import urlencode
 
 from django.db.models import Count, Q, QuerySet, TextField
 from django.db.models.functions import Cast
 from django.utils import timezone
-from typing_extensions import TypedDict
+from pydantic import BeforeValidator, Field
 
 from base.core.errors import BadRequest
-from base.core.values import milliseconds
 from base.core.words import whole
 from base.models import AuditEvent, User
 from portal.audit import words
+from portal.shared.api.filled import Moment, V1Answer, called
+from portal.shared.sheets import sheet
 
 SIZE = 50
 MOST_COUNTED = 10_000  # rows that tallies and choices go by, newest first: no filter makes a page count millions
 PIECE = 1000  # rows of an export that are in memory at once
 SPANS = {"24h": 1, "7d": 7, "30d": 30, "365d": 365, "all": 0}  # days
 _NAMES = ("who", "what", "on", "since", "q", "k")
-_RISKY = ("=", "+", "-", "@", "\t", "\r")  # with these a spreadsheet takes a cell for a formula
 
 
-# "from" is a word of Python, so this one is written as a call.
-AuditItem = TypedDict(
-    "AuditItem",
-    {
-        "id": int,
-        "time": int,
-        "who": str,
-        "what": str,
-        "action": str,
-        "object": str,
-        "from": str | None,
-        "by": str,
-        "result": str,
-        "details": str,
-    },
-)
-FIELDS = tuple(AuditItem.__annotations__)
+class AuditItem(V1Answer):
+    """A row as the API and exports have it."""
+
+    id: int = called("pk")
+    time: Moment = called("at")
+    who: str = called("actor")
+    what: Annotated[str, BeforeValidator(words.what)] = called("action")
+    action: str
+    object: str
+    ip: str | None = Field(serialization_alias="from")
+    by: str = called("way")
+    result: Annotated[str, BeforeValidator(lambda action: words.result(action) or "done")] = called("action")
+    details: Annotated[str, BeforeValidator(words.details)] = called("data")
+
+
+FIELDS = tuple(field.serialization_alias or name for name, field in AuditItem.model_fields.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,33 +138,17 @@ def tallies(viewer: User, asked: AuditQuery) -> Tallies:
     return Tallies(kinds, tuple(sorted(name for name, _ in actors.most_common(100))), tuple(sorted(actions)))
 
 
-def item(row: AuditEvent) -> AuditItem:
-    """A row as the API and exports have it."""
-    return {
-        "id": row.pk,
-        "time": milliseconds(row.at),
-        "who": row.actor,
-        "what": words.what(row.action),
-        "action": row.action,
-        "object": row.object,
-        "from": row.ip,
-        "by": row.way,
-        "result": words.result(row.action) or "done",
-        "details": words.details(row.data),
-    }
-
-
 def csv_pieces(viewer: User, asked: AuditQuery) -> Iterator[bytes]:
-    """All rows as CSV. A cell that a spreadsheet would take for a formula has a ' before it."""
-    yield _csv([FIELDS])
+    """All rows as CSV."""
+    yield sheet([FIELDS]).encode()
     for rows in _pieces(viewer, asked):
-        yield _csv([_cells(row) for row in rows])
+        yield sheet(_cells(row) for row in rows).encode(errors="replace")
 
 
 def line_pieces(viewer: User, asked: AuditQuery) -> Iterator[bytes]:
     """All rows as JSON, one on each line."""
     for rows in _pieces(viewer, asked):
-        yield "".join(f"{json.dumps(item(row), ensure_ascii=False)}\n" for row in rows).encode(errors="replace")
+        yield "".join(f"{json.dumps(AuditItem.of(row), ensure_ascii=False)}\n" for row in rows).encode(errors="replace")
 
 
 def _pieces(viewer: User, asked: AuditQuery) -> Iterator[list[AuditEvent]]:
@@ -178,13 +159,5 @@ def _pieces(viewer: User, asked: AuditQuery) -> Iterator[list[AuditEvent]]:
         last = rows[-1].pk
 
 
-def _cells(row: AuditEvent) -> list[str]:
-    values = {**item(row), "time": row.at.isoformat(timespec="seconds")}
-    texts = ("" if value is None else str(value) for value in values.values())
-    return [f"'{text}" if text.startswith(_RISKY) else text for text in texts]
-
-
-def _csv(lines: Any) -> bytes:
-    file = io.StringIO()
-    csv.writer(file).writerows(lines)
-    return file.getvalue().encode(errors="replace")
+def _cells(row: AuditEvent) -> Iterable[object]:
+    return {**AuditItem.of(row), "time": row.at.isoformat(timespec="seconds")}.values()

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
 from portal.audit import queries, words
-from portal.shared.guard import own_page
+from portal.shared.guard import fresh_page
 from portal.shared.viewer import user_of
 
 _SPANS = {"24h": "24 hours", "7d": "7 days", "30d": "30 days", "365d": "1 year", "all": "the beginning"}
 
 
-@never_cache
-@own_page
+@fresh_page
 def audit_page(request: HttpRequest) -> HttpResponse:
     """Admins see what everybody did, others what they did themselves."""
     viewer = user_of(request)

@@ -12,16 +12,14 @@ from typing import Any
 from django.db.models import OuterRef, Subquery
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
-from base.accounts.viewer import require_admin
 from base.core import words
 from base.core.bulk import one_row
 from base.hosts import here, joining
 from base.models import Host, LeaseRow, Process
 from base.wakes import processes
-from portal.shared.guard import own_page
-from portal.shared.viewer import viewer_of
+from portal.shared.guard import fresh_page
+from portal.shared.viewer import admin_of
 
 LATE = timedelta(seconds=processes.LATE)
 LOW, FULL = 2**30, 100 * 2**20  # bytes free on the disk of LONGSHORE_HOME that are few, and too few
@@ -81,11 +79,10 @@ class HostLine:
         return sorted({process.release for process in self.processes if process.lives})
 
 
-@never_cache
-@own_page
+@fresh_page
 def hosts_page(request: HttpRequest) -> HttpResponse:
     """The page of the hosts, for admins."""
-    require_admin(viewer_of(request))
+    admin_of(request)
     lines = hosts()
     page = {"nav": "nodes", "hosts": lines, "warnings": warnings(lines), "low": LOW}
     return render(request, "hosts/hosts.html", page)

@@ -16,7 +16,7 @@ from base.core.errors import BadRequest, NoJob
 from jobs import access, queries, services
 from jobs.models import Dependency, Job, Task
 from jobs.planning.lifecycle import TASK_LIVE, JobState
-from portal.shared.confirm import ask, back
+from portal.shared.confirm import ask, back, question
 from portal.shared.guard import own_form
 from portal.shared.jobs.rows import job_url, shown_state
 from portal.shared.viewer import user_of, viewer_of
@@ -38,16 +38,9 @@ def stop_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase
 def release_job(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     job = _owned(request, username, name, "execute")
     if request.method != "POST":
-        return ask(
-            request,
-            job_url(username, name),
-            nav="jobs",
-            title=f"Release {job.name}?",
-            effect="The containers that are kept for debugging end now, with the exit codes their commands had.",
-            verb="Release",
-            verb_icon="player-eject",
-            keep="Keep them",
-        )
+        effect = "The containers that are kept for debugging end now, with the exit codes their commands had."
+        asked = question(f"Release {job.name}?", effect, "Release", "player-eject", "Keep them")
+        return ask(request, job_url(username, name), nav="jobs", **asked)
     if services.release(user_of(request), job):
         return _done(request, job, f"{job.name} is let go. It ends with the exit code its command had.")
     return _done(request, job, "Nothing was kept for debugging any more.")
@@ -57,7 +50,8 @@ def release_job(request: HttpRequest, username: str, name: str) -> HttpResponseB
 def stop_jobs(request: HttpRequest) -> HttpResponseBase:
     """Fields: job (user/name), many times; typed (the number of jobs, when there are many)."""
     chosen = _chosen((request.POST if request.method == "POST" else request.GET).getlist("job"))
-    able = [job for job in chosen if _may_stop(request, job)]
+    viewer = viewer_of(request)
+    able = [job for job in chosen if access.may_stop(viewer, job.username, job.state, job.execution)]
     if request.method != "POST":
         return _ask_stop(request, able, "/jobs/stop", bulk=True, skipped=len(chosen) - len(able))
     if len(able) > MOST_WITHOUT_TYPING and request.POST.get("typed") != str(len(able)):
@@ -73,13 +67,7 @@ def delete_job(request: HttpRequest, username: str, name: str) -> HttpResponseBa
     if request.method != "POST":
         runs = "It is stopped first. " if job.state in queries.LIVE else ""
         gone = "The job, its attempts, events and logs are gone for good, and its name is free again."
-        page = {
-            "title": f"Delete {job.name}?",
-            "verb": "Delete",
-            "verb_icon": "trash",
-            "keep": "Keep it",
-            "effect": f"{runs}{gone}{waiters([job])}",
-        }
+        page = question(f"Delete {job.name}?", f"{runs}{gone}{waiters([job])}", "Delete", keep="Keep it")
         return _ask(request, page, [job], request.path, bulk=False)
     services.delete(user_of(request), job)
     messages.success(request, format_html("{} was deleted.", job.name))
@@ -122,7 +110,7 @@ def _ask(request: HttpRequest, page: dict[str, Any], jobs: Sequence[Job], action
         }
         for job in jobs
     ]
-    return ask(request, otherwise, nav="jobs", action=action, items=items, bulk=bulk, sure=bool(jobs), **page)
+    return ask(request, otherwise, nav="jobs", action=action, items=items, bulk=bulk, **(page | {"sure": bool(jobs)}))
 
 
 def _stop_effect(jobs: Sequence[Job]) -> str:
@@ -148,10 +136,6 @@ def waiters(jobs: Sequence[Job]) -> str:
         return ""
     listed = words.listing([f"{username}/{name}" for username, name in names])
     return f" What waits for its success fails: {listed}."
-
-
-def _may_stop(request: HttpRequest, job: Job) -> bool:
-    return access.may_stop(viewer_of(request), job.username, job.state, job.execution)
 
 
 def _chosen(names: Sequence[str]) -> list[Job]:

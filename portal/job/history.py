@@ -59,6 +59,5 @@ class Events(V1View):
         events = list(queries.list_events(row, after=query_number(request, "after", 0))[: limit + 1])
         more = len(events) > limit and limit > 0
         events = events[:limit]
-        items = [serializers.event_item(event) for event in events]
-        answer: shapes.EventItems = {"events": items, "next": events[-1].pk if more else None}
-        return Response(answer)
+        items = [shapes.EventItem.of(event) for event in events]
+        return Response({"events": items, "next": events[-1].pk if more else None})

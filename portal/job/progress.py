@@ -16,6 +16,7 @@ from jobs.metrics.use import AttemptUse
 from jobs.models import Attempt, Job
 from jobs.planning import exits
 from jobs.planning.lifecycle import TASK_LIVE, JobState, TaskState
+from portal.shared.look.strip import StripFigure
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,18 +30,6 @@ class JobStep:
     at: datetime | None = None
     since: datetime | None = None
     current: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class StripFigure:
-    """One number of the strip. ``percent`` draws a bar when it is not None."""
-
-    name: str
-    value: str
-    of: str = ""
-    percent: float | None = None
-    label: str = ""
-    small: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -152,10 +152,7 @@ def role_says(role: RoleSpec) -> str:
 
 def _ends(role: RoleSpec) -> str:
     fails = role.min_failed_task_count
-    text = "its failures do not end the job" if fails is None else f"the job fails when {fails} {_fail(fails)}"
+    ends = f"the job fails when {fails} {'fails' if fails == 1 else 'fail'}"
+    text = "its failures do not end the job" if fails is None else ends
     enough = role.min_succeeded_task_count
     return text if enough is None else f"{text}, succeeds when {enough} {'succeeds' if enough == 1 else 'succeed'}"
-
-
-def _fail(number: int) -> str:
-    return "fails" if number == 1 else "fail"

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
 from base.core.errors import NoJob
 from jobs import access, queries, versions
 from jobs.containers import ssh
 from portal.job.tabs import context
-from portal.shared.guard import reading
-from portal.shared.jobs.rows import JobRow, job_url, rows_of, with_gpu_type
+from portal.shared.guard import fresh_reading, reading
+from portal.shared.jobs.rows import JobRow, rows_of, with_gpu_type
 from portal.shared.live.page import address
 from portal.shared.viewer import viewer_of
 
@@ -33,8 +32,7 @@ def job_config(request: HttpRequest, username: str, name: str) -> HttpResponseBa
     return answer
 
 
-@never_cache
-@reading
+@fresh_reading
 def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBase:
     """The part of the ssh tab that asks containers. The tab fetches it, so that the page itself does not wait."""
     job = queries.get_job(username, name)
@@ -42,7 +40,6 @@ def ssh_logins(request: HttpRequest, username: str, name: str) -> HttpResponseBa
     may_have_key = access.may_write(viewer_of(request), job)
     context = {
         "job": job,
-        "url": job_url(username, name),
         "logins": ssh.logins(job, queries.current_attempt(job)),
         "file": ssh.key_file(job),
         "link": ssh.key_link(job, f"{request.scheme}://{request.get_host()}", signed=True) if may_have_key else "",

@@ -6,14 +6,14 @@ wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from itertools import chain
 from typing import Any, ClassVar
 from urllib.parse import quote
 
 from django.http import HttpResponseBase, StreamingHttpResponse
 from drf_spectacular.utils import extend_schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 
@@ -41,18 +41,14 @@ class EarlyTokenRequest(TokenRequest):
     expiration: WholeNumber = Field(_SEVEN_DAYS, ge=60, le=_SEVEN_DAYS)
 
 
-class EarlyUserPut(V1Body):
-    model_config = ConfigDict(extra="ignore")
-
+class EarlyUserPut(V1Body, extra="ignore"):
     username: FilledText
     password: FilledText
     admin: Flag = False
     modify: Flag = False
 
 
-class EarlyUserDelete(V1Body):
-    model_config = ConfigDict(extra="ignore")
-
+class EarlyUserDelete(V1Body, extra="ignore"):
     username: FilledText
 
 
@@ -113,7 +109,8 @@ class Auth(EarlyView):
 @extend_schema(exclude=True)
 class EarlyJobs(EarlyView):
     def get(self, request: Request) -> HttpResponseBase:
-        lines = _lines(_base(request), reader_of(request))
+        base_url, viewer = _base(request), reader_of(request)
+        lines = (_item(row, base_url, viewer) for row in queries.iterate_jobs(JobFilter(), AT_ONCE))
         first = next(lines, None)
         if first is None:
             raise EarlyError(500, "JobListNotFound", "could not find job list")
@@ -159,10 +156,6 @@ def _find(request: Request, job: str) -> Any:
         return find_job(request, "", job)
     except NoJob:
         raise EarlyError(500, "JOB_NOT_FOUND", f"could not find job {job}") from None
-
-
-def _lines(base_url: str, viewer: Viewer) -> Iterator[dict[str, Any]]:
-    return (_item(row, base_url, viewer) for row in queries.iterate_jobs(JobFilter(), AT_ONCE))
 
 
 def _item(row: Mapping[str, Any], base_url: str, viewer: Viewer) -> dict[str, Any]:

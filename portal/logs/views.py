@@ -16,7 +16,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from base.accounts.viewer import Viewer, may_read_jobs
+from base.accounts.viewer import Viewer, require_reader
 from base.core.errors import BadRequest, LongshoreError, NoLog, Unauthorized
 from base.core.words import whole
 from base.serving import seats
@@ -32,8 +32,8 @@ from jobs.models import Job
 from jobs.planning.lifecycle import TASK_LIVE, TaskState
 from portal.logs.choice import SHOWN_LINES, LogChoice, choose_all, choose_one, lines_of
 from portal.logs.page import context
-from portal.shared.api.answers import error_body
 from portal.shared.error_pages import error_answer
+from portal.shared.guard import for_scripts
 from portal.shared.live.welcome import while_welcome
 from portal.shared.viewer import viewer_of
 
@@ -78,14 +78,30 @@ def log_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
 
 @never_cache
 @require_safe
+@for_scripts
 def log_rows(request: HttpRequest, username: str, name: str) -> JsonResponse:
     """Query: from (the place of a line, from 1; without it the last lines), or at (source.line), or time (ms); count;
     q. {"rows": [...], "from", "total", "size", "counts", "live", "note"}; with ``at`` and ``time`` also "place", and
-    the lines begin some before it. An error is JSON with its sentence: the script shows it."""
-    try:
-        return JsonResponse(_rows(request, username, name))
-    except LongshoreError as error:
-        return JsonResponse(error_body(error), status=error.status)
+    the lines begin some before it."""
+    choice = _choice(request, username, name)
+    count = max(1, min(_number(request, "count") or SHOWN_LINES, _MOST_ROWS))
+    first, expression = _number(request, "from"), _expression(request)
+    place = None
+    if first is None and (request.GET.get("at") or request.GET.get("time")):
+        place = _place_of(request, lines_of(choice, 1, 0).together)
+        first = max(1, place - count // 2)
+    shown = lines_of(choice, first, count, expression)
+    answer = {
+        "rows": [row.as_json() for row in shown.rows],
+        "from": shown.first,
+        "total": shown.together.total,
+        "size": shown.together.size,
+        "counts": {log.source.number: log.times.count for log in shown.together.logs},
+        "next": shown.next,
+        "live": shown.live,
+        "note": shown.note,
+    }
+    return JsonResponse(answer if place is None else {**answer, "place": place})
 
 
 @never_cache
@@ -143,28 +159,6 @@ async def _events(request: HttpRequest, username: str, name: str, begin: Callabl
     return StreamingHttpResponse(welcome, content_type="text/event-stream", headers=headers)
 
 
-def _rows(request: HttpRequest, username: str, name: str) -> dict[str, Any]:
-    choice = _choice(request, username, name)
-    count = max(1, min(_number(request, "count") or SHOWN_LINES, _MOST_ROWS))
-    first, expression = _number(request, "from"), _expression(request)
-    place = None
-    if first is None and (request.GET.get("at") or request.GET.get("time")):
-        place = _place_of(request, lines_of(choice, 1, 0).together)
-        first = max(1, place - count // 2)
-    shown = lines_of(choice, first, count, expression)
-    answer = {
-        "rows": [row.as_json() for row in shown.rows],
-        "from": shown.first,
-        "total": shown.together.total,
-        "size": shown.together.size,
-        "counts": {log.source.number: log.times.count for log in shown.together.logs},
-        "next": shown.next,
-        "live": shown.live,
-        "note": shown.note,
-    }
-    return answer if place is None else {**answer, "place": place}
-
-
 def _choice(request: HttpRequest, username: str, name: str) -> LogChoice:
     job = _require(viewer_of(request), username, name)
     query = request.GET.get
@@ -180,8 +174,7 @@ def _choice(request: HttpRequest, username: str, name: str) -> LogChoice:
 
 
 def _require(viewer: Viewer, username: str, name: str) -> Job:
-    if not may_read_jobs(viewer):
-        raise Unauthorized
+    require_reader(viewer)
     job = queries.get_job(username, name)
     access.require_logs(viewer, job)
     return job

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
+from typing import Annotated
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from pydantic import BeforeValidator, Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
@@ -12,8 +14,8 @@ from typing_extensions import TypedDict
 from jobs import queries
 from jobs.config.spec import JobSpec
 from jobs.metrics import read
-from jobs.metrics.read import TaskFigures
 from jobs.models import Task
+from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import find_story, query_number
@@ -39,24 +41,24 @@ MetricsAnswer = TypedDict(
 )
 
 
-class MetricsFigure(TypedDict):
+class MetricsFigure(V1Answer):
     last: float | None
     peak: float | None
     mean: float | None
     asked: float | None
 
 
-# ``from`` and ``to``: when it was first and last measured, in milliseconds; null: never.
-MetricsTask = TypedDict(
-    "MetricsTask",
-    {
-        "role": str,
-        "index": int,
-        "from": int | None,
-        "to": int | None,
-        "metrics": dict[str, MetricsFigure],
-    },
-)
+_Measured = Annotated[int | None, BeforeValidator(lambda seconds: 1000 * seconds or None)]
+
+
+class MetricsTask(V1Answer):
+    """``from`` and ``to``: when it was first and last measured, in milliseconds; null: never."""
+
+    role: str = called("task.role")
+    index: int = called("task.index")
+    began: _Measured = Field(serialization_alias="from")
+    to: _Measured = called("at")
+    metrics: dict[str, MetricsFigure] = called("figures")
 
 
 class MetricsSummary(TypedDict):
@@ -102,23 +104,5 @@ class Summary(V1View):
         rows = Task.objects.filter(attempt=attempt, id__gt=query_number(request, "after", 0)).order_by("id")
         tasks = list(rows[: _MOST_TASKS + 1])
         more, tasks = len(tasks) > _MOST_TASKS, tasks[:_MOST_TASKS]
-        items = [_item(used) for used in read.figures(attempt, tasks, JobSpec.from_json(row.spec))]
-        answer: MetricsSummary = {
-            "attempt": attempt.number,
-            "tasks": items,
-            "next": tasks[-1].pk if more else None,
-        }
-        return Response(answer)
-
-
-def _item(used: TaskFigures) -> MetricsTask:
-    return {
-        "role": used.task.role,
-        "index": used.task.index,
-        "from": 1000 * used.began or None,
-        "to": 1000 * used.at or None,
-        "metrics": {
-            name: {"last": figure.last, "peak": figure.peak, "mean": figure.mean, "asked": figure.asked}
-            for name, figure in used.figures.items()
-        },
-    }
+        items = [MetricsTask.of(used) for used in read.figures(attempt, tasks, JobSpec.from_json(row.spec))]
+        return Response({"attempt": attempt.number, "tasks": items, "next": tasks[-1].pk if more else None})

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import time
 from urllib.parse import quote
 
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
 from clusters.nodes import services
 from jobs import access, queries, versions
 from jobs.models import Job
 from portal.job.tabs import context
 from portal.metrics import page, wholes
-from portal.shared.guard import own_page, reading
+from portal.shared.guard import fresh_page, fresh_reading, own_page, reading
 from portal.shared.live.page import address
+from portal.shared.sheets import saved, sheet
 from portal.shared.viewer import viewer_of
 
 _MOST_POINTS = 720
@@ -33,32 +31,26 @@ def job_metrics(request: HttpRequest, username: str, name: str) -> HttpResponse:
     return render(request, "metrics/metrics.html", {"stream": address("job", **{**query, **own}), **shared, **shown})
 
 
-@never_cache
-@reading
+@fresh_reading
 def job_metrics_data(request: HttpRequest, username: str, name: str) -> JsonResponse:
     choice = page.choose(_job(request, username, name), request.GET.dict())
     return JsonResponse(page.data(choice, _MOST_POINTS))
 
 
-@never_cache
-@reading
+@fresh_reading
 def job_metrics_csv(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """A line for each task and step; a value that nobody knows is empty."""
     choice = page.choose(_job(request, username, name), request.GET.dict())
     data = page.data(choice, _MOST_POINTS, apart=False)
-    file = io.StringIO()
-    writer = csv.writer(file)
-    writer.writerow(["time", "task", *data["plots"]])
+    rows = [["time", "task", *data["plots"]]]
     for number, task in enumerate(choice.shown):
         lines = [plot["lines"][number] if number < len(plot["lines"]) else [] for plot in data["plots"].values()]
         for at, moment in enumerate(data["times"]):
             values = [line[at] if at < len(line) and line[at] is not None else "" for line in lines]
             stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
             if any(value != "" for value in values):
-                writer.writerow([stamp, task.label, *values])
-    answer = HttpResponse(file.getvalue(), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{choice.job.name}-{choice.attempt.number}-metrics.csv"'
-    return answer
+                rows.append([stamp, task.label, *values])
+    return saved(sheet(rows), f"{choice.job.name}-{choice.attempt.number}-metrics")
 
 
 @own_page
@@ -71,8 +63,7 @@ def node_metrics(request: HttpRequest, name: str) -> HttpResponse:
     return render(request, "metrics/node_metrics.html", context)
 
 
-@never_cache
-@own_page
+@fresh_page
 def node_metrics_data(request: HttpRequest, name: str) -> JsonResponse:
     return JsonResponse(wholes.data(wholes.of_node(services.find_node(name), request.GET.dict())))
 
@@ -86,8 +77,7 @@ def cluster_metrics(request: HttpRequest) -> HttpResponse:
     return render(request, "metrics/node_metrics.html", context)
 
 
-@never_cache
-@own_page
+@fresh_page
 def cluster_metrics_data(request: HttpRequest) -> JsonResponse:
     return JsonResponse(wholes.data(wholes.of_cluster(request.GET.dict())))
 

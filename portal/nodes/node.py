@@ -23,6 +23,7 @@ from jobs.planning.lifecycle import TASK_LIVE
 from portal.job.page import EventLine
 from portal.nodes.rows import ShownNode, line_of, reserved, seen_version
 from portal.shared.jobs.rows import Named, job_url
+from portal.shared.look.strip import StripFigure
 
 MOST_EVENTS = 20
 LOOKED_AT = 20_000  # the last events of the whole cluster, among which those of the node are looked for
@@ -145,7 +146,7 @@ def _tiles(line: ShownNode, tasks: Sequence[NodeTask], now: Mapping[str, GpuFigu
     return tiles
 
 
-def _cells(line: ShownNode, taken: int, now: Mapping[str, float]) -> list[dict[str, Any]]:
+def _cells(line: ShownNode, taken: int, now: Mapping[str, float]) -> list[StripFigure]:
     """What is taken of the node; ``taken`` is the number of its ports."""
     view = line.view
     ports = view.port_to - view.port_from + 1
@@ -162,7 +163,7 @@ def _cells(line: ShownNode, taken: int, now: Mapping[str, float]) -> list[dict[s
     ]
 
 
-def _disk(node: Node) -> list[dict[str, Any]]:
+def _disk(node: Node) -> list[StripFigure]:
     """What the last survey saw of its disk: nothing is asked of the node now."""
     if not node.disk:
         return []
@@ -170,14 +171,13 @@ def _disk(node: Node) -> list[dict[str, Any]]:
     at = datetime.fromtimestamp(node.disk["at"] / 1000, UTC)
     ago = words.ago((timezone.now() - at).total_seconds())
     if not total:
-        return [{"name": "Disk taken", "value": words.size(used), "small": f"by images and containers, {ago}"}]
+        return [StripFigure("Disk taken", words.size(used), small=f"by images and containers, {ago}")]
     return [_cell("Disk taken", used, total, words.size(used), f"of {words.size(total)}", ago)]
 
 
-def _cell(name: str, used: float, total: float, value: str, of: str, small: str) -> dict[str, Any]:
+def _cell(name: str, used: float, total: float, value: str, of: str, small: str) -> StripFigure:
     percent = min(100.0, round(100 * used / total, 1)) if total else 0.0
-    label = f"{name}: {percent:g} %"
-    return {"name": name, "value": value, "of": of, "small": small, "percent": percent, "label": label}
+    return StripFigure(name, value, of, percent, f"{name}: {percent:g} %", small)
 
 
 def _events(name: str, viewer: Viewer) -> list[NodeEvent]:

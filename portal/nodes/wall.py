@@ -92,7 +92,6 @@ def wall_page(viewer: Viewer) -> dict[str, Any]:
         "size": "few" if len(nodes) <= 12 else "some" if len(nodes) <= BLOCK else "many",
         "free": sum(line.free_gpus for line in lines),
         "gpus": gpus,
-        "largest": _largest(lines),
         "running": sum(vc.jobs.running for vc in vcs),
         "waiting": sum(vc.jobs.waiting for vc in vcs),
         "lost": sum(line.state == "unreachable" for line in lines),
@@ -122,15 +121,6 @@ def _nodes(lines: Sequence[ShownNode], colours: Mapping[str, str]) -> list[WallN
 def _coloured(line: ShownNode, held: Mapping[str, str]) -> tuple[str, ...]:
     pairs = zip(line.view.gpus, line.squares, strict=True)
     return tuple(f"{css} {held[id]}" if css == "busy" and held.get(id) else css for (id, _), css in pairs)
-
-
-def _largest(lines: Sequence[ShownNode]) -> str:
-    """Return the largest free block of each type: ``6 V100, 3 A100``."""
-    most: dict[str, int] = {}
-    for line in lines:
-        most[line.gpu_types] = max(most.get(line.gpu_types, 0), line.free_gpus)
-    largest = sorted(((number, kind) for kind, number in most.items() if number), reverse=True)
-    return ", ".join(f"{number} {kind or 'GPU'}" for number, kind in largest[:4])
 
 
 def _percent(vc: VcView, gpus: int) -> float:

@@ -20,14 +20,15 @@ from jobs.replay import run
 from jobs.replay.outcome import ReplayResult
 from jobs.replay.run import MOST_TIMES, POLICIES, read_asked
 from jobs.waiting.queue import Queued
-from jobs.what_if.answer import Effects, VcThen, WhatIfResult, what_if
+from jobs.what_if.answer import VcThen, WhatIfResult, what_if
 from jobs.what_if.asked import MOST, read_all
 from jobs.what_if.changed import EvictedJob
 from jobs.what_if.compare import Effect, Felt, moved
 from portal.shared.api.bodies import Number, V1Body, read
+from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
-from portal.shared.jobs.shapes import Forecast
+from portal.shared.jobs.shapes import Forecast, full_name
 from portal.shared.viewer import admin_of, viewer_of
 
 MOST_JOBS = 1_000  # that feel the changes, in one answer
@@ -42,21 +43,24 @@ class WhatIfRequest(V1Body):
     changes: list[str] = Field(description=f"At most {MOST}, in their order: {_HOW}", max_length=MOST)
 
 
-class ChangeShown(TypedDict):
-    change: str
+_Wait = Annotated[int | None, BeforeValidator(lambda seconds: None if seconds is None else round(1000 * seconds))]
+
+
+class ChangeShown(V1Answer):
+    change: str = called("text")
     sentence: str
 
 
-class LineShown(TypedDict):
+class LineShown(V1Answer):
     """What one change does alone, or all together. ``earlier`` and ``later`` are null where nobody can tell;
     ``medianWait`` is milliseconds from now."""
 
     what: str
-    startNow: int
+    startNow: int = called("starts_now")
     earlier: int | None
     later: int | None
     evicted: int
-    medianWait: int | None
+    medianWait: _Wait = called("wait")
 
 
 class StartShown(TypedDict):
@@ -118,7 +122,6 @@ class WhatIfView(V1View):
         responses={200: WhatIfAnswer, **errors(401, 403)},
     )
     def get(self, request: Request) -> Response:
-        admin_of(request)
         return Response(_answer(request, request.query_params.getlist("change")))
 
     @extend_schema(
@@ -142,12 +145,12 @@ def _answer(request: Request, texts: Sequence[str]) -> dict[str, Any]:
         "at": milliseconds(result.at),
         "waiting": result.waiting,
         "running": result.running,
-        "changes": [{"change": one.text, "sentence": one.sentence} for one in result.changes],
-        "lines": [_line(one) for one in result.lines()],
+        "changes": [ChangeShown.of(one) for one in result.changes],
+        "lines": [LineShown.of(one) for one in result.lines()],
         "jobs": [_felt(one) for one in felt],
         "evicted": [_evicted(one, result) for one in result.after.evicted],
         "reservations": [
-            {"job": _name(job), "before": list(now), "after": list(then)}
+            {"job": full_name(job), "before": list(now), "after": list(then)}
             for job, now, then in moved(result.before, result.after)
         ],
         "vcs": [asdict(one) for one in result.vcs()],
@@ -155,20 +158,9 @@ def _answer(request: Request, texts: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _line(effects: Effects) -> LineShown:
-    return {
-        "what": effects.what,
-        "startNow": effects.starts_now,
-        "earlier": effects.earlier,
-        "later": effects.later,
-        "evicted": effects.evicted,
-        "medianWait": None if effects.wait is None else round(1000 * effects.wait),
-    }
-
-
 def _felt(felt: Felt[Queued]) -> dict[str, Any]:
     return {
-        "job": _name(felt.job),
+        "job": full_name(felt.job),
         "vc": felt.job.vc,
         "effect": felt.effect,
         "before": {"startsNow": felt.starts_before, "forecast": felt.before and in_milliseconds(felt.before)},
@@ -180,16 +172,12 @@ def _evicted(evicted: EvictedJob[Queued], result: WhatIfResult) -> EvictedShown:
     began = evicted.job.started_at or result.at
     ran = max(0, milliseconds(result.at) - milliseconds(began))
     return {
-        "job": _name(evicted.job),
+        "job": full_name(evicted.job),
         "vc": evicted.job.vc,
         "gpus": evicted.gpus,
         "ran": ran,
         "because": f"{evicted.because}.",
     }
-
-
-def _name(job: Queued) -> str:
-    return f"{job.username}~{job.name}"
 
 
 _TIME = "Milliseconds since 1970, `2026-11-20`, ISO 8601, or a span before now: `24h`."

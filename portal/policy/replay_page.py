@@ -18,6 +18,7 @@ from jobs.replay import run
 from jobs.replay.outcome import CLASSES
 from jobs.replay.run import MOST_TIMES, POLICIES, AskedReplay, read_asked
 from jobs.what_if.asked import read
+from portal.shared.look.strip import StripFigure
 
 URL = "/replay"
 _HEIGHT = 100  # of the plot
@@ -74,7 +75,6 @@ def replay_page(admin: Viewer, id: int) -> dict[str, Any]:
         "title": title(row),
         "state": _state(row),
         "changes": _changes(row),
-        "asked_at": local_time(row.made, timezone.get_current_timezone()),
         "json": f"/api/v1/cluster/replay/{row.pk}",
         "result": None,
     }
@@ -134,7 +134,7 @@ def _result(row: Replay, result: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cells(before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> list[dict[str, Any]]:
+def _cells(before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> list[StripFigure]:
     days = before, after
     use = [f"{100 * day['utilisation']:.0f}" for day in days]
     waits = [words.duration(_mean(day["waits"])) for day in days]
@@ -146,7 +146,7 @@ def _cells(before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> li
         ("Evictions", evictions, "", f"lost work {before['lost']:.1f} → {after['lost']:.1f} hours"),
         ("Fairness", fairness, "", "1: every VC got its due"),
     )
-    return [{"name": name, "value": " → ".join(pair), "of": of, "small": small} for name, pair, of, small in cells]
+    return [StripFigure(name, " → ".join(pair), of, small=small) for name, pair, of, small in cells]
 
 
 def _mean(waits: Mapping[str, Any]) -> float | None:

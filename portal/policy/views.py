@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponseBase
 from django.shortcuts import redirect, render
-from django.views.decorators.cache import never_cache
 
 from base.accounts.viewer import Viewer, require_admin
 from base.core.errors import BadRequest
@@ -12,13 +11,12 @@ from base.core.words import whole
 from jobs.replay import run
 from portal.policy import replay_page
 from portal.policy.what_if_page import composed, what_if_address, what_if_page
-from portal.shared.guard import own_form, own_page
+from portal.shared.guard import fresh_page, own_form
 from portal.shared.live.page import LivePage, address
 from portal.shared.viewer import admin_of
 
 
-@never_cache
-@own_page
+@fresh_page
 def policy(request: HttpRequest) -> HttpResponseBase:
     """GET fields: change, as often as there are changes to try; those of a small form, which becomes one more."""
     admin = admin_of(request)
@@ -44,8 +42,7 @@ def replays(request: HttpRequest) -> HttpResponseBase:
     return redirect(f"{replay_page.URL}/{row.pk}")
 
 
-@never_cache
-@own_page
+@fresh_page
 def replay(request: HttpRequest, id: int) -> HttpResponseBase:
     admin = admin_of(request)
     stream = address("replay", id=id, v=replay_page.version(admin, id))

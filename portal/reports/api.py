@@ -3,38 +3,37 @@
 
 from __future__ import annotations
 
-import csv
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from datetime import timedelta
-from io import StringIO
+from typing import Annotated
 from urllib.parse import quote
 
-from django.http import HttpResponse, HttpResponseBase
+from django.http import HttpResponseBase
 from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
+from pydantic import BeforeValidator, Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.accounts.viewer import require_user
 from base.core.errors import BadRequest
 from base.core.values import local_time
 from jobs.forecast import scores
 from jobs.forecast.errors import AIM
 from jobs.history import timeline, usage, window
-from jobs.history.timeline import HoldingBar
 from jobs.history.usage import HOUR, Filter, UsageSum
 from portal.reports.timeline_page import read_window
+from portal.shared.api.filled import OrNull, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import query_number, query_text
-from portal.shared.viewer import reader_of, viewer_of
+from portal.shared.sheets import saved, sheet
+from portal.shared.viewer import reader_of, user_of
 
 SPAN, LONGEST = timedelta(days=30), timedelta(days=3 * 366)
 _TIME = "Milliseconds since 1970, `2026-11-20`, ISO 8601, or a span before now: `12h`, `7d`."
 _FORMATS = ("json", "csv")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 _HEAD = (
     *("gpu_hours", "cpu_hours", "jobs", "waited_mean_s", "waited_p95_s"),
     *("wasted_failed_gpu_hours", "wasted_evicted_gpu_hours", "wasted_lost_gpu_hours"),
@@ -83,12 +82,12 @@ class Usage(V1View):
         responses={(200, "application/json"): UsageAnswer, (200, "text/csv"): OpenApiTypes.STR, **errors(401, 403)},
     )
     def get(self, request: Request) -> HttpResponseBase:
-        viewer = require_user(viewer_of(request))
+        viewer = user_of(request)
         which, by = read(request.query_params)
         shape = one_of(request.query_params, "format", _FORMATS)
         lines, sums = usage.report(which, by, viewer)
         if shape == "csv":
-            return _csv_answer(f"usage-by-{by}", (by, *_HEAD), (_cells(line, by, which) for line in lines))
+            return saved(sheet([(by, *_HEAD), *(_cells(line, by, which) for line in lines)]), f"usage-by-{by}")
         begin, end = which.window.begin, which.window.end
         rows = [_shown(line, by, which) for line in lines]
         return Response({"from": begin, "to": end, "by": by, "rows": rows, "total": _shown(sums, "", which)})
@@ -140,45 +139,33 @@ def _cells(line: UsageSum, by: str, which: Filter) -> tuple[str | float | None, 
     return (key, shown["gpuHours"], shown["cpuHours"], line.jobs, *waits, *shown["wasted"].values())  # type: ignore[arg-type]
 
 
-def _csv_answer(name: str, head: Sequence[str], rows: Iterable[Sequence[str | float | None]]) -> HttpResponse:
-    """Return a file to download. A text that a spreadsheet would take for a formula gets an apostrophe before it."""
-    text = StringIO()
-    writer = csv.writer(text)
-    writer.writerow(head)
-    writer.writerows([_harmless(value) for value in row] for row in rows)
-    answer = HttpResponse(text.getvalue(), content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    answer["Cache-Control"] = "no-store"
-    return answer
-
-
-def _harmless(value: str | float | None) -> str | float | None:
-    return f"'{value}" if isinstance(value, str) and value.startswith(_FORMULA) else value
-
-
 _LIMIT, _MOST = 1_000, 10_000  # rows of the timeline
 
-# ``from`` and ``to`` are milliseconds; ``to`` is null while it runs. ``outcome``: SUCCEEDED, FAILED, STOPPED, EVICTED
-# or LOST. ``events`` is the address of the decisions behind it, while the job is there.
-HeldItem = TypedDict(
-    "HeldItem",
-    {
-        "job": str,
-        "vc": str,
-        "attempt": int,
-        "task": str,
-        "node": str,
-        "gpus": list[str],
-        "gpuType": str,
-        "cpus": int,
-        "memoryMB": int,
-        "guest": bool,
-        "from": int,
-        "to": int | None,
-        "outcome": str | None,
-        "events": str,
-    },
-)
+
+def _events_of(job: str) -> str:
+    return "/api/v1/user/{}/jobs/{}/events".format(*map(quote, job.split("/", 1)))
+
+
+class HeldItem(V1Answer):
+    """``from`` and ``to`` are milliseconds; ``to`` is null while it runs. ``outcome``: SUCCEEDED, FAILED, STOPPED,
+    EVICTED or LOST. ``events`` is the address of the decisions behind it, while the job is there."""
+
+    job: Annotated[str, BeforeValidator(lambda job: job.replace("/", "~", 1))]
+    vc: str
+    attempt: int
+    task: str
+    node: str
+    gpus: list[str]
+    gpuType: str = called("gpu_type")
+    cpus: int
+    memoryMB: int = called("memory_mb")
+    guest: bool
+    began: int = Field(serialization_alias="from")
+    ended: int | None = Field(serialization_alias="to")
+    outcome: OrNull
+    events: Annotated[str, BeforeValidator(_events_of)] = called("job")
+
+
 TimelineAnswer = TypedDict("TimelineAnswer", {"from": int, "to": int, "held": list[HeldItem], "next": int | None})
 
 
@@ -201,44 +188,28 @@ class Timeline(V1View):
         held = timeline.spans(window, node=texts["node"], vc=texts["vc"], after=after, most=limit + 1)
         more, held = len(held) > limit > 0, held[:limit]
         following = held[-1].id if more else None
-        items = [_item(one) for one in held]
+        items = [HeldItem.of(one) for one in held]
         return Response({"from": window.begin, "to": window.end, "held": items, "next": following})
 
 
-def _item(one: HoldingBar) -> HeldItem:
-    return {
-        "job": f"{one.username}~{one.job_name}",
-        "vc": one.vc,
-        "attempt": one.attempt,
-        "task": one.task,
-        "node": one.node,
-        "gpus": list(one.gpus),
-        "gpuType": one.gpu_type,
-        "cpus": one.cpus,
-        "memoryMB": one.memory_mb,
-        "guest": one.guest,
-        "from": one.began,
-        "to": one.ended,
-        "outcome": one.outcome or None,
-        "events": f"/api/v1/user/{quote(one.username)}/jobs/{quote(one.job_name)}/events",
-    }
+_Whole = Annotated[int | None, BeforeValidator(lambda time: None if time is None else round(time))]
 
 
-class AccuracyAnswer(TypedDict):
+class AccuracyAnswer(V1Answer):
     """``within`` is the part of the starts between p10 and p90, of which ``aim`` should be; ``early`` and ``late`` are
     the rest, and ``withinUncorrected`` is what it would be without what earlier errors have shown. Errors are
     milliseconds: that of p50, of the guess that a job waits as long as the last one, and of the guess that all jobs run
     for as long as they may (a day, where they do not say)."""
 
     scored: int
-    aim: float
+    aim: float = AIM
     within: float | None
-    withinUncorrected: float | None
+    withinUncorrected: float | None = called("within_as_played")
     early: float | None
     late: float | None
-    medianError: int | None
-    medianErrorOfGuess: int | None
-    medianErrorByLimits: int | None
+    medianError: _Whole = called("median_error")
+    medianErrorOfGuess: _Whole = called("median_error_of_guess")
+    medianErrorByLimits: _Whole = called("median_error_by_limit")
 
 
 class Forecasts(V1View):
@@ -246,21 +217,5 @@ class Forecasts(V1View):
         summary="How many starts came when they were forecast", responses={200: AccuracyAnswer, **errors(401)}
     )
     def get(self, request: Request) -> Response:
-        require_user(viewer_of(request))
-        seen = scores.accuracy()
-        answer: AccuracyAnswer = {
-            "scored": seen.scored,
-            "aim": AIM,
-            "within": seen.within,
-            "withinUncorrected": seen.within_as_played,
-            "early": seen.early,
-            "late": seen.late,
-            "medianError": _whole(seen.median_error),
-            "medianErrorOfGuess": _whole(seen.median_error_of_guess),
-            "medianErrorByLimits": _whole(seen.median_error_by_limit),
-        }
-        return Response(answer)
-
-
-def _whole(time: float | None) -> int | None:
-    return None if time is None else round(time)
+        user_of(request)
+        return Response(AccuracyAnswer.of(scores.accuracy()))

@@ -18,6 +18,7 @@ from jobs.forecast.scores import Week
 from jobs.models import Job, Prediction
 from portal.reports import drawing
 from portal.shared.jobs.rows import job_url
+from portal.shared.look.strip import StripFigure
 
 MOST_WEEKS = 17
 FEW = 30  # starts: a week of fewer says little
@@ -56,30 +57,19 @@ def forecasts_page() -> dict[str, Any]:
     }
 
 
-def _cells(all_: Accuracy) -> list[dict[str, Any]]:
+def _cells(all_: Accuracy) -> list[StripFigure]:
     aim = f"aim {100 * AIM:.0f} ± {100 * ROUND_AIM:.0f} %"
-    day = words.duration(NO_LIMIT)
-    return [
-        {"name": "Within the range", "value": _percent(all_.within), "small": f"of {all_.scored:,} starts; {aim}"},
-        {
-            "name": "Within, uncorrected",
-            "value": _percent(all_.within_as_played),
-            "small": "without what earlier errors have shown",
-        },
-        {"name": "Shown too early", "value": _percent(all_.late), "small": "started later than the range"},
-        {"name": "Shown too late", "value": _percent(all_.early), "small": "started sooner"},
-        {"name": "Median error", "value": _time(all_.median_error), "small": "of the middle of the range"},
-        {
-            "name": "Median error of the last wait",
-            "value": _time(all_.median_error_of_guess),
-            "small": "it waits as long as the last job did",
-        },
-        {
-            "name": "Median error by limits",
-            "value": _time(all_.median_error_by_limit),
-            "small": f"as Slurm: all run as long as they may, {day} where they do not say",
-        },
-    ]
+    limits = f"as Slurm: all run as long as they may, {words.duration(NO_LIMIT)} where they do not say"
+    cells = (
+        ("Within the range", _percent(all_.within), f"of {all_.scored:,} starts; {aim}"),
+        ("Within, uncorrected", _percent(all_.within_as_played), "without what earlier errors have shown"),
+        ("Shown too early", _percent(all_.late), "started later than the range"),
+        ("Shown too late", _percent(all_.early), "started sooner"),
+        ("Median error", _time(all_.median_error), "of the middle of the range"),
+        ("Median error of the last wait", _time(all_.median_error_of_guess), "it waits as long as the last job did"),
+        ("Median error by limits", _time(all_.median_error_by_limit), limits),
+    )
+    return [StripFigure(name, value, small=small) for name, value, small in cells]
 
 
 def _chart(weeks: Sequence[Week]) -> dict[str, Any] | None:

@@ -15,6 +15,7 @@ from clusters.users.queries import load_user
 from jobs.history import usage, window
 from jobs.history.usage import HOUR, OTHERS, Filter, UsageSum
 from portal.reports import drawing
+from portal.shared.look.strip import StripFigure
 
 _COLOURS, _REST = ("c1", "c2", "c3", "c4"), "c0"  # with more series than colours the rest is one
 _RANGES = (("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("365d", "Year"))
@@ -68,25 +69,16 @@ def usage_page(which: Filter, by: str, viewer: User, query: dict[str, str]) -> d
     }
 
 
-def _sums(total: UsageSum) -> list[dict[str, Any]]:
+def _sums(total: UsageSum) -> list[StripFigure]:
     wasted = sum(total.wasted.values())
-    percent = _percent(wasted, total.gpu_time)
+    percent = f"{_percent(wasted, total.gpu_time):.0f} %" if total.gpu_time else ""
+    most = f"95 in 100: at most {_wait(total.waited_p95)}"
     return [
-        {"name": "GPU-hours", "value": hours(total.gpu_time)},
-        {"name": "CPU-hours", "value": hours(total.cpu_time)},
-        {
-            "name": "Wasted GPU-hours",
-            "value": hours(wasted),
-            "of": f"{percent:.0f} %" if total.gpu_time else "",
-            "small": "failed, evicted, lost",
-        },
-        {
-            "name": "Waited",
-            "value": _wait(total.waited_mean),
-            "of": "on average",
-            "small": f"95 in 100: at most {_wait(total.waited_p95)}",
-        },
-        {"name": "Jobs", "value": f"{total.jobs:,}"},
+        StripFigure("GPU-hours", hours(total.gpu_time)),
+        StripFigure("CPU-hours", hours(total.cpu_time)),
+        StripFigure("Wasted GPU-hours", hours(wasted), percent, small="failed, evicted, lost"),
+        StripFigure("Waited", _wait(total.waited_mean), "on average", small=most),
+        StripFigure("Jobs", f"{total.jobs:,}"),
     ]
 
 

@@ -7,16 +7,14 @@ from typing import cast
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
-from base.accounts.viewer import require_admin
 from base.models import User
 from portal.reports.api import read
 from portal.reports.forecasts_page import forecasts_page
 from portal.reports.timeline_page import read_window, timeline_page
 from portal.reports.usage_page import usage_page
-from portal.shared.guard import own_page, reading
-from portal.shared.viewer import viewer_of
+from portal.shared.guard import fresh_page, own_page, reading
+from portal.shared.viewer import admin_of, viewer_of
 
 _KNOWN = ("from", "to", "by", "vc", "username")
 _TIMELINE = ("from", "to", "vc", "node", "task", "view")
@@ -39,11 +37,10 @@ def timeline(request: HttpRequest) -> HttpResponse:
     return render(request, "reports/timeline.html", {"nav": "nodes", "odd": _odd(request, _TIMELINE), **page})
 
 
-@never_cache
-@own_page
+@fresh_page
 def forecasts(request: HttpRequest) -> HttpResponse:
     """The page is for admins."""
-    require_admin(viewer_of(request))
+    admin_of(request)
     return render(request, "reports/forecasts.html", {"nav": "forecasts", **forecasts_page()})
 
 

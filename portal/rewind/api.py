@@ -10,21 +10,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.values import milliseconds
 from jobs.rewind import services
 from portal.shared.api.bodies import STORABLE, V1Body, WholeNumber, read
+from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs.base import find_job, find_story
 from portal.shared.viewer import user_of
 
 
-class KeptTask(TypedDict):
-    task: str  # worker-0
+class KeptTask(V1Answer):
+    task: str = called("label")  # worker-0
     attempt: int
-    node: str
-    size: int  # bytes that its container had written
-    until: int | None  # ms
+    node: str = called("image.node.name")
+    size: int = called("image.size")  # bytes that its container had written
+    until: Moment | None
 
 
 class KeptTasks(TypedDict):
@@ -44,19 +44,7 @@ class Rewind(V1View):
     @extend_schema(summary="Failed tasks that can be opened again", responses={200: KeptTasks, **errors(401, 403, 404)})
     def get(self, request: Request, job: str, username: str = "") -> Response:
         row = find_story(request, username, job)
-        answer: KeptTasks = {
-            "kept": [
-                {
-                    "task": snapshot.label,
-                    "attempt": snapshot.attempt,
-                    "node": snapshot.image.node.name,
-                    "size": snapshot.image.size,
-                    "until": milliseconds(snapshot.until),
-                }
-                for snapshot in services.snapshots_of(row)
-            ]
-        }
-        return Response(answer)
+        return Response({"kept": [KeptTask.of(snapshot) for snapshot in services.snapshots_of(row)]})
 
     @extend_schema(
         summary="Open a failed task again, in a job of its own",

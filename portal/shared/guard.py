@@ -7,13 +7,14 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 from urllib.parse import quote
 
-from django.http import HttpRequest, HttpResponseBase
+from django.http import HttpRequest, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from base.accounts.viewer import may_read_jobs
-from base.core.errors import Unauthorized
+from base.core.errors import LongshoreError, Unauthorized
+from portal.shared.api.answers import error_body
 from portal.shared.viewer import viewer_of
 
 P = ParamSpec("P")
@@ -52,6 +53,16 @@ def own_page(view: View[P]) -> View[P]:
     return require_safe(signed_in(view))
 
 
+def fresh_reading(view: View[P]) -> View[P]:
+    """As ``reading``, and no cache keeps it."""
+    return never_cache(reading(view))
+
+
+def fresh_page(view: View[P]) -> View[P]:
+    """As ``own_page``, and no cache keeps it."""
+    return never_cache(own_page(view))
+
+
 def own_form(view: View[P]) -> View[P]:
     """A page of who is signed in that shows a form, or asks, and does it by POST. No cache keeps it."""
     return never_cache(signed_in(require_http_methods(["GET", "HEAD", "POST"])(view)))
@@ -60,6 +71,19 @@ def own_form(view: View[P]) -> View[P]:
 def own_post(view: View[P]) -> View[P]:
     """What who is signed in does by POST alone."""
     return never_cache(signed_in(require_POST(view)))
+
+
+def for_scripts(view: View[P]) -> View[P]:
+    """What a script asks for: an error is JSON with its sentence, which the script shows."""
+
+    @wraps(view)
+    def answered(request: HttpRequest, /, *args: P.args, **kwargs: P.kwargs) -> HttpResponseBase:
+        try:
+            return view(request, *args, **kwargs)
+        except LongshoreError as error:
+            return JsonResponse(error_body(error), status=error.status, headers=error.headers)
+
+    return answered
 
 
 def sign_in(request: HttpRequest) -> HttpResponseBase:

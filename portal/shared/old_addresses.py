@@ -8,10 +8,10 @@ from urllib.parse import quote, urlencode
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import URLPattern, re_path
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.views.decorators.http import require_safe
 
 from portal.shared import error_pages
+from portal.shared.confirm import leads_here
 
 _LIST_WORDS = {"vcName": "vc", "status": "state", "user": "username", "keyword": "keyword"}
 
@@ -38,10 +38,6 @@ def _job(request: HttpRequest) -> str:
     return f"/jobs/{quote(username, '')}/{quote(name, '')}" if username else _address("/jump", {"q": name})
 
 
-def _job_or_jobs(request: HttpRequest) -> str:
-    return _job(request) if request.GET.get("jobName") else _jobs(request)
-
-
 def _submit(request: HttpRequest) -> str:
     name = request.GET.get("jobname", "")
     username = request.GET.get("user", "") or request.user.get_username()
@@ -58,8 +54,7 @@ def _vcs(request: HttpRequest) -> str:
 def _login(request: HttpRequest) -> str:
     """``origin`` is where people go once they are signed in; only a page of ours will do."""
     origin = request.GET.get("origin", "")
-    ours = url_has_allowed_host_and_scheme(origin, {request.get_host()}, request.is_secure())
-    return _address("/login", {"next": origin} if ours else {})
+    return _address("/login", {"next": origin} if leads_here(request, origin) else {})
 
 
 def _address(path: str, query: dict[str, str]) -> str:
@@ -79,7 +74,7 @@ _PAGES: dict[str, str | Callable[[HttpRequest], str]] = {
     "job-detail": _job,
     "job-list": _jobs,
     "login": _login,
-    "view": _job_or_jobs,
+    "view": lambda request: _job(request) if request.GET.get("jobName") else _jobs(request),
     "virtual-clusters": _vcs,
 }
 urlpatterns: list[URLPattern] = [re_path(r"^(?P<page>[a-z0-9_/-]+)\.html$", old_page)]

@@ -12,6 +12,7 @@ from rest_framework.response import Response
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
 from portal.shared.api.bodies import Matches, Password, V1Body, WholeNumber, read
+from portal.shared.api.filled import V1Answer
 from portal.shared.api.openapi import errors
 from portal.shared.api.v1 import V1View
 from portal.sign_in.passwords import make_token
@@ -50,10 +51,10 @@ class TokenView(V1View):
         return Response(answer)
 
 
-class SignIn(TypedDict):
-    authn_type: Literal["basic"]
-    loginURI: str
-    loginURIMethod: Literal["post"]
+class SignIn(V1Answer):
+    authn_type: Literal["basic"] = "basic"
+    loginURI: str = "/api/v1/authn/basic/login"
+    loginURIMethod: Literal["post"] = "post"
 
 
 class AuthnInfo(V1View):
@@ -61,9 +62,4 @@ class AuthnInfo(V1View):
 
     @extend_schema(summary="How to sign in", responses=SignIn)
     def get(self, request: Request) -> Response:
-        answer: SignIn = {
-            "authn_type": "basic",
-            "loginURI": "/api/v1/authn/basic/login",
-            "loginURIMethod": "post",
-        }
-        return Response(answer)
+        return Response(SignIn.of({}))

@@ -12,30 +12,26 @@ from base.core.errors import LongshoreError
 from jobs.submitting import drafts, templates
 from jobs.submitting.ignored import left_out, paths_of
 from portal.shared import budget
-from portal.shared.guard import own_post
+from portal.shared.guard import for_scripts, own_post
 from portal.shared.viewer import user_of
 
 
 @own_post
+@for_scripts
 def keep_draft(request: HttpRequest) -> HttpResponseBase:
     """Fields: config, draft (its number, empty for a new one), version. Answers {"id", "version"} of the draft that has
     the text now; {"id": 0} for no text."""
-    try:
-        text = str(request.POST.get("config", "")).replace("\r\n", "\n")
-        draft = drafts.keep(user_of(request), text, *drafts.named(request.POST))
-    except LongshoreError as error:
-        return JsonResponse({"message": error.message}, status=error.status)
+    text = str(request.POST.get("config", "")).replace("\r\n", "\n")
+    draft = drafts.keep(user_of(request), text, *drafts.named(request.POST))
     return JsonResponse({"id": draft.pk, "version": draft.version} if draft else {"id": 0})
 
 
 @own_post
+@for_scripts
 def ignored_files(request: HttpRequest) -> HttpResponseBase:
     """Fields: patterns (of a .longshoreignore), paths (JSON). Answers {"left": the numbers of those that it names}."""
-    try:
-        with budget.question(user_of(request).username):
-            left = left_out(str(request.POST.get("patterns", "")), paths_of(str(request.POST.get("paths", ""))))
-    except LongshoreError as error:
-        return JsonResponse({"message": error.message}, status=error.status, headers=error.headers)
+    with budget.question(user_of(request).username):
+        left = left_out(str(request.POST.get("patterns", "")), paths_of(str(request.POST.get("paths", ""))))
     return JsonResponse({"left": left})
 
 

@@ -13,7 +13,6 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.shortcuts import redirect, render
 from django.utils.html import format_html
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import condition
 
 from base.core.errors import BadRequest, InvalidConfig, LongshoreError, Spent
@@ -32,7 +31,7 @@ from jobs.submitting import choices, drafts, sweeps, templates
 from jobs.submitting.sizes import other_sizes
 from portal.job.config import coloured, is_packed, laid_out
 from portal.shared import budget
-from portal.shared.guard import own_form, own_page, own_post
+from portal.shared.guard import fresh_page, own_form, own_page, own_post
 from portal.shared.jobs.rows import job_url
 from portal.shared.middleware import allow_styles
 from portal.shared.viewer import user_of, viewer_of
@@ -97,8 +96,7 @@ def schema(request: HttpRequest) -> HttpResponseBase:
     return HttpResponse(_SCHEMA, content_type="application/schema+json")
 
 
-@never_cache
-@own_page
+@fresh_page
 def images(request: HttpRequest) -> HttpResponseBase:
     """{"images": [{"name", "nodes"}]}: those that nodes have already."""
     return JsonResponse({"images": choices.images_of(user_of(request))})

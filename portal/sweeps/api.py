@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
 
-from base.core.errors import BadRequest, Forbidden, Problem
+from base.core.errors import BadRequest, Problem
 from base.core.values import milliseconds
 from jobs import access, queries
 from jobs.config.spec import JobSpec
@@ -118,8 +118,7 @@ class SweepExecutionType(V1View):
         user = user_of(request)
         if fields(request).get("value") != Job.Execution.STOP:
             raise BadRequest('child "value" fails because ["value" must be one of [STOP]]')
-        if user.username != row.username and not user.is_admin:
-            raise Forbidden(f"User {user.username} is not allowed to execute job {row.name}.")
+        access.require_write(user, Job(username=row.username, name=row.name), "execute")
         done = sweeps.stop(user, row)
         return Response({"message": f"{done.stopped} jobs of sweep {sweep} were asked to stop"}, status=202)
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from secrets import token_urlsafe
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from base.core.errors import LongshoreError
 from jobs import access, queries, versions
 from jobs.terminal import place, records
-from portal.shared.api.answers import error_body
-from portal.shared.guard import own_post, reading
+from portal.shared.guard import for_scripts, fresh_reading, own_post
 from portal.shared.jobs.rows import job_url
 from portal.shared.live.page import address
 from portal.shared.middleware import allow_styles
@@ -22,8 +20,7 @@ from portal.shared.viewer import user_of, viewer_of
 from portal.terminal.page import context
 
 
-@never_cache
-@reading
+@fresh_reading
 def terminal_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job = queries.get_job(username, name)
     page = context(job, viewer_of(request), request.GET.dict())
@@ -35,8 +32,7 @@ def terminal_page(request: HttpRequest, username: str, name: str) -> HttpRespons
     return response
 
 
-@never_cache
-@reading
+@fresh_reading
 def terminal_ready(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """Asked by a page that waits for its task: it is loaded again when there is one to enter, or none to come."""
     job = queries.get_job(username, name)
@@ -59,12 +55,10 @@ def close_terminal(request: HttpRequest, username: str, name: str) -> HttpRespon
 
 @never_cache
 @require_safe
+@for_scripts
 def may_open_terminal(request: HttpRequest, username: str, name: str, role: str, index: int) -> HttpResponse:
     """The address of the WebSocket, asked by GET: 204, or why it would be refused. A script cannot read that from a
     refused WebSocket."""
-    try:
-        attempt = place.attempt_in(request.GET.get("attempt"))
-        place.find(viewer_of(request), username, name, role, index, attempt)
-    except LongshoreError as error:
-        return JsonResponse(error_body(error), status=error.status)
+    attempt = place.attempt_in(request.GET.get("attempt"))
+    place.find(viewer_of(request), username, name, role, index, attempt)
     return HttpResponse(status=204)

@@ -193,7 +193,7 @@ class Groups(V1View):
     @extend_schema(summary="All groups", responses=list[shapes.GroupObject])
     def get(self, request: Request) -> Response:
         user_of(request)
-        return Response([group_object(record) for record in groups.load_groups()])
+        return Response([shapes.GroupObject.of(record) for record in groups.load_groups()])
 
     @extend_schema(summary="Make a group", request=shapes.NewGroup, responses={201: Message, **errors(409)})
     def post(self, request: Request) -> Response:
@@ -213,7 +213,7 @@ class OneGroup(V1View):
     @extend_schema(summary="One group", responses=shapes.GroupObject)
     def get(self, request: Request, group: str) -> Response:
         user_of(request)
-        return Response(group_object(groups.find_group(group)))
+        return Response(shapes.GroupObject.of(groups.find_group(group)))
 
     @extend_schema(summary="Remove a group", responses={200: Message})
     def delete(self, request: Request, group: str) -> Response:
@@ -243,15 +243,6 @@ def put_group_description(user: User, body: shapes.Description, group: str) -> N
 @putting("What a group is called elsewhere", shapes.ExternalName, "update group externalNameData data successfully.")
 def put_external_name(user: User, body: shapes.ExternalName, group: str) -> None:
     groups.change_group(require_admin(user, NON_ADMIN), group, {"external_name": body.external_name})
-
-
-def group_object(record: groups.GroupRecord) -> shapes.GroupObject:
-    return {
-        "groupname": record.name,
-        "description": record.description,
-        "externalName": record.external_name,
-        "extension": record.extension,
-    }
 
 
 def make_user(request: Request) -> Response:

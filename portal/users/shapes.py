@@ -16,6 +16,7 @@ from pydantic_core import PydanticKnownError
 from typing_extensions import TypedDict
 
 from portal.shared.api.bodies import STORABLE, Flag, Matches, Password, Quota, ShortText, V1Body, absent, wrong
+from portal.shared.api.filled import V1Answer, called
 
 _ABSENT: Any = object()
 
@@ -70,12 +71,12 @@ class UserObject(TypedDict):
     ]
 
 
-class GroupObject(TypedDict):
+class GroupObject(V1Answer):
     """``extension.groupType`` is vc for the group of a virtual cluster, admin for that of the admins."""
 
-    groupname: str
+    groupname: str = called("name")
     description: str
-    externalName: str
+    externalName: str = called("external_name")
     extension: dict[str, Any]
 
 

@@ -21,6 +21,7 @@ from clusters.vcs.grants import vc_names
 from clusters.vcs.rules import DEFAULT
 from portal.shared.confirm import ask, question
 from portal.shared.guard import own_form
+from portal.shared.sheets import saved
 from portal.shared.viewer import admin_of
 from portal.users.page import Edited, UserForm, UserQuery, edited, user_url, users_page
 
@@ -35,7 +36,7 @@ def users(request: HttpRequest) -> HttpResponseBase:
     admin = admin_of(request)
     if request.method != "POST":
         if request.GET.get("template") == "csv":
-            return _template()
+            return saved(TEMPLATE, "users")
         return render(request, "users/users.html", users_page(UserQuery.read(request.GET.dict()), admin))
     action = request.POST.get("action")
     if action in ("check", "import"):
@@ -119,12 +120,6 @@ def _file(request: HttpRequest) -> tuple[str, str]:
         return str(file.name), file.read().decode("utf-8-sig")
     except UnicodeDecodeError:
         raise BadRequest("The file is not text in UTF-8. Save it as CSV, UTF-8.") from None
-
-
-def _template() -> HttpResponse:
-    answer = HttpResponse(TEMPLATE, content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = 'attachment; filename="users.csv"'
-    return answer
 
 
 def _typed(request: HttpRequest, username: str, *, is_self: bool) -> UserForm:

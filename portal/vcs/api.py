@@ -10,22 +10,21 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from drf_spectacular.utils import extend_schema
-from pydantic import BeforeValidator, Field, ValidationInfo, field_validator
+from pydantic import BeforeValidator, Field, PlainSerializer, ValidationInfo, field_validator
 from pydantic_core import PydanticKnownError
 from rest_framework.request import Request
 from rest_framework.response import Response
-from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from base.accounts.viewer import may_read_jobs
 from base.core.errors import LongshoreError, NoVirtualCluster
 from clusters.nodes.serializers import Resources
 from clusters.vcs import services
 from clusters.vcs.queries import VcView, load_vcs
 from clusters.vcs.rules import DEFAULT
 from portal.shared.api.bodies import Flag, Number, Quota, ShortText, V1Body, WholeNumber, absent, read, wrong
+from portal.shared.api.filled import V1Answer, called
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, fields, plain, said
-from portal.shared.viewer import user_of, viewer_of
+from portal.shared.viewer import reader_of, user_of, viewer_of
 
 _QUOTA = "Bytes that the files of each of its users may take in the store; -1: no limit; null: it says nothing."
 _GUARANTEE = "GPUs of the pool that it is guaranteed; null: vcCapacity percent of them."
@@ -34,42 +33,50 @@ _NODES = "Names of the nodes that are its own; all others are the pool, which al
 _MOST = 2**31 - 1
 
 
-class UserCaps(TypedDict):
+class UserCaps(V1Answer):
     """What one user may hold at once; null: no limit."""
 
-    gpus: int | None
-    jobs: int | None
+    gpus: int | None = called("user_gpus")
+    jobs: int | None = called("user_jobs")
 
 
-class LogRetention(TypedDict, total=False):
+class LogRetention(V1Answer):
     """How many days, and gigabytes of, the logs of ended jobs are kept; null: no limit."""
 
-    days: int | None
-    gigabytes: int | None
+    days: int | None = called("log_days")
+    gigabytes: int | None = called("log_gigabytes")
 
 
-class VcObject(TypedDict):
+def _resources(amount: Mapping[str, int]) -> Resources:
+    return {"memory": amount["memory"], "vCores": amount["cpu"], "GPUs": amount["gpu"]}
+
+
+_Percent = Annotated[float, PlainSerializer(plain, float)]
+_Amount = Annotated[Resources, BeforeValidator(_resources)]
+
+
+class VcObject(V1Answer):
     """Capacities are percent of the whole cluster."""
 
-    capacity: float
-    maxCapacity: float
-    usedCapacity: float
-    numActiveJobs: int
-    numJobs: int
-    numPendingJobs: int
-    resourcesUsed: Resources
-    resourcesTotal: Resources
-    status: str
-    dedicated: bool
-    nodeList: list[str]
-    profile: str
-    rdma: bool
-    storeQuota: Annotated[int | None, Field(description=f"{_QUOTA} Guests get null.")]
-    gpuGuarantee: Annotated[int | None, Field(description=_GUARANTEE)]
-    gpuCeiling: Annotated[int | None, Field(description=_CEILING)]
-    dedicatedNodes: Annotated[list[str], Field(description=_NODES)]
-    userCaps: UserCaps
-    logRetention: LogRetention
+    capacity: _Percent = called("row.capacity")
+    maxCapacity: _Percent = called("row.max_capacity")
+    usedCapacity: float = called("used_percent")
+    numActiveJobs: int = called("jobs.running")
+    numJobs: int = called("jobs.all")
+    numPendingJobs: int = called("jobs.waiting")
+    resourcesUsed: _Amount = called("used")
+    resourcesTotal: _Amount = called("total")
+    status: str = called("row.status")
+    dedicated: bool = False
+    nodeList: list[str] = called("nodes")
+    profile: str = called("row.profile")
+    rdma: bool = called("row.rdma")
+    storeQuota: int | None = called("row.store_quota", description=f"{_QUOTA} Guests get null.")
+    gpuGuarantee: int | None = called("row.gpu_guarantee", description=_GUARANTEE)
+    gpuCeiling: int | None = called("row.gpu_ceiling", description=_CEILING)
+    dedicatedNodes: list[str] = called("own", description=_NODES)
+    userCaps: UserCaps = called("row")
+    logRetention: LogRetention = called("row")
 
 
 def _node_names(value: Any) -> list[str]:
@@ -145,7 +152,7 @@ class VcStatusRequest(V1Body):
 class VirtualClusters(V1View):
     @extend_schema(summary="Virtual clusters by name", responses=dict[str, VcObject])
     def get(self, request: Request) -> Response:
-        _require_reader(request)
+        reader_of(request)
         is_guest = not viewer_of(request).is_authenticated
         return Response({vc.name: vc_object(vc, is_guest=is_guest) for vc in load_vcs()})
 
@@ -153,7 +160,7 @@ class VirtualClusters(V1View):
 class OneVirtualCluster(V1View):
     @extend_schema(summary="One virtual cluster", responses={200: VcObject, **errors(400)})
     def get(self, request: Request, vc: str) -> Response:
-        _require_reader(request)
+        reader_of(request)
         services.require_name(vc, write=False)
         found = next((each for each in load_vcs() if each.name == vc), None)
         if found is None:
@@ -208,32 +215,10 @@ class VirtualClusterStatus(V1View):
         return said(f"{'stop' if status == 'stopped' else 'active'} vc {vc} successfully")
 
 
-def vc_object(vc: VcView, *, is_guest: bool = False) -> VcObject:
-    return {
-        "capacity": plain(vc.row.capacity),
-        "maxCapacity": plain(vc.row.max_capacity),
-        "usedCapacity": vc.used_percent,
-        "numActiveJobs": vc.jobs.running,
-        "numJobs": vc.jobs.all,
-        "numPendingJobs": vc.jobs.waiting,
-        "resourcesUsed": _amount(vc.used),
-        "resourcesTotal": _amount(vc.total),
-        "status": vc.row.status,
-        "dedicated": False,
-        "nodeList": list(vc.nodes),
-        "profile": vc.row.profile,
-        "rdma": vc.row.rdma,
-        "storeQuota": None if is_guest else vc.row.store_quota,
-        "gpuGuarantee": vc.row.gpu_guarantee,
-        "gpuCeiling": vc.row.gpu_ceiling,
-        "dedicatedNodes": list(vc.own),
-        "userCaps": {"gpus": vc.row.user_gpus, "jobs": vc.row.user_jobs},
-        "logRetention": {"days": vc.row.log_days, "gigabytes": vc.row.log_gigabytes},
-    }
-
-
-def _amount(amount: Mapping[str, int]) -> Resources:
-    return {"memory": amount["memory"], "vCores": amount["cpu"], "GPUs": amount["gpu"]}
+def vc_object(vc: VcView, *, is_guest: bool) -> dict[str, Any]:
+    """Return a VcObject."""
+    shown = VcObject.of(vc)
+    return {**shown, "storeQuota": None} if is_guest else shown
 
 
 def _is_of_default(request: Request) -> bool:
@@ -243,8 +228,3 @@ def _is_of_default(request: Request) -> bool:
     except LongshoreError:
         return False
     return bool(data) and data.keys() <= {field.alias for field in VcLimits.model_fields.values()}
-
-
-def _require_reader(request: Request) -> None:
-    if not may_read_jobs(viewer_of(request)):
-        user_of(request)

@@ -82,7 +82,7 @@ def vc_status(request: HttpRequest, name: str) -> HttpResponseBase:
         done = "stopped: nothing new starts in it" if to == "stopped" else "active: its waiting jobs may start"
         messages.success(request, f"{name} is {done}.")
         return redirect(back(request, "/vcs"))
-    line = _line(name)
+    line = one_line(vc_lines(0), name)
     return ask(request, "/vcs", nav="vcs", **(_activate_question(line) if line.is_stopped else _stop_question(line)))
 
 
@@ -140,10 +140,6 @@ def _save(request: HttpRequest, form: VcForm) -> VcForm:
     did = "was added" if is_new else "was changed"
     messages.success(request, f"{form.name} {did}: {capacity:g} % guaranteed, {most:g} % at most.")
     return form
-
-
-def _line(name: str) -> VcLine:
-    return one_line(vc_lines(0), name)
 
 
 def _require_changeable(name: str) -> None:

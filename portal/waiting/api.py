@@ -10,12 +10,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 
 from base.core.errors import NotFound
-from base.core.values import milliseconds
-from clusters.placement.grid import GridRow
 from jobs.forecast.outlook import Outlook
 from jobs.planning.turns import Move
 from jobs.submitting.dry_run import CheckResult
-from jobs.waiting.why import InTheWay, WhyWaiting, blocker_item, of_turn, reason_if_submitted, why
+from jobs.waiting.why import WhyWaiting, blocker_item, of_turn, reason_if_submitted, why
 from portal.shared.api.v1 import V1View
 from portal.shared.jobs import shapes
 from portal.shared.jobs.base import find_story
@@ -40,17 +38,10 @@ def answer(found: WhyWaiting) -> dict[str, Any]:
     use = found.use
     return {
         **found.reason,
-        "grid": [_node_row(row) for row in found.rows],
+        "grid": [shapes.NodeRow.of(row) for row in found.rows],
         "gridMore": found.more,
-        "changes": [
-            {
-                "sentence": change.sentence,
-                "change": dict(change.change),
-                "nodes": [place.node for place in change.placements],
-            }
-            for change in found.changes
-        ],
-        "holders": [_holder(holder) for holder in found.in_the_way],
+        "changes": [shapes.StartingChange.of(change) for change in found.changes],
+        "holders": [shapes.Holds.of(holder) for holder in found.in_the_way],
         "vc": {"guarantee": use.guarantee, "ceiling": use.ceiling, "used": use.used, "withJob": use.with_job},
     }
 
@@ -73,22 +64,5 @@ def _if_submitted(outlook: Outlook, *, never: bool) -> dict[str, Any]:
     return {
         **answer(of_turn(turn, reason_if_submitted(turn, outlook.forecast), outlook.changes)),
         "starts": "never" if never else goes,
-        **({"after": f"{after.username}~{after.name}"} if after else {}),
-    }
-
-
-def _node_row(row: GridRow) -> dict[str, Any]:
-    cells = {name: getattr(row, name) for name in ("cpu", "memory", "gpus", "ports", "labels", "state")}
-    shown = {name: {"need": cell.need, "have": cell.have, "ok": cell.ok} for name, cell in cells.items()}
-    return {"node": row.node, "role": row.role, **shown}
-
-
-def _holder(holder: InTheWay) -> shapes.Holds:
-    return {
-        "name": f"{holder.job.username}~{holder.job.name}",
-        "virtualCluster": holder.job.vc,
-        "gpus": holder.gpus,
-        "cpus": holder.cpus,
-        "nodes": list(holder.nodes),
-        "until": milliseconds(holder.job.ends_by),
+        **({"after": shapes.full_name(after)} if after else {}),
     }

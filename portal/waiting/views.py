@@ -9,13 +9,12 @@ from urllib.parse import urlencode
 from django.core.cache import cache
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.cache import never_cache
 
 from jobs import access, queries
 from jobs.waiting.changes import Change
 from jobs.waiting.why import offered, why
 from portal.job import cause
-from portal.shared.guard import reading
+from portal.shared.guard import fresh_reading
 from portal.shared.jobs.rows import job_url
 from portal.shared.viewer import viewer_of
 
@@ -23,8 +22,7 @@ MOST_FIXES = 3
 FIXES_LAST = 30  # seconds
 
 
-@never_cache
-@reading
+@fresh_reading
 def why_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     job, viewer = queries.get_job(username, name), viewer_of(request)
     access.require_story(viewer, job)
@@ -41,8 +39,7 @@ def why_page(request: HttpRequest, username: str, name: str) -> HttpResponse:
     return render(request, "waiting/why.html", context)
 
 
-@never_cache
-@reading
+@fresh_reading
 def why_fixes(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """The changes alone, for the job's own page. Trying them takes some time, so a job's are known for a while."""
     job, viewer = queries.get_job(username, name), viewer_of(request)

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
-from pydantic import ConfigDict, Field
+from pydantic import Field
 from rest_framework.request import Request
 from rest_framework.response import Response
 from typing_extensions import TypedDict
@@ -16,6 +16,7 @@ from jobs import access
 from jobs.web_pages import rights, shown, tensorboard
 from jobs.web_pages.visits import TICKET_SECONDS
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber, read
+from portal.shared.api.filled import Moment, V1Answer, called
 from portal.shared.api.openapi import Message, errors
 from portal.shared.api.v1 import V1View, said
 from portal.shared.jobs.base import find_job
@@ -26,12 +27,12 @@ from portal.web_pages import opening
 _LONGEST = 366 * 86_400  # seconds of a share
 
 
-class SharedWith(TypedDict):
+class SharedWith(V1Answer):
     """``expires`` in ms since 1970; null: until it is taken back."""
 
     kind: str
     name: str
-    expires: int | None
+    expires: Moment | None = called("expires_at")
 
 
 class PageLinkAnswer(TypedDict):
@@ -42,21 +43,21 @@ class PageLinkAnswer(TypedDict):
     expires: int
 
 
-class Service(TypedDict):
+class Service(V1Answer):
     """``state`` is answers, refused (nothing listens), silent, other (no web page), away (the node does not answer) or
     unplaced; ``status`` and ``milliseconds`` are of its answer. ``url`` leads to it, for who is signed in on the
     pages. ``shares`` is empty for those who may not change them."""
 
-    role: str
-    index: int
-    label: str
-    title: str
+    role: str = called("page.role")
+    index: int = called("page.index")
+    label: str = called("page.label")
+    title: str = called("page.title")
     node: str
-    port: int
-    state: str
-    status: int
-    milliseconds: int
-    mayOpen: bool
+    port: int = called("page.port")
+    state: str = called("state.is_")
+    status: int = called("state.status")
+    milliseconds: int = called("state.milliseconds")
+    mayOpen: bool = called("may_open")
     url: str
     shares: list[SharedWith]
 
@@ -78,15 +79,11 @@ class Serving(TypedDict):
     name: str
 
 
-class ShareAsked(V1Body):
-    model_config = ConfigDict(extra="ignore")
-
+class ShareAsked(V1Body, extra="ignore"):
     seconds: WholeNumber = Field(0, ge=0, le=_LONGEST, description="That it lasts; 0 as without it.")
 
 
-class TensorBoardAsked(V1Body):
-    model_config = ConfigDict(extra="ignore")
-
+class TensorBoardAsked(V1Body, extra="ignore"):
     folder: FilledText = ""
     image: FilledText = ""
 
@@ -98,7 +95,7 @@ class Services(V1View):
         viewer = user_of(request)
         access.require_story(viewer, row)
         rows = shown.listed(row, viewer, job_url(row.username, row.name))
-        return Response({"services": [_service(listed) for listed in rows]})
+        return Response({"services": [Service.of(listed) for listed in rows]})
 
 
 class OpenTicket(V1View):
@@ -171,23 +168,3 @@ class ServeTensorBoard(V1View):
         access.require_config(user, row)
         asked = read(TensorBoardAsked, request)
         return Response({"name": tensorboard.serve(user, row, asked.folder, asked.image).name}, status=201)
-
-
-def _service(listed: shown.ListedPage) -> Service:
-    page, state = listed.page, listed.state
-    return {
-        "role": page.role,
-        "index": page.index,
-        "label": page.label,
-        "title": page.title,
-        "node": listed.node,
-        "port": page.port,
-        "state": state.is_,
-        "status": state.status,
-        "milliseconds": state.milliseconds,
-        "mayOpen": listed.may_open,
-        "url": listed.url,
-        "shares": [
-            {"kind": each.kind, "name": each.name, "expires": milliseconds(each.expires_at)} for each in listed.shares
-        ],
-    }

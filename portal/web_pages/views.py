@@ -21,7 +21,7 @@ from jobs.models import Job
 from jobs.web_pages import origin, rights, shown, tensorboard
 from jobs.web_pages.models import PageShare
 from portal.job.tabs import context
-from portal.shared.guard import own_page, own_post, reading
+from portal.shared.guard import fresh_page, fresh_reading, own_post
 from portal.shared.jobs.rows import job_url
 from portal.shared.live.page import address
 from portal.shared.viewer import user_of, viewer_of
@@ -31,8 +31,7 @@ _TIMES = ((3600, "1 hour"), (86_400, "24 hours"), (7 * 86_400, "7 days"))
 _QUICK, _SLOW = 2, 30  # seconds until it is asked again whether pages answer: while one does not, and after
 
 
-@never_cache
-@reading
+@fresh_reading
 def web_pages_tab(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """Query: share (``role/index/label``), the page whose shares are shown."""
     job = queries.get_job(username, name)
@@ -43,8 +42,7 @@ def web_pages_tab(request: HttpRequest, username: str, name: str) -> HttpRespons
     return render(request, "job/detail.html", {"stream": address("job", **own), **page, **more})
 
 
-@never_cache
-@reading
+@fresh_reading
 def web_pages_part(request: HttpRequest, username: str, name: str) -> HttpResponse:
     """The table of pages, for which each of them is asked. The tab fetches it again and again."""
     job = queries.get_job(username, name)
@@ -53,8 +51,7 @@ def web_pages_part(request: HttpRequest, username: str, name: str) -> HttpRespon
     return render(request, "web_pages/_web_pages.html", {"web": _listed(request, job, asks=viewer.is_authenticated)})
 
 
-@never_cache
-@own_page
+@fresh_page
 def open_page(request: HttpRequest, username: str, name: str, role: str, index: int, label: str) -> HttpResponseBase:
     """Leads to the page. This address stays the same, so it is the one to pass on."""
     job = queries.get_job(username, name)

@@ -6,15 +6,15 @@ breaks off, the store keeps nothing of it.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any
 
 import structlog
 from django.db import close_old_connections
 
 from base.core.errors import LongshoreError
+from base.core.threads import in_thread
 from base.files.store.base import Writing
 from base.serving.bodies import Gone, RequestBody, has_body
 from base.serving.bridge import send_pieces
@@ -26,13 +26,12 @@ from portal.webhdfs.operations import refused, respond
 THREADS = 32  # operations that may run at once
 PATIENCE = 600.0  # seconds that an authorized transfer may pause
 log = structlog.get_logger()
-T = TypeVar("T")
 _threads = ThreadPoolExecutor(THREADS, thread_name_prefix="webhdfs")
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:
     body = RequestBody(receive, PATIENCE) if has_body(scope) else None
-    answer = await _in_thread(_answer, scope, lambda: respond(_request(scope)))
+    answer = await in_thread(_answer, scope, lambda: respond(_request(scope)), pool=_threads)
     if answer.into is not None:
         try:
             answer = await _fill(scope, answer, answer.into, body)
@@ -54,8 +53,8 @@ async def _fill(scope: Any, answer: Answer, into: Writing, body: RequestBody | N
 
     try:
         while body is not None and (piece := await body.piece()):
-            await _in_thread(into.add, piece)
-        return await _in_thread(_answer, scope, keep)
+            await in_thread(into.add, piece, pool=_threads)
+        return await in_thread(_answer, scope, keep, pool=_threads)
     except LongshoreError as error:
         return refused(error)
     except OSError as error:
@@ -63,11 +62,10 @@ async def _fill(scope: Any, answer: Answer, into: Writing, body: RequestBody | N
             raise
         return refused(full)
     finally:
-        await _in_thread(into.drop)
+        await in_thread(into.drop, pool=_threads)
 
 
 def _answer(scope: Any, act: Callable[[], Answer]) -> Answer:
-    close_old_connections()
     try:
         return act()
     except LongshoreError as error:
@@ -107,15 +105,11 @@ async def _send(answer: Answer, receive: Any, send: Any, *, head: bool) -> None:
         await send({"type": "http.response.body", "body": b"" if head else body})
         return
     try:
-        await send_pieces(lambda: _in_thread(next, body, b""), receive, send)
+        await send_pieces(lambda: in_thread(next, body, b"", pool=_threads), receive, send)
     finally:
-        await _in_thread(_close, body)
+        await in_thread(_close, body, pool=_threads)
 
 
 def _close(body: Iterator[bytes]) -> None:
     if hasattr(body, "close"):
         body.close()
-
-
-def _in_thread(function: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
-    return asyncio.get_running_loop().run_in_executor(_threads, function, *arguments)

@@ -9,7 +9,6 @@ from typing import Any
 
 from django.conf import settings
 
-from base.accounts import tokens
 from base.accounts.callers import user_by
 from base.core.errors import Forbidden, LongshoreError, Unauthorized
 from base.files.store import delegation, rules
@@ -17,6 +16,7 @@ from base.files.store.base import BadPath, Entry, PathNotFound
 from base.files.store.delegation import Delegation
 from base.files.who import Who
 from base.models import User
+from portal.shared.api import auth
 from portal.shared.requests import cookies_of
 from portal.webhdfs import shapes
 from portal.webhdfs.messages import Request
@@ -71,7 +71,7 @@ def caller(request: Request) -> Delegation:
             return rights
         raise Unauthorized("The delegation token has expired or is not valid.")
     user = (
-        _bearer(request.headers.get("authorization", ""))
+        auth.user_by(request.headers.get("authorization", ""))
         or _by_session(request)
         or believed(request.address, request.params.get("user.name", ""))
     )
@@ -82,12 +82,7 @@ def caller(request: Request) -> Delegation:
 
 def is_signed_in(authorization: str, cookies: str) -> bool:
     """Whether a bearer token or a session of the pages opens anything."""
-    return _bearer(authorization) is not None or _session_user(cookies) is not None
-
-
-def _bearer(authorization: str) -> User | None:
-    scheme, _, token = authorization.strip().partition(" ")
-    return tokens.user_of(token.strip()) if scheme.lower() == "bearer" else None
+    return auth.user_by(authorization) is not None or _session_user(cookies) is not None
 
 
 def _by_session(request: Request) -> User | None:

@@ -47,7 +47,7 @@ def test_it_adds_up_what_was_within_early_and_late(browse: Browse, admin: User) 
         made = now - 5 * HOUR
         shown(made, start, guess=made, by_limit=made + 4 * HOUR, played=[made, made, made + HOUR])
     page = browse(admin).get("/forecasts").context
-    values = {cell["name"]: cell["value"] for cell in page["cells"]}
+    values = {cell.name: cell.value for cell in page["cells"]}
     assert values == {
         "Within the range": "50 %",
         "Within, uncorrected": "75 %",

@@ -25,7 +25,7 @@ from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.plumbing import ResolvedComponent
 from drf_spectacular.utils import OpenApiResponse
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 from pydantic.json_schema import model_json_schema
 from typing_extensions import TypedDict, is_typeddict
 
@@ -145,14 +145,16 @@ class Shapes(PydanticExtension):
 
 
 class TypedAnswers(OpenApiSerializerExtension):
-    """TypedDicts, which views return as they are, and lists and maps (by name) of those."""
+    """TypedDicts, which views return as they are; and lists and maps (by name) of those or of models."""
 
     priority = 1
 
     @classmethod
     def _matches(cls, target: Any) -> bool:
-        inner = get_args(target)
-        return is_typeddict(inner[-1] if get_origin(target) in (list, dict) and inner else target)
+        if get_origin(target) not in (list, dict):
+            return is_typeddict(target)
+        inner = get_args(target)[-1]
+        return is_typeddict(inner) or (isinstance(inner, type) and issubclass(inner, BaseModel))
 
     def get_name(self, auto_schema: AutoSchema, direction: Direction) -> str:
         origin, inner = get_origin(self.target), get_args(self.target)

@@ -22,7 +22,7 @@ from jobs.config.spec import JobSpec
 from jobs.containers import launch, ssh
 from jobs.containers.ssh import Login
 from jobs.diagnosis.evidence import from_json
-from jobs.models import Attempt, Event, Job
+from jobs.models import Attempt, Job
 from jobs.planning.lifecycle import JOB_ENDS, TASK_ENDS, JobState, TaskState, v1_sub_state, v1_task_state
 from jobs.queries import TaskRow
 from jobs.waiting.why import turn_of, waiting_reason
@@ -169,22 +169,6 @@ def attempt_item(job: Job, attempt: Attempt, *, may_read_logs: bool) -> shapes.A
     if item["diagnosis"] is None:
         del item["diagnosis"]
     return item
-
-
-def event_item(event: Event) -> shapes.EventItem:
-    return {
-        "id": event.pk,
-        "time": milliseconds(event.at),
-        "kind": event.kind,
-        "attempt": event.attempt,
-        "task": event.task or None,
-        "node": event.node or None,
-        "actor": event.actor,
-        "from": event.before or None,
-        "to": event.after or None,
-        "reason": event.reason,
-        "data": event.data,
-    }
 
 
 def _status(row: Mapping[str, Any]) -> shapes.JobSummary:

@@ -10,7 +10,7 @@ from typing import (
     NotRequired,  # pydantic reads no other TypedDict before Python 3.12
 )
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 from typing_extensions import TypedDict
 
 from base.core.errors import Problem
@@ -18,11 +18,16 @@ from base.core.values import one_of
 from clusters.placement.fit import Blocker
 from jobs.config.extras import MOST_PRIORITY
 from portal.shared.api.bodies import FilledText, V1Body, WholeNumber
+from portal.shared.api.filled import Moment, OrNull, V1Answer, called
 from portal.shared.jobs.exit_report import ExitReport
 
 Milliseconds = int
 State = Annotated[str, one_of("WAITING", "RUNNING", "SUCCEEDED", "STOPPED", "FAILED", "UNKNOWN")]
 ExecutionWord = Annotated[str, one_of("START", "STOP")]
+
+
+def full_name(job: Any) -> str:
+    return f"{job.username}~{job.name}"
 
 
 class RetryDetails(TypedDict):
@@ -85,7 +90,7 @@ class WaitingReason(TypedDict):
     ]
 
 
-class Cell(TypedDict):
+class Cell(V1Answer):
     """What one task needs on a node, and what is there."""
 
     need: str
@@ -93,7 +98,7 @@ class Cell(TypedDict):
     ok: bool
 
 
-class NodeRow(TypedDict):
+class NodeRow(V1Answer):
     """A node for one task of a role."""
 
     node: str
@@ -106,7 +111,7 @@ class NodeRow(TypedDict):
     state: Cell
 
 
-class StartingChange(TypedDict):
+class StartingChange(V1Answer):
     """A change with which the job would start now, if nothing else happens."""
 
     sentence: str
@@ -114,18 +119,20 @@ class StartingChange(TypedDict):
         dict[str, int | str | dict[str, int]],
         Field(description="One of gpuNumber, gpuType, taskNumber ({role: n}), virtualCluster, jobEnds, nodeReturns."),
     ]
-    nodes: Annotated[list[str], Field(description="Where each task would start.")]
+    nodes: Annotated[list[str], BeforeValidator(lambda placements: [each.node for each in placements])] = called(
+        "placements", description="Where each task would start."
+    )
 
 
-class Holds(TypedDict):
+class Holds(V1Answer):
     """A running job that holds what this one needs."""
 
-    name: Annotated[str, Field(description="user~job")]
-    virtualCluster: str
+    name: Annotated[str, BeforeValidator(full_name)] = called("job", description="user~job")
+    virtualCluster: str = called("job.vc")
     gpus: int
     cpus: int
     nodes: list[str]
-    until: Annotated[Milliseconds | None, Field(description="When it ends at the latest, if it said so.")]
+    until: Moment | None = called("job.ends_by", description="When it ends at the latest, if it said so.")
 
 
 class VcUse(TypedDict):
@@ -247,22 +254,18 @@ class AttemptDetail(AttemptItem):
     taskRoles: dict[str, TaskRole]
 
 
-EventItem = TypedDict(
-    "EventItem",
-    {
-        "id": int,
-        "time": Milliseconds,
-        "kind": str,
-        "attempt": int | None,
-        "task": str | None,
-        "node": str | None,
-        "actor": str,
-        "from": str | None,
-        "to": str | None,
-        "reason": str,
-        "data": Any,
-    },
-)
+class EventItem(V1Answer):
+    id: int
+    time: Moment = called("at")
+    kind: str
+    attempt: int | None
+    task: OrNull
+    node: OrNull
+    actor: str
+    before: OrNull = Field(serialization_alias="from")
+    to: OrNull = called("after")
+    reason: str
+    data: Any
 
 
 class EventItems(TypedDict):

@@ -105,7 +105,7 @@ def test_an_empty_mount_point_and_a_strangers_store_are_no_ends_of_a_move(tmp_pa
     (tmp_path / "mount").mkdir()
     with pytest.raises(CommandError, match="has not the files that this portal's database knows"):
         moved(tmp_path / "mount", tmp_path / "new")
-    (tmp_path / "new" / marker.NAME).write_text("of somebody else")
+    (tmp_path / "new" / marker.MARKER).write_text("of somebody else")
     with pytest.raises(CommandError, match="the file store of another portal"):
         moved(local_root(), tmp_path / "new")
     with pytest.raises(CommandError, match="is not there"):
